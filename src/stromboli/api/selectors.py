@@ -1,0 +1,116 @@
+"""Which labels, nodes and taints match. What is invalid never matches, and spoils only its own term."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from stromboli.api import names
+from stromboli.api.meta import LabelSelector, Requirement
+from stromboli.api.node import Taint
+from stromboli.api.pod import NodeSelector, NodeSelectorTerm, Toleration
+from stromboli.api.quantity import INT64_MAX, INT64_MIN
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_LABEL_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
+_NODE_OPERATORS = _LABEL_OPERATORS | {"Gt", "Lt"}
+
+
+def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """No selector matches nothing, an empty one everything."""
+    if selector is None:
+        return False
+    if any(labels.get(key) != value for key, value in selector.match_labels.items()):
+        return False
+    return all(
+        requirement.operator in _LABEL_OPERATORS and _holds(requirement, labels)
+        for requirement in selector.match_expressions
+    )
+
+
+def matches_node_selector(required: NodeSelector, labels: Mapping[str, str], name: str) -> bool:
+    """Whether one of the terms matches; no terms match nothing."""
+    return any(matches_node_term(term, labels, name) for term in required.node_selector_terms)
+
+
+def matches_node_term(term: NodeSelectorTerm, labels: Mapping[str, str], name: str) -> bool:
+    """Whether all requirements hold; a term without any matches nothing."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return all(_holds(requirement, labels) for requirement in term.match_expressions) and all(
+        _field_holds(requirement, name) for requirement in term.match_fields
+    )
+
+
+def valid_node_term(term: NodeSelectorTerm) -> bool:
+    """Whether every requirement of the term is well formed."""
+    return all(_valid(requirement) for requirement in term.match_expressions) and all(
+        _valid_field(requirement) for requirement in term.match_fields
+    )
+
+
+def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Whether some toleration puts up with the taint."""
+    return any(_tolerated(toleration, taint) for toleration in tolerations)
+
+
+def _tolerated(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
+
+def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    if not _valid(requirement):
+        return False
+    label = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return label is not None and label in requirement.values
+        case "NotIn":
+            return label is None or label not in requirement.values
+        case "Exists":
+            return label is not None
+        case "DoesNotExist":
+            return label is None
+        case "Gt":
+            return (number := _int64(label)) is not None and number > int(requirement.values[0])
+        case _:
+            return (number := _int64(label)) is not None and number < int(requirement.values[0])
+
+
+@lru_cache(maxsize=4096)
+def _valid(requirement: Requirement) -> bool:
+    if not requirement.key or requirement.operator not in _NODE_OPERATORS:
+        return False
+    match requirement.operator:
+        case "In" | "NotIn":
+            return bool(requirement.values)
+        case "Exists" | "DoesNotExist":
+            return not requirement.values
+        case _:
+            return len(requirement.values) == 1 and _int64(requirement.values[0]) is not None
+
+
+def _field_holds(requirement: Requirement, name: str) -> bool:
+    if not _valid_field(requirement):
+        return False
+    return (requirement.values[0] == name) == (requirement.operator == "In")
+
+
+def _valid_field(requirement: Requirement) -> bool:
+    return (
+        requirement.key == names.NODE_NAME_FIELD
+        and requirement.operator in ("In", "NotIn")
+        and len(requirement.values) == 1
+    )
+
+
+def _int64(text: str | None) -> int | None:
+    if text is None or _INTEGER.fullmatch(text) is None:
+        return None
+    number = int(text)
+    return number if INT64_MIN <= number <= INT64_MAX else None
