@@ -1,5 +1,8 @@
 """What is wrong with an object, said so that its owner can find the place and mend it."""
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 
 class BadObject(ValueError):
     """An object that cannot be used: which one, which field, and what is wrong with it."""
@@ -14,3 +17,44 @@ class BadObject(ValueError):
         """The same error, naming its object (`Pod default/web`) and, if given, the field around it."""
         field = f"{inside}.{self.field}" if inside else self.field
         return BadObject(field, self.problem, subject)
+
+
+class Unreadable(ValueError):
+    """A text that is neither JSON nor YAML, or one made to hurt its reader."""
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong with the input: in which file, with which object, in which field."""
+
+    file: str
+    subject: str
+    field: str
+    text: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in self if part)
+
+
+class BadInput(ValueError):
+    """Input that cannot be used as it is; says what is wrong and how to go on without the bad part."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        lines = "\n".join(str(problem) for problem in problems)
+        super().__init__(f"{lines}\n(--keep-going leaves out what cannot be used and lists every problem)")
+
+
+class Problems:
+    """Gathers problems, or raises the first, as whoever reads the input wants it."""
+
+    def __init__(self, keep_going: bool) -> None:
+        self.keep_going = keep_going
+        self._found: dict[Problem, None] = {}
+
+    def add(self, problem: Problem) -> None:
+        if not self.keep_going:
+            raise BadInput([problem])
+        self._found[problem] = None
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self._found)

@@ -29,8 +29,14 @@ class QuantityError(ValueError):
     """A value that is no Kubernetes quantity, or one too large to count with."""
 
     def __init__(self, value: object, problem: str = _EXPECTED) -> None:
-        shown = str(value) if len(str(value)) <= MAX_LENGTH else str(value)[:MAX_LENGTH] + "..."
-        super().__init__(f'bad quantity "{shown}": {problem}')
+        super().__init__(f'bad quantity "{_shown(value)}": {problem}')
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length()} bits"
+    text = str(value)
+    return text if len(text) <= MAX_LENGTH else text[:MAX_LENGTH] + "..."
 
 
 def exact(quantity: Quantity) -> Fraction:

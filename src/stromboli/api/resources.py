@@ -39,10 +39,12 @@ def view_amounts(resource_list: Mapping[str, Quantity], where: str) -> dict[str,
     return result
 
 
-def check_amounts(resource_list: Mapping[str, Quantity], where: str) -> None:
-    """Refuse bad, negative or huge values, including those of names the scheduler does not count."""
+def check_amounts(resource_list: Mapping[str, Quantity], where: str) -> int:
+    """The largest amount. Refuses bad, negative or huge values, also of names the scheduler does not count."""
+    largest = 0
     for name, quantity in resource_list.items():
-        _amount(_internal_unit(name) or whole, name, quantity, where)
+        largest = max(largest, _amount(_internal_unit(name) or whole, name, quantity, where))
+    return largest
 
 
 def resource_list(amounts: Mapping[str, int]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from stromboli.api.meta import Condition, Count, Int32, LabelSelector, Object, R
 from stromboli.api.pod import PREFERRED, REQUIRED
 from stromboli.api.resources import ResourceList
 
-Mode = Literal["", "hard", "soft"]
+Mode = Literal["hard", "soft"]
 Weight = Annotated[int, Meta(ge=1, le=65535)]
 Size = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 

@@ -1,0 +1,27 @@
+"""Small values written as text in labels and annotations: booleans and durations as Go reads them."""
+
+import re
+
+_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_LONGEST = 64
+
+
+def boolean(text: str) -> bool | None:
+    """True, false, or none for what is neither."""
+    if text in _TRUE:
+        return True
+    return False if text in _FALSE else None
+
+
+def duration(text: str) -> float | None:
+    """Seconds of a duration such as `1h2m3s`; none for what is no duration."""
+    sign = -1.0 if text.startswith("-") else 1.0
+    body = text[1:] if text[:1] in ("-", "+") else text
+    if body == "0":
+        return 0.0
+    if not body or len(body) > _LONGEST or not re.fullmatch(f"(?:{_PART.pattern})+", body):
+        return None
+    return sign * sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(body))

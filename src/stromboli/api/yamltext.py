@@ -1,0 +1,112 @@
+"""YAML the way kubectl reads it (dates and times stay text), and safe against texts made to hurt.
+
+Nesting, aliases and merge keys are bounded: a page of YAML can otherwise stand for billions of values.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from stromboli.api.errors import Unreadable
+
+MAX_DEPTH = 200
+MAX_ALIASED = 1_000_000
+MAX_MERGED = 100_000
+MAX_MERGED_AT_ONCE = 20
+
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels, or an alias inside itself"
+
+
+def documents(text: str) -> Iterator[Any]:
+    """The documents of a YAML text as plain data; empty ones are left out."""
+    loader = _Loader(text)
+    aliases = "*" in text and "&" in text
+    try:
+        while loader.check_data():  # type: ignore[no-untyped-call]
+            document = loader.get_data()
+            if aliases:
+                _bound_aliases(document)
+            if document is not None:
+                yield document
+    except yaml.MarkedYAMLError as error:
+        raise Unreadable(_explain(error)) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise Unreadable(f"not YAML: {error}") from None
+    finally:
+        loader.dispose()
+
+
+class _Loader(yaml.CSafeLoader):
+    """libyaml's loader with bounds; without them deep nesting would end the process."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+        self._merged = 0
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise Unreadable(_TOO_DEEP)
+
+    def ascend_resolver(self) -> None:
+        self._depth -= 1
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        for key, value in node.value:
+            several = key.tag == "tag:yaml.org,2002:merge" and isinstance(value, yaml.SequenceNode)
+            if several and len(value.value) > MAX_MERGED_AT_ONCE:
+                raise Unreadable(f"merge key << with more than {MAX_MERGED_AT_ONCE} mappings")
+        before = len(node.value)
+        super().flatten_mapping(node)
+        self._merged += max(0, len(node.value) - before)
+        if self._merged > MAX_MERGED:
+            raise Unreadable(f"merge keys << copy more than {MAX_MERGED} entries")
+
+
+def _plain_resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    """PyYAML's rules without dates and without numbers to base sixty: kubectl reads both as text."""
+    sexagesimal = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
+    result: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items():
+        kept = [rule for rule in rules if rule[0] != "tag:yaml.org,2002:timestamp"]
+        if first in "-+0123456789":
+            kept.insert(0, ("tag:yaml.org,2002:str", sexagesimal))
+        result[first] = kept
+    return result
+
+
+_Loader.yaml_implicit_resolvers = _plain_resolvers()
+
+
+def _bound_aliases(document: Any) -> None:
+    seen: dict[int, tuple[int, int]] = {}
+    size, _ = _measure(document, seen, 0)
+    if size - len(seen) > MAX_ALIASED:
+        raise Unreadable(f"aliases stand for more than {MAX_ALIASED} values")
+
+
+def _measure(node: Any, seen: dict[int, tuple[int, int]], depth: int) -> tuple[int, int]:
+    """How many lists and mappings a value is once aliases are written out, and how deep they lie."""
+    if not isinstance(node, dict | list):
+        return 0, 0
+    if id(node) not in seen:
+        if depth > MAX_DEPTH:
+            raise Unreadable(_TOO_DEEP)
+        inner = [
+            _measure(part, seen, depth + 1) for part in (node.values() if isinstance(node, dict) else node)
+        ]
+        size = 1 + sum(size for size, _ in inner)
+        seen[id(node)] = size, 1 + max((height for _, height in inner), default=0)
+    size, height = seen[id(node)]
+    if depth + height > MAX_DEPTH:
+        raise Unreadable(_TOO_DEEP)
+    return size, height
+
+
+def _explain(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+    return f"not YAML: {error.problem or error.context}{where}"
