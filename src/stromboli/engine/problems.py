@@ -1,0 +1,43 @@
+"""What is wrong with a configuration: a line, a sentence and how much it matters."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(Enum):
+    """Whether a problem refuses the file always, unless leniency was asked for, or never."""
+
+    FATAL = "fatal"
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, and the line it stands on (0: no line is known)."""
+
+    line: int
+    message: str
+    severity: Severity = Severity.ERROR
+
+    def at(self, source_name: str) -> str:
+        """`FILE:LINE: message`, as compilers say it."""
+        return f"{source_name}:{self.line}: {self.message}" if self.line else f"{source_name}: {self.message}"
+
+
+def shown(value: object) -> str:
+    """A value as a message quotes it: in double quotes if it is text, and never long."""
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= 80 else text[:76] + "..." + text[-1]
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """The nearest right name as the end of a sentence, else the choice if it is short, else nothing."""
+    names = sorted(set(known))
+    by_lower = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(word.lower(), by_lower, n=1) if len(word) <= 100 else []
+    if near:
+        return f'; did you mean "{by_lower[near[0]]}"?'
+    return f"; known: {', '.join(names)}" if 0 < len(names) <= 30 else ""
