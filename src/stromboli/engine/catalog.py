@@ -1,0 +1,111 @@
+"""Which actions and plugins there are, by the names that the configuration file uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stromboli.engine.plugin import SWITCHES, NoArguments, Plugin
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+
+VOLCANO_ACTIONS = [
+    "enqueue",
+    "allocate",
+    "backfill",
+    "preempt",
+    "reclaim",
+    "shuffle",
+    "gangpreempt",
+    "gangreclaim",
+]
+VOLCANO_PLUGINS = [
+    "drf",
+    "gang",
+    "deviceshare",
+    "predicates",
+    "priority",
+    "nodeorder",
+    "conformance",
+    "binpack",
+    "resource-strategy-fit",
+    "tdm",
+    "overcommit",
+    "sla",
+    "task-topology",
+    "numa-aware",
+    "cdp",
+    "rescheduling",
+    "usage",
+    "pdb",
+    "nodegroup",
+    "network-topology-aware",
+    "proportion",
+    "capacity",
+    "extender",
+    "resourcequota",
+]
+
+Run = Callable[["Session"], None]
+Hook = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step of a cycle. `initialise` is called when it enters the policy, `uninitialise` when it leaves."""
+
+    name: str
+    run: Run
+    Arguments: type = NoArguments
+    doc: str = ""
+    initialise: Hook | None = None
+    uninitialise: Hook | None = None
+
+    def __call__(self, session: Session) -> None:
+        self.run(session)
+
+
+def action(
+    name: str,
+    arguments: type = NoArguments,
+    *,
+    initialise: Hook | None = None,
+    uninitialise: Hook | None = None,
+) -> Callable[[Run], Action]:
+    """Make an action of a function: `@action("allocate", Arguments)`."""
+
+    def make(run: Run) -> Action:
+        return Action(name, run, arguments, (run.__doc__ or "").strip(), initialise, uninitialise)
+
+    return make
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The actions and plugins that a policy may name."""
+
+    actions: Mapping[str, Action] = field(default_factory=dict)
+    plugins: Mapping[str, type[Plugin]] = field(default_factory=dict)
+
+    @property
+    def planned_actions(self) -> frozenset[str]:
+        """Actions that Volcano has and that are not here yet."""
+        return frozenset(VOLCANO_ACTIONS) - self.actions.keys()
+
+    @property
+    def planned_plugins(self) -> frozenset[str]:
+        """Plugins that Volcano has and that are not here yet."""
+        return frozenset(VOLCANO_PLUGINS) - self.plugins.keys()
+
+    @property
+    def switches(self) -> dict[str, bool]:
+        """Every switch that a plugin entry may have, with its default; own extension points bring their own."""
+        points = [
+            value.__point__
+            for plugin in self.plugins.values()
+            for value in vars(plugin).values()
+            if hasattr(value, "__point__")
+        ]
+        return {switch: True for point in points for switch in point.switches} | SWITCHES

@@ -1,0 +1,44 @@
+"""A configuration file that may change while the scheduler runs."""
+
+from pathlib import Path
+
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.policy import Policy, PolicyError, load_policy
+from stromboli.engine.yaml_lines import MAX_BYTES
+
+
+class PolicyFile:
+    """The last good policy of a file: a wrong new version is reported and changes nothing."""
+
+    def __init__(self, path: Path, catalog: Catalog, lenient: bool = False) -> None:
+        """Read the file; `PolicyError` if it is wrong, as there is no good one to fall back on."""
+        self.path = path
+        self.catalog = catalog
+        self.lenient = lenient
+        self._last_look = self._look()
+        self.current: Policy = self._load(self._last_look)
+
+    def refresh(self) -> list[str]:
+        """Look at the file again and take over what is new and right; messages if it changed."""
+        look = self._look()
+        if look == self._last_look:
+            return []
+        self._last_look = look
+        try:
+            self.current = self._load(look)
+        except PolicyError as error:
+            return [*error.errors, f"{self.path}: the policy loaded before stays in force"]
+        return [*self.current.warnings, f"{self.path}: the new policy is in force"]
+
+    def _look(self) -> bytes | str:
+        """What the file holds, or the sentence why it cannot be read."""
+        try:
+            with self.path.open("rb") as file:
+                return file.read(MAX_BYTES + 1)
+        except OSError as error:
+            return f"{self.path}: cannot be read: {error.strerror}"
+
+    def _load(self, look: bytes | str) -> Policy:
+        if isinstance(look, str):
+            raise PolicyError((look,))
+        return load_policy(look, self.catalog, str(self.path), self.lenient)
