@@ -1,6 +1,6 @@
 """What no type can say: amounts in range, metadata of bearable size, queues that form a tree."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
@@ -24,12 +24,20 @@ def check_object(thing: Object, size: int = MAX_METADATA + 1) -> None:
         check(thing)
 
 
-def check_queues(queues: Iterable[Queue]) -> list[BadObject]:
-    """Queues that are their own ancestors, one error for each circle."""
+def check_queues(queues: Iterable[Queue]) -> dict[str, BadObject]:
+    """The queues that are their own ancestors, each with an error that names the circle."""
     parents = {queue.name: queue.spec.parent or names.ROOT_QUEUE for queue in queues}
     if parents.get(names.ROOT_QUEUE) == names.ROOT_QUEUE:
         del parents[names.ROOT_QUEUE]
-    errors = []
+    errors = {}
+    for circle in _circles(parents):
+        text = " -> ".join([*circle, circle[0]])
+        for name in circle:
+            errors[name] = BadObject("spec.parent", f"queues in a circle: {text}", f"Queue {name}")
+    return errors
+
+
+def _circles(parents: Mapping[str, str]) -> Iterator[list[str]]:
     done: set[str] = set()
     for start in parents:
         path: list[str] = []
@@ -39,13 +47,14 @@ def check_queues(queues: Iterable[Queue]) -> list[BadObject]:
             path.append(name)
             name = parents[name]
         if name in path:
-            circle = " -> ".join([*path[path.index(name) :], name])
-            errors.append(BadObject("spec.parent", f"queues in a circle: {circle}", f"Queue {name}"))
-    return errors
+            yield path[path.index(name) :]
 
 
 def _check_metadata(thing: Object, size: int) -> None:
     meta = thing.metadata
+    for field, name in (("name", meta.name), ("namespace", meta.namespace)):
+        if not (name.isascii() and name.isprintable()) or "/" in name or " " in name:
+            raise BadObject(f"metadata.{field}", f"{name[:64]!r} is not a name")
     for field, marks in (("labels", meta.labels), ("annotations", meta.annotations)):
         if len(marks) > MAX_LABELS:
             raise BadObject(f"metadata.{field}", f"{len(marks)} entries, at most {MAX_LABELS} are allowed")

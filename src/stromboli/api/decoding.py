@@ -12,7 +12,19 @@ from stromboli.api.objects import KINDS, kind_of
 
 Raw = bytes | msgspec.Raw
 
-_PLACE = re.compile(r"^(?P<problem>.*) - at `(?P<key>key in )?\$\.?(?P<field>.*)`$", re.DOTALL)
+_PLACE = re.compile(r"^(?P<problem>.*) - at `(?:key in )?\$\.?(?P<field>.*)`$", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+_GOT = re.compile(r"got (\w+)")
+_STEP = re.compile(r"\[[0-9]+\]|[^.\[\]]+")
+_TYPES: dict[str, type] = {
+    "null": type(None),
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "str": str,
+    "array": list,
+    "object": dict,
+}
 _FREE_MAPS = frozenset(
     {"labels", "annotations", "nodeSelector", "matchLabels", "selector", "parameters", "minTaskMember"}
     | {"requests", "limits", "overhead", "allocatable", "capacity", "allocatedResources", "minResources"}
@@ -26,6 +38,13 @@ class Heading(msgspec.Struct, rename="camel", gc=False):
 
     kind: str = ""
     api_version: str = ""
+
+
+class Title(msgspec.Struct, gc=False):
+    """What an object is called, even if neither kind nor metadata are what they should be."""
+
+    kind: Any = None
+    metadata: Any = None
 
 
 _read_heading = msgspec.json.Decoder(Heading).decode
@@ -54,56 +73,75 @@ def decode_as(kind: type[Object], raw: Raw) -> Object:
     """The object, known to be of that kind."""
     try:
         return _readers[kind](raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _decode_without_nulls(kind, raw)
-
-
-def _decode_without_nulls(kind: type[Object], raw: Raw) -> Object:
-    """Second look: an explicit null counts as absent, as for an API server."""
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if "got `null`" not in str(error):
+            raise _explained(error, raw) from None
     try:
         return msgspec.convert(_without_nulls(msgspec.json.decode(raw)), kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _explained(error, raw) from None
 
 
+def explain(error: Exception, content: Any = None) -> tuple[str, str]:
+    """The field and the problem that a decoding error speaks of, in plain words."""
+    if isinstance(error, RecursionError):
+        return "", "nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return "", "not UTF-8 text"
+    found = _PLACE.match(str(error))
+    field, problem = (found["field"], found["problem"]) if found else ("", str(error))
+    missing = _MISSING.fullmatch(problem)
+    if missing is not None:
+        return f"{field}.{missing[1]}".removeprefix("."), "is missing"
+    problem = problem.replace("`", "")
+    problem = problem[:1].lower() + problem[1:]
+    return _with_key(field, problem, content), problem
+
+
+def _explained(error: Exception, raw: Raw) -> BadObject:
+    content = _content(raw)
+    field, problem = explain(error, content)
+    return BadObject(field, problem, _subject(raw))
+
+
 def _without_nulls(value: Any, free: bool = False) -> Any:
+    """An explicit null counts as absent, as for an API server, except among the user's own keys."""
     if isinstance(value, dict):
-        return {
-            key: _without_nulls(part, key in _FREE_MAPS)
-            for key, part in value.items()
-            if part is not None or free
-        }
+        kept = {key: part for key, part in value.items() if part is not None or free}
+        return {key: _without_nulls(part, key in _FREE_MAPS) for key, part in kept.items()}
     if isinstance(value, list):
         return [_without_nulls(part) for part in value]
     return value
 
 
-def _explained(error: Exception, raw: Raw) -> BadObject:
-    if isinstance(error, RecursionError):
-        return BadObject("", "nested too deeply", _subject(raw))
-    if isinstance(error, UnicodeDecodeError):
-        return BadObject("", "not UTF-8 text", _subject(raw))
-    found = _PLACE.match(str(error))
-    if found is None:
-        return BadObject("", _plain(str(error)), _subject(raw))
-    problem = _plain(found["problem"]) + (" as a key" if found["key"] else "")
-    return BadObject(found["field"], problem, _subject(raw))
+def _with_key(field: str, problem: str, content: Any) -> str:
+    """The field with the key of the map entry that is wrong, where the error only says that some entry is."""
+    head, got = field.removesuffix("[...]"), _GOT.search(problem)
+    if head == field or got is None:
+        return field
+    try:
+        for step in _STEP.findall(head):
+            content = content[int(step[1:-1]) if step[0] == "[" else step]
+        return next(f"{head}.{key}" for key, value in content.items() if type(value) is _TYPES[got[1]])
+    except (LookupError, TypeError, ValueError, AttributeError, StopIteration):
+        return field
 
 
-def _plain(text: str) -> str:
-    text = text.replace("`", "")
-    return text[:1].lower() + text[1:]
+def _content(raw: Raw) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _subject(raw: Raw) -> str:
     """What a broken object calls itself, as far as that can be read."""
     try:
-        content = msgspec.json.decode(raw)
+        title = msgspec.json.decode(raw, type=Title)
     except (ValueError, RecursionError):
         return ""
-    if not isinstance(content, dict):
-        return ""
-    meta = content.get("metadata")
-    path = [meta.get("namespace"), meta.get("name")] if isinstance(meta, dict) else []
-    named = "/".join(part for part in path if isinstance(part, str) and part)
-    return " ".join(part for part in (content.get("kind"), named) if isinstance(part, str) and part)[:600]
+    meta = title.metadata if isinstance(title.metadata, dict) else {}
+    path = "/".join(
+        part for part in (meta.get("namespace"), meta.get("name")) if isinstance(part, str) and part
+    )
+    return " ".join(part for part in (title.kind, path) if isinstance(part, str) and part)[:600]

@@ -32,7 +32,8 @@ class Problem(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        return ": ".join(part for part in self if part)
+        parts = (part if part.isprintable() else ascii(part)[1:-1] for part in self if part)
+        return ": ".join(parts)
 
 
 class BadInput(ValueError):

@@ -49,8 +49,9 @@ class Manifests:
         self._priorities = Priorities(item for _, item in self._early(PriorityClass))
         queues = self._early(Queue)
         self._queues = {queue.name: where for where, queue in queues}
-        for error in check_queues(queue for _, queue in queues):
-            self._report(self._queues.get(error.subject.removeprefix("Queue "), ""), error)
+        self._circular = check_queues(queue for _, queue in queues)
+        for name, error in self._circular.items():
+            self._report(self._queues[name], error)
 
     @property
     def problems(self) -> list[Problem]:
@@ -76,6 +77,8 @@ class Manifests:
                 self._report(source.where, BadObject("metadata.name", "defined twice", describe(thing)))
                 continue
             keys.add(thing.key)
+            if kind is Queue and thing.name in self._circular:
+                continue
             yield Item(source.where, thing)
         for queue in implied_queues(self._queues):
             yield Item(IMPLIED, queue)

@@ -6,11 +6,12 @@ JSON is cut into objects without decoding them, and the pieces share the file's 
 import os
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from stromboli.api.decoding import Heading, Raw
+from stromboli.api.decoding import Heading, Raw, explain
 from stromboli.api.errors import Unreadable
 from stromboli.api.yamltext import documents
 
@@ -78,19 +79,29 @@ def read_bytes(file: str) -> bytes:
 
 
 def read_sources(file: str) -> Iterator[Source]:
-    """The objects of a file, in order."""
-    count = 0
+    """The objects of a file, in order; a lone object has no position. What comes before a bad part is kept."""
+    objects = _objects(file)
+    first = next(objects, None)
+    if first is None:
+        raise Unreadable("holds no object")
+    second, broken = None, None
+    try:
+        second = next(objects, None)
+    except Unreadable as error:
+        broken = error
+    yield Source(file, 0 if second or broken else None, *first)
+    if broken is not None:
+        raise broken
+    if second is not None:
+        for position, found in enumerate(chain([second], objects), start=1):
+            yield Source(file, position, *found)
+
+
+def _objects(file: str) -> Iterator[tuple[Raw, bool]]:
     for document in read_documents(file):
         inner, of_case = _unpack(document)
-        if inner is None:
-            yield Source(file, count or None, document, of_case)
-            count += 1
-            continue
-        for raw in inner:
-            yield Source(file, count, raw, of_case)
-            count += 1
-    if count == 0:
-        raise Unreadable("holds no object")
+        for raw in (document,) if inner is None else inner:
+            yield raw, of_case
 
 
 def read_documents(file: str) -> Iterator[bytes]:
@@ -130,10 +141,8 @@ def _unpack(document: bytes) -> tuple[list[msgspec.Raw] | None, bool]:
 def _cut(document: bytes, shape: type[Shape]) -> Shape:
     try:
         return msgspec.json.decode(document, type=shape)
-    except RecursionError:
-        raise Unreadable("nested too deeply") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unreadable(f"not what was expected: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Unreadable(": ".join(part for part in explain(error) if part)) from None
 
 
 def _bounded(data: bytes) -> bytes:

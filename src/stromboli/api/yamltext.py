@@ -30,6 +30,8 @@ def documents(text: str) -> Iterator[Any]:
                 _bound_aliases(document)
             if document is not None:
                 yield document
+    except Unreadable:
+        raise
     except yaml.MarkedYAMLError as error:
         raise Unreadable(_explain(error)) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
