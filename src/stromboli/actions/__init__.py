@@ -1,1 +1,1 @@
-"""The steps of a cycle, one function per file: enqueue, allocate, backfill and those that make room."""
+"""The steps of a cycle, one function per file. An action knows the engine and the model, never a plugin."""

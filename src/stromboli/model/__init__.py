@@ -1,4 +1,5 @@
-"""What exists: dimensions, tasks, jobs, queues, node columns and the cluster that holds them.
+"""What exists: resources, tasks, jobs, queues, nodes as columns, and the one cluster that moves them.
 
-State changes in one way, `Cluster.move`. No decisions are taken here, and nothing talks to the outside world.
+The model knows neither plugins nor actions, reads no clock and does no I/O. Everything that changes a number goes
+through `Cluster.move` (a task changes status or node) or `Cluster.replace` and its siblings (an object changed).
 """

@@ -1,1 +1,1 @@
-"""The built-in plugins, one file each, named as in the configuration file. Plugins never import plugins."""
+"""The policies, one file per plugin, named as in the configuration. Plugins never import plugins."""

@@ -1,0 +1,191 @@
+"""Give room to tasks, gangs all or nothing (spec 02 3).
+
+A job first gets exactly enough to be ready; every further task is another turn of its queue, so that elastic jobs
+share what is left. A gang that could start once promised room is free keeps what it was given until the session ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stromboli.api import names
+from stromboli.engine.catalog import action
+from stromboli.engine.compatibility import error_cache
+from stromboli.engine.evaluation import Bools
+from stromboli.engine.placement import Place
+from stromboli.engine.session import Session
+from stromboli.engine.statement import Statement
+from stromboli.engine.verdict import Verdict, saying
+from stromboli.model.job import Job, SubJob
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Arguments of the allocate action."""
+
+    predicate_error_cache: bool = error_cache()
+
+
+@action("allocate", Arguments)
+def allocate(session: Session) -> None:
+    """Place pending tasks: queue by queue, job by job, gangs all or nothing."""
+    sheets = {job: sheet for job in list(session.cluster.backlog) if (sheet := _intake(session, job))}
+    backlog = session.backlog(sheets)
+    for _, job in backlog.turns(skip=session.rules.overused):
+        with session.attempt(job):
+            if _give_room(session, job, sheets[job]) and any(sheets[job].values()):
+                backlog.push(job)
+
+
+Worksheet = dict[SubJob, list[Task]]
+"""The tasks still to place by sub-job, in order; the next one last."""
+
+
+def _intake(session: Session, job: Job) -> Worksheet | None:
+    """What there is to do for a job, if it may be scheduled at all."""
+    with session.attempt(job):
+        if job.waits_for_queue:
+            if "enqueue" in session.policy.actions:
+                return None
+            session.set_phase(job, names.GROUP_INQUEUE)
+        if invalid := session.rules.job_valid(job):
+            session.objections[job] = invalid.message
+            return None
+        return _worksheet(session, job)
+    return None
+
+
+def _worksheet(session: Session, job: Job) -> Worksheet:
+    by_group: dict[SubJob, list[Task]] = {}
+    for task in job.by_status[Status.PENDING]:
+        if task.group is not None and not task.best_effort and not _foreign_gate(task):
+            by_group.setdefault(task.group, []).append(task)
+    sheet = {}
+    for sub_job in _sub_jobs_in_order(session, job, by_group):
+        sheet[sub_job] = sorted(by_group[sub_job], key=session.task_key, reverse=True)
+    return sheet
+
+
+def _foreign_gate(task: Task) -> bool:
+    return bool(task.gates) and task.gates != (names.QUEUE_ALLOCATION_GATE,)
+
+
+def _sub_jobs_in_order(session: Session, job: Job, members: Iterable[SubJob]) -> list[SubJob]:
+    """Sub-jobs that the job needs to be ready first, then the order of the policy."""
+    if not job.policies:
+        return list(members)
+    ordered = sorted(job.sub_jobs.values(), key=session.sub_job_key)
+    required: set[SubJob] = set()
+    for policy in job.policies:
+        mine = [sub_job for sub_job in ordered if sub_job.policy is policy]
+        waiting = [sub_job for sub_job in mine if not session.sub_job_ready(sub_job)]
+        missing = policy.min_sub_groups - (len(mine) - len(waiting))
+        required.update(waiting[: max(missing, 0)])
+    wanted = set(members)
+    return sorted(
+        (sub_job for sub_job in ordered if sub_job in wanted), key=lambda sub_job: sub_job not in required
+    )
+
+
+def _give_room(session: Session, job: Job, sheet: Worksheet) -> bool:
+    """One turn of a job; whether it is ready, so that what is left may have another turn."""
+    with session.statement() as trial:
+        placed = (
+            _fill_job(session, trial, job, sheet) if job.policies else _fill_whole(session, trial, job, sheet)
+        )
+        if placed and session.rules.job_ready(job):
+            trial.commit()
+            return True
+        if placed:
+            trial.keep()
+    return False
+
+
+def _fill_whole(session: Session, trial: Statement, job: Job, sheet: Worksheet) -> bool:
+    """A job without sub-groups: its one sub-job is the job."""
+    return all(_fill(session, trial, sub_job, tasks) for sub_job, tasks in sheet.items())
+
+
+def _fill_job(
+    session: Session, trial: Statement, job: Job, sheet: Worksheet, within: Bools | None = None
+) -> bool:
+    """Sub-group by sub-group until the job is ready; one that gains nothing is dropped for this turn."""
+    rounds = [sub_job for sub_job, tasks in sheet.items() if tasks]
+    while rounds:
+        sub_job = rounds.pop(0)
+        with session.statement() as part:
+            before = len(part)
+            if not _fill(session, part, sub_job, sheet[sub_job], within) or len(part) == before:
+                continue
+            part.keep()
+        if sheet[sub_job]:
+            rounds = _sub_jobs_in_order(session, job, [*rounds, sub_job])
+        if session.rules.job_ready(job):
+            break
+    return len(trial) > 0 and (session.rules.job_ready(job) or session.rules.job_pipelined(job))
+
+
+def _fill(
+    session: Session, trial: Statement, sub_job: SubJob, tasks: list[Task], within: Bools | None = None
+) -> bool:
+    """Place tasks one after the other until the sub-job is ready; whether it is, or will be."""
+    while tasks:
+        task = tasks.pop()
+        if not _may_be_placed(session, sub_job, task):
+            continue
+        place = _find(session, task, within)
+        if isinstance(place, Verdict):
+            session.explain(task, place)
+            if _worth_going_on(session, sub_job):
+                continue
+            break
+        if trial.assign(task, place) is None and session.sub_job_ready(sub_job):
+            break
+    return session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)
+
+
+def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:
+    queue = sub_job.job.queue
+    if queue is None or not session.rules.allocatable(queue, task) or task.gates:
+        return False
+    if task.role and task.role in session.failed_roles(sub_job):
+        session.explain(task, saying(names.ROLE_ALREADY_FAILED.format(task=task.name, role=task.role)))
+        return False
+    return True
+
+
+def _find(session: Session, task: Task, within: Bools | None) -> Place | Verdict:
+    """The node that was nominated for the task if it still serves, else the best of all."""
+    nominated = session.cluster.nodes.get(task.nominated) if task.nominated else None
+    if nominated is not None and nominated.row >= 0:
+        there = session.only(nominated)
+        place = session.place(task, there if within is None else there & within)
+        if isinstance(place, Place):
+            return place
+    return session.place(task, within)
+
+
+def _worth_going_on(session: Session, sub_job: SubJob) -> bool:
+    """Whether other tasks may still make the job start after one found no node (spec 01 3.3)."""
+    job = sub_job.job
+    if job.minimum == len(job.tasks) or sub_job.minimum >= len(sub_job.tasks):
+        return False
+    if job.policies:
+        return True
+    failed = session.failed_roles(sub_job)
+    if job.minimum < sum(job.role_minimums.values()):
+        hopeful = sum(task.role not in failed for task in job.by_status[Status.PENDING])
+        return job.ready_count + hopeful >= job.minimum
+    return all(_role_has_enough(job, role) for role in failed if role in job.role_minimums)
+
+
+def _role_has_enough(job: Job, role: str) -> bool:
+    counts = job.role_counts.get(role)
+    have = sum(counts[status] for status in _READY) if counts else 0
+    return have + job.role_pending_best_effort(role) >= job.role_minimums[role]
+
+
+_READY = (Status.ALLOCATED, Status.BINDING, Status.BOUND, Status.RUNNING, Status.SUCCEEDED)

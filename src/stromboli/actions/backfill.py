@@ -1,0 +1,59 @@
+"""Place tasks that ask for nothing: they fit wherever a node lets them in (spec 02 4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stromboli.engine.catalog import action
+from stromboli.engine.compatibility import error_cache
+from stromboli.engine.session import Session
+from stromboli.engine.verdict import Verdict, saying
+from stromboli.model.job import Job
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Arguments of the backfill action."""
+
+    predicate_error_cache: bool = error_cache()
+
+
+@action("backfill", Arguments)
+def backfill(session: Session) -> None:
+    """Place best-effort tasks one by one, on any node that takes them."""
+    candidates = [job for job in list(session.cluster.backlog) if _takes_part(session, job)]
+    for job in list(session.backlog(candidates).drain()):
+        with session.attempt(job):
+            for task in sorted(_best_effort(job), key=session.task_key):
+                _place(session, job, task)
+
+
+def _takes_part(session: Session, job: Job) -> bool:
+    with session.attempt(job):
+        if job.waits_for_queue or session.rules.job_valid(job) is not None:
+            return False
+        for task in [task for task in job.by_status[Status.PIPELINED] if task.best_effort]:
+            session.move(task, Status.PENDING, None)
+        return bool(_best_effort(job))
+    return False
+
+
+def _best_effort(job: Job) -> list[Task]:
+    if not job.pending_best_effort:
+        return []
+    return [task for task in job.by_status[Status.PENDING] if task.best_effort and not task.gates]
+
+
+def _place(session: Session, job: Job, task: Task) -> None:
+    """Put a task on the best node; once its job is ready, all that the job holds is bound."""
+    place = session.place(task, resource_fit=False)
+    if isinstance(place, Verdict):
+        session.explain(task, place)
+        return
+    refused = session.move(task, Status.ALLOCATED, place.node)
+    if refused is not None:
+        session.explain(task, saying(refused.why))
+    elif session.rules.job_ready(job):
+        session.bind_allocated(job)

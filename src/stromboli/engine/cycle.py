@@ -1,0 +1,162 @@
+"""A cycle is a function: `Engine.cycle(cluster, now)` gives decisions, and whoever called it carries them out."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from stromboli.engine.blame import CycleLost, Failure, failure_of
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.decisions import Decision
+from stromboli.engine.outcome import tell_outcome
+from stromboli.engine.placement import Placement
+from stromboli.engine.plugin import POINTS, Plugin
+from stromboli.engine.points import sort_keys
+from stromboli.engine.policy import Policy
+from stromboli.engine.rules import Rules
+from stromboli.engine.session import Session
+from stromboli.model.cluster import Cluster, Dirty
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 3
+"""Cycles in a row that an order or a score may fail before it is set aside."""
+_MAY_BE_SET_ASIDE = {name for name, point in POINTS.items() if point.combine is sort_keys} | {
+    "score_nodes",
+    "node_scores",
+}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a cycle decided, and what there is to know about how."""
+
+    decisions: list[Decision]
+    session: Session
+    pipelined: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Time per part: open, each action, close."""
+    lost: Failure | None = None
+    """Why the whole cycle came to nothing."""
+
+
+class Engine:
+    """A policy at work: its plugins live as long as it does."""
+
+    def __init__(self, policy: Policy, catalog: Catalog, timer: Callable[[], float] = time.perf_counter):
+        self.policy = policy
+        self._catalog = catalog
+        self._timer = timer
+        self._actions = [catalog.actions[name] for name in policy.actions]
+        self._failing: dict[tuple[str, str], int] = {}
+        self._set_aside: set[tuple[str, str]] = set()
+        self._number = 0
+        self._start_afresh()
+        for action in dict.fromkeys(self._actions):
+            if action.initialise is not None:
+                action.initialise()
+
+    def close(self) -> None:
+        """The policy leaves: let its actions go."""
+        for action in dict.fromkeys(self._actions):
+            if action.uninitialise is not None:
+                action.uninitialise()
+
+    def _start_afresh(self) -> None:
+        """Build all plugins anew; the next session tells them everything."""
+        self._tiers: list[list[Plugin]] = [
+            [self._catalog.plugins[entry.name].build(entry.arguments, dict(entry.switches)) for entry in tier]
+            for tier in self.policy.tiers
+        ]
+        self._fresh = True
+        self._resolve()
+
+    def _resolve(self) -> None:
+        self.rules = Rules(self._tiers, self._set_aside)
+        self._placement = Placement(self.rules)
+        self._listeners = [
+            plugin for plugin in self.rules.plugins if type(plugin).on_move is not Plugin.on_move
+        ]
+
+    def cycle(self, cluster: Cluster, now: float) -> Outcome:
+        """Open, run the actions, close. A lost cycle decides nothing and changes nothing."""
+        session, seconds = self._session(cluster, now), {}
+        outcome = Outcome([], session, seconds=seconds)
+        try:
+            self._timed(seconds, "open", lambda: self._open(session))
+            for action in self._actions:
+                self._timed(seconds, action.name, lambda action=action: action(session))
+            self._timed(seconds, "close", lambda: self._finish(session, outcome))
+        except Exception as error:
+            outcome.lost = error.failure if isinstance(error, CycleLost) else failure_of(error)
+            log.exception("the cycle is lost: %s", outcome.lost.message)
+            self._give_up(session)
+        finally:
+            cluster.listeners = []
+        self._judge(session, outcome)
+        return outcome
+
+    def _session(self, cluster: Cluster, now: float) -> Session:
+        cluster.settle()
+        cluster.touched.clear()
+        self._number += 1
+        cluster.dirty.everything |= self._fresh
+        session = Session(cluster, self.policy, self.rules, self._placement, now, f"{now:.0f}-{self._number}")
+        cluster.dirty = Dirty()
+        cluster.dirty.everything = False
+        return session
+
+    def _open(self, session: Session) -> None:
+        self._placement.opening()
+        for plugin in self.rules.plugins:
+            plugin.session = session
+            plugin.opening(session, session.changed)
+        self._fresh = False
+        session.cluster.listeners = list(self._listeners)
+
+    def _finish(self, session: Session, outcome: Outcome) -> None:
+        for plugin in self.rules.plugins:
+            plugin.closing(session)
+        tell_outcome(session)
+        outcome.pipelined = session.pipelined
+        session.take_back()
+        session.cluster.tallies.sweep()
+        outcome.decisions = session.decisions
+
+    def _give_up(self, session: Session) -> None:
+        """Undo the cycle and distrust what plugins remember of it."""
+        session.cluster.listeners = []
+        session.abort()
+        session.cluster.dirty.everything = True
+        self._start_afresh()
+
+    def _timed(self, seconds: dict[str, float], part: str, run: Callable[[], None]) -> None:
+        begin = self._timer()
+        try:
+            run()
+        finally:
+            seconds[part] = seconds.get(part, 0.0) + self._timer() - begin
+
+    def _judge(self, session: Session, outcome: Outcome) -> None:
+        """Set an order or a score aside that failed too often in a row."""
+        for failure in session.failures:
+            log.error("%s", failure.message)
+        failed = {(one.plugin, one.point) for one in session.failures if one.point in _MAY_BE_SET_ASIDE}
+        self._failing = {who: self._failing.get(who, 0) + 1 for who in failed}
+        tired = {who for who, times in self._failing.items() if times >= PATIENCE}
+        if tired:
+            for plugin, point in sorted(tired):
+                log.error(
+                    "plugin %r: %s failed in %d cycles in a row and is set aside until the policy is loaded again",
+                    plugin,
+                    point,
+                    PATIENCE,
+                )
+            self._set_aside |= {(plugin, _point_of(point)) for plugin, point in tired}
+            self._resolve()
+
+
+def _point_of(method: str) -> str:
+    return "node_scores" if method == "score_nodes" else method

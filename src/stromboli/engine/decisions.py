@@ -1,0 +1,97 @@
+"""What a cycle decides: small values, carried out by whoever called it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class Decision(
+    Struct, frozen=True, gc=False, tag=True, tag_field="decision", rename="camel", omit_defaults=True
+):
+    """Something to be done in the world."""
+
+
+class Bind(Decision, frozen=True):
+    """Let a pod run on a node."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    job: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Evict(Decision, frozen=True):
+    """Take a pod off its node: which action wants it, for whom, and what it frees."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    job: str
+    reason: str
+    action: str = ""
+    beneficiary: str = ""
+    chosen_by: str = ""
+    frees: dict[str, str] = {}
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class PodCondition(Decision, frozen=True):
+    """Tell a pod why it waits (PodScheduled=False); a nominated node is where room is being made for it."""
+
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+    nominated_node: str = ""
+
+
+class GroupCondition(Struct, frozen=True, gc=False, rename="camel"):
+    """One condition of a PodGroup; `transition_id` names the cycle that set it."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    transition_id: str
+
+
+class PodGroupStatus(Decision, frozen=True):
+    """A job's phase, counts and conditions."""
+
+    namespace: str
+    name: str
+    phase: str
+    running: int
+    succeeded: int
+    failed: int
+    conditions: tuple[GroupCondition, ...] = ()
+
+
+class QueueStatus(Decision, frozen=True):
+    """What a queue has allocated."""
+
+    name: str
+    allocated: dict[str, str]
+
+
+class Event(Decision, frozen=True):
+    """Something a user should read about an object."""
+
+    kind: Literal["Pod", "PodGroup"]
+    namespace: str
+    name: str
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str

@@ -1,0 +1,302 @@
+"""What every node means to one shape of task, kept up while nodes change.
+
+All filters and scores of a shape are evaluated once for all nodes. After that only the nodes that changed are looked
+at again. Numbers of a node change mostly because one more task of the same shape was put there, so each node is
+evaluated some steps ahead (as it is, with one more, with two more ...); such a change then costs one look-up. The
+naive evaluator in the tests is the oracle of all this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stromboli.api import names
+from stromboli.engine.nodefunctions import Column, NodeFilter, Nodes, NodeScore
+from stromboli.engine.verdict import FIT, Verdict, count_reasons
+
+if TYPE_CHECKING:
+    from stromboli.model.nodes import Columns, Ints
+    from stromboli.model.task import Task
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+AHEAD = 16
+"""Steps a node is evaluated ahead when it is looked at by itself."""
+AHEAD_OF_MANY = 4
+"""Steps when many nodes are looked at together."""
+MANY = 256
+BUSY = 8
+"""Looks at single nodes after which a shape counts as busy, and all nodes are evaluated ahead."""
+NEVER = -np.inf
+
+
+def fits(task: Task, free: Ints) -> Bools:
+    """Where a task's request fits into what is free: cpu and memory always, scalars only when named."""
+    request = task.shape.request
+    fitting: Bools = free[0] >= request.get(0, 0)
+    for dim in task.shape.dims[1:]:
+        fitting &= free[dim] >= request.get(dim, 0)
+    return fitting
+
+
+def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Bools:
+    passing = nodes.all()
+    for check in filter.checks(task, nodes):
+        passing &= check.passes
+    return passing
+
+
+class Evaluation:
+    """One shape against all nodes: where it fits now, where it will, and how good each node is."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        task: Task,
+        filters: Sequence[NodeFilter],
+        scores: Sequence[NodeScore],
+        resource_fit: bool = True,
+    ):
+        self.columns = columns
+        self.shape = task.shape
+        self.resource_fit = resource_fit
+        self.filters = tuple(filters)
+        self.scores = tuple(scores)
+        self.now: Floats = np.zeros(0)
+        """The score of every node the task fits on right now, -inf elsewhere (without volatile scores)."""
+        self.later: Floats = np.zeros(0)
+        """The same for nodes it fits on once what is leaving has left."""
+        self._static_filters = [one for one in filters if one.reads == "static"]
+        self._usage_filters = [one for one in filters if one.reads == "usage"]
+        self._watched = [one for one in filters if one.reads not in ("static", "usage")]
+        self._steady = [one for one in scores if one.finish is None and one.reads in ("static", "usage")]
+        self._raw = [one for one in scores if one not in self._steady]
+        self._layout = -1
+        self._verdict: tuple[Any, Verdict] | None = None
+
+    # -- keeping up
+
+    def refresh(self, task: Task, cycle: int) -> None:
+        """Take in what happened to nodes since the last look."""
+        columns = self.columns
+        if columns.layout != self._layout or columns.objects != self._objects:
+            self._start(task)
+        elif columns.clock != self._clock:
+            self._catch_up(task)
+            self._clock = columns.clock
+        if self._watched or self._raw:
+            self._refresh_watched(task, cycle)
+
+    def _start(self, task: Task) -> None:
+        columns = self.columns
+        count = len(columns)
+        self._layout, self._objects, self._clock = columns.layout, columns.objects, columns.clock
+        everything = Nodes(columns)
+        self._allowed = everything.all()
+        for filter in self._static_filters:
+            self._allowed &= passes(filter, task, everything)
+        self._static = {
+            id(one): np.asarray(one.score(task, everything), dtype=np.float64) * one.weight
+            for one in self._steady
+            if one.reads == "static"
+        }
+        self._ladder: tuple[Floats, Floats] | None = None
+        self._step = np.zeros(count, dtype=np.int64)
+        self._ahead = np.zeros(count, dtype=np.int64)
+        self._looks = 0
+        self.now = np.full(count, NEVER)
+        self.later = np.full(count, NEVER)
+        self._versions: dict[int, Any] = {}
+        self._columns: dict[int, Column] = {}
+        self._volatile: list[NodeScore] = []
+        self._verdict = None
+        self._evaluate(task, np.flatnonzero(self._allowed), 1)
+
+    def _catch_up(self, task: Task) -> None:
+        columns = self.columns
+        row, shape = columns.last
+        if columns.clock == self._clock + 1 and shape is self.shape:
+            if self._step[row] + 1 < self._ahead[row]:
+                self._advance(row)
+                return
+            self._looks += 1
+            if self._looks == BUSY:
+                self._evaluate(task, np.flatnonzero(self._allowed), AHEAD_OF_MANY)
+                return
+        changed = np.flatnonzero((columns.version > self._clock) & self._allowed)
+        if len(changed):
+            self._evaluate(task, changed, AHEAD if len(changed) <= MANY else AHEAD_OF_MANY)
+
+    def _evaluate(self, task: Task, rows: Ints, ahead: int) -> None:
+        """Look at some nodes afresh, some steps ahead."""
+        nodes = Nodes(self.columns, rows, self.shape, ahead)
+        now, later = nodes.all(), nodes.all()
+        if self.resource_fit:
+            later = fits(task, nodes.future_idle)
+            now = later & fits(task, nodes.idle)
+        for filter in self._usage_filters:
+            passing = passes(filter, task, nodes)
+            now &= passing
+            later &= passing
+        score = self._steady_score(task, nodes, rows, ahead)
+        now_board = np.where(now, score, NEVER).reshape(ahead, len(rows))
+        later_board = np.where(later, score, NEVER).reshape(ahead, len(rows))
+        self.now[rows] = now_board[0]
+        self.later[rows] = later_board[0]
+        self._step[rows] = 0
+        self._ahead[rows] = ahead
+        if ahead > 1:
+            if self._ladder is None:
+                size = (AHEAD, len(self.columns))
+                self._ladder = (np.full(size, NEVER), np.full(size, NEVER))
+            self._ladder[0][:ahead, rows] = now_board
+            self._ladder[1][:ahead, rows] = later_board
+
+    def _steady_score(self, task: Task, nodes: Nodes, rows: Ints, ahead: int) -> Floats:
+        """Scores that need no normalisation, added as Volcano adds them: one by one, then the batch."""
+        single, batch = nodes.zeros(), nodes.zeros()
+        for one in self._steady:
+            if one.reads == "static":
+                part = np.tile(self._static[id(one)][rows], ahead)
+            else:
+                part = np.asarray(one.score(task, nodes), dtype=np.float64) * one.weight
+            if one.batch:
+                batch += part
+            else:
+                single += part
+        return single + batch
+
+    def _advance(self, row: int) -> None:
+        """One more task of this very shape went there: its next step is known."""
+        if self._ladder is not None:
+            step = self._step[row] = self._step[row] + 1
+            self.now[row] = self._ladder[0][step, row]
+            self.later[row] = self._ladder[1][step, row]
+
+    # -- what depends on other pods, on time or on the group of candidates
+
+    def _refresh_watched(self, task: Task, cycle: int) -> None:
+        for one in (*self._watched, *self._raw):
+            version = self._version(one, task, cycle)
+            if version is None or self._versions.get(id(one), self) != version:
+                everything = Nodes(self.columns)
+                if isinstance(one, NodeFilter):
+                    self._columns[id(one)] = passes(one, task, everything)
+                else:
+                    self._columns[id(one)] = np.asarray(one.score(task, everything), dtype=np.float64)
+                self._versions[id(one)] = version
+                self._volatile = [score for score in self._raw if self._differs(score)]
+
+    def _differs(self, score: NodeScore) -> bool:
+        """Whether a score can change the choice: not where it is the same on all nodes."""
+        raw = self._columns.get(id(score))
+        return raw is not None and len(raw) > 0 and bool((raw != raw[0]).any())
+
+    def _version(self, one: NodeFilter | NodeScore, task: Task, cycle: int) -> Any:
+        if one.reads == "static":
+            return self._objects
+        if one.reads == "pods" and one.version is not None:
+            return (one.version(task), self._objects)
+        if one.reads in ("usage", "pods"):
+            return self.columns.clock
+        return cycle if one.reads == "clock" else None
+
+    # -- choosing
+
+    def best(self, task: Task, within: Bools | None = None) -> tuple[int, bool]:
+        """The best node by row and whether the task fits there right now; -1 where there is none."""
+        for board, fits_now in ((self.now, True), (self.later, False)):
+            row = self._best_of(task, board, within)
+            if row >= 0:
+                return row, fits_now
+        return -1, False
+
+    def _best_of(self, task: Task, board: Floats, within: Bools | None) -> int:
+        if not len(board):
+            return -1
+        if self._watched or self._volatile or within is not None:
+            board = self._final(task, board, within)
+        row = int(board.argmax())
+        return row if board[row] > NEVER else -1
+
+    def _final(self, task: Task, board: Floats, within: Bools | None) -> Floats:
+        candidates = board > NEVER
+        if within is not None:
+            candidates &= within
+        for filter in self._watched:
+            candidates &= self._columns[id(filter)]
+        final = np.where(candidates, board, NEVER)
+        if np.count_nonzero(candidates) > 1:
+            for one in self._volatile:
+                final += one.weight * self._finished(one, task, candidates)
+        return final
+
+    def _finished(self, one: NodeScore, task: Task, candidates: Bools) -> Column | float:
+        raw = self._columns[id(one)]
+        if one.finish is None:
+            return raw
+        return one.finish(task, Nodes(self.columns), raw, candidates)
+
+    def feasible(self, within: Bools | None = None) -> Bools:
+        """Every node that would take the task now or later."""
+        fine: Bools = self.later > NEVER
+        for filter in self._watched:
+            fine &= self._columns[id(filter)]
+        return fine if within is None else fine & within
+
+    # -- explaining
+
+    def verdict(self, task: Task, within: Bools | None = None) -> Verdict:
+        """Why no node takes the task, counted over all nodes (or those within)."""
+        if within is not None:
+            return self._explain(task, within)
+        state = (self._clock, [self._versions.get(id(one)) for one in self._watched])
+        if self._verdict is None or self._verdict[0] != state or None in state[1]:
+            self._verdict = (state, self._explain(task, None))
+        return self._verdict[1]
+
+    def _explain(self, task: Task, within: Bools | None) -> Verdict:
+        nodes = Nodes(self.columns)
+        asked = nodes.all() if within is None else within
+        open_still = asked.copy()
+        hopeless = np.zeros(len(nodes), dtype=bool)
+        found: list[tuple[str, str, bool, int]] = []
+        if self.resource_fit:
+            for dim in self.columns.dims.ordered(self.shape.dims):
+                short = open_still & (nodes.future_idle[dim] < self.shape.request.get(dim, 0))
+                reason = names.INSUFFICIENT.format(self.columns.dims.names[dim])
+                found.append((reason, FIT, True, int(np.count_nonzero(short))))
+                open_still &= ~short
+        for plugin in dict.fromkeys(one.plugin for one in self.filters):
+            open_still &= self._ask_plugin(plugin, task, nodes, open_still, hopeless, found)
+        return Verdict(int(np.count_nonzero(asked)), count_reasons(found), hopeless=hopeless)
+
+    def _ask_plugin(
+        self,
+        plugin: str,
+        task: Task,
+        nodes: Nodes,
+        asked: Bools,
+        hopeless: Bools,
+        found: list[tuple[str, str, bool, int]],
+    ) -> Bools:
+        """One plugin's filters in order: curable reasons add up on a node, an incurable one ends it there."""
+        passing, asking = nodes.all(), asked.copy()
+        for filter in self.filters:
+            if filter.plugin != plugin:
+                continue
+            undecided = asking.copy()
+            for check in filter.checks(task, nodes):
+                failed = undecided & ~check.passes
+                found.append((check.reason, plugin, check.curable, int(np.count_nonzero(failed))))
+                undecided &= ~failed
+                passing &= ~failed
+                if not check.curable:
+                    hopeless |= failed
+                    asking &= ~failed
+        return passing

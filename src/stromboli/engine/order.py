@@ -1,0 +1,112 @@
+"""Who comes first: heaps whose pop is first *now*, and the walk over queues and jobs (spec 02 0.2, 0.3)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from stromboli.model.job import Job
+from stromboli.model.queue import Queue
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+
+T = TypeVar("T", Job, Queue)
+Key = tuple[Any, ...]
+
+
+class Heap(Generic[T]):
+    """Items by a key that may change while they wait; `rekey` those whose key may have changed before a pop."""
+
+    def __init__(self, key: Callable[[T], Key]):
+        self._key = key
+        self._entries: list[tuple[Key, int, T]] = []
+        self._current: dict[T, int] = {}
+        self._serial = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._current)
+
+    def __contains__(self, item: T) -> bool:
+        return item in self._current
+
+    def push(self, item: T) -> None:
+        self._serial += 1
+        self._current[item] = self._serial
+        heapq.heappush(self._entries, (self._key(item), self._serial, item))
+
+    def rekey(self, items: Iterable[T]) -> None:
+        for item in items:
+            if item in self._current:
+                self.push(item)
+
+    def rekey_all(self) -> None:
+        self._entries = [(self._key(item), serial, item) for item, serial in self._current.items()]
+        heapq.heapify(self._entries)
+
+    def pop(self) -> T:
+        while True:
+            _, serial, item = heapq.heappop(self._entries)
+            if self._current.get(item) == serial:
+                del self._current[item]
+                return item
+
+
+class Backlog:
+    """Jobs waiting in their queues. A queue re-enters after each of its turns, with its share of then."""
+
+    def __init__(self, session: Session, jobs: Iterable[Job]):
+        self._session = session
+        self._queues: Heap[Queue] = Heap(session.queue_key)
+        self._jobs: dict[Queue, Heap[Job]] = {}
+        self._seen = len(session.cluster.touched)
+        for job in jobs:
+            with session.attempt(job):
+                self.push(job)
+        for queue in self._jobs:
+            with session.attempt_queue(queue):
+                self._queues.push(queue)
+
+    def push(self, job: Job) -> None:
+        """Let a job wait (again) in its queue."""
+        queue = job.queue
+        if queue is not None:
+            waiting = self._jobs.get(queue)
+            if waiting is None:
+                waiting = self._jobs[queue] = Heap(self._session.job_key)
+            waiting.push(job)
+
+    def turns(self, skip: Callable[[Queue], bool] | None = None) -> Iterator[tuple[Queue, Job]]:
+        """Queue and job, one job per turn; a queue that is skipped once is left out for good."""
+        while self._queues:
+            self._rekey()
+            queue = self._queues.pop()
+            with self._session.attempt_queue(queue):
+                if (skip is not None and skip(queue)) or not self._jobs[queue]:
+                    continue
+                yield queue, self._jobs[queue].pop()
+                self._queues.push(queue)
+
+    def drain(self) -> Iterator[Job]:
+        """Every job, queue after queue, in the order of this moment."""
+        while self._queues:
+            waiting = self._jobs[self._queues.pop()]
+            while waiting:
+                yield waiting.pop()
+
+    def _rekey(self) -> None:
+        """Bring what moves may have changed back into order."""
+        rules, touched = self._session.rules, self._session.cluster.touched
+        if len(touched) > self._seen:
+            moved = dict.fromkeys(touched[self._seen :])
+            self._seen = len(touched)
+            for job in moved:
+                if job.queue in self._jobs and job in self._jobs[job.queue]:
+                    self._jobs[job.queue].rekey((job,))
+            self._queues.rekey(dict.fromkeys(job.queue for job in moved if job.queue is not None))
+            if rules.job_order_follows_all:
+                for waiting in self._jobs.values():
+                    waiting.rekey_all()
+        if rules.queue_order_follows_all:
+            self._queues.rekey_all()

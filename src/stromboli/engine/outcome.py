@@ -1,0 +1,234 @@
+"""What a cycle has to say when it closes: phases and conditions of jobs, conditions of pods, events, queue status.
+
+Only jobs about which there may be news are looked at: those that changed, and those not settled when last told. What
+stands there already is not said again. (spec 01 4.2, 4.3, 11)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.api import names
+from stromboli.api.resources import resource_list
+from stromboli.engine.decisions import Event, GroupCondition, PodCondition, PodGroupStatus, QueueStatus
+from stromboli.model.amounts import Amounts, shift
+from stromboli.model.queue import ROOT, Queue
+from stromboli.model.status import ALLOCATED_CLASS, SCHEDULED_CLASS, Status
+from stromboli.model.task import Condition
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job
+    from stromboli.model.task import Task
+
+_WAITING = (Status.ALLOCATED, Status.PENDING, Status.PIPELINED)
+
+
+class Standing(NamedTuple):
+    """How a task stands at the end of a cycle, as its pod's condition says it."""
+
+    reason: str
+    message: str
+    nominated: str = ""
+
+
+def reportable(session: Session) -> list[Job]:
+    """Jobs about which there may be news."""
+    cluster = session.cluster
+    if session.changed.everything:
+        candidates = dict.fromkeys(cluster.jobs.values())
+    else:
+        candidates = {**session.changed.jobs, **cluster.dirty.jobs, **cluster.unsettled}
+    return [job for job in candidates if job.visible]
+
+
+def tell_outcome(session: Session) -> None:
+    """Decide what is written about jobs, pods and queues."""
+    cluster = session.cluster
+    for job in reportable(session):
+        _tell_job(session, job)
+        if job.enough_ready and job not in cluster.backlog and not job.waits_for_queue:
+            cluster.unsettled.pop(job, None)
+        else:
+            cluster.unsettled[job] = None
+    if session.changed or session.journal:
+        _tell_queues(session)
+
+
+# -- jobs
+
+
+def _tell_job(session: Session, job: Job) -> None:
+    message = job_message(session, job)
+    written = _tell_status(session, job)
+    if job.phase in (names.GROUP_UNKNOWN, names.GROUP_PENDING, names.GROUP_INQUEUE):
+        text = names.GANG_UNSCHEDULABLE.format(
+            count=job.counts[Status.PENDING], total=len(job.tasks), message=message
+        )
+        session.tell(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, text)
+    elif written:
+        session.tell(job, "outcome", names.NORMAL, names.EVENT_SCHEDULED, names.GROUP_IS_READY)
+    for status in _WAITING:
+        for task in job.by_status[status]:
+            if not task.gates:
+                _tell_pod(session, task, message)
+
+
+def _tell_status(session: Session, job: Job) -> bool:
+    """Write phase, counts and conditions if any differ from what stands there."""
+    fresh = session.conditions.get(job, {})
+    unschedulable = fresh.get(names.CONDITION_UNSCHEDULABLE)
+    phase = _phase(job, unschedulable is not None and unschedulable[0] == "True")
+    counts = job.counts
+    status = (phase, counts[Status.RUNNING], counts[Status.SUCCEEDED], counts[Status.FAILED])
+    news = {
+        type: Condition(*one) for type, one in fresh.items() if job.conditions.get(type) != Condition(*one)
+    }
+    if phase != job.phase:
+        session.set_phase(job, phase)
+    if status == job.written and not news:
+        return False
+    before = (job.written, job.conditions)
+    job.conditions = {**job.conditions, **news}
+    job.written = status
+
+    def back() -> None:
+        job.written, job.conditions = before
+
+    session.record(back, committed=True)
+    conditions = tuple(GroupCondition(type, *fresh[type], session.id) for type in fresh)
+    session.decisions.append(PodGroupStatus(job.namespace, job.name, *status, conditions))
+    return True
+
+
+def _phase(job: Job, unschedulable: bool) -> str:
+    counts = job.counts
+    completed = counts[Status.SUCCEEDED] + counts[Status.FAILED]
+    scheduled = completed + counts[Status.RUNNING] + counts[Status.BOUND] + releasing_with_node(job)
+    if counts[Status.RUNNING] > 0 and unschedulable:
+        return names.GROUP_UNKNOWN
+    if scheduled >= job.minimum:
+        # quirk: spec 01 11.2: minMember 0 and nothing scheduled counts as Completed
+        return names.GROUP_COMPLETED if scheduled == completed else names.GROUP_RUNNING
+    return names.GROUP_INQUEUE if job.phase == names.GROUP_INQUEUE else names.GROUP_PENDING
+
+
+def releasing_with_node(job: Job) -> int:
+    return sum(task.node is not None for task in job.by_status[Status.RELEASING])
+
+
+def scheduled_count(job: Job) -> int:
+    return sum(count for status, count in enumerate(job.counts) if SCHEDULED_CLASS[status])
+
+
+def placed_in_trial(session: Session, job: Job) -> int:
+    """Pending tasks that had room in the last statement that was taken back."""
+    return sum(
+        task in session.trials and ALLOCATED_CLASS[session.trials[task].status]
+        for task in job.by_status[Status.PENDING]
+    )
+
+
+def job_message(session: Session, job: Job) -> str:
+    """`pod group is not ready, 1 Pending, 3 minAvailable; Pending: 1 Unschedulable. Origin reason is ...`."""
+    head = names.GROUP_IS_READY if job.enough_ready else names.GROUP_IS_NOT_READY
+    parts = [
+        names.STATUS_COUNT.format(count=count, status=Status(status).title)
+        for status, count in enumerate(job.counts)
+        if count
+    ]
+    parts.append(names.MIN_AVAILABLE_COUNT.format(count=job.minimum))
+    text = f"{head}, {', '.join(sorted(parts))}"
+    pending = job.by_status[Status.PENDING]
+    if pending:
+        reasons = Counter(standing_reason(session, task) for task in pending)
+        listed = sorted(names.REASON_COUNT.format(count=count, reason=why) for why, count in reasons.items())
+        text += names.PENDING_REASONS.format(histogram=", ".join(listed))
+    if objection := session.objections.get(job):
+        return text + names.ORIGIN_OF_JOB.format(message=objection)
+    for task, verdict in session.verdicts.get(job, {}).items():
+        return text + names.ORIGIN_OF_TASK.format(task=task.name, message=verdict.message)
+    return text
+
+
+# -- pods
+
+
+def standing_reason(session: Session, task: Task) -> str:
+    trial = session.trials.get(task)
+    status = trial.status if trial else task.status
+    return names.SCHEDULABLE if status is Status.ALLOCATED else names.UNSCHEDULABLE
+
+
+def standing(session: Session, task: Task, job_text: str) -> Standing:
+    """Where a task stands: in its last trial if there was one, else as it is."""
+    trial = session.trials.get(task)
+    status, node = (trial.status, trial.node) if trial else (task.status, task.node)
+    if status is Status.ALLOCATED and node is not None:
+        text = names.ONCE_MIN_AVAILABLE.format(namespace=task.namespace, name=task.name, node=node.name)
+        return Standing(names.SCHEDULABLE, text)
+    if status is Status.PIPELINED and node is not None:
+        text = names.ONCE_RELEASED.format(namespace=task.namespace, name=task.name, node=node.name)
+        nominated = trial.nominated if trial else session.is_nominated(task)
+        return Standing(names.UNSCHEDULABLE, text, node.name if nominated else "")
+    verdict = session.verdicts.get(task.job, {}).get(task) if task.job else None
+    return Standing(names.UNSCHEDULABLE, verdict.message if verdict else job_text)
+
+
+def _tell_pod(session: Session, task: Task, job_text: str) -> None:
+    reason, message, nominated = standing(session, task, job_text)
+    condition = Condition("False", reason, message)
+    if task.condition == condition and (not nominated or task.nominated == nominated):
+        return
+    before = (task.condition, task.nominated)
+    task.condition = condition
+    task.nominated = nominated or task.nominated
+
+    def back() -> None:
+        task.condition, task.nominated = before
+
+    session.record(back, committed=True)
+    session.decisions.append(PodCondition(task.namespace, task.name, task.uid, reason, message, nominated))
+    session.decisions.append(
+        Event("Pod", task.namespace, task.name, "Warning", names.EVENT_FAILED_SCHEDULING, message)
+    )
+
+
+# -- queues
+
+
+def _tell_queues(session: Session) -> None:
+    """What each queue has allocated, its descendants included."""
+    queues = session.cluster.queues
+    totals: dict[Queue, Amounts] = {queue: {} for queue in queues.values() if queue.exists}
+    for queue in list(totals):
+        for member in lineage(queue, queues):
+            if member in totals:
+                shift(totals[member], queue.allocated)
+    for queue, total in totals.items():
+        named = session.cluster.dims.named({dim: int(amount) for dim, amount in total.items()})
+        allocated = resource_list(named)
+        if queue.reported != allocated:
+            _report(session, queue, allocated)
+
+
+def _report(session: Session, queue: Queue, allocated: dict[str, str]) -> None:
+    before, queue.reported = queue.reported, allocated
+
+    def back() -> None:
+        queue.reported = before
+
+    session.record(back, committed=True)
+    session.decisions.append(QueueStatus(queue.name, allocated))
+
+
+def lineage(queue: Queue, queues: dict[str, Queue]) -> list[Queue]:
+    """A queue and its ancestors up to the root; an unknown parent counts as root, a cycle ends where it closes."""
+    found = [queue]
+    while found[-1].name != ROOT:
+        parent = queues.get(found[-1].parent) or queues.get(ROOT)
+        if parent is None or parent in found:
+            break
+        found.append(parent)
+    return found

@@ -1,0 +1,72 @@
+"""Finding the node for a task: filter, score, pick, over all nodes and without doing anything twice."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stromboli.engine.evaluation import Bools, Evaluation
+from stromboli.engine.verdict import Verdict, everywhere
+
+if TYPE_CHECKING:
+    from stromboli.engine.rules import Rules
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.nodes import Node
+    from stromboli.model.task import Task
+
+MOST = 256
+"""Shapes remembered at a time; a bound on memory, not on what may be scheduled."""
+
+
+class Place(NamedTuple):
+    """A node for a task: it fits right now, or once what is leaving has left."""
+
+    node: Node
+    now: bool
+
+
+class Placement:
+    """The evaluations of the shapes met lately."""
+
+    def __init__(self, rules: Rules):
+        self._rules = rules
+        self._known: OrderedDict[Any, Evaluation] = OrderedDict()
+        self._cycle = 0
+
+    def opening(self) -> None:
+        """A new cycle: what depends on time or on something unknown is looked at again."""
+        self._cycle += 1
+
+    def refused(self, task: Task, nodes: int) -> Verdict | None:
+        """Why no node at all can take the task, before any is looked at."""
+        refusal = self._rules.prefilter(task)
+        return everywhere(refusal, nodes) if refusal else None
+
+    def find(
+        self, cluster: Cluster, task: Task, within: Bools | None = None, resource_fit: bool = True
+    ) -> Place | Verdict:
+        """The best node, or why there is none. Ties fall to the lowest (creation time, name)."""
+        evaluation = self.evaluate(cluster, task, resource_fit)
+        row, now = evaluation.best(task, within)
+        if row < 0:
+            return evaluation.verdict(task, within)
+        return Place(cluster.columns.nodes[row], now)
+
+    def evaluate(self, cluster: Cluster, task: Task, resource_fit: bool = True) -> Evaluation:
+        """The task's shape against all nodes, up to date."""
+        key = (task.shape.id, resource_fit, self._rules.shape_key(task))
+        evaluation = self._known.get(key)
+        if evaluation is None:
+            evaluation = self._known[key] = Evaluation(
+                cluster.columns,
+                task,
+                self._rules.node_filters(task),
+                self._rules.node_scores(task),
+                resource_fit,
+            )
+            if len(self._known) > MOST:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(key)
+        evaluation.refresh(task, self._cycle)
+        return evaluation

@@ -1,0 +1,287 @@
+"""The base of every plugin: one documented method per extension point; overriding is registering.
+
+A plugin lives as long as its policy. When a session opens it is told what changed (`opening`) and must then equal one
+built afresh. Public methods that are no extension point are refused when the class is made, so a misspelt name is an
+error and not a silence; helpers begin with an underscore. A class may declare points of its own with `@point`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stromboli.engine.nodefunctions import Check, Column, NodeFilter, Nodes, NodeScore, Refusal
+from stromboli.engine.points import (
+    Point,
+    Vote,
+    every,
+    every_of_first_tier,
+    first_answer,
+    first_nonzero,
+    gather,
+    point,
+    some,
+    sort_keys,
+    tell,
+    tier_intersection,
+    union_of_first_tier,
+    vote,
+)
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.cluster import Change, Dirty
+    from stromboli.model.job import Job, SubJob
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class NoArguments:
+    """This plugin takes no arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """Why a job cannot be scheduled as it stands."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """Who asks for victims in a gang-aware action: the kind ("preempt" or "reclaim") and the job."""
+
+    kind: str
+    job: Job
+
+
+Key = Any
+"""A sort key: smaller comes first; `functools.cmp_to_key` serves for a pairwise rule."""
+
+
+class Plugin:
+    """A policy. Override what you care about; see each method for when it is asked and how answers combine."""
+
+    name: ClassVar[str] = ""
+    """As in the configuration file."""
+    Arguments: ClassVar[type] = NoArguments
+    """A frozen dataclass, one documented field per argument."""
+
+    session: Session
+    """The session that is open; set before `opening`."""
+
+    def __init__(self, arguments: Any, switches: dict[str, bool]):
+        self.arguments = arguments
+        self.switches = switches
+
+    @classmethod
+    def build(cls, arguments: Any, switches: dict[str, bool]) -> Plugin:
+        """Make the plugin for these arguments; override to choose among variants."""
+        return cls(arguments, switches)
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        known = {name for base in cls.__mro__[1:] for name in vars(base)}
+        for name, value in vars(cls).items():
+            own = hasattr(value, "__point__")
+            if name.startswith("_") or name in known or own or not callable(value) or isinstance(value, type):
+                continue
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(
+                f"plugin {cls.name or cls.__name__}: {name!r} is no extension point{hint}"
+                " (begin the names of helpers with an underscore, declare own points with @point)"
+            )
+
+    # -- life
+
+    def opening(self, session: Session, dirty: Dirty) -> None:
+        """A session opens; `dirty` says what changed since this plugin last saw the cluster."""
+
+    def closing(self, session: Session) -> None:
+        """The actions have run; the outcome is about to be told."""
+
+    def on_move(self, change: Change) -> str | None:
+        """A task moved, or a move was taken back. A text refuses the move (never asked when taking back)."""
+        return None
+
+    # -- orders: sort keys, smaller first
+
+    @point(sort_keys, "enableJobOrder")
+    def job_order(self, job: Job) -> Key:
+        """Which job of a queue comes first. Then: creation time, then name."""
+
+    @point(sort_keys, "enableQueueOrder")
+    def queue_order(self, queue: Queue) -> Key:
+        """Which queue comes first. Then: creation time, then name."""
+
+    @point(sort_keys, "enableTaskOrder")
+    def task_order(self, task: Task) -> Key:
+        """Which task of a job comes first. Then: replica number, creation time, uid."""
+
+    @point(sort_keys, "enabledSubJobOrder")
+    def sub_job_order(self, sub_job: SubJob) -> Key:
+        """Which sub-group of a job comes first. Then: number of its first match label, then id."""
+
+    @point(first_nonzero)
+    def victim_queue_order(self, left: Queue, right: Queue, preemptor: Queue) -> int:
+        """Which queue loses first. Then: the reverse of queue order."""
+
+    # -- may it start, is it done
+
+    @point(first_answer)
+    def job_valid(self, job: Job) -> Invalid | None:
+        """Why a job cannot be scheduled as it stands; the first objection counts."""
+
+    @point(every, "enableJobReady")
+    def job_ready(self, job: Job) -> bool:
+        """Whether the job may start with what it has."""
+        return True
+
+    @point(vote, "enableJobPipelined")
+    def job_pipelined(self, job: Job) -> Vote:
+        """Whether the job could start once promised room is free."""
+        return Vote.ABSTAIN
+
+    @point(every, "enabledSubJobReady")
+    def sub_job_ready(self, sub_job: SubJob) -> bool:
+        """As job_ready, for a sub-group; asked only of jobs with sub-group policies."""
+        return True
+
+    @point(vote, "enabledSubJobPipelined")
+    def sub_job_pipelined(self, sub_job: SubJob) -> Vote:
+        """As job_pipelined, for a sub-group; asked only of jobs with sub-group policies."""
+        return Vote.ABSTAIN
+
+    @point(every_of_first_tier, "enableJobStarving")
+    def job_starving(self, job: Job) -> bool:
+        """Whether the job may take from others; the first tier that has an opinion decides."""
+        return False
+
+    # -- the gate of a queue
+
+    @point(vote, "enableJobEnqueued")
+    def job_enqueueable(self, job: Job) -> Vote:
+        """Whether a waiting job may be let in; asked only of jobs with minResources. Changes nothing."""
+        return Vote.ABSTAIN
+
+    @point(tell, "enableJobEnqueued")
+    def job_enqueued(self, job: Job) -> None:
+        """A job was let in: count it."""
+
+    # -- limits of a queue
+
+    @point(some, "enabledOverused")
+    def overused(self, queue: Queue) -> bool:
+        """Whether a queue has had its share."""
+        return False
+
+    @point(every, "enabledAllocatable")
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        """Whether a queue may still take this task."""
+        return True
+
+    @point(every, "enablePreemptive")
+    def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
+        """Whether a queue may take from other queues for these tasks."""
+        return True
+
+    # -- victims
+
+    @point(tier_intersection, "enablePreemptable")
+    def preemptable(self, task: Task, candidates: list[Task]) -> list[Task] | None:
+        """Which candidates may make room for a task of the same queue; none abstains."""
+
+    @point(tier_intersection, "enableReclaimable")
+    def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task] | None:
+        """Which candidates may make room for a task of another queue; none abstains."""
+
+    @point(tier_intersection)
+    def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
+        """Which candidates a gang-aware action may take; none abstains."""
+
+    @point(union_of_first_tier, "enabledVictim")
+    def victim_tasks(self, tasks: list[Task]) -> list[Task]:
+        """Which running tasks should go wherever they are (shuffle)."""
+        return []
+
+    @point(every, "enableBackfillVictim")
+    def backfill_victim(self, beneficiary: Task, victim: Task) -> bool:
+        """Whether backfill may hand on what an unready gang holds."""
+        return True
+
+    @point(every, "enableBackfillBeneficiary")
+    def backfill_beneficiary(self, job: Job) -> bool:
+        """Whether a job may start on what backfill hands on."""
+        return True
+
+    # -- nodes
+
+    @point(sort_keys)
+    def shape_key(self, task: Task) -> Any:
+        """What this plugin's node functions read of a task beyond its shape; must be hashable."""
+
+    @point(first_answer, "enablePredicate")
+    def prefilter(self, task: Task) -> Refusal | None:
+        """Why no node at all can take this task; the first objection stands for every node."""
+
+    @point(gather, "enablePredicate")
+    def node_filters(self, task: Task) -> Iterable[NodeFilter]:
+        """The filters a task has to pass. Unless overridden: `filter_nodes`, if that is."""
+        if type(self).filter_nodes is Plugin.filter_nodes:
+            return ()
+        return (NodeFilter(self.filter_nodes, plugin=self.name, reads=_reads(type(self).filter_nodes)),)
+
+    def filter_nodes(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        """Which nodes can take a task: one check after the other; the first that fails a node is its reason."""
+        yield from ()
+
+    @point(gather, "enableNodeOrder")
+    def node_scores(self, task: Task) -> Iterable[NodeScore]:
+        """The scores a task's nodes get. Unless overridden: `score_nodes`, if that is."""
+        if type(self).score_nodes is Plugin.score_nodes:
+            return ()
+        return (NodeScore(self.score_nodes, plugin=self.name, reads=_reads(type(self).score_nodes)),)
+
+    def score_nodes(self, task: Task, nodes: Nodes) -> Column:
+        """How good each node is for a task; scores of all plugins are added."""
+        return nodes.zeros()
+
+    @point(first_answer, "enableBestNode")
+    def best_node(self, task: Task, scores: dict[str, float]) -> str | None:
+        """The node to take, given the scores; none leaves it to the highest score."""
+
+    # -- HyperNodes
+
+    @point(gather, "enabledHyperNodeOrder")
+    def hyper_node_scores(
+        self, sub_job: SubJob, hyper_nodes: dict[str, list[int]]
+    ) -> Iterable[dict[str, float]]:
+        """How good each HyperNode is for a sub-group; scores of all plugins are added."""
+        return ()
+
+    @point(first_answer, "enabledHyperNodeGradient")
+    def hyper_node_gradients(self, unit: Job | SubJob, root: str, purpose: str) -> list[list[str]] | None:
+        """Groups of HyperNodes to try, best group first; the first plugin that answers decides."""
+
+
+def _reads(method: Callable[..., Any]) -> str:
+    return getattr(method, "__reads__", "external")
+
+
+POINTS: dict[str, Point] = {
+    name: method.__point__ for name, method in vars(Plugin).items() if hasattr(method, "__point__")
+}
+
+# Switches of the configuration file that no point of ours needs are accepted all the same (spec 01 13).
+SWITCHES: dict[str, bool] = {
+    **{switch: True for declared in POINTS.values() for switch in declared.switches},
+    "enableHierarchy": False,
+    "enabledClusterOrder": False,
+    "enableTargetJob": True,
+    "enableReservedNodes": True,
+}

@@ -1,0 +1,193 @@
+"""How the answers of several plugins to one question combine: each rule once (spec 01 9, 02 0.5).
+
+A combining rule takes the methods that answer, tier by tier, and returns the one function that the engine calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple, TypeVar
+
+Method = Callable[..., Any]
+Tiers = Sequence[Sequence[Method]]
+Combine = Callable[[Tiers], Method]
+F = TypeVar("F", bound=Method)
+
+
+class Vote(IntEnum):
+    """An answer that may also be none."""
+
+    REJECT = -1
+    ABSTAIN = 0
+    PERMIT = 1
+
+
+class Point(NamedTuple):
+    """An extension point: its name, how answers combine, and the configuration keys that switch it off."""
+
+    name: str
+    combine: Combine
+    switches: tuple[str, ...]
+
+
+def point(combine: Combine, *switches: str) -> Callable[[F], F]:
+    """Declare a method as an extension point. With several switches, any one of them lets it take part."""
+
+    def declare(method: F) -> F:
+        method.__point__ = Point(method.__name__, combine, switches)  # type: ignore[attr-defined]
+        return method
+
+    return declare
+
+
+def depends(on: str) -> Callable[[F], F]:
+    """Say what an order's key depends on: "item" (the default) or "everything"."""
+
+    def mark(method: F) -> F:
+        method.__depends__ = on  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def depends_on_everything(methods: Iterable[Method]) -> bool:
+    return any(getattr(method, "__depends__", "item") == "everything" for method in methods)
+
+
+def _flat(tiers: Tiers) -> list[Method]:
+    return [method for tier in tiers for method in tier]
+
+
+def sort_keys(tiers: Tiers) -> Method:
+    """Orders: the keys of all plugins one after the other, so the first that differs decides."""
+    methods = _flat(tiers)
+    if len(methods) == 1:
+        only = methods[0]
+        return lambda item: (only(item),)
+    return lambda item: tuple([method(item) for method in methods])
+
+
+def first_nonzero(tiers: Tiers) -> Method:
+    """Comparisons: the first that is not zero decides."""
+    methods = _flat(tiers)
+
+    def compare(*items: Any) -> int:
+        return next((answer for method in methods if (answer := method(*items))), 0)
+
+    return compare
+
+
+def every(tiers: Tiers) -> Method:
+    """All must agree; true when nobody is asked."""
+    methods = _flat(tiers)
+    if not methods:
+        return lambda *_: True
+    if len(methods) == 1:
+        return methods[0]
+
+    def agreed(*items: Any) -> bool:
+        for method in methods:
+            if not method(*items):
+                return False
+        return True
+
+    return agreed
+
+
+def some(tiers: Tiers) -> Method:
+    """One is enough; false when nobody is asked."""
+    methods = _flat(tiers)
+    return lambda *items: any(method(*items) for method in methods)
+
+
+def vote(tiers: Tiers) -> Method:
+    """Any reject decides at once; after a tier with a permit, permitted; nothing but abstentions, permitted."""
+
+    def decide(*items: Any) -> bool:
+        for tier in tiers:
+            permitted = False
+            for method in tier:
+                answer = method(*items)
+                if answer < 0:
+                    return False
+                permitted = permitted or answer > 0
+            if permitted:
+                return True
+        return True
+
+    return decide
+
+
+def every_of_first_tier(tiers: Tiers) -> Method:
+    """The first tier in which anybody answers must agree; false when nobody is asked."""
+    first = next((list(tier) for tier in tiers if tier), None)
+    if first is None:
+        return lambda *_: False
+    return lambda *items: all(method(*items) for method in first)
+
+
+def first_answer(tiers: Tiers) -> Method:
+    """The first answer that is not none."""
+    methods = _flat(tiers)
+
+    def ask(*items: Any) -> Any:
+        for method in methods:
+            if (answer := method(*items)) is not None:
+                return answer
+        return None
+
+    return ask
+
+
+def tell(tiers: Tiers) -> Method:
+    """Everybody is told; nobody answers."""
+    methods = _flat(tiers)
+
+    def spread(*items: Any) -> None:
+        for method in methods:
+            method(*items)
+
+    return spread
+
+
+def gather(tiers: Tiers) -> Method:
+    """Everybody's list, one after the other."""
+    methods = _flat(tiers)
+    return lambda *items: [answer for method in methods for answer in method(*items)]
+
+
+def tier_intersection(tiers: Tiers) -> Method:
+    """Victims: none abstains; within a tier only what all name; the first tier that names any decides (02 D4)."""
+
+    def choose(who: Any, candidates: list[Any], *more: Any) -> list[Any]:
+        for tier in tiers:
+            chosen: list[Any] | None = None
+            for method in tier:
+                answer = method(who, candidates, *more)
+                if answer is None:
+                    continue
+                named = set(answer)
+                chosen = list(answer) if chosen is None else [one for one in chosen if one in named]
+                if not chosen:
+                    break
+            if chosen:
+                return chosen
+        return []
+
+    return choose
+
+
+def union_of_first_tier(tiers: Tiers) -> Method:
+    """Victims by vote: what any of a tier names; the first tier that names any decides."""
+
+    def choose(*items: Any) -> list[Any]:
+        for tier in tiers:
+            named: dict[Any, None] = {}
+            for method in tier:
+                named.update(dict.fromkeys(method(*items)))
+            if named:
+                return list(named)
+        return []
+
+    return choose

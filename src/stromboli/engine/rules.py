@@ -1,0 +1,107 @@
+"""The questions a session asks, each answered by all plugins that take part, combined as its point declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from stromboli.engine.nodefunctions import NodeFilter, NodeScore, Refusal
+from stromboli.engine.plugin import POINTS, Eviction, Invalid, Key, Plugin
+from stromboli.engine.points import Method, Point, depends_on_everything
+from stromboli.model.job import Job, SubJob
+from stromboli.model.queue import Queue
+from stromboli.model.task import Task
+
+
+class Rules:
+    """Every extension point as one function, resolved once from plugins in their tiers."""
+
+    queue_order: Callable[[Queue], tuple[Key, ...]]
+    job_order: Callable[[Job], tuple[Key, ...]]
+    task_order: Callable[[Task], tuple[Key, ...]]
+    sub_job_order: Callable[[SubJob], tuple[Key, ...]]
+    victim_queue_order: Callable[[Queue, Queue, Queue], int]
+    job_valid: Callable[[Job], Invalid | None]
+    job_ready: Callable[[Job], bool]
+    job_pipelined: Callable[[Job], bool]
+    sub_job_ready: Callable[[SubJob], bool]
+    sub_job_pipelined: Callable[[SubJob], bool]
+    job_starving: Callable[[Job], bool]
+    job_enqueueable: Callable[[Job], bool]
+    job_enqueued: Callable[[Job], None]
+    overused: Callable[[Queue], bool]
+    allocatable: Callable[[Queue, Task], bool]
+    preemptive: Callable[[Queue, Sequence[Task]], bool]
+    preemptable: Callable[[Task, list[Task]], list[Task]]
+    reclaimable: Callable[[Task, list[Task]], list[Task]]
+    unified_evictable: Callable[[Eviction, list[Task]], list[Task]]
+    victim_tasks: Callable[[list[Task]], list[Task]]
+    backfill_victim: Callable[[Task, Task], bool]
+    backfill_beneficiary: Callable[[Job], bool]
+    shape_key: Callable[[Task], tuple[Any, ...]]
+    prefilter: Callable[[Task], Refusal | None]
+    node_filters: Callable[[Task], list[NodeFilter]]
+    node_scores: Callable[[Task], list[NodeScore]]
+    best_node: Callable[[Task, dict[str, float]], str | None]
+    hyper_node_scores: Callable[[SubJob, dict[str, list[int]]], list[dict[str, float]]]
+    hyper_node_gradients: Callable[[Job | SubJob, str, str], list[list[str]] | None]
+
+    def __init__(self, tiers: Sequence[Sequence[Plugin]], set_aside: Iterable[tuple[str, str]] = ()):
+        self._set_aside = frozenset(set_aside)
+        self._tiers = [list(tier) for tier in tiers]
+        self.plugins = [plugin for tier in tiers for plugin in tier]
+        points = dict(POINTS)
+        for plugin in self.plugins:
+            points.update(_own_points(type(plugin)))
+        self._asked: dict[str, Method] = {
+            name: point.combine(self._methods(point)) for name, point in points.items()
+        }
+        for name in POINTS:
+            setattr(self, name, self._asked[name])
+        self.queue_order_follows_all = self._follows_all("queue_order")
+        self.job_order_follows_all = self._follows_all("job_order")
+
+    def ask(self, point: str, *items: Any) -> Any:
+        """Ask a point by name; for points that a plugin of one's own declares."""
+        if point not in self._asked:
+            raise LookupError(f"no plugin in the policy declares the extension point {point!r}")
+        return self._asked[point](*items)
+
+    def _methods(self, point: Point) -> list[list[Method]]:
+        return [
+            [getattr(plugin, point.name) for plugin in tier if self._takes_part(plugin, point)]
+            for tier in self._tiers
+        ]
+
+    def _takes_part(self, plugin: Plugin, point: Point) -> bool:
+        if (plugin.name, point.name) in self._set_aside or not _overrides(plugin, point.name):
+            return False
+        return not point.switches or any(plugin.switches.get(switch, True) for switch in point.switches)
+
+    def _follows_all(self, name: str) -> bool:
+        return depends_on_everything(
+            getattr(type(plugin), name) for plugin in self.plugins if self._takes_part(plugin, POINTS[name])
+        )
+
+
+# A plugin that overrides the simple form of a point takes part in the general one.
+_SIMPLE_FORMS = {"node_filters": "filter_nodes", "node_scores": "score_nodes"}
+
+
+def _overrides(plugin: Plugin, name: str) -> bool:
+    kind = type(plugin)
+    if not hasattr(kind, name):
+        return False
+    for form in (name, _SIMPLE_FORMS.get(name, name)):
+        if getattr(kind, form) is not getattr(Plugin, form, None):
+            return True
+    return False
+
+
+def _own_points(kind: type[Plugin]) -> dict[str, Point]:
+    return {
+        name: method.__point__
+        for base in kind.__mro__
+        for name, method in vars(base).items()
+        if hasattr(method, "__point__") and name not in POINTS
+    }

@@ -1,0 +1,320 @@
+"""A session: one cycle as a transaction over the live cluster.
+
+Actions ask its `rules`, find nodes with `place`, and move tasks inside statements. Every move is in the journal; when
+the session closes, whatever was not committed is taken back. Explanations (verdicts, the last trial of a task) lie
+outside the journal and survive the undo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from stromboli.api.resources import resource_list
+from stromboli.engine.blame import CycleLost, Failure, failure_of
+from stromboli.engine.decisions import Bind, Decision, Event, Evict
+from stromboli.engine.order import Backlog
+from stromboli.engine.placement import Place, Placement
+from stromboli.engine.statement import Statement
+from stromboli.engine.verdict import Verdict, saying
+from stromboli.model.cluster import Change, Cluster, Dirty, ListenerFailed, Refused
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stromboli.engine.evaluation import Bools
+    from stromboli.engine.policy import Policy
+    from stromboli.engine.rules import Rules
+    from stromboli.model.job import Job, SubJob
+    from stromboli.model.nodes import Node
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
+
+
+class Trial(NamedTuple):
+    """Where a task stood when its last statement was taken back."""
+
+    status: Status
+    node: Node
+    nominated: bool
+
+
+class EvictionNote(NamedTuple):
+    """Why somebody was evicted: by which action, for whom, and who chose the victim."""
+
+    action: str
+    beneficiary: str = ""
+    chosen_by: str = ""
+
+
+class Undo:
+    """A change outside the moves, with the way back."""
+
+    __slots__ = ("back", "committed")
+
+    def __init__(self, back: Callable[[], None], committed: bool):
+        self.back = back
+        self.committed = committed
+
+
+class Session:
+    """What actions and plugins see of a cycle."""
+
+    def __init__(
+        self, cluster: Cluster, policy: Policy, rules: Rules, placement: Placement, now: float, id: str
+    ):
+        self.cluster = cluster
+        self.policy = policy
+        self.rules = rules
+        self.now = now
+        self.id = id
+        self.total = cluster.total
+        self.journal: list[Change | Undo] = []
+        self.open_statements = 0
+        self.decisions: list[Decision] = []
+        self.verdicts: dict[Job, dict[Task, Verdict]] = {}
+        self.objections: dict[Job, str] = {}
+        """Why a job as a whole was left out."""
+        self.trials: dict[Task, Trial] = {}
+        self.failures: list[Failure] = []
+        self.conditions: dict[Job, dict[str, tuple[str, str, str]]] = {}
+        """Conditions that plugins set on jobs in this session: type to (status, reason, message)."""
+        self.changed: Dirty = cluster.dirty
+        """What changed since the session before this one opened."""
+        self._placement = placement
+        self._failed_roles: dict[SubJob, set[str]] = {}
+        self._settled: set[Task] = set()
+        self._nominated: set[Task] = set()
+        self._evictions: dict[Task, EvictionNote] = {}
+
+    # -- looking at the work
+
+    def arguments(self, action: str) -> Any:
+        """The arguments of an action, as configured."""
+        return self.policy.configurations[action]
+
+    def jobs(self) -> Iterator[Job]:
+        """Every job that takes part in cycles."""
+        return (job for job in self.cluster.jobs.values() if job.visible)
+
+    def backlog(self, jobs: Iterable[Job]) -> Backlog:
+        """These jobs in their queues, in the order of the policy."""
+        return Backlog(self, jobs)
+
+    def queue_key(self, queue: Queue) -> tuple[Any, ...]:
+        return (*self.rules.queue_order(queue), queue.created, queue.name)
+
+    def job_key(self, job: Job) -> tuple[Any, ...]:
+        return (*self.rules.job_order(job), job.created, job.id)
+
+    def task_key(self, task: Task) -> tuple[Any, ...]:
+        return (*self.rules.task_order(task), task.order)
+
+    def sub_job_key(self, sub_job: SubJob) -> tuple[Any, ...]:
+        return (*self.rules.sub_job_order(sub_job), sub_job.match_index, sub_job.id)
+
+    def sub_job_ready(self, sub_job: SubJob) -> bool:
+        """A sub-job of a job without policies is ready when the job is."""
+        if not sub_job.job.policies:
+            return self.rules.job_ready(sub_job.job)
+        return self.rules.sub_job_ready(sub_job)
+
+    def sub_job_pipelined(self, sub_job: SubJob) -> bool:
+        if not sub_job.job.policies:
+            return self.rules.job_pipelined(sub_job.job)
+        return self.rules.sub_job_pipelined(sub_job)
+
+    # -- placing
+
+    def place(self, task: Task, within: Bools | None = None, resource_fit: bool = True) -> Place | Verdict:
+        """The best node for a task (among those within), or why there is none."""
+        refused = self._placement.refused(task, len(self.cluster.columns))
+        return refused or self._placement.find(self.cluster, task, within, resource_fit)
+
+    def only(self, node: Node) -> Bools:
+        """A set of nodes that holds just one."""
+        mask = np.zeros(len(self.cluster.columns), dtype=bool)
+        mask[node.row] = True
+        return mask
+
+    def statement(self) -> Statement:
+        return Statement(self)
+
+    def move(self, task: Task, status: Status, node: Node | None) -> Refused | None:
+        """Move a task and note it; a listener may refuse."""
+        try:
+            change = self.cluster.move(task, status, node)
+        except ListenerFailed as error:
+            raise CycleLost(failure_of(error.cause)) from error
+        if isinstance(change, Refused):
+            return change
+        self.journal.append(change)
+        return None
+
+    def record(self, back: Callable[[], None], committed: bool = False) -> None:
+        """Note a change that is not a move, with the way back; committed ones go back only with a lost cycle."""
+        self.journal.append(Undo(back, committed))
+
+    def roll_back(self, start: int) -> None:
+        """Take back everything since a position, last in, first out, and remember where tasks had stood."""
+        while len(self.journal) > start:
+            entry = self.journal.pop()
+            if isinstance(entry, Undo):
+                entry.back()
+                continue
+            task = entry.task
+            if task.status in (Status.ALLOCATED, Status.PIPELINED) and task.node is not None:
+                self.trials[task] = Trial(task.status, task.node, task in self._nominated)
+            self._nominated.discard(task)
+            self._evictions.pop(task, None)
+            self.cluster.undo(entry)
+
+    def settle(self, start: int) -> None:
+        """Let everything since a position leave: bind what is allocated, evict what is releasing."""
+        for entry in self.journal[start:]:
+            if isinstance(entry, Undo):
+                entry.committed = True
+            elif entry.task.status is Status.ALLOCATED:
+                self.bind(entry.task)
+            elif entry.task.status is Status.RELEASING and entry.task not in self._settled:
+                self._evict(entry.task)
+
+    def bind(self, task: Task) -> None:
+        """Decide that an allocated task runs where it was placed."""
+        node, job = task.node, task.job
+        if node is None or job is None:
+            raise RuntimeError(f"{task!r} cannot be bound")
+        self._settled.add(task)
+        self.trials.pop(task, None)
+        self.move(task, Status.BINDING, node)
+        self.decisions.append(Bind(task.namespace, task.name, task.uid, node.name, job.key))
+
+    def bind_allocated(self, job: Job) -> None:
+        """Bind every task of a job that holds room, whoever gave it."""
+        for task in sorted(job.by_status[Status.ALLOCATED], key=self.task_key):
+            self.bind(task)
+
+    def _evict(self, task: Task) -> None:
+        self._settled.add(task)
+        note = self._evictions.get(task, EvictionNote(""))
+        frees = resource_list({k: int(v) for k, v in self.cluster.dims.named(task.request).items()})  # type: ignore[arg-type]
+        job = task.job.key if task.job else ""
+        node = task.node.name if task.node else ""
+        self.decisions.append(
+            Evict(task.namespace, task.name, task.uid, node, job, note.action, *note, frees=frees)
+        )
+
+    def nominate(self, task: Task) -> None:
+        """Remember that somebody was evicted for this task."""
+        self._nominated.add(task)
+
+    def is_nominated(self, task: Task) -> bool:
+        return task in self._nominated
+
+    def note_eviction(self, task: Task, note: EvictionNote) -> None:
+        self._evictions[task] = note
+
+    # -- explaining
+
+    def explain(self, task: Task, verdict: Verdict) -> None:
+        """Remember why a task was not placed; its role counts as failed in its sub-job."""
+        if task.job is not None:
+            self.verdicts.setdefault(task.job, {})[task] = verdict
+        if task.group is not None:
+            self._failed_roles.setdefault(task.group, set()).add(task.role)
+
+    def failed_roles(self, sub_job: SubJob) -> set[str]:
+        """Roles of which some task found no node in this session."""
+        return self._failed_roles.get(sub_job, set())
+
+    def tell(self, job: Job, topic: str, type: str, reason: str, message: str) -> None:
+        """An event about a job, unless the last one on this topic said the same."""
+        if job.reported.get(topic) == (reason, message):
+            return
+        before = dict(job.reported)
+        job.reported[topic] = (reason, message)
+
+        def back() -> None:
+            job.reported = before
+
+        self.record(back, committed=True)
+        self.decisions.append(Event("PodGroup", job.namespace, job.name, type, reason, message))  # type: ignore[arg-type]
+
+    def set_phase(self, job: Job, phase: str) -> None:
+        """Give a job another phase, for good."""
+        before = job.phase
+
+        def back() -> None:
+            self.cluster.set_phase(job, before)
+
+        self.cluster.set_phase(job, phase)
+        self.record(back, committed=True)
+
+    def set_condition(self, job: Job, type: str, reason: str, message: str) -> None:
+        """Set a condition of a job to true; it is written when it differs from what stands there."""
+        self.conditions.setdefault(job, {})[type] = ("True", reason, message)
+
+    # -- when a plugin raises
+
+    @contextmanager
+    def attempt(self, job: Job) -> Iterator[None]:
+        """Whatever a plugin raises over one job leaves that job out, with a verdict."""
+        try:
+            yield
+        except CycleLost:
+            raise
+        except Exception as error:
+            failure = failure_of(error)
+            self.failures.append(failure)
+            self.objections[job] = failure.message
+            for task in job.by_status[Status.PENDING]:
+                self.verdicts.setdefault(job, {})[task] = saying(failure.message)
+
+    @contextmanager
+    def attempt_queue(self, queue: Queue) -> Iterator[None]:
+        """Whatever a plugin raises over a queue leaves that queue's jobs out, with a verdict."""
+        try:
+            yield
+        except (CycleLost, GeneratorExit):
+            raise
+        except Exception as error:
+            failure = failure_of(error)
+            self.failures.append(failure)
+            for job in queue.jobs:
+                self.objections[job] = failure.message
+
+    # -- the end
+
+    def take_back(self) -> None:
+        """Undo what was kept but not committed."""
+        for entry in reversed(self.journal):
+            if isinstance(entry, Undo):
+                if not entry.committed:
+                    entry.back()
+            elif entry.task not in self._settled:
+                self.cluster.undo(entry)
+        self.journal.clear()
+
+    def abort(self) -> None:
+        """Undo the whole cycle: nothing left, so nothing happened."""
+        for entry in reversed(self.journal):
+            if isinstance(entry, Undo):
+                entry.back()
+            else:
+                self.cluster.undo(entry)
+        self.journal.clear()
+        self.decisions.clear()
+
+    @property
+    def pipelined(self) -> dict[str, str]:
+        """Tasks held for a node that is still being freed."""
+        found = {
+            entry.task.key: entry.task.node.name
+            for entry in self.journal
+            if isinstance(entry, Change) and entry.task.status is Status.PIPELINED and entry.task.node
+        }
+        return dict(sorted(found.items()))

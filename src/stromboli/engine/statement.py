@@ -1,0 +1,85 @@
+"""A statement: moves that belong together, with three endings.
+
+`commit()` lets decisions leave, `keep()` holds the moves for the rest of the session (as allocate does for a gang
+that waits for room), and leaving without either takes everything back. Moves are undone last in, first out.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from stromboli.engine.placement import Place
+from stromboli.model.cluster import Refused
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import EvictionNote, Session
+    from stromboli.model.nodes import Node
+    from stromboli.model.task import Task
+
+
+class Statement:
+    """A position in the session's journal."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._start = len(session.journal)
+        self._ended = False
+
+    def __enter__(self) -> Statement:
+        self._session.open_statements += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.open_statements -= 1
+        if not self._ended:
+            self._session.roll_back(self._start)
+
+    def __len__(self) -> int:
+        """How many moves it holds."""
+        return len(self._session.journal) - self._start
+
+    def assign(self, task: Task, place: Place) -> Refused | None:
+        """Allocate if it fits now, pipeline if it will."""
+        return self.allocate(task, place.node) if place.now else self.pipeline(task, place.node)
+
+    def allocate(self, task: Task, node: Node) -> Refused | None:
+        """Give the task room on a node."""
+        return self._session.move(task, Status.ALLOCATED, node)
+
+    def pipeline(self, task: Task, node: Node, evicted: bool = False) -> Refused | None:
+        """Promise the task room that is still being freed; `evicted` if somebody was evicted for it."""
+        refused = self._session.move(task, Status.PIPELINED, node)
+        if refused is None and evicted:
+            self._session.nominate(task)
+        return refused
+
+    def evict(self, task: Task, note: EvictionNote) -> Refused | None:
+        """Make a task leave its node."""
+        refused = self._session.move(task, Status.RELEASING, task.node)
+        if refused is None:
+            self._session.note_eviction(task, note)
+        return refused
+
+    def release(self, task: Task) -> Refused | None:
+        """Take back what a task was given earlier in this session."""
+        return self._session.move(task, Status.PENDING, None)
+
+    def commit(self) -> None:
+        """Let the decisions leave: binds for what is allocated, evictions for what is releasing."""
+        if self._session.open_statements > 1:
+            raise RuntimeError("only the outermost statement may be committed")
+        self._end()
+        self._session.settle(self._start)
+
+    def keep(self) -> None:
+        """Hold the moves until the session closes, or until the statement around this one ends; nothing leaves."""
+        self._end()
+
+    def _end(self) -> None:
+        if self._ended:
+            raise RuntimeError("a statement ends once")
+        self._ended = True

@@ -1,0 +1,143 @@
+"""Arithmetic over resource amounts, each rule of the specification once, under its name there (spec 03 0.1).
+
+An amount vector is a plain dict from dimension to number. A missing dimension is zero; totals drop what becomes zero,
+so that a vector kept up by moves equals one summed afresh. Whole numbers stay exact; floats appear only in shares.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from stromboli.model.dims import CPU, MEMORY, PODS
+
+Amounts = dict[int, float]
+Vector = Mapping[int, float]
+
+EPSILON = 0.1
+UNLIMITED = float("inf")
+
+
+def shift(total: Amounts, request: Vector, sign: int = 1) -> None:
+    """Add (or take off) a request, in place."""
+    for dim, amount in request.items():
+        left = total.get(dim, 0) + sign * amount
+        if left:
+            total[dim] = left
+        else:
+            total.pop(dim, None)
+
+
+def plus(left: Vector, right: Vector) -> Amounts:
+    total = dict(left)
+    shift(total, right)
+    return total
+
+
+def minus(left: Vector, right: Vector) -> Amounts:
+    """Plain difference; may go below zero."""
+    total = dict(left)
+    shift(total, right, -1)
+    return total
+
+
+def times(amounts: Vector, ratio: float) -> Amounts:
+    return {dim: amount * ratio for dim, amount in amounts.items()}
+
+
+def total_of(vectors: Iterable[Vector]) -> Amounts:
+    total: Amounts = {}
+    for vector in vectors:
+        shift(total, vector)
+    return total
+
+
+def le1(left: float, right: float) -> bool:
+    return left < right or abs(left - right) < EPSILON
+
+
+def less_equal(left: Vector, right: Vector) -> bool:
+    """LE: cpu, memory and every scalar of the left side, within the tolerance."""
+    return all(le1(left.get(dim, 0), right.get(dim, 0)) for dim in {CPU, MEMORY, *left})
+
+
+def lacking(wanted: Vector, limit: Vector, request: Vector) -> list[int]:
+    """FITS, told by what fails: dimensions the request asks for, never pods, where wanted > limit, exactly."""
+    return [
+        dim
+        for dim, asked in request.items()
+        if asked > 0 and dim != PODS and wanted.get(dim, 0) > limit.get(dim, 0)
+    ]
+
+
+def fits(wanted: Vector, limit: Vector, request: Vector) -> bool:
+    """FITS: wanted <= limit, exactly, in the dimensions the request asks for (never pods)."""
+    for dim, asked in request.items():
+        if asked > 0 and dim != PODS and wanted.get(dim, 0) > limit.get(dim, 0):
+            return False
+    return True
+
+
+def fits_added(held: Vector, request: Vector, limit: Vector) -> bool:
+    """FITS(held + request, limit, request) without building the sum."""
+    for dim, asked in request.items():
+        if asked > 0 and dim != PODS and held.get(dim, 0) + asked > limit.get(dim, 0):
+            return False
+    return True
+
+
+def minimum_or_unlimited(left: Vector, right: Vector) -> Amounts:
+    """MINinf: cpu and memory always taken; a scalar that the right side does not name is left alone."""
+    return {
+        dim: min(amount, right.get(dim, 0)) if dim in right or dim <= MEMORY else amount
+        for dim, amount in _with_basics(left).items()
+    }
+
+
+def minimum_or_zero(left: Vector, right: Vector) -> Amounts:
+    """MIN0: a dimension of the left side that the right side does not name becomes zero."""
+    return {dim: min(amount, right.get(dim, 0)) for dim, amount in _with_basics(left).items()}
+
+
+def maximum(left: Vector, right: Vector) -> Amounts:
+    """MAX over the union of dimensions; negative scalars are dropped."""
+    highest = {dim: max(left.get(dim, 0), right.get(dim, 0)) for dim in {**left, **right}}
+    return {dim: amount for dim, amount in highest.items() if amount >= 0 or dim <= MEMORY}
+
+
+def excess(left: Vector, right: Vector) -> Amounts:
+    """EXCESS: what left has above right, nothing below zero."""
+    return {dim: amount - right.get(dim, 0) for dim, amount in left.items() if amount > right.get(dim, 0)}
+
+
+def names(amounts: Vector) -> list[int]:
+    """The dimensions that are there at all."""
+    return [dim for dim, amount in amounts.items() if amount >= EPSILON]
+
+
+def is_empty(amounts: Vector) -> bool:
+    """Nothing but (perhaps) pods: what makes a task best-effort."""
+    return all(amount < EPSILON for dim, amount in amounts.items() if dim != PODS)
+
+
+def share(part: float, whole: float) -> float:
+    if whole == 0:
+        return 0.0 if part == 0 else 1.0
+    return part / whole
+
+
+def dominant_share(part: Vector, whole: Vector) -> float:
+    """The largest share over the dimensions that the whole has."""
+    highest = 0.0
+    for dim, amount in whole.items():
+        if amount >= EPSILON:
+            here = part.get(dim, 0) / amount
+            if here > highest:
+                highest = here
+    return highest
+
+
+def same(left: Vector, right: Vector) -> bool:
+    """Exact equality, and the same scalars named."""
+    return _with_basics(left) == _with_basics(right)
+
+
+def _with_basics(amounts: Vector) -> Amounts:
+    return {CPU: 0, MEMORY: 0, **amounts}

@@ -1,0 +1,367 @@
+"""How objects become the model: used by the mirror, the plan and the simulator alike (spec 01 2-6, 05 3).
+
+`put` adds or replaces an object, `drop` takes it away. Objects may come in any order: what is named before it is known
+(a job's queue, a pod's node, a task's PodGroup) stands as an empty entry until its object arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+from stromboli.api import names, text
+from stromboli.api.errors import BadObject
+from stromboli.api.meta import Object
+from stromboli.api.node import Node as NodeObject
+from stromboli.api.objects import describe
+from stromboli.api.pod import Pod
+from stromboli.api.resources import amounts, view_amounts
+from stromboli.api.scheduling import PodGroup, PriorityClass
+from stromboli.api.scheduling import Queue as QueueObject
+from stromboli.model.cluster import Cluster
+from stromboli.model.dims import TooManyResources
+from stromboli.model.interning import Interning
+from stromboli.model.job import Job, JobId
+from stromboli.model.nodes import Node
+from stromboli.model.objects import SHELVES, Objects
+from stromboli.model.queue import Queue
+from stromboli.model.status import ALLOCATED_CLASS, ON_NODE, Status
+from stromboli.model.subgroups import sub_job_of
+from stromboli.model.task import Condition, Task
+
+_PHASES = {
+    names.POD_RUNNING: Status.RUNNING,
+    names.POD_SUCCEEDED: Status.SUCCEEDED,
+    names.POD_FAILED: Status.FAILED,
+}
+
+
+class Intake:
+    """Keeps a cluster in step with the objects it is told of."""
+
+    def __init__(
+        self,
+        cluster: Cluster | None = None,
+        schedulers: Iterable[str] = (names.SCHEDULER_NAME,),
+        default_queue: str = names.DEFAULT_QUEUE,
+    ):
+        self.cluster = cluster or Cluster(Objects())
+        self._schedulers = frozenset(schedulers)
+        self._default_queue = default_queue
+        self._interning = Interning(self.cluster.dims)
+        self._puts: dict[type[Object], Callable[[Any], None]] = {
+            Pod: self._put_pod,
+            NodeObject: self._put_node,
+            PodGroup: self._put_group,
+            QueueObject: self._put_queue,
+            PriorityClass: self._put_priority_class,
+        }
+        self._drops: dict[type[Object], Callable[[Any], None]] = {
+            Pod: self._drop_pod,
+            NodeObject: self._drop_node,
+            PodGroup: self._drop_group,
+            QueueObject: self._drop_queue,
+            PriorityClass: self._drop_priority_class,
+        }
+
+    def put(self, thing: Object) -> None:
+        """Take an object in, in place of what had its name; a bad one raises `BadObject` and changes nothing."""
+        try:
+            self._puts.get(type(thing), self._shelve)(thing)
+        except BadObject as error:
+            raise error.of(describe(thing)) from None
+        except TooManyResources as error:
+            raise BadObject("resources", str(error), describe(thing)) from None
+
+    def drop(self, thing: Object) -> None:
+        """An object is gone."""
+        self._drops.get(type(thing), self._unshelve)(thing)
+
+    # -- plain objects
+
+    def _shelve(self, thing: Object) -> None:
+        if type(thing) in SHELVES or hasattr(thing, "spec"):
+            self.cluster.objects.put(thing)
+            self.cluster.dirty.everything = True
+            self.cluster.tallies.recount()
+
+    def _unshelve(self, thing: Object) -> None:
+        self.cluster.objects.drop(thing)
+        self.cluster.dirty.everything = True
+        self.cluster.tallies.recount()
+
+    def _put_priority_class(self, thing: PriorityClass) -> None:
+        self._shelve(thing)
+        self._reprioritise()
+
+    def _drop_priority_class(self, thing: PriorityClass) -> None:
+        self._unshelve(thing)
+        self._reprioritise()
+
+    def _reprioritise(self) -> None:
+        for job in self.cluster.jobs.values():
+            job.priority = self._job_priority(job)
+
+    def _job_priority(self, job: Job) -> int:
+        classes = self.cluster.objects.priority_classes
+        wanted = classes.get(job.group.spec.priority_class_name) if job.group else None
+        if wanted is None:
+            defaults = [one for one in classes.values() if one.global_default]
+            wanted = min(defaults, key=lambda one: one.value) if defaults else None
+        return wanted.value if wanted else 0
+
+    # -- queues
+
+    def _queue(self, name: str) -> Queue:
+        queue = self.cluster.queues.get(name)
+        if queue is None:
+            queue = self.cluster.queues[name] = Queue(name)
+        return queue
+
+    def _put_queue(self, thing: QueueObject) -> None:
+        spec = thing.spec
+        rows = self.cluster.dims.rows
+        capability = rows(amounts(spec.capability, "spec.capability"))
+        deserved = rows(amounts(spec.deserved, "spec.deserved"))
+        guarantee = rows(amounts(spec.guarantee.resource, "spec.guarantee.resource"))
+        self.cluster.columns.widen()
+        queue = self._queue(thing.name)
+        queue.object = thing
+        queue.created = seconds(thing.metadata.creation_timestamp)
+        queue.capability, queue.deserved, queue.guarantee = dict(capability), dict(deserved), dict(guarantee)
+        queue.reported = {name: str(amount) for name, amount in thing.status.allocated.items()}
+        self._regard_queue(queue)
+
+    def _drop_queue(self, thing: QueueObject) -> None:
+        queue = self.cluster.queues.get(thing.name)
+        if queue is not None:
+            queue.object = None
+            self._regard_queue(queue)
+            if not queue.jobs:
+                del self.cluster.queues[thing.name]
+
+    def _regard_queue(self, queue: Queue) -> None:
+        self.cluster.dirty.queues[queue] = None
+        for job in queue.jobs:
+            self.cluster.dirty.jobs[job] = None
+            self.cluster.regard(job)
+
+    # -- jobs
+
+    def _job(self, namespace: str, name: str) -> Job:
+        id = JobId("PodGroup", namespace, name)
+        job = self.cluster.jobs.get(id)
+        if job is None:
+            job = self.cluster.jobs[id] = Job(id)
+        return job
+
+    def _put_group(self, thing: PodGroup) -> None:
+        spec, status = thing.spec, thing.status
+        least = None
+        if spec.min_resources is not None:
+            least = self.cluster.dims.rows(amounts(spec.min_resources, "spec.minResources"))
+            self.cluster.columns.widen()
+        job = self._job(thing.namespace, thing.name)
+        regroup = job.group is None or job.policies != spec.sub_group_policy or job.minimum != spec.min_member
+        tasks = list(job.tasks.values()) if regroup else []
+        for task in tasks:
+            self.cluster.leave(task)
+        job.group = thing
+        job.created = seconds(thing.metadata.creation_timestamp)
+        job.minimum = spec.min_member
+        job.role_minimums = {role: least for role, least in spec.min_task_member.items() if least > 0}
+        job.min_resources = dict(least) if least is not None else None
+        job.phase = status.phase
+        job.written = (status.phase, status.running, status.succeeded, status.failed)
+        job.conditions = {
+            one.type: Condition(one.status, one.reason, one.message) for one in status.conditions
+        }
+        job.waiting_time = _waiting_time(thing.metadata.annotations)
+        job.priority = self._job_priority(job)
+        if regroup:
+            job.sub_jobs.clear()
+        for task in tasks:
+            task.group = sub_job_of(job, task.kin.labels)
+            self.cluster.enter(task)
+        self.cluster.join(job, self._queue(spec.queue or self._default_queue))
+
+    def _drop_group(self, thing: PodGroup) -> None:
+        job = self.cluster.jobs.get(JobId("PodGroup", thing.namespace, thing.name))
+        if job is not None:
+            job.group = None
+            self.cluster.join(job, None)
+            self._forget(job)
+
+    def _forget(self, job: Job) -> None:
+        if job.group is None and not job.tasks:
+            self.cluster.jobs.pop(job.id, None)
+            self.cluster.unsettled.pop(job, None)
+
+    # -- nodes
+
+    def _node(self, name: str) -> Node:
+        node = self.cluster.nodes.get(name)
+        if node is None:
+            node = self.cluster.nodes[name] = Node(name)
+        return node
+
+    def _put_node(self, thing: NodeObject) -> None:
+        sizes = amounts(thing.status.allocatable, "status.allocatable")
+        for resource, key in (("cpu", names.OVERSUBSCRIPTION_CPU), ("memory", names.OVERSUBSCRIPTION_MEMORY)):
+            # quirk: spec 01 5.3: added even on a node without the oversubscription label
+            sizes[resource] = sizes.get(resource, 0) + _whole(thing.metadata.annotations.get(key, ""))
+        allocatable = self.cluster.dims.rows(sizes)
+        seen = view_amounts(thing.status.allocatable, "status.allocatable")
+        cpu, memory = seen.get(names.CPU, 0), seen.get(names.MEMORY, 0)
+        view = (seen.get(names.PODS, 0), cpu, memory, cpu, memory, seen.get(names.NVIDIA_GPU, 0))
+        self.cluster.columns.widen()
+        node = self._node(thing.name)
+        before = node.object
+        node.object = thing
+        node.created = seconds(thing.metadata.creation_timestamp)
+        node.labels = thing.metadata.labels
+        node.allocatable = dict(allocatable)
+        node.view_allocatable = view
+        if before is None:
+            self.cluster.unplaced = True
+        elif _looks_different(before, thing):
+            self.cluster.resize(node)
+
+    def _drop_node(self, thing: NodeObject) -> None:
+        node = self.cluster.nodes.get(thing.name)
+        if node is not None:
+            node.object = None
+            node.row = -1
+            self.cluster.unplaced = True
+            if not node.tasks:
+                del self.cluster.nodes[thing.name]
+
+    # -- pods
+
+    def _put_pod(self, pod: Pod) -> None:
+        cluster = self.cluster
+        uid = pod.metadata.uid or pod.key
+        old = cluster.tasks.get(uid)
+        ours = pod.spec.scheduler_name in self._schedulers
+        if not ours and not pod.spec.node_name:
+            if old is not None:
+                self._leave(old)
+            return
+        if old is not None and ALLOCATED_CLASS[old.status] and not pod.spec.node_name:
+            return  # this very pod is being bound; an echo from before that tells nothing
+        shape = self._interning.shape(pod)
+        cluster.columns.widen()
+        task = Task(
+            uid,
+            pod.namespace,
+            pod.name,
+            shape,
+            self._interning.kin(pod.namespace, pod.metadata.labels),
+            seconds(pod.metadata.creation_timestamp),
+        )
+        self._describe(task, pod, ours)
+        if old is not None:
+            self._leave(old)
+        group = pod.metadata.annotations.get(names.GROUP_NAME, "")
+        if group:
+            task.job = self._job(pod.namespace, group)
+            task.group = sub_job_of(task.job, task.kin.labels)
+        if pod.spec.node_name and ON_NODE[task.status]:
+            task.node = self._node(pod.spec.node_name)
+        cluster.enter(task)
+
+    def _describe(self, task: Task, pod: Pod, ours: bool) -> None:
+        meta, spec, status = pod.metadata, pod.spec, pod.status
+        notes = self._interning.notes(meta.annotations)
+        task.annotations = notes
+        task.ours = ours
+        task.dying = meta.deletion_timestamp is not None
+        task.status = _status(pod)
+        task.role = notes.get(names.TASK_SPEC) or meta.labels.get(names.TASK_SPEC, "")
+        task.priority = _priority(notes.get(names.TASK_PRIORITY, ""), spec.priority)
+        task.priority_class = spec.priority_class_name
+        task.preempts = spec.preemption_policy != names.PREEMPT_NEVER
+        wish = notes.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
+        task.preemptable = True if wish is None else text.boolean(wish) is True
+        task.zone = _zone(notes)
+        task.gates = tuple(gate.name for gate in spec.scheduling_gates)
+        task.owner = next(((one.kind, one.name) for one in meta.owner_references if one.controller), None)
+        task.nominated = status.nominated_node_name
+        task.started = seconds(status.start_time) if status.start_time else None
+        for one in status.conditions:
+            if one.type == names.CONDITION_POD_SCHEDULED:
+                task.condition = Condition(one.status, one.reason, one.message)
+
+    def _drop_pod(self, pod: Pod) -> None:
+        old = self.cluster.tasks.get(pod.metadata.uid or pod.key)
+        if old is not None:
+            self._leave(old)
+
+    def _leave(self, task: Task) -> None:
+        node, job = task.node, task.job
+        self.cluster.leave(task)
+        if node is not None and node.object is None and not node.tasks:
+            self.cluster.nodes.pop(node.name, None)
+        if job is not None:
+            self._forget(job)
+
+
+def seconds(time: datetime | None) -> float:
+    """Seconds since 1970; nothing known is the beginning of time."""
+    return time.timestamp() if time is not None else 0.0
+
+
+def _status(pod: Pod) -> Status:
+    phase = pod.status.phase
+    if phase not in (names.POD_RUNNING, names.POD_PENDING):
+        return _PHASES.get(phase, Status.UNKNOWN)
+    if pod.metadata.deletion_timestamp is not None:
+        return Status.RELEASING
+    if phase == names.POD_PENDING:
+        return Status.BOUND if pod.spec.node_name else Status.PENDING
+    return Status.RUNNING
+
+
+def _priority(annotated: str, given: int | None) -> int:
+    try:
+        number = int(annotated) if len(annotated) <= 11 else 2**31  # noqa: PLR2004
+    except ValueError:
+        number = 2**31
+    if -(2**31) <= number < 2**31:
+        return number
+    return 1 if given is None else given
+
+
+def _zone(annotations: dict[str, str]) -> str:
+    zone = annotations.get(names.REVOCABLE_ZONE)
+    if zone is not None:
+        return zone if zone == names.ANY_REVOCABLE_ZONE else ""
+    return names.ANY_REVOCABLE_ZONE if text.boolean(annotations.get(names.PREEMPTABLE, "")) else ""
+
+
+def _waiting_time(annotations: dict[str, str]) -> float | None:
+    for key in (names.SLA_WAITING_TIME, names.OLD_SLA_WAITING_TIME):
+        if key in annotations:
+            waiting = text.duration(annotations[key])
+            return waiting if waiting is not None and waiting > 0 else None
+    return None
+
+
+def _whole(number: str) -> int:
+    try:
+        value = float(number)
+    except ValueError:
+        return 0
+    return int(value) if -(2.0**62) < value < 2.0**62 else 0
+
+
+def _looks_different(before: NodeObject, after: NodeObject) -> bool:
+    """Whether an update is more than a heartbeat."""
+    return (
+        before.spec != after.spec
+        or before.status.allocatable != after.status.allocatable
+        or before.status.images != after.status.images
+        or before.metadata.labels != after.metadata.labels
+        or before.metadata.annotations != after.metadata.annotations
+    )

@@ -1,0 +1,276 @@
+"""A job: one PodGroup, its tasks by status, its sub-jobs, and the arithmetic of gangs (spec 01 3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.model.amounts import Amounts, excess, is_empty, shift
+from stromboli.model.status import ALLOCATED_CLASS, READY_CLASS, VALID_CLASS, Status
+
+if TYPE_CHECKING:
+    from stromboli.api.scheduling import PodGroup, SubGroupPolicy
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Condition, Task
+
+
+class JobId(NamedTuple):
+    """Native pod groups and Volcano's live side by side, so the kind belongs to the name."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class Gang:
+    """Counts of tasks by status with the predicates over them; what a job and a sub-job have in common."""
+
+    __slots__ = ("counts", "minimum", "pending_best_effort")
+
+    def __init__(self, minimum: int):
+        self.minimum = minimum
+        self.counts = [0] * len(Status)
+        self.pending_best_effort = 0
+
+    @property
+    def ready_count(self) -> int:
+        counts = self.counts
+        return (
+            counts[Status.ALLOCATED]
+            + counts[Status.BINDING]
+            + counts[Status.BOUND]
+            + counts[Status.RUNNING]
+            + counts[Status.SUCCEEDED]
+        )
+
+    @property
+    def waiting_count(self) -> int:
+        return self.counts[Status.PIPELINED]
+
+    @property
+    def valid_count(self) -> int:
+        return sum(count for status, count in enumerate(self.counts) if VALID_CLASS[status])
+
+    @property
+    def allocated_count(self) -> int:
+        return self.ready_count - self.counts[Status.SUCCEEDED]
+
+    @property
+    def enough_ready(self) -> bool:
+        return self.ready_count + self.pending_best_effort >= self.minimum
+
+    @property
+    def enough_pipelined(self) -> bool:
+        return self.counts[Status.PIPELINED] + self.ready_count + self.pending_best_effort >= self.minimum
+
+    @property
+    def starving(self) -> bool:
+        return self.counts[Status.PIPELINED] + self.ready_count < self.minimum
+
+
+class SubJob(Gang):
+    """Tasks that a sub-group policy binds together; a job without policies has one, the whole job."""
+
+    __slots__ = ("id", "job", "match_index", "policy", "tasks")
+
+    def __init__(self, job: Job, id: str, policy: SubGroupPolicy | None, minimum: int, match_index: int):
+        super().__init__(minimum)
+        self.job = job
+        self.id = id
+        self.policy = policy
+        self.match_index = match_index
+        self.tasks: dict[Task, None] = {}
+
+    @property
+    def priority(self) -> int:
+        """The highest priority among its tasks, never below zero."""
+        return max([0, *(task.priority for task in self.tasks)])
+
+    def __repr__(self) -> str:
+        return f"SubJob({self.id})"
+
+
+class Job(Gang):
+    """The tasks of one PodGroup; without its PodGroup (`group`) or its queue it takes no part in a cycle."""
+
+    __slots__ = (
+        "allocated",
+        "by_status",
+        "conditions",
+        "created",
+        "group",
+        "id",
+        "min_resources",
+        "phase",
+        "pending",
+        "pipelined",
+        "priority",
+        "queue",
+        "reported",
+        "role_counts",
+        "role_minimums",
+        "sub_jobs",
+        "tasks",
+        "total",
+        "version",
+        "waiting_time",
+        "written",
+    )
+
+    def __init__(self, id: JobId):
+        super().__init__(0)
+        self.id = id
+        self.group: PodGroup | None = None
+        self.queue: Queue | None = None
+        self.created = 0.0
+        self.priority = 0
+        self.phase = ""
+        self.conditions: dict[str, Condition] = {}
+        self.written: tuple[str, int, int, int] | None = None
+        """Phase and running, succeeded, failed counts as the PodGroup's status shows them."""
+        self.reported: dict[str, tuple[str, str]] = {}
+        """The last event about this job by topic, so that an unchanged one is not repeated."""
+        self.role_minimums: dict[str, int] = {}
+        self.min_resources: Amounts | None = None
+        self.waiting_time: float | None = None
+        self.tasks: dict[str, Task] = {}
+        self.by_status: list[dict[Task, None]] = [{} for _ in Status]
+        self.role_counts: dict[str, list[int]] = {}
+        self.sub_jobs: dict[str, SubJob] = {}
+        self.total: Amounts = {}
+        self.allocated: Amounts = {}
+        self.pipelined: Amounts = {}
+        self.pending: Amounts = {}
+        self.version = 0
+        """Grows with every change; whoever remembers something about a job remembers this with it."""
+
+    # -- who it is
+
+    @property
+    def namespace(self) -> str:
+        return self.id.namespace
+
+    @property
+    def name(self) -> str:
+        return self.id.name
+
+    @property
+    def key(self) -> str:
+        return f"{self.id.namespace}/{self.id.name}"
+
+    @property
+    def visible(self) -> bool:
+        """Whether cycles see it: it has a PodGroup, and a queue that exists."""
+        return self.group is not None and self.queue is not None and self.queue.object is not None
+
+    @property
+    def waits_for_queue(self) -> bool:
+        """Not let in by enqueue yet (PodGroup phase Pending or none)."""
+        return self.phase in ("", "Pending")
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.group.metadata.annotations if self.group else {}
+
+    @property
+    def policies(self) -> tuple[SubGroupPolicy, ...]:
+        return self.group.spec.sub_group_policy if self.group else ()
+
+    # -- roles
+
+    @property
+    def roles_bind(self) -> bool:
+        """# quirk: spec 01 3.2: role minimums are ignored when they add up to more than minMember."""
+        return bool(self.role_minimums) and self.minimum >= sum(self.role_minimums.values())
+
+    def _roles_have(self, statuses: tuple[Status, ...], with_best_effort: bool) -> bool:
+        for role, minimum in self.role_minimums.items():
+            counts = self.role_counts.get(role)
+            have = sum(counts[status] for status in statuses) if counts else 0
+            if with_best_effort and have < minimum:
+                have += self.role_pending_best_effort(role)
+            if have < minimum:
+                return False
+        return True
+
+    def role_pending_best_effort(self, role: str) -> int:
+        return sum(task.role == role and task.best_effort for task in self.by_status[Status.PENDING])
+
+    @property
+    def roles_valid(self) -> bool:
+        return not self.roles_bind or self._roles_have(VALID_STATUSES, with_best_effort=False)
+
+    @property
+    def roles_ready(self) -> bool:
+        return not self.roles_bind or self._roles_have(READY_STATUSES, with_best_effort=True)
+
+    @property
+    def roles_pipelined(self) -> bool:
+        return not self.roles_bind or self._roles_have(
+            (*READY_STATUSES, Status.PIPELINED), with_best_effort=True
+        )
+
+    # -- sub-groups
+
+    def _sub_groups_have(self, enough: str) -> bool:
+        for policy in self.policies:
+            if policy.min_sub_groups > 0:
+                found = sum(
+                    1 for sub in self.sub_jobs.values() if sub.policy is policy and getattr(sub, enough)
+                )
+                if found < policy.min_sub_groups:
+                    return False
+        return True
+
+    @property
+    def sub_groups_valid(self) -> bool:
+        return all(
+            sum(sub.policy is policy for sub in self.sub_jobs.values()) >= policy.min_sub_groups
+            for policy in self.policies
+        )
+
+    @property
+    def sub_groups_ready(self) -> bool:
+        return self._sub_groups_have("enough_ready")
+
+    @property
+    def sub_groups_pipelined(self) -> bool:
+        return self._sub_groups_have("enough_pipelined")
+
+    # -- derived amounts
+
+    @property
+    def held(self) -> Amounts:
+        """What it has or was promised: allocated and pipelined together."""
+        if not self.pipelined:
+            return self.allocated
+        total = dict(self.allocated)
+        shift(total, self.pipelined)
+        return total
+
+    @property
+    def elastic(self) -> Amounts:
+        """What it holds above its minimum resources."""
+        return excess(self.allocated, self.min_resources or {})
+
+    def gated_resources(self, own_gate: str) -> Amounts:
+        """What its gated tasks ask for, save those held only by the scheduler's own gate."""
+        total: Amounts = {}
+        for task in self.tasks.values():
+            if task.gates and task.gates != (own_gate,):
+                shift(total, task.request)
+        return total
+
+    def without_gated(self, amounts: Amounts, own_gate: str) -> Amounts:
+        """The amounts less what gated tasks ask for, nothing below zero."""
+        gated = self.gated_resources(own_gate)
+        if is_empty(gated):
+            return amounts
+        return {dim: max(amount - gated.get(dim, 0), 0) for dim, amount in amounts.items()}
+
+    def __repr__(self) -> str:
+        return f"Job({self.key})"
+
+
+READY_STATUSES = tuple(status for status in Status if READY_CLASS[status])
+VALID_STATUSES = tuple(status for status in Status if VALID_CLASS[status])
+ALLOCATED_STATUSES = tuple(status for status in Status if ALLOCATED_CLASS[status])

@@ -1,0 +1,71 @@
+"""What many tasks have in common: their shape (what a node function may read) and their kin (who they are to others)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.api.pod import PodSpec
+from stromboli.model.amounts import Amounts, is_empty
+from stromboli.model.dims import CPU, MEMORY
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# The rows of the pod view: Kubernetes' own ledger of a node, beside the scheduler's (spec 04 0.1).
+VIEW_PODS, VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY, VIEW_CPU, VIEW_MEMORY, VIEW_GPU = range(6)
+VIEW_ROWS = 6
+
+
+class Shape:
+    """Everything a filter or a score may read of a task, interned: ten thousand replicas share one."""
+
+    __slots__ = ("__weakref__", "best_effort", "dims", "id", "incoming", "request", "spec", "vector", "view")
+
+    def __init__(
+        self, id: int, spec: PodSpec, request: Amounts, view: tuple[int, ...], incoming: tuple[int, ...]
+    ):
+        self.id = id
+        self.spec = spec
+        self.request = request
+        """What the task weighs, by dimension; names what the pod names, even at zero."""
+        self.dims = tuple(sorted({CPU, MEMORY, *request}))
+        """What a fit test compares: cpu and memory always, scalars only when named."""
+        self.best_effort = is_empty(request)
+        self.view: NDArray[np.int64] = np.array(view, dtype=np.int64)
+        """What the pod weighs in the pod view, once it is there."""
+        self.incoming = incoming
+        """What scores expect of it before it is there, in the rows of the pod view."""
+        self.vector: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    def dense(self, rows: int) -> NDArray[np.int64]:
+        """The request as one column of the node table."""
+        if len(self.vector) != rows:
+            self.vector = np.zeros(rows, dtype=np.int64)
+            for dim, amount in self.request.items():
+                self.vector[dim] = int(amount)
+        return self.vector
+
+    def __repr__(self) -> str:
+        return f"Shape({self.id})"
+
+
+class Kin:
+    """Namespace and labels, interned: what other pods' selectors see of a task."""
+
+    __slots__ = ("__weakref__", "id", "labels", "namespace")
+
+    def __init__(self, id: int, namespace: str, labels: dict[str, str]):
+        self.id = id
+        self.namespace = namespace
+        self.labels = labels
+
+    def __repr__(self) -> str:
+        return f"Kin({self.namespace}, {self.labels})"
+
+
+class Notes(dict[str, str]):
+    """The annotations of a pod, shared by all pods that have the same; never changed."""
+
+    __slots__ = ("__weakref__",)

@@ -1,0 +1,117 @@
+"""A task: one pod, as a scheduler thinks of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.model.amounts import Amounts
+    from stromboli.model.job import Job, SubJob
+    from stromboli.model.nodes import Node
+    from stromboli.model.shape import Kin, Shape
+
+
+class Condition(NamedTuple):
+    """A pod's PodScheduled condition, or a PodGroup's of some type, as it was last seen or written."""
+
+    status: str
+    reason: str
+    message: str
+
+
+class Task:
+    """Who it is, what it asks for (its shape), and where it stands: only `Cluster.move` changes the last."""
+
+    __slots__ = (
+        "annotations",
+        "condition",
+        "created",
+        "dying",
+        "gates",
+        "group",
+        "job",
+        "kin",
+        "name",
+        "namespace",
+        "node",
+        "nominated",
+        "order",
+        "ours",
+        "owner",
+        "preempts",
+        "priority",
+        "priority_class",
+        "preemptable",
+        "role",
+        "shape",
+        "started",
+        "status",
+        "uid",
+        "zone",
+    )
+
+    def __init__(self, uid: str, namespace: str, name: str, shape: Shape, kin: Kin, created: float):
+        self.uid = uid
+        self.namespace = namespace
+        self.name = name
+        self.shape = shape
+        self.kin = kin
+        self.created = created
+        self.order = (*_index(name), created, uid)
+        self.job: Job | None = None
+        self.group: SubJob | None = None
+        self.status = Status.PENDING
+        self.node: Node | None = None
+        self.annotations: dict[str, str] = {}
+        self.role = ""
+        self.priority = 1
+        self.priority_class = ""
+        self.preemptable = True
+        self.preempts = True
+        """Whether it may take others' places (preemptionPolicy is not Never)."""
+        self.zone = ""
+        self.gates: tuple[str, ...] = ()
+        self.ours = True
+        """Whether its scheduler is this one."""
+        self.owner: tuple[str, str] | None = None
+        """Kind and name of the controlling owner."""
+        self.dying = False
+        """Its pod carries a deletionTimestamp."""
+        self.nominated = ""
+        self.started: float | None = None
+        self.condition: Condition | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def request(self) -> Amounts:
+        return self.shape.request
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return self.shape.dims
+
+    @property
+    def best_effort(self) -> bool:
+        return self.shape.best_effort
+
+    @property
+    def in_view(self) -> bool:
+        """Whether Kubernetes' filters see it on its node: until it was evicted, and again once it is dying."""
+        return self.node is not None and (self.status is not Status.RELEASING or self.dying)
+
+    def __repr__(self) -> str:
+        where = f" on {self.node.name}" if self.node else ""
+        return f"Task({self.key} {self.status.title}{where})"
+
+
+def _index(name: str) -> tuple[int, int]:
+    """The replica number at the end of a pod name of three parts or more; names without one come last (02 D16)."""
+    parts = name.rsplit("-", 2)
+    if len(parts) == 3 and parts[2].isdecimal() and len(parts[2]) <= 18:  # noqa: PLR2004
+        return (0, int(parts[2]))
+    return (1, 0)

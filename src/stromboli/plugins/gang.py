@@ -1,0 +1,101 @@
+"""All or nothing: a job starts when its minimum can (spec 03 1)."""
+
+from __future__ import annotations
+
+from stromboli.api import names
+from stromboli.engine.outcome import (
+    job_message,
+    placed_in_trial,
+    releasing_with_node,
+    reportable,
+    scheduled_count,
+)
+from stromboli.engine.plugin import Eviction, Invalid, Plugin
+from stromboli.engine.points import Vote
+from stromboli.engine.session import Session
+from stromboli.model.job import Job, SubJob
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+
+
+class Gang(Plugin):
+    """Holds a job back until minMember, its role minimums and its sub-group minimums are met."""
+
+    name = "gang"
+
+    def job_valid(self, job: Job) -> Invalid | None:
+        if not job.roles_valid:
+            return Invalid(names.NOT_ENOUGH_PODS_OF_TASK, names.TOO_FEW_PODS_OF_TASK)
+        if not job.sub_groups_valid:
+            return Invalid(names.NOT_ENOUGH_PODS_OF_TASK, names.TOO_FEW_SUB_GROUPS)
+        if job.valid_count < job.minimum:
+            text = names.TOO_FEW_TASKS.format(valid=job.valid_count, minimum=job.minimum)
+            return Invalid(names.NOT_ENOUGH_TASKS, text)
+        return None
+
+    def job_order(self, job: Job) -> bool:
+        return job.enough_ready
+
+    def sub_job_order(self, sub_job: SubJob) -> bool:
+        return sub_job.enough_ready
+
+    def job_ready(self, job: Job) -> bool:
+        return job.enough_ready and job.roles_ready and job.sub_groups_ready
+
+    def job_pipelined(self, job: Job) -> Vote:
+        enough = job.enough_pipelined and job.roles_pipelined and job.sub_groups_pipelined
+        return Vote.PERMIT if enough else Vote.REJECT
+
+    def sub_job_ready(self, sub_job: SubJob) -> bool:
+        return sub_job.enough_ready
+
+    def sub_job_pipelined(self, sub_job: SubJob) -> Vote:
+        return Vote.PERMIT if sub_job.enough_pipelined else Vote.REJECT
+
+    def job_starving(self, job: Job) -> bool:
+        return job.starving
+
+    def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
+        return _surplus(candidates)
+
+    def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
+        return _surplus(candidates)
+
+    def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
+        return candidates
+
+    def closing(self, session: Session) -> None:
+        for job in reportable(session):
+            if job.tasks:
+                _tell_condition(session, job)
+
+
+def _surplus(candidates: list[Task]) -> list[Task]:
+    """Tasks that their jobs can spare, first come first."""
+    left: dict[Job, int] = {}
+    spared = []
+    for task in candidates:
+        if task.job is not None:
+            have = left.setdefault(task.job, task.job.ready_count)
+            if have > task.job.minimum:
+                left[task.job] = have - 1
+                spared.append(task)
+    return spared
+
+
+def _tell_condition(session: Session, job: Job) -> None:
+    if job.enough_ready:
+        session.set_condition(job, names.CONDITION_SCHEDULED, names.TASKS_READY, "")
+    elif not _only_leaving(job):
+        unready = job.minimum - job.ready_count - placed_in_trial(session, job)
+        text = names.GANG_UNSCHEDULABLE.format(
+            count=unready, total=len(job.tasks), message=job_message(session, job)
+        )
+        session.set_condition(job, names.CONDITION_UNSCHEDULABLE, names.NOT_ENOUGH_RESOURCES, text)
+
+
+def _only_leaving(job: Job) -> bool:
+    """A gang on its way out, with nobody waiting, is not called unschedulable."""
+    leaving = releasing_with_node(job)
+    waiting = job.counts[Status.PENDING] + job.counts[Status.PIPELINED]
+    return leaving > 0 and not waiting and scheduled_count(job) + leaving >= job.minimum

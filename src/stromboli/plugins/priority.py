@@ -1,0 +1,44 @@
+"""Higher priority first (spec 03 2)."""
+
+from __future__ import annotations
+
+from stromboli.engine.plugin import Eviction, Plugin
+from stromboli.model.job import Job, SubJob
+from stromboli.model.task import Task
+
+
+class Priority(Plugin):
+    """Orders jobs and tasks by priority; only lower priorities make room for higher ones."""
+
+    name = "priority"
+
+    def task_order(self, task: Task) -> int:
+        return -task.priority
+
+    def job_order(self, job: Job) -> int:
+        return -job.priority
+
+    def sub_job_order(self, sub_job: SubJob) -> int:
+        return -sub_job.priority
+
+    def job_starving(self, job: Job) -> bool:
+        return job.ready_count + job.waiting_count < len(job.tasks)
+
+    def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
+        if task.job is None:
+            return []
+        return [candidate for candidate in candidates if _outranks(task, candidate)]
+
+    def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
+        if eviction.kind == "reclaim":
+            return candidates
+        return [one for one in candidates if one.job is not None and one.job.priority < eviction.job.priority]
+
+
+def _outranks(task: Task, candidate: Task) -> bool:
+    """Between jobs the jobs' priorities count, within one the tasks' own."""
+    if task.job is None or candidate.job is None:
+        return False
+    if candidate.job is task.job:
+        return candidate.priority < task.priority
+    return candidate.job.priority < task.job.priority
