@@ -48,7 +48,7 @@ def import_file(path: Path) -> ModuleType:
     module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses and type hints look their module up there
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+        exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise ExtensionError(f"{path}{_line_of(error, path)}: cannot be imported: {_cause(error)}") from error

@@ -105,7 +105,8 @@ class Catalog:
         points = [
             value.__point__
             for plugin in self.plugins.values()
-            for value in vars(plugin).values()
+            for base in plugin.__mro__
+            for value in vars(base).values()
             if hasattr(value, "__point__")
         ]
         return {switch: True for point in points for switch in point.switches} | SWITCHES
