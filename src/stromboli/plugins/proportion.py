@@ -1,0 +1,209 @@
+"""Weighted shares of the cluster between queues (spec 03 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stromboli.api import names
+from stromboli.engine.plugin import Plugin
+from stromboli.engine.points import Vote
+from stromboli.engine.session import Session
+from stromboli.model.amounts import (
+    UNLIMITED,
+    Amounts,
+    dominant_share,
+    excess,
+    is_empty,
+    lacking,
+    less_equal,
+    maximum,
+    minimum_or_unlimited,
+    minimum_or_zero,
+    minus,
+    plus,
+    same,
+    shift,
+    times,
+    total_of,
+)
+from stromboli.model.cluster import Dirty
+from stromboli.model.dims import CPU, MEMORY, PODS
+from stromboli.model.job import Job
+from stromboli.model.queue import Queue
+from stromboli.model.task import Task
+
+MOST_PASSES = 1000
+
+
+class Share:
+    """What a queue may have."""
+
+    __slots__ = ("capability", "deserved", "guarantee", "request", "weight")
+
+    def __init__(self, queue: Queue, unpromised: Amounts):
+        self.weight = queue.weight
+        self.guarantee = queue.guarantee
+        self.request = plus(queue.allocated, queue.pending)
+        self.capability = plus(unpromised, queue.guarantee)
+        """What it could have at most: all that is not guaranteed to others, and no more than its own limit."""
+        if queue.capability:
+            limit = dict(queue.capability)
+            for dim in (CPU, MEMORY):
+                limit[dim] = limit.get(dim, 0) if limit.get(dim, 0) > 0 else UNLIMITED
+            self.capability = minimum_or_unlimited(self.capability, limit)
+        self.deserved: Amounts = {}
+
+
+class Proportion(Plugin):
+    """Deserved shares by weight, filled like water: what one queue does not need flows on to the others."""
+
+    name = "proportion"
+
+    def __init__(self, arguments: object, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        self._shares: dict[Queue, Share] = {}
+        self._held_back: dict[Job, tuple[Queue, Amounts, Amounts]] = {}
+        """Per job: its queue, what it is promised beyond what it has, and what it has beyond its minimum."""
+        self._inqueue: dict[Queue, Amounts] = {}
+        self._elastic: dict[Queue, Amounts] = {}
+        self._admitted: dict[Queue, Amounts] = {}
+
+    def opening(self, session: Session, dirty: Dirty) -> None:
+        self._admitted = {}
+        if dirty:
+            jobs = session.cluster.jobs.values() if dirty.everything else dirty.jobs
+            if dirty.everything:
+                self._held_back, self._inqueue, self._elastic = {}, {}, {}
+            for job in jobs:
+                self._regard(job)
+            self._fill(session)
+
+    def _regard(self, job: Job) -> None:
+        """Keep the sums per queue in step with a job."""
+        if job in self._held_back:
+            queue, promised, elastic = self._held_back.pop(job)
+            shift(self._inqueue[queue], promised, -1)
+            shift(self._elastic[queue], elastic, -1)
+        if job.visible and job.queue is not None:
+            promised, elastic = _promised(job), job.elastic
+            self._held_back[job] = (job.queue, promised, elastic)
+            shift(self._inqueue.setdefault(job.queue, {}), promised)
+            shift(self._elastic.setdefault(job.queue, {}), elastic)
+
+    def _fill(self, session: Session) -> None:
+        queues = [queue for queue in session.cluster.queues.values() if queue.exists]
+        guaranteed = total_of(queue.guarantee for queue in queues)
+        unpromised = excess(session.total, guaranteed)
+        self._shares = {queue: Share(queue, unpromised) for queue in queues if queue.jobs}
+        fill(list(self._shares.values()), session.total)
+
+    # -- orders and limits
+
+    def queue_order(self, queue: Queue) -> tuple[int, float]:
+        share = self._shares.get(queue)
+        return (-queue.priority, dominant_share(_held(queue), share.deserved) if share else 0.0)
+
+    def overused(self, queue: Queue) -> bool:
+        share = self._shares.get(queue)
+        return share is not None and less_equal(share.deserved, _held(queue))
+
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        share = self._shares.get(queue)
+        if share is None or not queue.open:
+            return False
+        deserved, allocated, pipelined = share.deserved, queue.allocated, queue.pipelined
+        for dim, asked in task.shape.request.items():
+            if asked > 0 and dim != PODS:
+                held = allocated.get(dim, 0) + pipelined.get(dim, 0)
+                if held + asked > deserved.get(dim, 0):
+                    return False
+        return True
+
+    def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
+        share = self._shares.get(queue)
+        asked = total_of(task.request for task in tasks)
+        return (
+            share is not None
+            and queue.open
+            and not lacking(plus(_held(queue), asked), share.deserved, asked)
+        )
+
+    def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
+        left: dict[Queue, Amounts] = {}
+        victims = []
+        for candidate in candidates:
+            queue = candidate.job.queue if candidate.job else None
+            share = self._shares.get(queue) if queue else None
+            if queue is not None and share is not None:
+                held = left.setdefault(queue, dict(_held(queue)))
+                if not less_equal(held, share.deserved):
+                    shift(held, candidate.request, -1)
+                    victims.append(candidate)
+        return victims
+
+    # -- the gate
+
+    def job_enqueueable(self, job: Job) -> Vote:
+        queue = job.queue
+        share = self._shares.get(queue) if queue else None
+        if queue is None or share is None or not queue.open:
+            return Vote.REJECT
+        least = job.min_resources
+        if least is None:
+            return Vote.PERMIT
+        wanted = plus(plus(least, _held(queue)), self._inqueue.get(queue, {}))
+        shift(wanted, self._admitted.get(queue, {}))
+        missing = lacking(minus(wanted, self._elastic.get(queue, {})), share.capability, least)
+        if not missing:
+            return Vote.PERMIT
+        self._refuse(job, missing)
+        return Vote.REJECT
+
+    def job_enqueued(self, job: Job) -> None:
+        if job.min_resources is not None and job.queue is not None:
+            promised = job.without_gated(job.min_resources, names.QUEUE_ALLOCATION_GATE)
+            shift(self._admitted.setdefault(job.queue, {}), promised)
+
+    def _refuse(self, job: Job, missing: list[int]) -> None:
+        dims = self.session.cluster.dims
+        listed = ", ".join(f"insufficient {dims.names[dim]}" for dim in dims.ordered(missing))
+        text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
+        self.session.tell(job, "gate:proportion", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)
+
+
+def _held(queue: Queue) -> Amounts:
+    return plus(queue.allocated, queue.pipelined) if queue.pipelined else queue.allocated
+
+
+def _promised(job: Job) -> Amounts:
+    """What a job that was let in has not got yet of its minimum."""
+    if job.min_resources is None:
+        return {}
+    started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
+    if job.phase != names.GROUP_INQUEUE and not started:
+        return {}
+    return job.without_gated(job.shortfall(), names.QUEUE_ALLOCATION_GATE)
+
+
+def fill(shares: list[Share], total: Amounts) -> None:
+    """Give everybody a part by weight until their needs are met or nothing is left (spec 03 6.2)."""
+    remaining, unmet = total, list(shares)
+    for _ in range(MOST_PASSES):
+        weight = sum(share.weight for share in unmet)
+        if not weight:
+            return
+        before, gained, lost = remaining, Amounts(), Amounts()
+        still = []
+        for share in unmet:
+            previous = share.deserved
+            part = plus(previous, times(remaining, share.weight / weight))
+            part = minimum_or_zero(minimum_or_unlimited(part, share.capability), share.request)
+            share.deserved = maximum(part, share.guarantee)
+            if not less_equal(share.request, share.deserved) and not same(share.deserved, previous):
+                still.append(share)
+            shift(gained, excess(share.deserved, previous))
+            shift(lost, excess(previous, share.deserved))
+        unmet = still
+        remaining = excess(plus(remaining, lost), gained)
+        if is_empty(remaining) or same(remaining, before):
+            return
