@@ -32,6 +32,11 @@ def test_a_folder_of_cases_is_read_in_order() -> None:
     assert len(names) == len(list(DATA.iterdir()))
 
 
+def test_a_folder_without_cases_is_a_problem(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="in this folder"):
+        read_cases(str(tmp_path))
+
+
 def test_a_case_may_leave_out_everything_but_its_objects(tmp_path: Path) -> None:
     file = tmp_path / "small.json"
     file.write_text('{"objects": [{"kind": "Node", "metadata": {"name": "n"}}]}')

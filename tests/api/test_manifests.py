@@ -115,6 +115,23 @@ def test_what_comes_before_a_syntax_error_is_kept(tmp_path: Path) -> None:
     assert names_in(file, keep_going=True) == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("status", "field"),
+    [
+        ('{"allocatedResources": {"cpu": "-1"}}', "status.allocatedResources.cpu"),
+        ('{"resources": {"requests": {"cpu": "-1"}}}', "status.resources.requests.cpu"),
+        (
+            '{"containerStatuses": [{"name": "c", "resources": {"limits": {"cpu": "-1"}}}]}',
+            "status.containerStatuses[c].resources.limits.cpu",
+        ),
+    ],
+)
+def test_amounts_in_a_status_are_checked_too(tmp_path: Path, status: str, field: str) -> None:
+    (tmp_path / "p.json").write_text(f'{{"kind": "Pod", "metadata": {{"name": "p"}}, "status": {status}}}')
+    (problem,) = read_paths([str(tmp_path)], keep_going=True).problems
+    assert (problem.subject, problem.field) == ("Pod p", field)
+
+
 def test_a_missing_file_and_an_empty_folder_are_problems(tmp_path: Path) -> None:
     problems = read_paths([str(tmp_path), str(tmp_path / "gone.yaml")], keep_going=True).problems
     assert [problem.text for problem in problems] == [

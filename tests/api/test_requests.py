@@ -91,6 +91,14 @@ def test_a_status_without_resources_is_no_resize() -> None:
     assert pod_request(pod(asks(cpu="1"), status=status))["cpu"] == 1000
 
 
+def test_a_resized_pod_as_a_whole_counts_by_its_status_in_scores() -> None:
+    status = {"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "5"}}
+    built = pod({"name": "main"}, resources={"requests": {"cpu": "4"}}, status=status)
+    assert view_request(built).requested == {"cpu": 5000}
+    assert view_request(built).incoming == {"cpu": 4000}
+    assert pod_request(built) == {"cpu": 4000, "pods": 1}
+
+
 def test_only_sidecars_among_init_containers_can_be_resized() -> None:
     status = {"initContainerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "9"}}}]}
     assert pod_request(pod(initContainers=[asks(cpu="1")], status=status))["cpu"] == 1000

@@ -73,21 +73,25 @@ def _check_pod(pod: Pod) -> None:
         for index, container in enumerate(containers):
             largest = max(largest, _check_resources(container.resources, f"spec.{field}[{index}].resources"))
     if spec.resources is not None:
-        _check_resources(spec.resources, "spec.resources")
+        largest = max(largest, _check_resources(spec.resources, "spec.resources"))
     if spec.overhead:
         largest = max(largest, check_amounts(spec.overhead, "spec.overhead"))
+    largest = max(largest, _check_pod_status(pod))
     if largest * (len(spec.containers) + len(spec.init_containers) + 1) > INT64_MAX:
         raise BadObject("spec.containers", "the requests add up to more than fits 64 bits")
-    _check_statuses(pod)
 
 
-def _check_statuses(pod: Pod) -> None:
+def _check_pod_status(pod: Pod) -> int:
     status = pod.status
+    largest = check_amounts(status.allocated_resources, "status.allocatedResources")
+    if status.resources is not None:
+        largest = max(largest, _check_resources(status.resources, "status.resources"))
     for container in (*status.container_statuses, *status.init_container_statuses):
         where = f"status.containerStatuses[{container.name}]"
-        check_amounts(container.allocated_resources, f"{where}.allocatedResources")
+        largest = max(largest, check_amounts(container.allocated_resources, f"{where}.allocatedResources"))
         if container.resources is not None:
-            _check_resources(container.resources, f"{where}.resources")
+            largest = max(largest, _check_resources(container.resources, f"{where}.resources"))
+    return largest
 
 
 def _check_resources(resources: Resources, where: str) -> int:

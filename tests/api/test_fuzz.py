@@ -1,0 +1,63 @@
+"""Whatever stands in a manifest, the answer is an object or a BadObject."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.api.checks import check_object
+from stromboli.api.decoding import decode
+from stromboli.api.defaults import Priorities, case_defaults
+from stromboli.api.errors import BadObject
+from stromboli.api.pod import Pod
+from stromboli.api.quantity import INT64_MAX
+from stromboli.api.requests import pod_request, view_request
+
+CASES = sorted((Path(__file__).parent / "data" / "cases").glob("*.json"))
+MANIFESTS = [thing for path in CASES for thing in msgspec.json.decode(path.read_bytes())["objects"]]
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["1", "-1", "9e18"])
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+
+
+def places(thing: Any) -> list[tuple[Any, Any]]:
+    """Every spot in a manifest where something else could stand."""
+    found = []
+    inner = thing.items() if isinstance(thing, dict) else enumerate(thing)
+    for key, part in inner:
+        found.append((thing, key))
+        if isinstance(part, dict | list):
+            found += places(part)
+    return found
+
+
+@given(st.data())
+def test_a_manifest_with_one_thing_changed_is_used_or_refused(data: st.DataObject) -> None:
+    manifest = msgspec.json.decode(msgspec.json.encode(data.draw(st.sampled_from(MANIFESTS))))
+    holder, key = data.draw(st.sampled_from(places(manifest)))
+    holder[key] = data.draw(values)
+    try:
+        thing = decode(manifest)
+        if thing is None:
+            return
+        check_object(thing)
+    except BadObject as error:
+        assert error.problem
+        return
+    case_defaults(thing, 0, Priorities())
+    assert thing.metadata.uid
+    if isinstance(thing, Pod):
+        assert all(0 <= amount <= INT64_MAX for amount in pod_request(thing).values())
+        assert view_request(thing).nonzero_cpu >= 0
