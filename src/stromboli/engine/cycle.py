@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from stromboli.engine.blame import CycleLost, Failure, failure_of
@@ -82,13 +83,16 @@ class Engine:
 
     def cycle(self, cluster: Cluster, now: float) -> Outcome:
         """Open, run the actions, close. A lost cycle decides nothing and changes nothing."""
-        session, seconds = self._session(cluster, now), {}
-        outcome = Outcome([], session, seconds=seconds)
+        session = self._session(cluster, now)
+        outcome = Outcome([], session)
         try:
-            self._timed(seconds, "open", lambda: self._open(session))
+            with self._timed(outcome, "open"):
+                self._open(session)
             for action in self._actions:
-                self._timed(seconds, action.name, lambda action=action: action(session))
-            self._timed(seconds, "close", lambda: self._finish(session, outcome))
+                with self._timed(outcome, action.name):
+                    action(session)
+            with self._timed(outcome, "close"):
+                self._finish(session, outcome)
         except Exception as error:
             outcome.lost = error.failure if isinstance(error, CycleLost) else failure_of(error)
             log.exception("the cycle is lost: %s", outcome.lost.message)
@@ -132,12 +136,13 @@ class Engine:
         session.cluster.dirty.everything = True
         self._start_afresh()
 
-    def _timed(self, seconds: dict[str, float], part: str, run: Callable[[], None]) -> None:
+    @contextmanager
+    def _timed(self, outcome: Outcome, part: str) -> Iterator[None]:
         begin = self._timer()
         try:
-            run()
+            yield
         finally:
-            seconds[part] = seconds.get(part, 0.0) + self._timer() - begin
+            outcome.seconds[part] = outcome.seconds.get(part, 0.0) + self._timer() - begin
 
     def _judge(self, session: Session, outcome: Outcome) -> None:
         """Set an order or a score aside that failed too often in a row."""

@@ -76,7 +76,7 @@ class Evaluation:
         self._watched = [one for one in filters if one.reads not in ("static", "usage")]
         self._steady = [one for one in scores if one.finish is None and one.reads in ("static", "usage")]
         self._raw = [one for one in scores if one not in self._steady]
-        self._layout = -1
+        self._layout = self._objects = self._clock = -1
         self._verdict: tuple[Any, Verdict] | None = None
 
     # -- keeping up
@@ -181,7 +181,8 @@ class Evaluation:
     # -- what depends on other pods, on time or on the group of candidates
 
     def _refresh_watched(self, task: Task, cycle: int) -> None:
-        for one in (*self._watched, *self._raw):
+        watched: list[NodeFilter | NodeScore] = [*self._watched, *self._raw]
+        for one in watched:
             version = self._version(one, task, cycle)
             if version is None or self._versions.get(id(one), self) != version:
                 everything = Nodes(self.columns)

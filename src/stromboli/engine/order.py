@@ -20,7 +20,7 @@ class Heap(Generic[T]):
     """Items by a key that may change while they wait; `rekey` those whose key may have changed before a pop."""
 
     def __init__(self, key: Callable[[T], Key]):
-        self._key = key
+        self._key: Callable[[T], Key] = key
         self._entries: list[tuple[Key, int, T]] = []
         self._current: dict[T, int] = {}
         self._serial = 0

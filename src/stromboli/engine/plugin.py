@@ -130,6 +130,7 @@ class Plugin:
     @point(first_nonzero)
     def victim_queue_order(self, left: Queue, right: Queue, preemptor: Queue) -> int:
         """Which queue loses first. Then: the reverse of queue order."""
+        return 0
 
     # -- may it start, is it done
 

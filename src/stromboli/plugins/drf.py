@@ -185,7 +185,11 @@ def compare(tree: Branch, left: Queue, right: Queue) -> float:
     return 0
 
 
-_by_tree = cmp_to_key(lambda left, right: _sign(compare(left.tree, left.queue, right.queue)))
+def _first(left: QueueInTree, right: QueueInTree) -> int:
+    return _sign(compare(left.tree, left.queue, right.queue))
+
+
+_by_tree = cmp_to_key(_first)
 
 
 def _sign(number: float) -> int:
