@@ -19,6 +19,7 @@ from stromboli.api.pod import Pod
 from stromboli.api.resources import amounts, view_amounts
 from stromboli.api.scheduling import PodGroup, PriorityClass
 from stromboli.api.scheduling import Queue as QueueObject
+from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster
 from stromboli.model.dims import TooManyResources
 from stromboli.model.interning import Interning
@@ -172,6 +173,7 @@ class Intake:
         job.minimum = spec.min_member
         job.role_minimums = {role: least for role, least in spec.min_task_member.items() if least > 0}
         job.min_resources = dict(least) if least is not None else None
+        job.reservable = self._reservable(job)
         job.phase = status.phase
         job.written = (status.phase, status.running, status.succeeded, status.failed)
         job.conditions = {
@@ -185,6 +187,11 @@ class Intake:
             task.group = sub_job_of(job, task.kin.labels)
             self.cluster.enter(task)
         self.cluster.join(job, self._queue(spec.queue or self._default_queue))
+
+    def _reservable(self, job: Job) -> Amounts:
+        """# quirk: spec 04 12: no ephemeral storage is held for a job that waits."""
+        storage = self.cluster.dims.index.get(names.EPHEMERAL_STORAGE)
+        return {dim: amount for dim, amount in (job.min_resources or {}).items() if dim != storage}
 
     def _drop_group(self, thing: PodGroup) -> None:
         job = self.cluster.jobs.get(JobId("PodGroup", thing.namespace, thing.name))

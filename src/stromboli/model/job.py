@@ -24,23 +24,22 @@ class JobId(NamedTuple):
 class Gang:
     """Counts of tasks by status with the predicates over them; what a job and a sub-job have in common."""
 
-    __slots__ = ("counts", "minimum", "pending_best_effort")
+    __slots__ = ("counts", "minimum", "pending_best_effort", "ready_count")
 
     def __init__(self, minimum: int):
         self.minimum = minimum
         self.counts = [0] * len(Status)
+        self.ready_count = 0
+        """Tasks that hold room or are done."""
         self.pending_best_effort = 0
 
-    @property
-    def ready_count(self) -> int:
-        counts = self.counts
-        return (
-            counts[Status.ALLOCATED]
-            + counts[Status.BINDING]
-            + counts[Status.BOUND]
-            + counts[Status.RUNNING]
-            + counts[Status.SUCCEEDED]
-        )
+    def count(self, status: Status, best_effort: bool, sign: int) -> None:
+        """One task more (or less) of a status."""
+        self.counts[status] += sign
+        if READY_CLASS[status]:
+            self.ready_count += sign
+        elif best_effort and status is Status.PENDING:
+            self.pending_best_effort += sign
 
     @property
     def waiting_count(self) -> int:
@@ -106,6 +105,7 @@ class Job(Gang):
         "priority",
         "queue",
         "reported",
+        "reservable",
         "role_counts",
         "role_minimums",
         "sub_jobs",
@@ -131,6 +131,8 @@ class Job(Gang):
         """The last event about this job by topic, so that an unchanged one is not repeated."""
         self.role_minimums: dict[str, int] = {}
         self.min_resources: Amounts | None = None
+        self.reservable: Amounts = {}
+        """The part of its minimum resources that is held for it while it waits (spec 04 12)."""
         self.waiting_time: float | None = None
         self.tasks: dict[str, Task] = {}
         self.by_status: list[dict[Task, None]] = [{} for _ in Status]
@@ -251,6 +253,10 @@ class Job(Gang):
     def elastic(self) -> Amounts:
         """What it holds above its minimum resources."""
         return excess(self.allocated, self.min_resources or {})
+
+    def shortfall(self) -> Amounts:
+        """What it still lacks of its minimum resources: the room to hold for it."""
+        return excess(self.reservable, self.allocated)
 
     def gated_resources(self, own_gate: str) -> Amounts:
         """What its gated tasks ask for, save those held only by the scheduler's own gate."""
