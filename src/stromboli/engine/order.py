@@ -79,13 +79,14 @@ class Backlog:
 
     def turns(self, skip: Callable[[Queue], bool] | None = None) -> Iterator[tuple[Queue, Job]]:
         """Queue and job, one job per turn; a queue that is skipped once is left out for good."""
+        self._rekey()
         while self._queues:
-            self._rekey()
             queue = self._queues.pop()
             with self._session.attempt_queue(queue):
                 if (skip is not None and skip(queue)) or not self._jobs[queue]:
                     continue
                 yield queue, self._jobs[queue].pop()
+                self._rekey()
                 self._queues.push(queue)
 
     def drain(self) -> Iterator[Job]:

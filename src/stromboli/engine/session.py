@@ -8,7 +8,7 @@ outside the journal and survive the undo.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,6 +59,27 @@ class Undo:
     def __init__(self, back: Callable[[], None], committed: bool):
         self.back = back
         self.committed = committed
+
+
+class Attempt:
+    """Work on some jobs that a plugin's mistake ends, and nothing else."""
+
+    __slots__ = ("_jobs", "_session")
+
+    def __init__(self, session: Session, jobs: Iterable[Job]):
+        self._session = session
+        self._jobs = jobs
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, CycleLost):
+            return False
+        self._session.leave_out(self._jobs, failure_of(error))
+        return True
 
 
 class Session:
@@ -260,32 +281,21 @@ class Session:
 
     # -- when a plugin raises
 
-    @contextmanager
-    def attempt(self, job: Job) -> Iterator[None]:
+    def attempt(self, job: Job) -> Attempt:
         """Whatever a plugin raises over one job leaves that job out, with a verdict."""
-        try:
-            yield
-        except CycleLost:
-            raise
-        except Exception as error:
-            failure = failure_of(error)
-            self.failures.append(failure)
+        return Attempt(self, (job,))
+
+    def attempt_queue(self, queue: Queue) -> Attempt:
+        """Whatever a plugin raises over a queue leaves that queue's jobs out, with a verdict."""
+        return Attempt(self, queue.jobs)
+
+    def leave_out(self, jobs: Iterable[Job], failure: Failure) -> None:
+        """These jobs get no room in this cycle because a plugin failed over them."""
+        self.failures.append(failure)
+        for job in jobs:
             self.objections[job] = failure.message
             for task in job.by_status[Status.PENDING]:
                 self.verdicts.setdefault(job, {})[task] = saying(failure.message)
-
-    @contextmanager
-    def attempt_queue(self, queue: Queue) -> Iterator[None]:
-        """Whatever a plugin raises over a queue leaves that queue's jobs out, with a verdict."""
-        try:
-            yield
-        except (CycleLost, GeneratorExit):
-            raise
-        except Exception as error:
-            failure = failure_of(error)
-            self.failures.append(failure)
-            for job in queue.jobs:
-                self.objections[job] = failure.message
 
     # -- the end
 

@@ -254,19 +254,14 @@ class Cluster:
 
     def _count(self, job: Job, task: Task, status: Status, sign: int) -> None:
         """The counters of the job, its sub-job and its role."""
-        job.counts[status] += sign
+        best_effort = task.shape.best_effort
+        job.count(status, best_effort, sign)
         if sign > 0:
             job.by_status[status][task] = None
         else:
             del job.by_status[status][task]
-        best_effort = status is Status.PENDING and task.shape.best_effort
-        if best_effort:
-            job.pending_best_effort += sign
-        group = task.group
-        if group is not None:
-            group.counts[status] += sign
-            if best_effort:
-                group.pending_best_effort += sign
+        if task.group is not None:
+            task.group.count(status, best_effort, sign)
         if task.role:
             counts = job.role_counts.get(task.role)
             if counts is None:
