@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.compatibility import error_cache
-from stromboli.engine.evaluation import Bools
+from stromboli.engine.nodefunctions import Bools
 from stromboli.engine.placement import Place
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stromboli.engine.nodefunctions import BadAnswer
 from stromboli.engine.plugin import Plugin
 
 LONGEST = 500
@@ -33,14 +34,13 @@ class CycleLost(Exception):
 
 def failure_of(error: BaseException) -> Failure:
     """The outermost plugin method on the way to an error."""
-    plugin = point = ""
+    plugin, point = (error.plugin, error.point) if isinstance(error, BadAnswer) else ("", "")
     trace = error.__traceback__
-    while trace is not None:
+    while trace is not None and not plugin:
         frame = trace.tb_frame
         who = frame.f_locals.get("self")
         if isinstance(who, Plugin):
             plugin, point = who.name, frame.f_code.co_name
-            break
         trace = trace.tb_next
     text = f"{type(error).__name__}: {error}"
     return Failure(plugin, point, text if len(text) <= LONGEST else text[:LONGEST] + "...")

@@ -12,18 +12,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stromboli.api import names
-from stromboli.engine.nodefunctions import Column, NodeFilter, Nodes, NodeScore
-from stromboli.engine.verdict import FIT, Verdict, count_reasons
+from stromboli.engine.explaining import explain
+from stromboli.engine.nodefunctions import BadAnswer, Bools, Column, Floats, NodeFilter, Nodes, NodeScore
+from stromboli.engine.verdict import Verdict
 
 if TYPE_CHECKING:
     from stromboli.model.nodes import Columns, Ints
     from stromboli.model.task import Task
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 AHEAD = 16
 """Steps a node is evaluated ahead when it is looked at by itself."""
@@ -49,6 +45,17 @@ def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Bools:
     for check in filter.checks(task, nodes):
         passing &= check.passes
     return passing
+
+
+def scored(one: NodeScore, task: Task, nodes: Nodes) -> Floats:
+    """A plugin's scores, refused if they are not one plain number per node."""
+    return _plain(one, np.asarray(one.score(task, nodes), dtype=np.float64), len(nodes))
+
+
+def _plain(one: NodeScore, column: Floats, count: int) -> Floats:
+    if column.shape != (count,) or not np.isfinite(column).all():
+        raise BadAnswer(one.plugin, "node_scores", f"expected {count} finite scores, one per node")
+    return column
 
 
 class Evaluation:
@@ -101,7 +108,7 @@ class Evaluation:
         for filter in self._static_filters:
             self._allowed &= passes(filter, task, everything)
         self._static = {
-            id(one): np.asarray(one.score(task, everything), dtype=np.float64) * one.weight
+            id(one): scored(one, task, everything) * one.weight
             for one in self._steady
             if one.reads == "static"
         }
@@ -164,7 +171,7 @@ class Evaluation:
             if one.reads == "static":
                 part = np.tile(self._static[id(one)][rows], ahead)
             else:
-                part = np.asarray(one.score(task, nodes), dtype=np.float64) * one.weight
+                part = scored(one, task, nodes) * one.weight
             if one.batch:
                 batch += part
             else:
@@ -189,7 +196,7 @@ class Evaluation:
                 if isinstance(one, NodeFilter):
                     self._columns[id(one)] = passes(one, task, everything)
                 else:
-                    self._columns[id(one)] = np.asarray(one.score(task, everything), dtype=np.float64)
+                    self._columns[id(one)] = scored(one, task, everything)
                 self._versions[id(one)] = version
                 self._volatile = [score for score in self._raw if self._differs(score)]
 
@@ -237,11 +244,12 @@ class Evaluation:
                 final += one.weight * self._finished(one, task, candidates)
         return final
 
-    def _finished(self, one: NodeScore, task: Task, candidates: Bools) -> Column | float:
+    def _finished(self, one: NodeScore, task: Task, candidates: Bools) -> Column:
         raw = self._columns[id(one)]
         if one.finish is None:
             return raw
-        return one.finish(task, Nodes(self.columns), raw, candidates)
+        final = np.asarray(one.finish(task, Nodes(self.columns), raw, candidates), dtype=np.float64)
+        return _plain(one, final, len(raw))
 
     def feasible(self, within: Bools | None = None) -> Bools:
         """Every node that would take the task now or later."""
@@ -255,49 +263,9 @@ class Evaluation:
     def verdict(self, task: Task, within: Bools | None = None) -> Verdict:
         """Why no node takes the task, counted over all nodes (or those within)."""
         if within is not None:
-            return self._explain(task, within)
+            return explain(self.columns, task, self.filters, self.resource_fit, within)
         state = (self._clock, [self._versions.get(id(one)) for one in self._watched])
         if self._verdict is None or self._verdict[0] != state or None in state[1]:
-            self._verdict = (state, self._explain(task, None))
+            verdict = explain(self.columns, task, self.filters, self.resource_fit, None)
+            self._verdict = (state, verdict)
         return self._verdict[1]
-
-    def _explain(self, task: Task, within: Bools | None) -> Verdict:
-        nodes = Nodes(self.columns)
-        asked = nodes.all() if within is None else within
-        open_still = asked.copy()
-        hopeless = np.zeros(len(nodes), dtype=bool)
-        found: list[tuple[str, str, bool, int]] = []
-        if self.resource_fit:
-            for dim in self.columns.dims.ordered(self.shape.dims):
-                short = open_still & (nodes.future_idle[dim] < self.shape.request.get(dim, 0))
-                reason = names.INSUFFICIENT.format(self.columns.dims.names[dim])
-                found.append((reason, FIT, True, int(np.count_nonzero(short))))
-                open_still &= ~short
-        for plugin in dict.fromkeys(one.plugin for one in self.filters):
-            open_still &= self._ask_plugin(plugin, task, nodes, open_still, hopeless, found)
-        return Verdict(int(np.count_nonzero(asked)), count_reasons(found), hopeless=hopeless)
-
-    def _ask_plugin(
-        self,
-        plugin: str,
-        task: Task,
-        nodes: Nodes,
-        asked: Bools,
-        hopeless: Bools,
-        found: list[tuple[str, str, bool, int]],
-    ) -> Bools:
-        """One plugin's filters in order: curable reasons add up on a node, an incurable one ends it there."""
-        passing, asking = nodes.all(), asked.copy()
-        for filter in self.filters:
-            if filter.plugin != plugin:
-                continue
-            undecided = asking.copy()
-            for check in filter.checks(task, nodes):
-                failed = undecided & ~check.passes
-                found.append((check.reason, plugin, check.curable, int(np.count_nonzero(failed))))
-                undecided &= ~failed
-                passing &= ~failed
-                if not check.curable:
-                    hopeless |= failed
-                    asking &= ~failed
-        return passing

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 Column = NDArray[Any]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 READS = ("static", "usage", "pods", "clock", "external")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,6 +42,15 @@ def reads(what: str) -> Callable[[F], F]:
         return method
 
     return mark
+
+
+class BadAnswer(ValueError):
+    """A plugin's node function answered something that is no answer."""
+
+    def __init__(self, plugin: str, point: str, problem: str):
+        super().__init__(problem)
+        self.plugin = plugin
+        self.point = point
 
 
 class Refusal(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stromboli.engine.evaluation import Bools, Evaluation
+from stromboli.engine.evaluation import Evaluation
+from stromboli.engine.nodefunctions import Bools
 from stromboli.engine.verdict import Verdict, everywhere
 
 if TYPE_CHECKING:
@@ -68,5 +69,9 @@ class Placement:
                 self._known.popitem(last=False)
         else:
             self._known.move_to_end(key)
-        evaluation.refresh(task, self._cycle)
+        try:
+            evaluation.refresh(task, self._cycle)
+        except Exception:
+            del self._known[key]  # half refreshed is worse than unknown
+            raise
         return evaluation

@@ -87,10 +87,7 @@ def every(tiers: Tiers) -> Method:
         return methods[0]
 
     def agreed(*items: Any) -> bool:
-        for method in methods:
-            if not method(*items):
-                return False
-        return True
+        return all(method(*items) for method in methods)
 
     return agreed
 

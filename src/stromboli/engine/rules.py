@@ -92,10 +92,10 @@ def _overrides(plugin: Plugin, name: str) -> bool:
     kind = type(plugin)
     if not hasattr(kind, name):
         return False
-    for form in (name, _SIMPLE_FORMS.get(name, name)):
-        if getattr(kind, form) is not getattr(Plugin, form, None):
-            return True
-    return False
+    return any(
+        getattr(kind, form) is not getattr(Plugin, form, None)
+        for form in (name, _SIMPLE_FORMS.get(name, name))
+    )
 
 
 def _own_points(kind: type[Plugin]) -> dict[str, Point]:

@@ -26,7 +26,7 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stromboli.engine.evaluation import Bools
+    from stromboli.engine.nodefunctions import Bools
     from stromboli.engine.policy import Policy
     from stromboli.engine.rules import Rules
     from stromboli.model.job import Job, SubJob

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -76,8 +75,3 @@ def everywhere(refusal: Refusal, nodes: int) -> Verdict:
 def saying(text: str) -> Verdict:
     """A verdict that is a plain sentence."""
     return Verdict(text=text)
-
-
-def count_reasons(found: Iterable[tuple[str, str, bool, int]]) -> tuple[Reason, ...]:
-    """Reasons with at least one node, in the order in which they were found."""
-    return tuple(Reason(text, nodes, plugin, curable) for text, plugin, curable, nodes in found if nodes)

@@ -129,8 +129,7 @@ def dominant_share(part: Vector, whole: Vector) -> float:
     for dim, amount in whole.items():
         if amount >= EPSILON:
             here = part.get(dim, 0) / amount
-            if here > highest:
-                highest = here
+            highest = max(highest, here)
     return highest
 
 

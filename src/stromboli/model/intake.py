@@ -332,7 +332,7 @@ def _status(pod: Pod) -> Status:
 
 def _priority(annotated: str, given: int | None) -> int:
     try:
-        number = int(annotated) if len(annotated) <= 11 else 2**31  # noqa: PLR2004
+        number = int(annotated) if len(annotated) <= 11 else 2**31
     except ValueError:
         number = 2**31
     if -(2**31) <= number < 2**31:

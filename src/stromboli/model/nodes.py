@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+T = TypeVar("T")
 
 
 class Node:
@@ -68,6 +71,7 @@ class Columns:
         self.version: Ints = np.zeros(count, dtype=np.int64)
         self.object_version: Ints = np.zeros(count, dtype=np.int64)
         self._label_codes: dict[str, tuple[Ints, dict[str, int]]] = {}
+        self._derived: dict[Callable[[Columns], Any], Any] = {}
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -120,6 +124,7 @@ class Columns:
         self.objects += 1
         self.object_version[node.row] = self.objects
         self._label_codes.clear()
+        self._derived.clear()
         self._touch(node.row, None)
 
     # -- what its tasks weigh
@@ -172,6 +177,14 @@ class Columns:
             )
             known = self._label_codes[key] = (column, codes)
         return known
+
+    def derived(self, make: Callable[[Columns], T]) -> T:
+        """Something worked out from the node objects alone, kept until one of them changes."""
+        known = self._derived.get(make)
+        if known is None:
+            known = self._derived[make] = make(self)
+        value: T = known
+        return value
 
     def total(self, column: Ints) -> Amounts:
         """The exact sum over all nodes, by dimension; sums may exceed 64 bits, so the halves are added apart."""

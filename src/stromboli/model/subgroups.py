@@ -49,6 +49,6 @@ def _sub_job(job: Job, id: str, policy: SubGroupPolicy | None, first_value: str)
             minimum = policy.sub_group_size
         else:
             minimum = 1 if job.policies else job.minimum
-        index = int(first_value) if first_value.lstrip("-").isdecimal() and len(first_value) < 19 else 0  # noqa: PLR2004
+        index = int(first_value) if first_value.lstrip("-").isdecimal() and len(first_value) < 19 else 0
         sub_job = job.sub_jobs[id] = SubJob(job, id, policy, minimum, index)
     return sub_job

@@ -15,7 +15,7 @@ Counts = Callable[["Task"], bool]
 
 
 class Tally:
-    """One count column. `version` grows with every change, so that a reader knows when to look again."""
+    """One count column. `version` is another at every change, and never one that any tally had before."""
 
     __slots__ = ("by_node", "counts", "used", "version")
 
@@ -41,6 +41,7 @@ class Tallies:
         self._columns = columns
         self._all: dict[Hashable, Tally] = {}
         self._concerned: dict[tuple[int, int, bool], tuple[Tally, ...]] = {}
+        self._clock = 0
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -59,7 +60,7 @@ class Tallies:
         """A task entered the pod view of a node, or left it."""
         for tally in self._concerning(task):
             tally.by_node[row] += sign
-            tally.version += 1
+            self._touch(tally)
 
     def recount(self) -> None:
         """Count everything afresh: nodes were laid out anew, or what a description means changed."""
@@ -77,6 +78,10 @@ class Tallies:
         for tally in self._all.values():
             tally.used = False
 
+    def _touch(self, tally: Tally) -> None:
+        self._clock += 1
+        tally.version = self._clock
+
     def _concerning(self, task: Task) -> tuple[Tally, ...]:
         key = (task.kin.id, task.shape.id, task.dying)
         concerned = self._concerned.get(key)
@@ -87,7 +92,7 @@ class Tallies:
 
     def _recount(self, tally: Tally) -> None:
         tally.by_node = np.zeros(len(self._columns), dtype=np.int64)
-        tally.version += 1
+        self._touch(tally)
         known: dict[tuple[int, int, bool], bool] = {}
         for row, node in enumerate(self._columns.nodes):
             for task in node.tasks:

@@ -40,10 +40,10 @@ class Task:
         "order",
         "ours",
         "owner",
+        "preemptable",
         "preempts",
         "priority",
         "priority_class",
-        "preemptable",
         "role",
         "shape",
         "started",
@@ -112,6 +112,6 @@ class Task:
 def _index(name: str) -> tuple[int, int]:
     """The replica number at the end of a pod name of three parts or more; names without one come last (02 D16)."""
     parts = name.rsplit("-", 2)
-    if len(parts) == 3 and parts[2].isdecimal() and len(parts[2]) <= 18:  # noqa: PLR2004
+    if len(parts) == 3 and parts[2].isdecimal() and len(parts[2]) <= 18:
         return (0, int(parts[2]))
     return (1, 0)

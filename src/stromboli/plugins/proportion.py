@@ -123,9 +123,7 @@ class Proportion(Plugin):
         share = self._shares.get(queue)
         asked = total_of(task.request for task in tasks)
         return (
-            share is not None
-            and queue.open
-            and not lacking(plus(_held(queue), asked), share.deserved, asked)
+            share is not None and queue.open and not lacking(plus(_held(queue), asked), share.deserved, asked)
         )
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
