@@ -1,4 +1,4 @@
-"""What many tasks have in common: their shape (what a node function may read) and their kin (who they are to others)."""
+"""What tasks have in common: their shape (all a node function may read) and their kin (who they are to others)."""
 
 from __future__ import annotations
 
