@@ -1,0 +1,122 @@
+"""The next step for a job that waits: concrete amounts, labels and taints instead of good advice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stromboli.api import names
+from stromboli.api.resources import resource_list
+from stromboli.engine.outcome import placed_in_trial
+from stromboli.engine.session import Session
+from stromboli.model.amounts import Amounts, shift
+from stromboli.model.cluster import Cluster
+from stromboli.model.dims import Dimensions
+from stromboli.model.job import Job
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+
+MANY = 3
+
+_PLAIN = {
+    names.NODE_UNSCHEDULABLE: "kubectl uncordon one of the nodes",
+    names.POD_NUMBER_EXCEEDED: "every node has its full number of pods: wait, add nodes or raise their limit",
+    names.PORTS_TAKEN: "another pod has the host port on every node: choose another port",
+    names.POD_AFFINITY_MISMATCH: "no node is near the pods that its podAffinity asks for",
+    names.POD_ANTI_AFFINITY_MISMATCH: "its podAntiAffinity keeps it from every node: add nodes or relax the rule",
+    names.EXISTING_ANTI_AFFINITY: "pods that run already keep it away by their podAntiAffinity",
+    names.SPREAD_MISMATCH: "its topologySpreadConstraints forbid every node: add nodes or raise maxSkew",
+    names.SPREAD_MISSING_LABEL: "label the nodes with the topologyKey of its topologySpreadConstraints",
+}
+
+
+def verdict_hint(session: Session, task: Task, reason: str) -> str:
+    """What would let a task find a node, given why it found none."""
+    for resource in task.dims:
+        name = session.cluster.dims.names[resource]
+        if reason == names.INSUFFICIENT.format(name):
+            return _shortage(session, task, resource)
+    if reason == names.UNTOLERATED_TAINT:
+        return _taints(session.cluster)
+    if reason == names.NODE_AFFINITY_MISMATCH:
+        return _selector(task)
+    return _PLAIN.get(reason, "")
+
+
+def objection_hint(job: Job, text: str) -> str:
+    """What would make a job valid."""
+    if text.startswith("plugin "):
+        return "mend the plugin or take it out of the policy"
+    missing = job.minimum - job.valid_count
+    return f"create {missing} more pods or lower spec.minMember" if missing > 0 else ""
+
+
+def gate_hint(cluster: Cluster, job: Job) -> str:
+    """What the gate of a queue compares: what the job asks for and what is free."""
+    wanted = job.min_resources or {}
+    if not wanted:
+        return ""
+    free = cluster.columns.total(cluster.columns.idle)
+    short = {dim: amount for dim, amount in wanted.items() if amount > free.get(dim, 0)}
+    asked = amounts_text(cluster.dims, short or wanted)
+    left = amounts_text(cluster.dims, {dim: free.get(dim, 0) for dim in short or wanted})
+    return f"it asks for {asked} (spec.minResources), the cluster has {left} free"
+
+
+def amounts_text(dims: Dimensions, amounts: Mapping[int, float]) -> str:
+    """`cpu 4, memory 8Gi`."""
+    return ", ".join(_amount_text(dims, dim, amounts[dim]) for dim in dims.ordered(amounts))
+
+
+def _amount_text(dims: Dimensions, dim: int, amount: float) -> str:
+    name = dims.names[dim]
+    return f"{name} {resource_list({name: int(amount)})[name]}"
+
+
+def _shortage(session: Session, task: Task, dim: int) -> str:
+    """How much a task asks for, and the most that one node has free."""
+    cluster = session.cluster
+    dims, idle = cluster.dims, cluster.columns.idle[dim]
+    asked = _amount_text(dims, dim, task.request.get(dim, 0))
+    if not len(idle):
+        return f"it asks for {asked}, and there is no node"
+    row = int(idle.argmax())
+    if idle[row] < task.request.get(dim, 0):
+        free = _amount_text(dims, dim, max(int(idle[row]), 0))
+        where = cluster.columns.nodes[row].name
+        return f"each pod asks for {asked}; the largest free amount on one node is {free} ({where})"
+    return _gang_shortage(session, task, dim)
+
+
+def _gang_shortage(session: Session, task: Task, dim: int) -> str:
+    """Single pods would fit, but not all that must start together."""
+    cluster, job = session.cluster, task.job
+    if job is None:
+        return ""
+    wanted: Amounts = {}
+    for one in job.by_status[Status.PENDING]:
+        shift(wanted, one.request)
+    asked = _amount_text(cluster.dims, dim, wanted.get(dim, 0))
+    free = _amount_text(cluster.dims, dim, int(cluster.columns.idle[dim].clip(min=0).sum()))
+    fit, waiting = placed_in_trial(session, job), job.counts[Status.PENDING]
+    return f"{fit} of {waiting} pods would fit: together they ask for {asked}, {free} is free"
+
+
+def _taints(cluster: Cluster) -> str:
+    found: dict[str, None] = {}
+    for node in cluster.columns.nodes:
+        for taint in node.object.spec.taints if node.object else ():
+            if taint.effect != names.PREFER_NO_SCHEDULE:
+                value = f"={taint.value}" if taint.value else ""
+                found[f"{taint.key}{value}:{taint.effect}"] = None
+        if len(found) > MANY:
+            break
+    listed = ", ".join(list(found)[:MANY])
+    return f"tolerate a taint or remove it: {listed}{', ...' if len(found) > MANY else ''}"
+
+
+def _selector(task: Task) -> str:
+    selector = task.shape.spec.node_selector
+    if selector:
+        labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
+        return f"label a node with {labels}, or change the pod's nodeSelector"
+    return "no node has the labels that its node affinity asks for"
