@@ -1,0 +1,63 @@
+"""The plugin `nodeorder`: which scores a task's nodes get, and with which weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from stromboli.engine.arguments import arg
+from stromboli.engine.nodefunctions import NodeScore
+from stromboli.engine.plugin import Plugin
+from stromboli.model.task import Task
+from stromboli.plugins.nodeorder import nodes, usage
+from stromboli.plugins.nodeorder.normalise import down_from_worst, up_to_best
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Whole weights; 0 switches a score off."""
+
+    least_requested: int = arg("leastrequested.weight", 1, "Prefer nodes with much free cpu and memory.")
+    most_requested: int = arg("mostrequested.weight", 0, "Prefer nodes with little free cpu and memory.")
+    balanced: int = arg("balancedresource.weight", 1, "Prefer nodes whose cpu, memory and GPUs fill evenly.")
+    node_affinity: int = arg("nodeaffinity.weight", 2, "Honour preferred node affinity.")
+    pod_affinity: int = arg("podaffinity.weight", 2, "Honour preferred pod affinity and anti-affinity.")
+    taints: int = arg("tainttoleration.weight", 3, "Avoid nodes with PreferNoSchedule taints.")
+    spreading: int = arg("podtopologyspread.weight", 2, "Honour ScheduleAnyway spread constraints.")
+    images: int = arg("imagelocality.weight", 1, "Prefer nodes that have the pod's images.")
+
+
+class NodeOrder(Plugin):
+    """Kubernetes' own node scores, weighted and added."""
+
+    name = "nodeorder"
+    Arguments = Weights
+    arguments: Weights
+
+    def shape_key(self, task: Task) -> Any:
+        return None
+
+    def node_scores(self, task: Task) -> list[NodeScore]:
+        return [score for score in self._scores(task) if score.weight]
+
+    def _scores(self, task: Task) -> Iterator[NodeScore]:
+        weights, name, cluster = self.arguments, self.name, self.session.cluster
+        yield NodeScore(nodes.image_locality, name, "static", weight=weights.images)
+        yield NodeScore(usage.least_allocated, name, "usage", weight=weights.least_requested, batch=True)
+        yield NodeScore(usage.most_allocated, name, "usage", weight=weights.most_requested, batch=True)
+        if usage.asks_for_balance(task):
+            yield NodeScore(usage.balanced_allocation, name, "usage", weight=weights.balanced, batch=True)
+        if nodes.preferred_nodes(task.shape.spec):
+            preferred = nodes.PreferredNodes(cluster)
+            yield NodeScore(
+                preferred.score,
+                name,
+                "static",
+                weight=weights.node_affinity,
+                finish=up_to_best,
+                batch=True,
+            )
+        yield NodeScore(
+            nodes.soft_taints, name, "static", weight=weights.taints, finish=down_from_worst, batch=True
+        )

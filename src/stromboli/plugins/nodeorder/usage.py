@@ -1,0 +1,88 @@
+"""Scores of how full a node would be: least, most and evenly allocated (spec 04 3.3, 3.4).
+
+All numbers are those of the pod view; arithmetic is that of Kubernetes, to the last truncation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stromboli.model.shape import (
+    VIEW_CPU,
+    VIEW_GPU,
+    VIEW_MEMORY,
+    VIEW_NONZERO_CPU,
+    VIEW_NONZERO_MEMORY,
+)
+
+if TYPE_CHECKING:
+    from stromboli.engine.nodefunctions import Column, Nodes
+    from stromboli.model.nodes import Ints
+    from stromboli.model.task import Task
+
+Floats = NDArray[np.float64]
+_NONZERO = (VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY)
+
+
+def least_allocated(task: Task, nodes: Nodes) -> Column:
+    """100 on an empty node, 0 on a full one; the mean of cpu and memory."""
+    return _mean_share(task, nodes, least=True)
+
+
+def most_allocated(task: Task, nodes: Nodes) -> Column:
+    """100 on a full node, 0 on an empty one; the mean of cpu and memory."""
+    return _mean_share(task, nodes, least=False)
+
+
+def _mean_share(task: Task, nodes: Nodes, least: bool) -> Ints:
+    total = np.zeros(len(nodes), dtype=np.int64)
+    resources = np.zeros(len(nodes), dtype=np.int64)
+    for row in _NONZERO:
+        size = nodes.view_allocatable[row]
+        full = np.minimum(nodes.view[row] + task.shape.incoming[row], size)
+        has = size > 0
+        part = size - full if least else full
+        total += np.where(has, part * 100 // np.maximum(size, 1), 0)
+        resources += has
+    return total // np.maximum(resources, 1)
+
+
+def asks_for_balance(task: Task) -> bool:
+    """Best-effort pods are not balanced."""
+    return any(task.shape.incoming[row] for row in (VIEW_CPU, VIEW_MEMORY, VIEW_GPU))
+
+
+def balanced_allocation(task: Task, nodes: Nodes) -> Column:
+    """How much more evenly a node's resources would be used with the pod than without: 50 to 100."""
+    rows = [VIEW_CPU, VIEW_MEMORY, *([VIEW_GPU] if task.shape.incoming[VIEW_GPU] else [])]
+    sizes = nodes.view_allocatable[rows]
+    used = nodes.view[rows]
+    incoming = np.array([task.shape.incoming[row] for row in rows], dtype=np.int64)[:, None]
+    gain = _balance(used + incoming, sizes) - _balance(used, sizes)
+    return 50 + (50 + gain) // 2
+
+
+def _balance(used: Ints, sizes: Ints) -> Ints:
+    """100 where all resources are used to the same part, less the more these parts deviate."""
+    has = sizes > 0
+    parts = np.where(has, np.minimum(used / np.maximum(sizes, 1), 1.0), 0.0)
+    deviation = _of_two(parts, has) if len(parts) == 2 else _of_three(parts, has)
+    return ((1 - deviation) * 100).astype(np.int64)
+
+
+def _of_two(parts: Floats, has: NDArray[np.bool_]) -> Floats:
+    return np.where(has.all(axis=0), np.abs((parts[0] - parts[1]) / 2), 0.0)
+
+
+def _of_three(parts: Floats, has: NDArray[np.bool_]) -> Floats:
+    """The standard deviation; of two resources, where a node lacks the third, half the difference."""
+    mean = ((parts[0] + parts[1]) + parts[2]) / 3
+    first, second, third = (parts - mean) ** 2
+    deviation = np.sqrt(((first + second) + third) / 3)
+    for missing, left, right in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
+        pair = ~has[missing] & has[left] & has[right]
+        deviation = np.where(pair, np.abs((parts[left] - parts[right]) / 2), deviation)
+    return np.where(has.sum(axis=0) < 2, 0.0, deviation)
