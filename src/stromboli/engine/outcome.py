@@ -40,7 +40,7 @@ def reportable(session: Session) -> list[Job]:
         candidates = dict.fromkeys(cluster.jobs.values())
     else:
         candidates = {**session.changed.jobs, **cluster.dirty.jobs, **cluster.unsettled}
-    return [job for job in candidates if job.visible]
+    return sorted((job for job in candidates if job.visible), key=lambda job: job.id)
 
 
 def tell_outcome(session: Session) -> None:
@@ -69,10 +69,14 @@ def _tell_job(session: Session, job: Job) -> None:
         session.tell(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, text)
     elif written:
         session.tell(job, "outcome", names.NORMAL, names.EVENT_SCHEDULED, names.GROUP_IS_READY)
-    for status in _WAITING:
-        for task in job.by_status[status]:
-            if not task.gates:
-                _tell_pod(session, task, message)
+    news = [
+        (task, said)
+        for status in _WAITING
+        for task in job.by_status[status]
+        if not task.gates and not _stands(task, said := standing(session, task, message))
+    ]
+    for task, said in sorted(news, key=lambda one: one[0].order):
+        _tell_pod(session, task, said)
 
 
 def _tell_status(session: Session, job: Job) -> bool:
@@ -176,22 +180,30 @@ def standing(session: Session, task: Task, job_text: str) -> Standing:
     return Standing(names.UNSCHEDULABLE, verdict.message if verdict else job_text)
 
 
-def _tell_pod(session: Session, task: Task, job_text: str) -> None:
-    reason, message, nominated = standing(session, task, job_text)
-    condition = Condition("False", reason, message)
-    if task.condition == condition and (not nominated or task.nominated == nominated):
-        return
+def _stands(task: Task, said: Standing) -> bool:
+    """Whether the pod says so already."""
+    known = task.condition
+    return (
+        known is not None
+        and known.message == said.message
+        and known.reason == said.reason
+        and known.status == "False"
+        and (not said.nominated or task.nominated == said.nominated)
+    )
+
+
+def _tell_pod(session: Session, task: Task, said: Standing) -> None:
     before = (task.condition, task.nominated)
-    task.condition = condition
-    task.nominated = nominated or task.nominated
+    task.condition = Condition("False", said.reason, said.message)
+    task.nominated = said.nominated or task.nominated
 
     def back() -> None:
         task.condition, task.nominated = before
 
     session.record(back, committed=True)
-    session.decisions.append(PodCondition(task.namespace, task.name, task.uid, reason, message, nominated))
+    session.decisions.append(PodCondition(task.namespace, task.name, task.uid, *said))
     session.decisions.append(
-        Event("Pod", task.namespace, task.name, "Warning", names.EVENT_FAILED_SCHEDULING, message)
+        Event("Pod", task.namespace, task.name, "Warning", names.EVENT_FAILED_SCHEDULING, said.message)
     )
 
 
@@ -206,7 +218,7 @@ def _tell_queues(session: Session) -> None:
         for member in lineage(queue, queues):
             if member in totals:
                 shift(totals[member], queue.allocated)
-    for queue, total in totals.items():
+    for queue, total in sorted(totals.items(), key=lambda one: one[0].name):
         named = session.cluster.dims.named({dim: int(amount) for dim, amount in total.items()})
         allocated = resource_list(named)
         if queue.reported != allocated:

@@ -91,7 +91,8 @@ class Proportion(Plugin):
             shift(self._elastic.setdefault(job.queue, {}), elastic)
 
     def _fill(self, session: Session) -> None:
-        queues = [queue for queue in session.cluster.queues.values() if queue.exists]
+        known = session.cluster.queues
+        queues = [known[name] for name in sorted(known) if known[name].exists]
         guaranteed = total_of(queue.guarantee for queue in queues)
         unpromised = excess(session.total, guaranteed)
         self._shares = {queue: Share(queue, unpromised) for queue in queues if queue.jobs}

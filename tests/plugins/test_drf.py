@@ -1,0 +1,73 @@
+"""drf: the job with the smaller dominant share comes first, flat or along queue paths (spec 03 4, 5)."""
+
+from stromboli.testing import World
+
+NODE = "n1 cpu=8,memory=16Gi,pods=110"
+
+
+HIERARCHICAL = """
+actions: "allocate"
+tiers:
+- plugins:
+  - name: gang
+- plugins:
+  - name: drf
+    enableHierarchy: true
+  - name: predicates
+"""
+
+
+def test_extra_tasks_go_to_the_job_with_the_smaller_share_in_turns():
+    world = World(nodes=NODE)
+    world.job("fat", pods=8, minimum=1, cpu=2, memory="1Gi", phase="Inqueue")
+    world.job("slim", pods=8, minimum=1, cpu=1, memory="1Gi", phase="Inqueue")
+    result = world.run("allocate", plugins="gang | drf predicates")
+    assert result.bound_per_job == {"default/fat": 2, "default/slim": 4}
+
+
+def test_the_dominant_resource_counts_not_the_sum():
+    world = World(nodes="n1 cpu=10,memory=10Gi,pods=110")
+    world.job("cpu-heavy", pods=9, minimum=1, cpu=3, memory="1Gi", phase="Inqueue")
+    world.job("memory-heavy", pods=9, minimum=1, cpu=1, memory="4Gi", phase="Inqueue")
+    result = world.run("allocate", plugins="gang | drf predicates")
+    assert result.bound_per_job == {"default/cpu-heavy": 2, "default/memory-heavy": 2}
+
+
+def hierarchy(world, name, path, weights):
+    world.add(
+        {
+            "kind": "Queue",
+            "metadata": {
+                "name": name,
+                "annotations": {"volcano.sh/hierarchy": path, "volcano.sh/hierarchy-weights": weights},
+            },
+        }
+    )
+
+
+def test_a_branch_of_twice_the_weight_gets_twice_as_much():
+    world = World(nodes="n1 cpu=9,memory=90Gi,pods=110")
+    hierarchy(world, "eng", "root/eng", "1/2")
+    hierarchy(world, "sci", "root/sci", "1/1")
+    for name in ("eng", "sci"):
+        world.job(f"{name}-job", queue=name, pods=9, minimum=1, cpu=1, memory="1Gi", phase="Inqueue")
+    result = world.run(policy=HIERARCHICAL)
+    assert result.bound_per_job == {"default/eng-job": 6, "default/sci-job": 3}
+
+
+def test_two_queues_below_one_branch_share_what_the_branch_gets():
+    world = World(nodes="n1 cpu=8,memory=80Gi,pods=110")
+    hierarchy(world, "dev", "root/eng/dev", "1/1/1")
+    hierarchy(world, "prod", "root/eng/prod", "1/1/1")
+    hierarchy(world, "sci", "root/sci", "1/1")
+    for name in ("dev", "prod", "sci"):
+        world.job(f"{name}-job", queue=name, pods=8, minimum=1, cpu=1, memory="1Gi", phase="Inqueue")
+    result = world.run(policy=HIERARCHICAL)
+    assert result.bound_per_job == {"default/dev-job": 2, "default/prod-job": 2, "default/sci-job": 4}
+
+
+def test_a_path_with_too_few_weights_is_taken_as_weight_one():
+    world = World(nodes="n1 cpu=2,memory=80Gi,pods=110")
+    hierarchy(world, "odd", "root/odd/deeper", "1")
+    world.job("job", queue="odd", pods=2, cpu=1, memory="1Gi", phase="Inqueue")
+    assert world.run(policy=HIERARCHICAL).bound_per_job == {"default/job": 2}
