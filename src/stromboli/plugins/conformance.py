@@ -1,0 +1,32 @@
+"""Critical pods stay (spec 03 3)."""
+
+from __future__ import annotations
+
+from stromboli.api import names
+from stromboli.engine.plugin import Eviction, Plugin
+from stromboli.model.task import Task
+
+_CRITICAL = frozenset({names.SYSTEM_CLUSTER_CRITICAL, names.SYSTEM_NODE_CRITICAL})
+
+
+class Conformance(Plugin):
+    """Never names a pod of the system, by namespace or priority class, as a victim."""
+
+    name = "conformance"
+
+    def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
+        return _ordinary(candidates)
+
+    def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
+        return _ordinary(candidates)
+
+    def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
+        return _ordinary(candidates)
+
+
+def _ordinary(candidates: list[Task]) -> list[Task]:
+    return [
+        task
+        for task in candidates
+        if task.namespace != names.SYSTEM_NAMESPACE and task.priority_class not in _CRITICAL
+    ]
