@@ -1,0 +1,92 @@
+"""Let in only what the cluster, taken a little larger than it is, has room for (spec 03 11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stromboli.api import names
+from stromboli.engine.arguments import arg
+from stromboli.engine.plugin import Plugin
+from stromboli.engine.points import Vote
+from stromboli.engine.session import Session
+from stromboli.model.amounts import Amounts, lacking, minus, plus, shift, times
+from stromboli.model.cluster import Dirty
+from stromboli.model.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class OvercommitArguments:
+    """How far beyond its size the cluster may be promised."""
+
+    factor: float = arg(
+        "overcommit-factor",
+        1.2,
+        "How many times what the nodes offer may be let in.",
+        check=lambda factor: None if factor >= 1 else "must be at least 1",
+    )
+
+
+class Overcommit(Plugin):
+    """Counts what was let in and does not run yet against what is free, cluster-wide."""
+
+    name = "overcommit"
+    Arguments = OvercommitArguments
+    arguments: OvercommitArguments
+
+    def __init__(self, arguments: OvercommitArguments, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        self.idle: Amounts = {}
+        """What may be promised: the enlarged cluster less what its nodes carry, as the session opened."""
+        self.inqueue: Amounts = {}
+        """What is held for jobs that were let in."""
+        self._held: dict[Job, Amounts] = {}
+        self._admitted: dict[Job, None] = {}
+        self._clock = -1
+
+    def opening(self, session: Session, dirty: Dirty) -> None:
+        if dirty.everything:
+            self.inqueue, self._held = {}, {}
+        for job in session.jobs() if dirty.everything else {**dirty.jobs, **self._admitted}:
+            self._hold(job, _reserve(job) if job.visible else {})
+        self._admitted = {}
+        columns = session.cluster.columns
+        if dirty.everything or columns.clock != self._clock:
+            self._clock = columns.clock
+            self.idle = minus(times(session.total, self.arguments.factor), columns.total(columns.used))
+
+    def job_enqueueable(self, job: Job) -> Vote:
+        wanted = job.min_resources
+        if wanted is None:
+            return Vote.PERMIT
+        short = lacking(plus(self.inqueue, wanted), self.idle, wanted)
+        if not short:
+            return Vote.PERMIT
+        dims = self.session.cluster.dims
+        listed = ", ".join(names.OVERUSED.format(resource=dims.names[dim]) for dim in dims.ordered(short))
+        text = names.CLUSTER_OVERUSED.format(resources=listed)
+        self.session.tell(job, "gate:overcommit", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)
+        return Vote.REJECT
+
+    def job_enqueued(self, job: Job) -> None:
+        if job.min_resources is not None:
+            self._hold(job, job.without_gated(job.min_resources, names.QUEUE_ALLOCATION_GATE))
+            self._admitted[job] = None
+
+    def _hold(self, job: Job, amounts: Amounts) -> None:
+        """Hold this much for a job, in place of what was held for it."""
+        shift(self.inqueue, self._held.pop(job, {}), -1)
+        if amounts:
+            shift(self.inqueue, amounts)
+            self._held[job] = amounts
+
+
+def _reserve(job: Job) -> Amounts:
+    """What a job was promised and does not hold yet."""
+    if job.min_resources is None:
+        return {}
+    if job.phase == names.GROUP_INQUEUE:
+        # quirk: spec 03 11: in full, whatever already runs
+        return job.without_gated(job.min_resources, names.QUEUE_ALLOCATION_GATE)
+    if job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum:
+        return job.without_gated(job.shortfall(), names.QUEUE_ALLOCATION_GATE)
+    return {}
