@@ -1,0 +1,61 @@
+"""No job waits longer than agreed (spec 03 12)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from stromboli.api.text import duration
+from stromboli.engine.arguments import arg
+from stromboli.engine.plugin import Plugin
+from stromboli.engine.points import Vote
+from stromboli.model.job import Job
+
+
+def _not_a_waiting_time(text: str) -> str | None:
+    waiting = duration(text)
+    return None if waiting is not None and waiting > 0 else "must be a duration above zero such as 1h30m"
+
+
+@dataclass(frozen=True, slots=True)
+class SlaArguments:
+    """How long a job may wait that says nothing itself."""
+
+    waiting_time: str = arg(
+        "sla-waiting-time",
+        "",
+        "How long a job may wait unless its PodGroup says otherwise, such as 1h30m.",
+        check=_not_a_waiting_time,
+    )
+
+
+class Sla(Plugin):
+    """Orders jobs by deadline and speaks for those that are past it.
+
+    # quirk: spec 03 12: it cannot overrule a plugin of the same or an earlier tier that objects.
+    """
+
+    name = "sla"
+    Arguments = SlaArguments
+    arguments: SlaArguments
+
+    def __init__(self, arguments: SlaArguments, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        self._default = duration(arguments.waiting_time)
+
+    def job_order(self, job: Job) -> float:
+        return self._deadline(job)
+
+    def job_enqueueable(self, job: Job) -> Vote:
+        return self._vote(job)
+
+    def job_pipelined(self, job: Job) -> Vote:
+        return self._vote(job)
+
+    def _vote(self, job: Job) -> Vote:
+        return Vote.PERMIT if self.session.now >= self._deadline(job) else Vote.ABSTAIN
+
+    def _deadline(self, job: Job) -> float:
+        """When a job has waited long enough; never, where no waiting time is agreed."""
+        waiting = self._default if job.waiting_time is None else job.waiting_time
+        return math.inf if waiting is None else job.created + waiting
