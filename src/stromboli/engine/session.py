@@ -192,7 +192,13 @@ class Session:
                 self.trials[task] = Trial(task.status, task.node, task in self._nominated)
             self._nominated.discard(task)
             self._evictions.pop(task, None)
-            self.cluster.undo(entry)
+            self._undo(entry)
+
+    def _undo(self, change: Change) -> None:
+        try:
+            self.cluster.undo(change)
+        except ListenerFailed as error:
+            raise CycleLost(failure_of(error.cause)) from error
 
     def settle(self, start: int) -> None:
         """Let everything since a position leave: bind what is allocated, evict what is releasing."""
@@ -209,9 +215,12 @@ class Session:
         node, job = task.node, task.job
         if node is None or job is None:
             raise RuntimeError(f"{task!r} cannot be bound")
+        refused = self.move(task, Status.BINDING, node)
+        if refused is not None:  # it keeps its room until the session closes, and is then taken back
+            self.explain(task, saying(refused.why))
+            return
         self._settled.add(task)
         self.trials.pop(task, None)
-        self.move(task, Status.BINDING, node)
         self.decisions.append(Bind(task.namespace, task.name, task.uid, node.name, job.key))
 
     def bind_allocated(self, job: Job) -> None:
@@ -300,14 +309,20 @@ class Session:
     # -- the end
 
     def take_back(self) -> None:
-        """Undo what was kept but not committed."""
-        for entry in reversed(self.journal):
-            if isinstance(entry, Undo):
-                if not entry.committed:
+        """Undo what was kept but not committed; should that fail, `abort` finds what is left in the journal."""
+        committed: list[Change | Undo] = []
+        try:
+            while self.journal:
+                entry = self.journal.pop()
+                if entry.committed if isinstance(entry, Undo) else entry.task in self._settled:
+                    committed.append(entry)
+                elif isinstance(entry, Undo):
                     entry.back()
-            elif entry.task not in self._settled:
-                self.cluster.undo(entry)
-        self.journal.clear()
+                else:
+                    self._undo(entry)
+        except Exception:
+            self.journal.extend(reversed(committed))
+            raise
 
     def abort(self) -> None:
         """Undo the whole cycle: nothing left, so nothing happened."""

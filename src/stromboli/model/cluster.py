@@ -38,9 +38,11 @@ class Change(NamedTuple):
     old_node: Node | None
     status: Status
     node: Node | None
+    back: bool = False
+    """Whether this takes an earlier move back; then nobody may refuse."""
 
     def reversed(self) -> Change:
-        return Change(self.task, self.status, self.node, self.old_status, self.old_node)
+        return Change(self.task, self.status, self.node, self.old_status, self.old_node, not self.back)
 
 
 class Refused(NamedTuple):
@@ -126,21 +128,22 @@ class Cluster:
                 return Refused(why)
         return change
 
-    def _unmove(self, change: Change, told: int) -> None:
-        back = change.reversed()
-        for earlier in reversed(self.listeners[:told]):
-            earlier.on_move(back)
-        self._apply(back)
-
     def undo(self, change: Change) -> None:
         """Take a move back: nothing is asked, chosen or refused again."""
+        self._unmove(change, len(self.listeners))
+
+    def _unmove(self, change: Change, told: int) -> None:
+        """The state first: whatever a listener does on being told, it stands as before the move."""
         back = change.reversed()
         self._apply(back)
-        for listener in reversed(self.listeners):
-            listener.on_move(back)
+        for listener in reversed(self.listeners[:told]):
+            try:
+                listener.on_move(back)
+            except Exception as error:
+                raise ListenerFailed(error) from error
 
     def _apply(self, change: Change) -> None:
-        task, old_status, old_node, status, node = change
+        task, old_status, old_node, status, node, _ = change
         if old_node is not node or WEIGHT[old_status] is not WEIGHT[status]:
             if old_node is not None:
                 self._weigh(task, old_status, old_node, -1)
