@@ -1,0 +1,265 @@
+"""What a cluster's numbers must be, worked out from its tasks alone, and what they are: the two must be equal.
+
+Nothing here shares code with the model: one loop over the tasks per number, slow and obvious.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from stromboli.model.cluster import Cluster
+from stromboli.model.job import Job
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+
+HOLDS = {"ALLOCATED", "BINDING", "BOUND", "RUNNING", "UNKNOWN", "RELEASING"}
+ALLOCATED = {"ALLOCATED", "BINDING", "BOUND", "RUNNING"}
+READY = ALLOCATED | {"SUCCEEDED"}
+COLUMNS = ("allocatable", "used", "idle", "releasing", "pipelined")
+
+
+def says(cluster: Cluster) -> dict[str, Any]:
+    """The numbers that the cluster keeps."""
+    columns = cluster.columns
+    return {
+        "nodes": {
+            node.name: {
+                **{name: _named(cluster, getattr(columns, name)[:, row]) for name in COLUMNS},
+                "view": tuple(int(amount) for amount in columns.view[:, row]),
+                "tasks": sorted(task.uid for task in node.tasks),
+            }
+            for row, node in enumerate(columns.nodes)
+        },
+        "rows": [node.row for node in columns.nodes] == list(range(len(columns.nodes))),
+        "jobs": {job.key: _job_says(cluster, job) for job in cluster.jobs.values()},
+        "queues": {
+            queue.name: {
+                "jobs": sorted(job.key for job in queue.jobs),
+                **{which: _sum_named(cluster, getattr(queue, which)) for which in _SUMS},
+            }
+            for queue in cluster.queues.values()
+            if queue.exists or queue.jobs
+        },
+        "backlog": sorted(job.key for job in cluster.backlog),
+        "waiting": sorted(job.key for job in cluster.waiting),
+        "tallies": {
+            str(key): [int(count) for count in tally.by_node] for key, tally in cluster.tallies._all.items()
+        },
+    }
+
+
+def should_say(cluster: Cluster) -> dict[str, Any]:
+    """The same numbers, worked out afresh."""
+    tasks = list(cluster.tasks.values())
+    jobs = list(cluster.jobs.values())
+    nodes = [node for node in cluster.nodes.values() if node.object is not None]
+    nodes.sort(key=lambda node: (node.created, node.name))
+    return {
+        "nodes": {
+            node.name: _node_should_say(cluster, node, [t for t in tasks if t.node is node]) for node in nodes
+        },
+        "rows": True,
+        "jobs": {job.key: _job_should_say(cluster, job, [t for t in tasks if t.job is job]) for job in jobs},
+        "queues": {
+            queue.name: {
+                "jobs": sorted(job.key for job in jobs if job.queue is queue),
+                **_sums(cluster, [t for t in tasks if t.job is not None and t.job.queue is queue]),
+            }
+            for queue in cluster.queues.values()
+            if queue.object is not None or any(job.queue is queue for job in jobs)
+        },
+        "backlog": sorted(
+            job.key
+            for job in jobs
+            if _visible(job)
+            and any(t.job is job and t.status in (Status.PENDING, Status.PIPELINED) for t in tasks)
+        ),
+        "waiting": sorted(job.key for job in jobs if _visible(job) and job.phase in ("", "Pending")),
+        "tallies": {
+            str(key): [
+                sum(t.node is node and _in_view(t) and tally.counts(t) for t in tasks) for node in nodes
+            ]
+            for key, tally in cluster.tallies._all.items()
+        },
+    }
+
+
+def _node_should_say(cluster: Cluster, node: Any, here: list[Task]) -> dict[str, Any]:
+    allocatable = Counter({cluster.dims.names[dim]: int(n) for dim, n in node.allocatable.items()})
+    used, releasing, pipelined = Counter(), Counter(), Counter()
+    view = [0] * 6
+    for task in here:
+        request = {cluster.dims.names[dim]: int(n) for dim, n in task.shape.request.items()}
+        if task.status.name in HOLDS:
+            used.update(request)
+        if task.status is Status.RELEASING:
+            releasing.update(request)
+        if task.status is Status.PIPELINED:
+            pipelined.update(request)
+        if _in_view(task):
+            view = [total + int(part) for total, part in zip(view, task.shape.view, strict=True)]
+    idle = Counter(allocatable)
+    idle.subtract(used)
+    parts = {
+        "allocatable": allocatable,
+        "used": used,
+        "idle": idle,
+        "releasing": releasing,
+        "pipelined": pipelined,
+    }
+    return {
+        **{name: {resource: n for resource, n in part.items() if n} for name, part in parts.items()},
+        "view": tuple(view),
+        "tasks": sorted(task.uid for task in here),
+    }
+
+
+def _job_says(cluster: Cluster, job: Job) -> dict[str, Any]:
+    return {
+        "tasks": sorted(job.tasks),
+        "by_status": {
+            Status(status).name: sorted(task.uid for task in members)
+            for status, members in enumerate(job.by_status)
+            if members
+        },
+        "counts": {Status(status).name: count for status, count in enumerate(job.counts) if count},
+        "ready": job.ready_count,
+        "best_effort": job.pending_best_effort,
+        "roles": {
+            role: {Status(status).name: count for status, count in enumerate(counts) if count}
+            for role, counts in job.role_counts.items()
+            if any(counts)
+        },
+        "groups": {
+            group.id: {
+                "tasks": sorted(task.uid for task in group.tasks),
+                "counts": {Status(status).name: count for status, count in enumerate(group.counts) if count},
+                "ready": group.ready_count,
+                "best_effort": group.pending_best_effort,
+            }
+            for group in job.sub_jobs.values()
+        },
+        "total": _sum_named(cluster, job.total),
+        **{which: _sum_named(cluster, getattr(job, which)) for which in _SUMS},
+    }
+
+
+def _job_should_say(cluster: Cluster, job: Job, tasks: list[Task]) -> dict[str, Any]:
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(task.group.id, []).append(task)
+    roles = {task.role for task in tasks if task.role}
+    return {
+        "tasks": sorted(task.uid for task in tasks),
+        "by_status": {
+            status.name: sorted(task.uid for task in tasks if task.status is status)
+            for status in Status
+            if any(task.status is status for task in tasks)
+        },
+        **_counters(tasks),
+        "roles": {role: _counters([t for t in tasks if t.role == role])["counts"] for role in roles},
+        "groups": {
+            id: {"tasks": sorted(task.uid for task in members), **_counters(members)}
+            for id, members in groups.items()
+        },
+        "total": _sum_of(cluster, tasks),
+        **_sums(cluster, tasks),
+    }
+
+
+def _counters(tasks: list[Task]) -> dict[str, Any]:
+    return {
+        "counts": dict(Counter(task.status.name for task in tasks)),
+        "ready": sum(task.status.name in READY for task in tasks),
+        "best_effort": sum(task.status is Status.PENDING and task.best_effort for task in tasks),
+    }
+
+
+_SUMS = ("allocated", "pending", "pipelined")
+
+
+def _sums(cluster: Cluster, tasks: list[Task]) -> dict[str, Any]:
+    return {
+        "allocated": _sum_of(cluster, [task for task in tasks if task.status.name in ALLOCATED]),
+        "pending": _sum_of(cluster, [task for task in tasks if task.status is Status.PENDING]),
+        "pipelined": _sum_of(cluster, [task for task in tasks if task.status is Status.PIPELINED]),
+    }
+
+
+def _sum_of(cluster: Cluster, tasks: list[Task]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for task in tasks:
+        total.update({cluster.dims.names[dim]: int(n) for dim, n in task.shape.request.items()})
+    return {resource: amount for resource, amount in total.items() if amount}
+
+
+def _sum_named(cluster: Cluster, amounts: dict[int, float]) -> dict[str, float]:
+    return {cluster.dims.names[dim]: amount for dim, amount in amounts.items()}
+
+
+def _named(cluster: Cluster, column: Any) -> dict[str, int]:
+    return {cluster.dims.names[dim]: int(amount) for dim, amount in enumerate(column) if amount}
+
+
+def _in_view(task: Task) -> bool:
+    return task.node is not None and (task.status is not Status.RELEASING or task.dying)
+
+
+def _visible(job: Job) -> bool:
+    return job.group is not None and job.queue is not None and job.queue.object is not None
+
+
+# -- fingerprints
+
+
+def fingerprint(cluster: Cluster) -> dict[str, Any]:
+    """Everything that undoing must restore: the numbers, where each task stands, what was told about whom."""
+    return {
+        **says(cluster),
+        "standing": {
+            task.uid: (task.status.name, task.node.name if task.node else "", task.condition, task.nominated)
+            for task in cluster.tasks.values()
+        },
+        "told": {
+            job.key: (job.phase, job.written, dict(job.conditions), dict(job.reported))
+            for job in cluster.jobs.values()
+        },
+        "reported": {queue.name: queue.reported for queue in cluster.queues.values()},
+    }
+
+
+def facts(cluster: Cluster) -> dict[str, Any]:
+    """What objects say, whatever the order in which they came: numbers, standing, and what was read from them."""
+    return {
+        **fingerprint(cluster),
+        "described": {
+            task.uid: (
+                task.key,
+                task.order,
+                task.role,
+                task.priority,
+                task.gates,
+                task.ours,
+                task.dying,
+                task.job.key if task.job else "",
+            )
+            for task in cluster.tasks.values()
+        },
+        "gangs": {
+            job.key: (
+                job.queue.name,
+                job.minimum,
+                job.role_minimums,
+                job.priority,
+                job.created,
+                _sum_named(cluster, job.min_resources) if job.min_resources is not None else None,
+                sorted((group.id, group.minimum, group.match_index) for group in job.sub_jobs.values()),
+                (job.roles_valid, job.roles_ready, job.sub_groups_valid, job.sub_groups_ready),
+            )
+            for job in cluster.jobs.values()
+            if job.group is not None
+        },
+        "order": [(node.name, node.labels) for node in cluster.columns.nodes],
+        "capacity": _sum_named(cluster, cluster.total),
+    }
