@@ -97,6 +97,9 @@ class Engine:
             outcome.lost = error.failure if isinstance(error, CycleLost) else failure_of(error)
             log.exception("the cycle is lost: %s", outcome.lost.message)
             self._give_up(session)
+        except BaseException:
+            self._give_up(session)
+            raise
         finally:
             cluster.listeners = []
         self._judge(session, outcome)
