@@ -17,6 +17,7 @@ from stromboli.model.queue import Queue
 from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
 from stromboli.model.tallies import Tallies
 from stromboli.model.task import Task
+from stromboli.model.terms import Terms
 
 if TYPE_CHECKING:
     from stromboli.model.objects import Objects
@@ -90,6 +91,8 @@ class Cluster:
         self.tallies = Tallies(self.columns)
         self.objects = objects
         """Plain objects that plugins look up: quotas, budgets, claims, namespaces, priority classes."""
+        self.terms = Terms(objects)
+        """The pod affinity terms that tasks carry, placed or not."""
         self.nodes: dict[str, Node] = {}
         self.jobs: dict[JobId, Job] = {}
         self.queues: dict[str, Queue] = {}
@@ -165,6 +168,7 @@ class Cluster:
     def enter(self, task: Task) -> None:
         """Put a new task's weight on, as its status and node say."""
         self.tasks[task.uid] = task
+        self.terms.enter(task)
         if task.node is not None:
             self._weigh(task, task.status, task.node, 1)
         if task.job is not None:
@@ -179,6 +183,7 @@ class Cluster:
     def leave(self, task: Task) -> None:
         """Take a task's weight off and forget it."""
         del self.tasks[task.uid]
+        self.terms.leave(task)
         if task.node is not None:
             self._weigh(task, task.status, task.node, -1)
         if task.job is not None:

@@ -33,6 +33,12 @@ class Tally:
         sums = np.bincount(codes[inside], weights=self.by_node[inside], minlength=len(values))
         return sums.astype(np.int64), codes
 
+    def around(self, columns: Columns, key: str) -> Ints:
+        """How many are counted in the domain of each node; 0 where a node belongs to none."""
+        sums, codes = self.domain_sums(columns, key)
+        nearby: Ints = np.append(sums, 0)[codes]
+        return nearby
+
 
 class Tallies:
     """All tallies of a cluster, made when first asked for and dropped when a whole cycle did not ask."""
