@@ -1,0 +1,125 @@
+"""`python -m bench`: measure everything. `naive`, `scaling` and `profile` look closer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import msgspec
+
+from bench.workloads import WORKLOADS
+
+
+def main() -> int:
+    """Do what the command line asks for."""
+    options = parser().parse_args()
+    return int(options.do(options) or 0)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    _run_options(top)
+    top.set_defaults(do=_run)
+    parts = top.add_subparsers(title="closer looks")
+    naive = parts.add_parser("naive", help="compare with an evaluator in plain Python, node by node")
+    naive.add_argument("--repeat", type=int, default=1, metavar="N")
+    naive.set_defaults(do=_naive)
+    scaling = parts.add_parser("scaling", help="how cycle time grows, as numbers and as a plot")
+    scaling.add_argument("--repeat", type=int, default=3, metavar="N")
+    scaling.add_argument("--scale", type=float, default=1.0, help="smaller sizes for a quick look")
+    scaling.add_argument(
+        "--plot", default="docs/pictures/scaling.svg", help="where to (default: %(default)s)"
+    )
+    scaling.set_defaults(do=_scaling)
+    profile = parts.add_parser("profile", help="where the time of one cycle goes, function by function")
+    profile.add_argument("name", choices=WORKLOADS, metavar="NAME")
+    profile.add_argument("--cycle", type=int, default=1, help="which cycle (default: %(default)s)")
+    profile.add_argument("--sort", default="tottime", help="tottime or cumtime (default: %(default)s)")
+    profile.add_argument("--top", type=int, default=25, help="how many functions (default: %(default)s)")
+    profile.add_argument("--scale", type=float, default=1.0)
+    profile.set_defaults(do=_profile)
+    measure = parts.add_parser("measure", help="one case file in this process, as JSON")
+    measure.add_argument("path")
+    measure.add_argument("--cycles", type=int, default=1)
+    measure.add_argument("--placed", action="store_true", help="say which pod went where")
+    measure.set_defaults(do=_measure)
+    write = parts.add_parser("write", help="write a workload as a case file to standard output")
+    write.add_argument("name", choices=WORKLOADS, metavar="NAME")
+    write.add_argument("--scale", type=float, default=1.0)
+    write.set_defaults(do=_write)
+    return top
+
+
+def _run_options(top: argparse.ArgumentParser) -> None:
+    top.add_argument("--list", action="store_true", help="list the workloads and stop")
+    top.add_argument(
+        "--only",
+        action="append",
+        metavar="NAME",
+        help="just the workloads whose name begins so; may be repeated",
+    )
+    top.add_argument("--scale", type=float, default=1.0, help="0.1 for a quick run at a tenth of the size")
+    top.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="runs of each; best and median are told"
+    )
+    top.add_argument("-o", "--output", choices=["table", "markdown", "json"], default="table")
+    top.add_argument(
+        "--without-naive", action="store_true", help="leave the comparison with plain Python out"
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    from bench import naive
+    from bench.run import as_json, report, run
+
+    if options.list:
+        for one in WORKLOADS.values():
+            print(f"{one.name:40} {one.about}")
+        return 0
+    names = [name for name in WORKLOADS if not options.only or name.startswith(tuple(options.only))]
+    if not names:
+        print(f"no workload begins with {' or '.join(options.only)}; see --list", file=sys.stderr)
+        return 2
+    results = run(names, options.scale, options.repeat)
+    if options.output == "json":
+        print(as_json(results))
+    else:
+        print(report(results, markdown=options.output == "markdown"))
+        if not options.only and not options.without_naive:
+            print("\n" + naive.report(naive.compare(), markdown=options.output == "markdown"))
+    return any(one.problem for one in results)
+
+
+def _naive(options: argparse.Namespace) -> int:
+    from bench import naive
+
+    results = naive.compare(options.repeat)
+    print(naive.report(results))
+    return any(not one.same for one in results)
+
+
+def _scaling(options: argparse.Namespace) -> None:
+    from bench import scaling
+
+    scaling.main(options.repeat, options.scale, options.plot)
+
+
+def _profile(options: argparse.Namespace) -> None:
+    from bench.profile import profile
+
+    profile(WORKLOADS[options.name].scaled(options.scale), options.cycle, options.sort, options.top)
+
+
+def _measure(options: argparse.Namespace) -> None:
+    from bench.measure import measure
+
+    found = measure(options.path, options.cycles, options.placed)
+    sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+
+
+def _write(options: argparse.Namespace) -> None:
+    WORKLOADS[options.name].scaled(options.scale).write(sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

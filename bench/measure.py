@@ -1,0 +1,138 @@
+"""One workload in one process: load it through the real decoding, run cycles, tell what they took."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from msgspec import Struct, field, json
+
+from bench.workloads import Workload
+from stromboli.api.cases import read_case
+from stromboli.engine.cycle import Engine, Outcome
+from stromboli.engine.decisions import Bind, Evict
+from stromboli.engine.policy import load_policy
+from stromboli.extensions import load_catalog
+from stromboli.model.intake import Intake
+
+NOW = 1_793_534_400.0
+"""The clock of the first cycle: 2026-11-01T12:00:00Z."""
+
+
+class Measurement(Struct):
+    """What was seen: seconds, counts, MiB."""
+
+    load: float
+    """Reading, decoding and the standing model."""
+    cycle: float
+    """The first cycle, from open to close."""
+    phases: dict[str, float]
+    """Its parts: open, each action, close."""
+    later: list[float]
+    """The cycles after it, with nothing new."""
+    decisions: int
+    binds: int
+    evictions: int
+    loaded_mib: float
+    """Memory in use once loaded."""
+    peak_mib: float
+    placed: dict[str, str] = field(default_factory=dict)
+    """Pod to node, where that was asked for."""
+    warnings: list[str] = field(default_factory=list)
+    lost: str = ""
+
+
+class Loaded(Struct):
+    """A cluster and its engine, ready to run."""
+
+    intake: Intake
+    engine: Engine
+    warnings: list[str]
+    seconds: float
+
+
+def load(path: str) -> Loaded:
+    """A case file as a cluster, ready for a cycle; then the garbage collector forgets about it, as in `plan`."""
+    begin = time.perf_counter()
+    case = read_case(path)
+    intake = Intake()
+    for thing in case.objects:
+        intake.put(thing)
+    config = case.config or ""
+    del case
+    intake.cluster.settle()
+    gc.collect()
+    gc.freeze()
+    seconds = time.perf_counter() - begin
+    catalog = load_catalog()
+    policy = load_policy(config, catalog)
+    return Loaded(intake, Engine(policy, catalog), list(policy.warnings), seconds)
+
+
+def measure(path: str, cycles: int = 1, placed: bool = False) -> Measurement:
+    """Load a case file and run some cycles; between them nothing happens, as nobody carries decisions out."""
+    ready = load(path)
+    loaded_mib = memory_now()
+    outcomes: list[Outcome] = []
+    spent: list[float] = []
+    for number in range(cycles):
+        begin = time.perf_counter()
+        outcomes.append(ready.engine.cycle(ready.intake.cluster, NOW + number))
+        spent.append(time.perf_counter() - begin)
+    first = outcomes[0]
+    binds = [one for one in first.decisions if isinstance(one, Bind)]
+    return Measurement(
+        load=ready.seconds,
+        cycle=spent[0],
+        phases=first.seconds,
+        later=spent[1:],
+        decisions=len(first.decisions),
+        binds=len(binds),
+        evictions=sum(isinstance(one, Evict) for one in first.decisions),
+        loaded_mib=loaded_mib,
+        peak_mib=memory_peak(),
+        placed={one.key: one.node for one in binds} if placed else {},
+        warnings=ready.warnings,
+        lost=next((one.lost.message for one in outcomes if one.lost), ""),
+    )
+
+
+def measure_apart(workload: Workload, repeat: int = 1, placed: bool = False) -> list[Measurement]:
+    """The same in fresh processes, one after the other, so that memory is the workload's own."""
+    with tempfile.TemporaryDirectory(prefix="stromboli-bench-") as folder:
+        path = Path(folder) / "case.json"
+        with path.open("wb") as stream:
+            workload.write(stream)
+        command = [sys.executable, "-m", "bench", "measure", str(path), "--cycles", str(workload.cycles)]
+        if placed:
+            command.append("--placed")
+        root = Path(__file__).parents[1]
+        return [
+            json.decode(
+                subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE).stdout,
+                type=Measurement,
+            )
+            for _ in range(repeat)
+        ]
+
+
+def memory_peak() -> float:
+    """The most memory this program ever held, in MiB; not what its parent held before it began."""
+    return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def memory_now() -> float:
+    return _status("VmRSS")
+
+
+def _status(name: str) -> float:
+    if not os.path.exists("/proc/self/status"):
+        return 0.0
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name + ":"))

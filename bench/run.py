@@ -1,0 +1,234 @@
+"""All workloads, each in a process of its own, and the table of what came out."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from msgspec import Struct, json
+
+from bench.measure import Measurement, measure_apart
+from bench.targets import MIXED_FACTOR, TARGETS, Target, mark
+from bench.workloads import WORKLOADS, Workload
+from stromboli.engine.catalog import Catalog
+from stromboli.extensions import load_catalog
+
+
+class Result(Struct):
+    """One workload with what was measured and what it is compared with."""
+
+    name: str
+    about: str
+    seed: int | None
+    nodes: int
+    pending_pods: int
+    running_pods: int
+    best: Measurement
+    """The run with the fastest first cycle."""
+    cycle_median: float
+    """Over all runs."""
+    second_median: float | None
+    """The second cycle, with nothing new since the first."""
+    later_median: float | None
+    """All cycles from the second on."""
+    decisions_per_second: float
+    load_best: float
+    volcano_seconds: str
+    reach: float | None
+    aim: float | None
+    speed: str
+    """Where the cycle stands against reach and aim."""
+    memory: str
+    factor: float | None = None
+    """For a mixed workload: times the uniform one."""
+    problem: str = ""
+
+    @property
+    def counted(self) -> float:
+        """The seconds that are held against targets: the median, and of an idle cluster that of the second cycle."""
+        idle = self.pending_pods == 0 and self.second_median is not None
+        return self.second_median if idle and self.second_median is not None else self.cycle_median
+
+
+def run(names: Sequence[str], scale: float, repeat: int) -> list[Result]:
+    """Measure these workloads; progress goes to stderr."""
+    catalog = load_catalog()
+    results: dict[str, Result] = {}
+    for name in names:
+        workload = WORKLOADS[name].scaled(scale)
+        if lacking := missing(workload, catalog):
+            print(f"{name}: not yet ({', '.join(lacking)})", file=sys.stderr)
+            continue
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        results[name] = summary(workload, measure_apart(workload, repeat), scale, results.get(workload.base))
+    return list(results.values())
+
+
+def missing(workload: Workload, catalog: Catalog) -> list[str]:
+    """What a workload is about and this version does not have."""
+    actions = [f"action {name}" for name in workload.actions if name in catalog.planned_actions]
+    return actions + [f"plugin {name}" for name in workload.plugins if name in catalog.planned_plugins]
+
+
+def summary(workload: Workload, runs: list[Measurement], scale: float, base: Result | None) -> Result:
+    """Best and median of several runs, held against the targets (which are for the full size)."""
+    best = min(runs, key=lambda one: one.cycle)
+    later = [seconds for one in runs for seconds in one.later]
+    target = TARGETS.get(workload.name, Target()) if scale == 1 else Target()
+    sizes = workload.sizes
+    result = Result(
+        name=workload.name,
+        about=workload.about,
+        seed=workload.seed,
+        nodes=sizes.nodes,
+        pending_pods=sizes.pending_pods,
+        running_pods=sizes.running_pods,
+        best=best,
+        cycle_median=median(one.cycle for one in runs),
+        second_median=median(one.later[0] for one in runs) if later else None,
+        later_median=median(later) if later else None,
+        decisions_per_second=best.decisions / best.cycle,
+        load_best=min(one.load for one in runs),
+        volcano_seconds=target.volcano,
+        reach=target.reach,
+        aim=target.aim,
+        speed="",
+        memory=mark(best.peak_mib, target.memory_reach, target.memory_aim),
+        problem=problem_of(workload, best),
+    )
+    result.speed = mark(result.counted, target.reach, target.aim)
+    if base is not None:
+        result.factor = result.counted / base.counted
+        result.speed = mark(result.factor, MIXED_FACTOR, None)
+    return result
+
+
+def problem_of(workload: Workload, seen: Measurement) -> str:
+    """Why the numbers mean nothing, if the cycle did not do its work."""
+    if seen.lost:
+        return f"the cycle is lost: {seen.lost}"
+    expected = workload.expected_binds
+    if expected is not None and seen.binds != expected:
+        return f"bound {seen.binds} pods instead of {expected}"
+    return ""
+
+
+# -- printing
+
+_SPEED_TITLE = (
+    "Whole cycle with the state loaded, in seconds: best and median run, the second cycle, all later ones (nothing new "
+    "arrives)\nTargets are held against the median; of an idle cluster, against the second cycle"
+)
+
+
+def report(results: Sequence[Result], markdown: bool = False) -> str:
+    """The tables for people."""
+    parts = [machine(), *_warnings(results), "", _SPEED_TITLE]
+    parts += table(_speed_rows(results), markdown)
+    parts += ["", "Where the first cycle's time goes (seconds)"]
+    parts += table(_phase_rows(results), markdown)
+    parts += [f"PROBLEM: {one.name}: {one.problem}" for one in results if one.problem]
+    return "\n".join(parts)
+
+
+def machine() -> str:
+    """What this ran on."""
+    model = platform.processor() or platform.machine()
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo") as lines:
+            model = next(
+                (line.split(":")[1].strip() for line in lines if line.startswith("model name")), model
+            )
+    return f"Python {platform.python_version()}, {os.cpu_count()} cores, {model}; one process, one thread"
+
+
+def _warnings(results: Sequence[Result]) -> list[str]:
+    found = dict.fromkeys(text for one in results for text in one.best.warnings)
+    return [f"WARNING: {text}" for text in found]
+
+
+_SPEED_HEAD = (
+    "workload nodes pending running best median second later decisions/s MiB Volcano faster reach aim speed memory"
+).split()
+
+
+def _speed_rows(results: Sequence[Result]) -> list[list[str]]:
+    rows = [_SPEED_HEAD]
+    for one in results:
+        published = TARGETS[one.name].volcano_seconds if one.volcano_seconds else None
+        rows.append(
+            [
+                one.name,
+                f"{one.nodes:,}",
+                f"{one.pending_pods:,}",
+                f"{one.running_pods:,}",
+                seconds(one.best.cycle),
+                seconds(one.cycle_median),
+                seconds(one.second_median),
+                seconds(one.later_median),
+                f"{one.decisions_per_second:,.0f}" if one.best.decisions else "",
+                f"{one.best.peak_mib:.0f}",
+                one.volcano_seconds,
+                f"{published / one.counted:,.0f}x" if published else "",
+                _target(one.reach, one.factor is not None, f"{MIXED_FACTOR:.0f}x"),
+                _target(one.aim, False, ""),
+                one.speed + (f" ({one.factor:.1f}x)" if one.factor is not None else ""),
+                one.memory,
+            ]
+        )
+    return rows
+
+
+def _target(value: float | None, mixed: bool, instead: str) -> str:
+    if mixed:
+        return instead
+    return "" if value is None else f"{value:g}"
+
+
+def _phase_rows(results: Sequence[Result]) -> list[list[str]]:
+    names = list(dict.fromkeys(name for one in results for name in one.best.phases))
+    names = [name for name in names if name != "close"] + ["close"]
+    rows = [["workload", "seed", "load", *names, "binds", "decisions", "loaded MiB"]]
+    for one in results:
+        rows.append(
+            [
+                one.name,
+                "" if one.seed is None else str(one.seed),
+                seconds(one.load_best),
+                *(seconds(one.best.phases.get(name)) for name in names),
+                f"{one.best.binds:,}",
+                f"{one.best.decisions:,}",
+                f"{one.best.loaded_mib:.0f}",
+            ]
+        )
+    return rows
+
+
+def seconds(value: float | None) -> str:
+    """With as many digits as mean anything."""
+    if value is None:
+        return ""
+    return f"{value:.2f}" if value >= 1 else f"{value:.3f}" if value >= 0.01 else f"{value:.5f}"
+
+
+def table(rows: Sequence[Sequence[str]], markdown: bool = False) -> Iterable[str]:
+    """Columns side by side: the first to the left, the others to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = [
+        [cell.ljust(width) if not place else cell.rjust(width) for place, (cell, width) in enumerate(pairs)]
+        for pairs in (list(zip(row, widths, strict=True)) for row in rows)
+    ]
+    rule = ["-" * width for width in widths]
+    if markdown:
+        right = [line[:-1] + ":" if place else line for place, line in enumerate(rule)]
+        return ["| " + " | ".join(line) + " |" for line in [lines[0], right, *lines[1:]]]
+    return ["  ".join(line).rstrip() for line in [lines[0], rule, *lines[1:]]]
+
+
+def as_json(results: Sequence[Result]) -> str:
+    return json.format(
+        json.encode({"schema": 1, "machine": machine(), "results": results}), indent=1
+    ).decode()

@@ -1,0 +1,47 @@
+"""What to compare with: a real Volcano's seconds, and what we want to reach.
+
+Volcano's were measured in process (no API server) on two cores of the same kind as ours; they are constants here.
+"""
+
+from typing import NamedTuple
+
+MIXED_FACTOR = 3.0
+"""A mixed workload may cost this many times its uniform one."""
+
+
+class Target(NamedTuple):
+    """Seconds of a whole cycle with the state loaded, and MiB of memory; None where nobody says."""
+
+    volcano: str = ""
+    """As published; a range where it varied."""
+    reach: float | None = None
+    aim: float | None = None
+    memory_reach: float | None = None
+    memory_aim: float | None = None
+
+    @property
+    def volcano_seconds(self) -> float | None:
+        """The lower end: a comparison should not flatter us."""
+        return float(self.volcano.split("-")[0]) if self.volcano else None
+
+
+TARGETS = {
+    "W1-1x10000-1000n": Target("37", 1.0, 0.3),
+    "W2-500x20-1000n": Target("31", 1.2, 0.5),
+    "W2-500x20-5000n": Target("42", 1.5, 0.6),
+    "W3-10000x1-1000n": Target("32", 2.0, 1.0),
+    "W3-10000x1-5000n": Target("44", 2.5, 1.0),
+    "W4-idle-5000n-50000p": Target("0.8-1.5", 0.010, 0.001, 512, 307),
+    "W5-full-5000n-500x20": Target("1.7", 0.2, 0.05, 512, 307),
+    "W5f-fragmented-5000n-500x20": Target("6.0", 0.3, 0.1, 512, 307),
+    "M-5000n-100000p": Target(memory_reach=600),
+}
+
+
+def mark(value: float, reach: float | None, aim: float | None) -> str:
+    """Where a figure stands: at the aim, within reach, or how far it misses."""
+    if aim is not None and value <= aim:
+        return "aim"
+    if reach is None:
+        return ""
+    return "reach" if value <= reach else f"MISSED by {value / reach - 1:.0%}"

@@ -1,0 +1,310 @@
+"""The workloads by name: what stands in the cluster, what arrives, and what a cycle must decide about it.
+
+Sizes and content are those on which a real Volcano was timed, so that seconds compare. A workload can be scaled down:
+nodes, running jobs and pending pods shrink together. The mixed ones have the same sizes but ten kinds of pods and
+several kinds of nodes (see `mix`).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+import msgspec
+
+from bench import mix
+from bench.manifests import GPU, Manifest, Request, gang, node, node_name, priority_class, queue
+
+STOCK = ("enqueue", "allocate", "backfill")
+EVICTING = ("enqueue", "allocate", "preempt", "reclaim", "backfill")
+TIERS = """\
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"""
+"""The tiers of Volcano's chart."""
+
+ONE: Request = {"cpu": "1", "memory": "2Gi"}
+TENTH: Request = {"cpu": "3200m", "memory": "2Gi"}
+"""Ten of these fill a node's cores."""
+LESS_THAN_A_TENTH: Request = {"cpu": "3160m", "memory": "2Gi"}
+"""Ten of these leave 0.4 cores free."""
+ALL_GPUS: Request = {"cpu": "1", "memory": "2Gi", GPU: "8"}
+TEAM = 20
+"""Members of a gang that already runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much of everything."""
+
+    nodes: int
+    gangs: int = 0
+    members: int = 0
+    running: int = 0
+    """Jobs of twenty that already run."""
+
+    def scaled(self, factor: float) -> Sizes:
+        """Smaller or larger in proportion; a lone gang changes its members, several their number."""
+        if factor == 1:
+            return self
+        alone = self.gangs == 1
+        return Sizes(
+            nodes=_times(self.nodes, factor),
+            gangs=self.gangs if alone else _times(self.gangs, factor),
+            members=_times(self.members, factor) if alone else self.members,
+            running=_times(self.running, factor),
+        )
+
+    @property
+    def pending_pods(self) -> int:
+        return self.gangs * self.members
+
+    @property
+    def running_pods(self) -> int:
+        return self.running * TEAM
+
+
+def _times(count: int, factor: float) -> int:
+    return max(1, round(count * factor)) if count else 0
+
+
+Build = Callable[[Sizes, int], Iterator[Manifest]]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A cluster to be measured, and how to know that the cycle did its work."""
+
+    name: str
+    about: str
+    sizes: Sizes
+    build: Build
+    binds_all: bool
+    """Whether the first cycle binds every pending pod, or none."""
+    actions: tuple[str, ...] = STOCK
+    plugins: tuple[str, ...] = ()
+    """Plugins besides the stock ones."""
+    seed: int | None = None
+    base: str = ""
+    """For a mixed workload: the uniform one that it may cost three times as much as."""
+    decides: str = "binds"
+    """What it is about; eviction workloads are not checked for binds."""
+    cycles: int = 6
+
+    @property
+    def policy(self) -> str:
+        """The text of the configuration file."""
+        more = "".join(f"  - name: {name}\n" for name in self.plugins)
+        return f'actions: "{", ".join(self.actions)}"\n{TIERS}{more}'
+
+    @property
+    def expected_binds(self) -> int | None:
+        """How many pods the first cycle must bind; None where nobody says."""
+        if self.decides != "binds":
+            return None
+        return self.sizes.pending_pods if self.binds_all else 0
+
+    def scaled(self, factor: float) -> Workload:
+        return replace(self, sizes=self.sizes.scaled(factor))
+
+    def manifests(self) -> Iterator[Manifest]:
+        """All objects, nodes first."""
+        yield queue("default")
+        yield from self.build(self.sizes, self.seed or 0)
+
+    def write(self, stream: BinaryIO) -> None:
+        """Write the workload as a case file, one object at a time."""
+        encode = msgspec.json.encode
+        head = encode({"name": self.name, "config": self.policy})
+        stream.write(head[:-1] + b',"objects":[')
+        for index, manifest in enumerate(self.manifests()):
+            stream.write((b",\n" if index else b"\n") + encode(manifest))
+        stream.write(b"\n]}\n")
+
+    def encoded(self) -> bytes:
+        buffer = io.BytesIO()
+        self.write(buffer)
+        return buffer.getvalue()
+
+
+def _nodes(sizes: Sizes) -> Iterator[Manifest]:
+    return (node(index) for index in range(sizes.nodes))
+
+
+def _pending(sizes: Sizes, request: Request = ONE, **more: object) -> Iterator[Manifest]:
+    for index in range(sizes.gangs):
+        yield from gang(f"job-{index}", sizes.members, request, **more)  # type: ignore[arg-type]
+
+
+def _running(sizes: Sizes, request: Request, **more: object) -> Iterator[Manifest]:
+    """Jobs whose members lie on the nodes one after the other, round and round."""
+    for index in range(sizes.running):
+        first = index * TEAM
+        hosts = [(first + member) % sizes.nodes for member in range(TEAM)]
+        yield from gang(f"running-{index}", TEAM, request, host=hosts.__getitem__, **more)  # type: ignore[arg-type]
+
+
+def _empty(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    yield from _nodes(sizes)
+    yield from _pending(sizes)
+
+
+def _idle(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    yield from _nodes(sizes)
+    yield from _running(sizes, ONE)
+
+
+def _busy(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    """Room for more beside what runs."""
+    yield from _idle(sizes, seed)
+    yield from _pending(sizes)
+
+
+def _full(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    yield from _nodes(sizes)
+    yield from _running(sizes, TENTH)
+    yield from _pending(sizes, phase="Inqueue")
+
+
+def _fragmented(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    yield from _nodes(sizes)
+    yield from _running(sizes, LESS_THAN_A_TENTH)
+    yield from _pending(sizes, phase="Inqueue")
+
+
+def _mixed(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    return mix.world(sizes.nodes, sizes.gangs, sizes.members, seed)
+
+
+def _preempting(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    high, low = ("high", 1000), ("low", 10)
+    yield from _nodes(sizes)
+    yield priority_class(*high)
+    yield priority_class(*low)
+    yield from _running(sizes, TENTH, priority=low)
+    yield from _pending(sizes, phase="Inqueue", priority=high)
+
+
+def _reclaiming(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    yield from _nodes(sizes)
+    yield queue("a")
+    yield queue("b")
+    yield from _running(sizes, TENTH, minimum=1, queue="a")
+    yield from _pending(sizes, queue="b")
+
+
+def _racks(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    """Sixteen nodes share a switch; a gang must stay below one."""
+    yield from _nodes(sizes)
+    for rack, first in enumerate(range(0, sizes.nodes, 16)):
+        inside = range(first, min(first + 16, sizes.nodes))
+        members = [
+            {"type": "Node", "selector": {"exactMatch": {"name": node_name(index)}}} for index in inside
+        ]
+        yield {
+            "apiVersion": "topology.volcano.sh/v1alpha1",
+            "kind": "HyperNode",
+            "metadata": {"name": f"tor-{rack:03d}"},
+            "spec": {"tier": 1, "members": members},
+        }
+    yield from _pending(sizes, ALL_GPUS, networkTopology={"mode": "hard", "highestTierAllowed": 1})
+
+
+_SEED = 20260801
+_ONE_GANG = Sizes(nodes=1000, gangs=1, members=10_000)
+_GANGS = Sizes(nodes=1000, gangs=500, members=20)
+_SINGLES = Sizes(nodes=1000, gangs=10_000, members=1)
+_FULL = Sizes(nodes=5000, gangs=500, members=20, running=2500)
+
+_ALL = [
+    Workload("W1-1x10000-1000n", "one gang of 10,000", _ONE_GANG, _empty, True),
+    Workload("W2-500x20-1000n", "500 gangs of 20", _GANGS, _empty, True),
+    Workload("W2-500x20-5000n", "500 gangs of 20", replace(_GANGS, nodes=5000), _empty, True),
+    Workload("W3-10000x1-1000n", "10,000 single pods", _SINGLES, _empty, True),
+    Workload("W3-10000x1-5000n", "10,000 single pods", replace(_SINGLES, nodes=5000), _empty, True),
+    Workload("W4-idle-5000n-50000p", "nothing to do", Sizes(nodes=5000, running=2500), _idle, False),
+    Workload("W5-full-5000n-500x20", "no room, 500 gangs wait", _FULL, _full, False),
+    Workload("W5f-fragmented-5000n-500x20", "0.4 cores free on each node", _FULL, _fragmented, False),
+    Workload(
+        "W5-full-5000n-500x20-evict",
+        "no room, evicting allowed",
+        _FULL,
+        _full,
+        False,
+        actions=EVICTING,
+        decides="evictions",
+    ),
+    Workload(
+        "W5f-fragmented-5000n-500x20-evict",
+        "0.4 cores free, evicting allowed",
+        _FULL,
+        _fragmented,
+        False,
+        actions=EVICTING,
+        decides="evictions",
+    ),
+    Workload(
+        "W6-preempt-1000n-50x20",
+        "50 urgent gangs",
+        Sizes(nodes=1000, gangs=50, members=20, running=500),
+        _preempting,
+        False,
+        actions=("enqueue", "allocate", "preempt"),
+        decides="evictions",
+    ),
+    Workload(
+        "W7-reclaim-1000n-50x20",
+        "50 gangs of the other queue",
+        Sizes(nodes=1000, gangs=50, members=20, running=500),
+        _reclaiming,
+        False,
+        actions=("enqueue", "allocate", "reclaim"),
+        decides="evictions",
+    ),
+    Workload(
+        "W8-gpu-topology-1000n-60x16",
+        "60 gangs, each below one switch",
+        Sizes(nodes=1000, gangs=60, members=16),
+        _racks,
+        True,
+        plugins=("network-topology-aware",),
+    ),
+    Workload(
+        "M-5000n-100000p", "memory: 100,000 running pods", Sizes(nodes=5000, running=5000), _idle, False
+    ),
+]
+_MIXED = [
+    Workload(
+        one.name + "-mixed",
+        one.about + ", ten kinds of pods",
+        one.sizes,
+        _mixed,
+        True,
+        seed=_SEED,
+        base=one.name,
+    )
+    for one in _ALL
+    if one.build is _empty
+]
+
+WORKLOADS: dict[str, Workload] = {one.name: one for one in [*_ALL, *_MIXED]}
+
+
+def custom(nodes: int, pending: int, running: int, name: str = "custom") -> Workload:
+    """Gangs of twenty that fit beside running jobs of twenty: for questions of growth."""
+    sizes = Sizes(nodes=nodes, gangs=pending // TEAM, members=TEAM, running=running // TEAM)
+    return Workload(name, "growth", sizes, _busy, True, cycles=1)
