@@ -80,7 +80,7 @@ def _sub_jobs_in_order(session: Session, job: Job, members: Iterable[SubJob]) ->
     ordered = sorted(job.sub_jobs.values(), key=session.sub_job_key)
     required: set[SubJob] = set()
     for policy in job.policies:
-        mine = [sub_job for sub_job in ordered if sub_job.policy is policy]
+        mine = sorted(job.sub_jobs_of(policy), key=session.sub_job_key)
         waiting = [sub_job for sub_job in mine if not session.sub_job_ready(sub_job)]
         missing = policy.min_sub_groups - (len(mine) - len(waiting))
         required.update(waiting[: max(missing, 0)])

@@ -193,6 +193,8 @@ class Cluster:
             del task.job.tasks[task.uid]
             if task.group is not None:
                 del task.group.tasks[task]
+                if not task.group.tasks:
+                    task.job.sub_jobs.pop(task.group.id, None)
             self._note(task.job)
 
     def join(self, job: Job, queue: Queue | None) -> None:

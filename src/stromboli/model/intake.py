@@ -165,9 +165,7 @@ class Intake:
             self.cluster.columns.widen()
         job = self._job(thing.namespace, thing.name)
         regroup = job.group is None or job.policies != spec.sub_group_policy or job.minimum != spec.min_member
-        tasks = list(job.tasks.values()) if regroup else []
-        for task in tasks:
-            self.cluster.leave(task)
+        tasks = self._take_out(job) if regroup else []
         job.group = thing
         job.created = seconds(thing.metadata.creation_timestamp)
         job.minimum = spec.min_member
@@ -181,12 +179,8 @@ class Intake:
         }
         job.waiting_time = _waiting_time(thing.metadata.annotations)
         job.priority = self._job_priority(job)
-        if regroup:
-            job.sub_jobs.clear()
-        for task in tasks:
-            task.group = sub_job_of(job, task.kin.labels)
-            self.cluster.enter(task)
-        self.cluster.join(job, self._queue(spec.queue or self._default_queue))
+        self._put_in(job, tasks)
+        self._join(job, self._queue(spec.queue or self._default_queue))
 
     def _reservable(self, job: Job) -> Amounts:
         """# quirk: spec 04 12: no ephemeral storage is held for a job that waits."""
@@ -196,9 +190,31 @@ class Intake:
     def _drop_group(self, thing: PodGroup) -> None:
         job = self.cluster.jobs.get(JobId("PodGroup", thing.namespace, thing.name))
         if job is not None:
+            tasks = self._take_out(job)
             job.group = None
-            self.cluster.join(job, None)
+            job.minimum = 0
+            self._put_in(job, tasks)
+            self._join(job, None)
             self._forget(job)
+
+    def _join(self, job: Job, queue: Queue | None) -> None:
+        """A queue that has neither object nor jobs any more is forgotten."""
+        before = job.queue
+        self.cluster.join(job, queue)
+        if before is not None and before.object is None and not before.jobs:
+            del self.cluster.queues[before.name]
+
+    def _take_out(self, job: Job) -> list[Task]:
+        """A job without its tasks and sub-jobs, so that its terms may change."""
+        tasks = list(job.tasks.values())
+        for task in tasks:
+            self.cluster.leave(task)
+        return tasks
+
+    def _put_in(self, job: Job, tasks: list[Task]) -> None:
+        for task in tasks:
+            task.group = sub_job_of(job, task.kin.labels)
+            self.cluster.enter(task)
 
     def _forget(self, job: Job) -> None:
         if job.group is None and not job.tasks:
@@ -224,15 +240,15 @@ class Intake:
         view = (seen.get(names.PODS, 0), cpu, memory, cpu, memory, seen.get(names.NVIDIA_GPU, 0))
         self.cluster.columns.widen()
         node = self._node(thing.name)
-        before = node.object
+        before, created = node.object, node.created
         node.object = thing
         node.created = seconds(thing.metadata.creation_timestamp)
         node.labels = thing.metadata.labels
         node.allocatable = dict(allocatable)
         node.view_allocatable = view
-        if before is None:
+        if before is None or node.created != created:
             self.cluster.unplaced = True
-        elif _looks_different(before, thing):
+        if before is not None and _looks_different(before, thing):
             self.cluster.resize(node)
 
     def _drop_node(self, thing: NodeObject) -> None:

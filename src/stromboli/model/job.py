@@ -213,22 +213,21 @@ class Job(Gang):
 
     # -- sub-groups
 
+    def sub_jobs_of(self, policy: SubGroupPolicy) -> list[SubJob]:
+        """The sub-jobs that a policy made; by name, as an update brings new policy objects."""
+        return [sub for sub in self.sub_jobs.values() if sub.policy and sub.policy.name == policy.name]
+
     def _sub_groups_have(self, enough: str) -> bool:
         for policy in self.policies:
             if policy.min_sub_groups > 0:
-                found = sum(
-                    1 for sub in self.sub_jobs.values() if sub.policy is policy and getattr(sub, enough)
-                )
+                found = sum(getattr(sub, enough) for sub in self.sub_jobs_of(policy))
                 if found < policy.min_sub_groups:
                     return False
         return True
 
     @property
     def sub_groups_valid(self) -> bool:
-        return all(
-            sum(sub.policy is policy for sub in self.sub_jobs.values()) >= policy.min_sub_groups
-            for policy in self.policies
-        )
+        return all(len(self.sub_jobs_of(policy)) >= policy.min_sub_groups for policy in self.policies)
 
     @property
     def sub_groups_ready(self) -> bool:

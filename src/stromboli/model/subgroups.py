@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from stromboli.api.scheduling import SubGroupPolicy
@@ -10,6 +11,7 @@ from stromboli.model.job import Job, SubJob
 
 LONGEST = 128
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def sub_job_of(job: Job, labels: Mapping[str, str]) -> SubJob:
@@ -49,6 +51,6 @@ def _sub_job(job: Job, id: str, policy: SubGroupPolicy | None, first_value: str)
             minimum = policy.sub_group_size
         else:
             minimum = 1 if job.policies else job.minimum
-        index = int(first_value) if first_value.lstrip("-").isdecimal() and len(first_value) < 19 else 0
+        index = int(first_value) if _NUMBER.fullmatch(first_value) else 0
         sub_job = job.sub_jobs[id] = SubJob(job, id, policy, minimum, index)
     return sub_job
