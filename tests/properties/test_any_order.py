@@ -1,0 +1,90 @@
+"""Objects may come in any order, be replaced and dropped: the model is the one that the last word of each makes."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.building import intake_of
+from tests.properties.rebuild import facts, says, should_say
+from tests.properties.strategies import examples, worlds
+from tests.properties.test_bookkeeping import watch
+
+from stromboli.api.meta import Object
+from stromboli.api.pod import Pod
+from stromboli.model.intake import Intake
+
+News = tuple[str, Object]
+
+
+def name_of(thing: Object) -> tuple[str, str]:
+    return type(thing).__name__, thing.key
+
+
+def holds_room(thing: Object) -> bool:
+    return isinstance(thing, Pod) and bool(thing.spec.node_name)
+
+
+def stories(earlier: list[Object], final: list[Object], chance: random.Random) -> list[list[News]]:
+    """For each name what is told of it, in order: perhaps an older version, then the last word."""
+    old = {name_of(thing): thing for thing in earlier}
+    last = {name_of(thing): thing for thing in final}
+    told = []
+    for name in sorted({*old, *last}):
+        news: list[News] = []
+        if name in old and (name not in last or chance.random() < 0.7):
+            news.append(("put", old[name]))
+            # A pod does not leave its node and wait again: it is deleted, and another comes.
+            away = name not in last or (holds_room(old[name]) and not holds_room(last[name]))
+            if away or chance.random() < 0.3:
+                news.append(("drop", old[name]))
+        if name in last:
+            news.append(("put", last[name]))
+        told.append(news)
+    return told
+
+
+def shuffled(told: list[list[News]], chance: random.Random) -> list[News]:
+    """The stories interleaved at random, each in its own order."""
+    told = [list(news) for news in told]
+    mixed = []
+    while told:
+        news = chance.choice(told)
+        mixed.append(news.pop(0))
+        told = [news for news in told if news]
+    return mixed
+
+
+@given(worlds(), worlds(), st.integers(0, 2**32))
+@examples(300)
+def test_the_last_word_of_each_object_makes_the_model(
+    earlier: list[Object], final: list[Object], seed: int
+) -> None:
+    chance = random.Random(seed)
+    intake = Intake()
+    watch(intake.cluster)
+    for verb, thing in shuffled(stories(earlier, final, chance), chance):
+        getattr(intake, verb)(thing)
+        if chance.random() < 0.1:
+            intake.cluster.settle()
+            assert says(intake.cluster) == should_say(intake.cluster)
+    intake.cluster.settle()
+    assert says(intake.cluster) == should_say(intake.cluster)
+
+    fresh = intake_of(*final).cluster
+    fresh.settle()
+    watch(fresh)
+    assert facts(intake.cluster) == facts(fresh)
+
+
+@given(worlds(), st.integers(0, 2**32))
+@examples(100)
+def test_hearing_the_same_again_changes_nothing(things: list[Object], seed: int) -> None:
+    intake = intake_of(*things)
+    intake.cluster.settle()
+    before = facts(intake.cluster)
+    for thing in random.Random(seed).sample(things, len(things)):
+        intake.put(thing)
+    intake.cluster.settle()
+    assert facts(intake.cluster) == before
