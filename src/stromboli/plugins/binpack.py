@@ -1,0 +1,57 @@
+"""Fill the fuller node first (spec 04 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from stromboli.api import names
+from stromboli.engine.arguments import arg, arg_prefix
+from stromboli.engine.filling import Part, filling
+from stromboli.engine.nodefunctions import Column, Nodes, NodeScore
+from stromboli.engine.plugin import Plugin
+from stromboli.model.task import Task
+
+
+def _negative(weight: int) -> str | None:
+    return "must not be negative" if weight < 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class BinpackArguments:
+    """How much each resource counts. A weight below zero counts as 1."""
+
+    weight: int = arg("binpack.weight", 1, "How much the whole score counts; 0 switches it off.")
+    cpu: int = arg("binpack.cpu", 1, "How much cpu counts.", check=_negative)
+    memory: int = arg("binpack.memory", 1, "How much memory counts.", check=_negative)
+    resources: str = arg("binpack.resources", "", "Other resources that count, separated by commas.")
+    weights: Mapping[str, int] = arg_prefix(
+        "binpack.resources.", 1, "How much one of the other resources counts.", check=_negative
+    )
+
+
+class Binpack(Plugin):
+    """Scores a node by how full it would be with the task, over the resources that the task asks for."""
+
+    name = "binpack"
+    Arguments = BinpackArguments
+    arguments: BinpackArguments
+
+    def __init__(self, arguments: BinpackArguments, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        listed = filter(None, map(str.strip, arguments.resources.split(",")))
+        self._weights = {name: arguments.weights[name] for name in listed}
+        self._weights |= {names.CPU: arguments.cpu, names.MEMORY: arguments.memory}
+
+    def node_scores(self, task: Task) -> Iterable[NodeScore]:
+        if self.arguments.weight:
+            yield NodeScore(self._score, plugin=self.name, reads="usage")
+
+    def _score(self, task: Task, nodes: Nodes) -> Column:
+        return filling(task, nodes, self._parts(task)) * (100 * self.arguments.weight)
+
+    def _parts(self, task: Task) -> Iterable[Part]:
+        dims = self.session.cluster.dims
+        for dim in dims.ordered(task.request):
+            if task.request[dim] > 0 and dims.names[dim] in self._weights:
+                yield Part(dim, self._weights[dims.names[dim]])
