@@ -1,0 +1,264 @@
+"""Queues use the groups of nodes that they are meant for, up to a limit in each (spec 04 6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stromboli.api import names
+from stromboli.api.errors import BadObject
+from stromboli.api.resources import amounts
+from stromboli.api.scheduling import NodeGroupAffinity, QueueAffinity
+from stromboli.engine.arguments import arg
+from stromboli.engine.nodefunctions import Check, Column, NodeFilter, Nodes, NodeScore
+from stromboli.engine.plugin import Plugin
+from stromboli.engine.session import Session
+from stromboli.model.amounts import Amounts, shift
+from stromboli.model.cluster import Change, Dirty
+from stromboli.model.job import Job
+from stromboli.model.nodes import Node
+from stromboli.model.queue import Queue
+from stromboli.model.status import ALLOCATED_CLASS, Status
+from stromboli.model.task import Task
+
+_COUNTS = tuple(ALLOCATED_CLASS[status] or status is Status.PIPELINED for status in Status)
+_NOBODY = NodeGroupAffinity()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroupArguments:
+    """How nodes without a group and the order of preferred groups are taken."""
+
+    strict: bool = arg("strict", True, "Whether a queue without affinity may use no node at all.")
+    ordered: bool = arg("enablePreferredOrder", False, "Whether the first preferred group is the best one.")
+
+
+Limits = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+"""By group, by resource."""
+
+
+Totals = dict[tuple[str, str], Amounts]
+"""By queue and group."""
+
+
+class Membership(NamedTuple):
+    """Which groups a queue may use, likes and avoids, and how much of each it may hold."""
+
+    queue: str
+    """Its name where limits are counted; queues without limits may share all else."""
+    required: tuple[str, ...]
+    preferred: tuple[str, ...]
+    never: tuple[str, ...]
+    rather_not: tuple[str, ...]
+    limits: Limits | None
+    """None where the annotation cannot be read."""
+
+    @property
+    def unset(self) -> bool:
+        return not (self.required or self.preferred or self.never or self.rather_not)
+
+    def allows(self, group: str) -> bool:
+        """# quirk: spec 04 6: a queue that only names groups to avoid may use none but those it would rather not."""
+        if group in self.rather_not:
+            return True
+        return group not in self.never and group in (*self.required, *self.preferred)
+
+    def score(self, group: str, ordered: bool) -> float:
+        if group in self.rather_not:
+            return -1.0
+        score = 100.0 if group in self.required else 0.0
+        if group in self.preferred:
+            places = {name: index for index, name in enumerate(self.preferred)}
+            score += 50.0 * (len(places) - places[group]) / len(places) if ordered else 50.0
+        return score
+
+
+class NodeGroup(Plugin):
+    """Keeps a queue's tasks on nodes of its groups; counts what each queue with limits holds in each group."""
+
+    name = "nodegroup"
+    Arguments = NodeGroupArguments
+    arguments: NodeGroupArguments
+
+    def __init__(self, arguments: NodeGroupArguments, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        self.allocated: Totals = {}
+        """What is held or promised, by queue and group; only of queues that have limits."""
+        self._held: dict[Job, Totals] = {}
+        self._memberships: dict[str, Membership] = {}
+        self._groups: dict[str, str] = {}
+        self._version = 0
+
+    # -- counting
+
+    def opening(self, session: Session, dirty: Dirty) -> None:
+        if dirty.everything or dirty.queues:
+            self._memberships = {}
+        regrouped = (dirty.everything or dirty.nodes) and self._regroup(session)
+        if dirty.everything or regrouped:
+            self.allocated, self._held = {}, {}
+            self._version += 1
+        for job in session.jobs() if dirty.everything or regrouped else dirty.jobs:
+            self._recount(job)
+
+    def _regroup(self, session: Session) -> bool:
+        """Look up which node is in which group; whether that changed."""
+        before, key = self._groups, names.NODE_GROUP_NAME
+        nodes = session.cluster.columns.nodes
+        self._groups = {node.name: node.labels[key] for node in nodes if key in node.labels}
+        return self._groups != before
+
+    def on_move(self, change: Change) -> None:
+        job = change.task.job
+        if job is not None and self._limited(job):
+            self._count(job, change.task, change.old_status, change.old_node, -1)
+            self._count(job, change.task, change.status, change.node, 1)
+
+    def _recount(self, job: Job) -> None:
+        """Count what a job holds afresh."""
+        for place, held in self._held.pop(job, {}).items():
+            _shift(self.allocated, place, held, -1)
+            self._version += 1
+        if self._limited(job):
+            for status in Status:
+                for task in job.by_status[status] if _COUNTS[status] else ():
+                    self._count(job, task, status, task.node, 1)
+
+    def _limited(self, job: Job) -> bool:
+        return job.visible and job.queue is not None and bool(self._membership(job.queue).limits)
+
+    def _count(self, job: Job, task: Task, status: Status, node: Node | None, sign: int) -> None:
+        group = self._groups.get(node.name) if node is not None and _COUNTS[status] else None
+        if group is not None and job.queue is not None:
+            place = (job.queue.name, group)
+            _shift(self.allocated, place, task.request, sign)
+            _shift(self._held.setdefault(job, {}), place, task.request, sign)
+            self._version += 1
+
+    # -- what a queue may use
+
+    def _membership(self, queue: Queue) -> Membership:
+        known = self._memberships.get(queue.name)
+        if known is None:
+            known = self._memberships[queue.name] = self._read(queue)
+        return known
+
+    def _read(self, queue: Queue) -> Membership:
+        affinity = self._affinity(queue) or QueueAffinity()
+        wanted = affinity.node_group_affinity or _NOBODY
+        avoided = affinity.node_group_anti_affinity or _NOBODY
+        limits = _limits(queue.annotations.get(names.NODE_GROUP_RESOURCE_LIMITS, ""))
+        return Membership(
+            queue.name if limits else "",
+            wanted.required,
+            wanted.preferred,
+            avoided.required,
+            avoided.preferred,
+            limits,
+        )
+
+    def _affinity(self, queue: Queue) -> QueueAffinity | None:
+        """The queue's own affinity; in a hierarchy, where it has none, that of its nearest ancestor."""
+        queues, passed = self.session.cluster.queues, set[str]()
+        at: Queue | None = queue
+        while at is not None and at.object is not None and at.name not in passed:
+            if at.object.spec.affinity is not None or not self.switches.get("enableHierarchy"):
+                return at.object.spec.affinity
+            passed.add(at.name)
+            at = queues.get(at.parent)
+        return None
+
+    def _membership_of(self, task: Task) -> Membership | None:
+        queue = task.job.queue if task.job is not None else None
+        return self._membership(queue) if queue is not None else None
+
+    def shape_key(self, task: Task) -> Membership | None:
+        return self._membership_of(task)
+
+    # -- filters
+
+    def node_filters(self, task: Task) -> Iterable[NodeFilter]:
+        yield NodeFilter(self._checks, plugin=self.name, reads="static")
+        membership = self._membership_of(task)
+        if membership is not None and membership.limits:
+            yield NodeFilter(
+                self._check_limits, plugin=self.name, reads="pods", version=lambda task: self._version
+            )
+
+    def _checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        membership = self._membership_of(task)
+        if membership is None:
+            job = task.job.key if task.job is not None else ""
+            yield Check(~nodes.all(), names.NODE_GROUP_JOB_UNKNOWN.format(job=job))
+            return
+        if membership.limits is None:
+            yield Check(~nodes.all(), names.NODE_GROUP_LIMIT_INVALID)
+            return
+        codes, groups = nodes.label(names.NODE_GROUP_NAME)
+        labelled = codes >= 0
+        if membership.unset:
+            yield Check(labelled if self.arguments.strict else nodes.all(), names.NODE_GROUP_LABEL_MISSING)
+            yield Check(~labelled, names.NODE_GROUP_AFFINITY_UNSET)
+        else:
+            yield Check(labelled, names.NODE_GROUP_LABEL_MISSING)
+            allowed = _by_code(groups, membership.allows)
+            yield Check(allowed[codes] > 0, names.NODE_GROUP_AFFINITY_MISMATCH)
+
+    def _check_limits(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        codes, groups = nodes.label(names.NODE_GROUP_NAME)
+        full = _by_code(groups, lambda group: self._is_full(group, task))
+        yield Check(full[codes] == 0, names.NODE_GROUP_LIMIT_EXCEEDED)
+
+    def _is_full(self, group: str, task: Task) -> bool:
+        membership, index = self._membership_of(task), self.session.cluster.dims.index
+        if membership is None:
+            return False
+        held = self.allocated.get((membership.queue, group), {})
+        for resource, limit in dict(membership.limits or ()).get(group, ()):
+            dim = index.get(resource, -1)
+            if held.get(dim, 0) + task.request.get(dim, 0) > limit:
+                return True
+        return False
+
+    # -- score
+
+    def node_scores(self, task: Task) -> Iterable[NodeScore]:
+        yield NodeScore(self._score, plugin=self.name, reads="static")
+
+    def _score(self, task: Task, nodes: Nodes) -> Column:
+        membership = self._membership_of(task)
+        if membership is None or membership.unset:
+            return nodes.zeros()
+        codes, groups = nodes.label(names.NODE_GROUP_NAME)
+        return _by_code(groups, lambda group: membership.score(group, self.arguments.ordered))[codes]
+
+
+def _by_code(groups: Mapping[str, int], value: Callable[[str], float]) -> NDArray[np.float64]:
+    """One value per code of a group, and zero at the end for no group (code -1)."""
+    column = np.zeros(len(groups) + 1)
+    for group, code in groups.items():
+        column[code] = value(group)
+    return column
+
+
+def _shift(totals: Totals, place: tuple[str, str], request: Mapping[int, float], sign: int) -> None:
+    total = totals.setdefault(place, {})
+    shift(total, request, sign)
+    if not total:
+        del totals[place]
+
+
+def _limits(text: str) -> Limits | None:
+    """Limits from a queue's annotation: resource lists by group; none where it cannot be read."""
+    if not text:
+        return ()
+    try:
+        found: Any = json.loads(text)
+        return tuple((group, tuple(amounts(listed, group).items())) for group, listed in found.items())
+    except (ValueError, AttributeError, TypeError, RecursionError, BadObject):
+        return None
