@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from stromboli.api.meta import LabelSelector
 from stromboli.engine.arguments import arg
 from stromboli.engine.nodefunctions import NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.model.task import Task
 from stromboli.plugins.nodeorder import nodes, usage
-from stromboli.plugins.nodeorder.normalise import down_from_worst, up_to_best
+from stromboli.plugins.nodeorder.normalise import between_extremes, down_from_worst, up_to_best
+from stromboli.plugins.nodeorder.pods import pod_preferences, preference_key
+from stromboli.plugins.nodeorder.siblings import Siblings
+from stromboli.plugins.nodeorder.spreading import soft_spreading, soft_spreading_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,18 @@ class NodeOrder(Plugin):
     Arguments = Weights
     arguments: Weights
 
-    def shape_key(self, task: Task) -> Any:
-        return None
+    def __init__(self, arguments: Any, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        self._siblings = Siblings()
+
+    def shape_key(self, task: Task) -> Hashable:
+        weights, cluster = self.arguments, self.session.cluster
+        near = preference_key(cluster, task) if weights.pod_affinity else None
+        spread = soft_spreading_key(task, self._kept_apart(task)) if weights.spreading else None
+        return (near, spread)
+
+    def _kept_apart(self, task: Task) -> LabelSelector | None:
+        return self._siblings.selector(self.session.cluster.objects, task)
 
     def node_scores(self, task: Task) -> list[NodeScore]:
         return [score for score in self._scores(task) if score.weight]
@@ -61,3 +75,23 @@ class NodeOrder(Plugin):
         yield NodeScore(
             nodes.soft_taints, name, "static", weight=weights.taints, finish=down_from_worst, batch=True
         )
+        if preferences := pod_preferences(cluster, task):
+            yield NodeScore(
+                preferences.score,
+                name,
+                "pods",
+                preferences.version,
+                weight=weights.pod_affinity,
+                finish=between_extremes,
+                batch=True,
+            )
+        if spread := soft_spreading(cluster, task, self._kept_apart(task)):
+            yield NodeScore(
+                spread.score,
+                name,
+                "pods",
+                spread.version,
+                weight=weights.spreading,
+                finish=spread.finish,
+                batch=True,
+            )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from stromboli.api import names
 from stromboli.engine.arguments import arg
@@ -13,6 +12,10 @@ from stromboli.engine.plugin import Plugin
 from stromboli.model.nodeselection import is_choosy
 from stromboli.model.task import Task
 from stromboli.plugins.predicates import nodes
+from stromboli.plugins.predicates.claims import binding_problem, zone_problem
+from stromboli.plugins.predicates.pods import pod_affinity, pod_affinity_key, unreadable_term
+from stromboli.plugins.predicates.ports import NodePorts, host_ports
+from stromboli.plugins.predicates.spreading import spreading, spreading_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +68,34 @@ class Predicates(Plugin):
     Arguments = Switches
     arguments: Switches
 
-    def shape_key(self, task: Task) -> Any:
-        return None
+    def shape_key(self, task: Task) -> Hashable:
+        wanted, cluster = self.arguments, self.session.cluster
+        near = pod_affinity_key(cluster, task) if wanted.pod_affinity else None
+        spread = spreading_key(task) if wanted.spreading else None
+        return (near, spread)
 
     def prefilter(self, task: Task) -> Refusal | None:
         spec = task.shape.spec
-        if spec.affinity is not None and self.arguments.node_affinity and nodes.names_conflict(spec):
-            return _refusal("NodeAffinity", names.AFFINITY_TERMS_CONFLICT)
+        if spec.affinity is None and not spec.volumes and not spec.topology_spread_constraints:
+            return None
+        for filter, problem in self._problems(task):
+            if problem:
+                text = names.PRE_PREDICATE_FAILED.format(plugin=filter, reasons=problem)
+                return Refusal(text, curable=False, plugin=self.name)
         return None
+
+    def _problems(self, task: Task) -> Iterator[tuple[str, str | None]]:
+        """What keeps a task from every node, in the order in which Volcano finds out (spec 04 1.2)."""
+        wanted, objects, spec = self.arguments, self.session.cluster.objects, task.shape.spec
+        if wanted.node_affinity and nodes.names_conflict(spec):
+            yield "NodeAffinity", names.AFFINITY_TERMS_CONFLICT
+        if wanted.pod_affinity and (problem := unreadable_term(spec)):
+            yield "InterPodAffinity", f"parsing pod: {problem}"
+        if wanted.volume_zone:
+            # quirk: spec 04 1.2, zones come first, so they report what binding would report better
+            yield "VolumeZone", zone_problem(objects, task)
+        if wanted.volume_binding:
+            yield "VolumeBinding", binding_problem(objects, task)
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
         wanted, name, cluster, spec = self.arguments, self.name, self.session.cluster, task.shape.spec
@@ -82,8 +105,10 @@ class Predicates(Plugin):
             yield NodeFilter(nodes.NodeAffinity(cluster).checks, name, "static")
         if wanted.taints:
             yield NodeFilter(nodes.taints, name, "static")
-
-
-def _refusal(filter: str, reason: str) -> Refusal:
-    text = names.PRE_PREDICATE_FAILED.format(plugin=filter, reasons=reason)
-    return Refusal(text, curable=False, plugin=Predicates.name)
+        if wanted.node_ports and (ports := host_ports(spec)):
+            free = NodePorts(cluster, ports)
+            yield NodeFilter(free.checks, name, "pods", free.version)
+        if wanted.pod_affinity and (near := pod_affinity(cluster, task)):
+            yield NodeFilter(near.checks, name, "pods", near.version)
+        if wanted.spreading and (spread := spreading(cluster, task)):
+            yield NodeFilter(spread.checks, name, "pods", spread.version)

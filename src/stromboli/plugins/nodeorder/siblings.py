@@ -1,0 +1,68 @@
+"""Who belongs together although no constraint says so: pods of one Service or one controller (spec 04 3.8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stromboli.api.meta import LabelSelector, Requirement
+from stromboli.api.workloads import ReplicationController
+from stromboli.model.spreading import is_empty
+
+if TYPE_CHECKING:
+    from stromboli.model.objects import Objects
+    from stromboli.model.task import Task
+
+REMEMBERED = 10_000
+"""Kin whose selector is remembered at a time."""
+
+
+class Siblings:
+    """Finds the selector of a pod's siblings; what it remembers is void when any object changes."""
+
+    def __init__(self) -> None:
+        self._objects: Objects | None = None
+        self._version = -1
+        self._services: dict[str, list[dict[str, str]]] = {}
+        self._known: dict[tuple[int, tuple[str, str] | None], LabelSelector | None] = {}
+
+    def selector(self, objects: Objects, task: Task) -> LabelSelector | None:
+        """The selectors of all Services that select a pod and of its controller, as one; None where there are none."""
+        self._keep_up(objects)
+        owner = task.owner if task.owner and (task.owner[0], _key(task)) in objects.controllers else None
+        if owner is None and task.namespace not in self._services:
+            return None
+        key = (task.kin.id, owner)
+        if key not in self._known:
+            self._known[key] = self._find(objects, task)
+        return self._known[key]
+
+    def _keep_up(self, objects: Objects) -> None:
+        if self._objects is not objects or self._version != objects.version:
+            self._objects, self._version = objects, objects.version
+            self._known.clear()
+            self._services.clear()
+            for service in objects.services.values():
+                if service.spec.selector:
+                    self._services.setdefault(service.namespace, []).append(service.spec.selector)
+        elif len(self._known) > REMEMBERED:
+            self._known.clear()
+
+    def _find(self, objects: Objects, task: Task) -> LabelSelector | None:
+        labels: dict[str, str] = {}
+        for wanted in self._services.get(task.namespace, ()):
+            if wanted.items() <= task.kin.labels.items():
+                labels.update(wanted)
+        expressions: tuple[Requirement, ...] = ()
+        owner = objects.controllers.get((task.owner[0], _key(task))) if task.owner else None
+        if isinstance(owner, ReplicationController):
+            labels.update(owner.spec.selector)
+        elif owner is not None and owner.spec.selector is not None:
+            given = owner.spec.selector
+            pairs = [Requirement(key, "In", (value,)) for key, value in given.match_labels.items()]
+            expressions = (*pairs, *given.match_expressions)
+        selector = LabelSelector(labels, expressions)
+        return None if is_empty(selector) else selector
+
+
+def _key(task: Task) -> str:
+    return f"{task.namespace}/{task.owner[1]}" if task.owner else ""
