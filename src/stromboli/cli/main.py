@@ -3,8 +3,21 @@
 import typer
 
 from stromboli import __version__
+from stromboli.cli import demo, listing, plan, policy
+from stromboli.cli.errors import Commands, set_up_log
 
-app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("plan")(plan.plan)
+app.add_typer(policy.app, name="policy")
+app.command("plugins")(listing.plugins)
+app.command("actions")(listing.actions)
+app.command("demo")(demo.demo)
 
 
 def show_version(wanted: bool) -> None:
@@ -15,5 +28,13 @@ def show_version(wanted: bool) -> None:
 
 
 @app.callback()
-def main(version: bool = typer.Option(False, "--version", callback=show_version, is_eager=True)) -> None:
-    """Volcano's batch scheduler, in Python."""
+def main(
+    version: bool = typer.Option(
+        False, "--version", callback=show_version, is_eager=True, help="Show the version."
+    ),
+    debug: bool = typer.Option(
+        False, "--debug", help="Show where in a plugin or in Stromboli an error arose."
+    ),
+) -> None:
+    """Volcano's batch scheduler, in Python: see what it would decide, before it does."""
+    set_up_log(debug)

@@ -1,0 +1,7 @@
+"""`stromboli demo`."""
+
+import typer
+
+
+def demo(fast: bool = typer.Option(False, "--fast")) -> None:
+    """Demo."""

@@ -1,0 +1,66 @@
+"""What goes wrong, as a sentence on standard error: never a traceback unless `--debug` asks for one."""
+
+import logging
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from stromboli.api.errors import BadInput
+from stromboli.engine.policy import PolicyError
+from stromboli.extensions import ExtensionError
+
+BAD_INPUT = 2
+"""Exit status for wrong usage or input; 1 is for a plan that failed, 0 for the rest."""
+
+
+class Usage(Exception):
+    """Options that do not go together, or a value that makes no sense; says the way out."""
+
+
+EXPECTED = (BadInput, PolicyError, ExtensionError, Usage)
+
+
+class Commands(TyperGroup):
+    """The commands; what they raise about their input becomes a message and an exit status."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EXPECTED as error:
+            complain(str(error))
+            raise typer.Exit(BAD_INPUT) from None
+
+
+def complain(message: str) -> None:
+    """Say an error."""
+    typer.echo(f"error: {message}", err=True)
+
+
+def warn(message: str) -> None:
+    """Say what is odd."""
+    typer.echo(f"warning: {message}", err=True)
+
+
+class _Sentences(logging.Formatter):
+    """`error: message`, with the traceback only when debugging."""
+
+    def __init__(self, debug: bool) -> None:
+        super().__init__()
+        self._debug = debug
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = f"{record.levelname.lower()}: {record.getMessage()}"
+        if self._debug and record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        return text
+
+
+def set_up_log(debug: bool) -> None:
+    """Let what the scheduler logs appear on standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Sentences(debug))
+    log = logging.getLogger("stromboli")
+    log.handlers[:] = [handler]
+    log.propagate = False

@@ -1,0 +1,151 @@
+"""`stromboli plan`: what would a cycle decide for this cluster?"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+
+from stromboli.cli.errors import EXPECTED, Usage, complain
+from stromboli.cli.inputs import Input, inputs_of, with_progress, with_standard_input
+from stromboli.cli.output import PlanFormat, console, write_json, write_line, write_yaml
+from stromboli.cli.plan_text import tell_plan
+from stromboli.cli.policies import LENIENT, PLUGINS_DIR, chosen_policy, own_policy
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.policy import Policy
+from stromboli.extensions import load_catalog
+from stromboli.scheduler import PERIOD
+from stromboli.simulator.loading import load
+from stromboli.simulator.plan import Plan, document, make_plan
+
+CASE_CLOCK = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()
+
+
+class Wishes(NamedTuple):
+    """How the user wants it planned."""
+
+    catalog: Catalog
+    policy: Policy | None
+    lenient: bool
+    keep_going: bool
+    now: float | None
+    cycles: int
+    period: float
+
+
+def plan(
+    paths: list[str] | None = typer.Argument(
+        None, metavar="[PATH]...", show_default=False, help="More paths, as after -f."
+    ),
+    files: list[str] = typer.Option(
+        [],
+        "-f",
+        "--filename",
+        metavar="PATH",
+        help="A manifest file, a folder, a case file, or - for standard input.",
+    ),
+    policy: Path | None = typer.Option(
+        None, "--policy", metavar="FILE", help="Volcano's scheduler configuration file."
+    ),
+    preset: str | None = typer.Option(
+        None, "--preset", metavar="NAME", help="A policy from `stromboli policy show`."
+    ),
+    cycles: int = typer.Option(
+        1, "--cycles", min=1, help="Cycles to run; in between, what was decided comes true."
+    ),
+    output: PlanFormat = typer.Option(PlanFormat.TABLE, "-o", "--output", help="jsonl: one line per case."),
+    keep_going: bool = typer.Option(
+        False, "--keep-going", help="Leave out what cannot be used, and list it."
+    ),
+    lenient: bool = LENIENT,
+    now: str | None = typer.Option(
+        None, "--now", metavar="TIME", help="The clock, such as 2026-11-01T12:00:00Z."
+    ),
+    period: float = typer.Option(
+        PERIOD, "--period", min=0, metavar="SECONDS", help="Time from cycle to cycle."
+    ),
+    plugins_dir: Path | None = PLUGINS_DIR,
+) -> None:
+    """What would a cycle decide for this cluster? Nothing outside this process is touched."""
+    catalog = load_catalog(plugins_dir)
+    wishes = Wishes(
+        catalog,
+        chosen_policy(policy, preset, catalog, lenient),
+        lenient,
+        keep_going,
+        None if now is None else clock_of(now),
+        cycles,
+        period,
+    )
+    with with_standard_input([*files, *(paths or [])]) as given:
+        if not given:
+            raise Usage("nothing to plan: give a file or a folder with -f")
+        inputs = inputs_of(given, keep_going)
+        if output is PlanFormat.JSON and len(inputs) > 1:
+            raise Usage(
+                f"these are {len(inputs)} clusters, and JSON holds one: take -o jsonl, a line for each"
+            )
+        many = len(inputs) > 1 or output is PlanFormat.JSONL
+        failed = _plan_all(inputs, wishes, output) if many else _show(_plan_one(inputs[0], wishes), output)
+    if failed:
+        raise typer.Exit(1)
+
+
+def clock_of(text: str) -> float:
+    """Seconds since 1970 from a time as Kubernetes writes it (UTC unless it says otherwise), or from seconds."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise Usage(f"--now {text}: no time; write it as 2026-11-01T12:00:00Z") from None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def _plan_one(one: Input, wishes: Wishes) -> Plan:
+    loaded = load(one.open, wishes.keep_going, with_progress)
+    policy = wishes.policy or own_policy(one.config, wishes.catalog, one.name, wishes.lenient)
+    now = wishes.now
+    if now is None:
+        now = CASE_CLOCK if one.is_case else datetime.now(UTC).timestamp()
+    name = one.name if one.is_case else ""
+    return make_plan(loaded, policy, wishes.catalog, now, wishes.cycles, wishes.period, name)
+
+
+def _plan_all(inputs: list[Input], wishes: Wishes, output: PlanFormat) -> bool:
+    """One after the other; a bad one is told in its place. Whether any was bad."""
+    failed = False
+    for one in inputs:
+        try:
+            made = _plan_one(one, wishes)
+            if made.lost and output is PlanFormat.JSONL:
+                failed = True
+                write_line({"name": one.name, "error": f"the cycle is lost: {made.lost}"})
+            else:
+                failed |= _show(made, output, one.name)
+        except EXPECTED as error:
+            failed = True
+            if output is PlanFormat.JSONL:
+                write_line({"name": one.name, "error": str(error)})
+            else:
+                complain(f"{one.name}: {error}")
+    return failed
+
+
+def _show(made: Plan, output: PlanFormat, title: str = "") -> bool:
+    """Print a plan; whether its cycle was lost."""
+    if output is PlanFormat.TABLE:
+        tell_plan(console(), made, title)
+    else:
+        write: Callable[[Any], None] = {
+            PlanFormat.JSON: write_json,
+            PlanFormat.JSONL: write_line,
+            PlanFormat.YAML: write_yaml,
+        }[output]
+        if output is PlanFormat.YAML and title:
+            typer.echo("---")
+        write({"name": title, **document(made)} if title else document(made))
+    return bool(made.lost)

@@ -1,0 +1,132 @@
+"""A plan for people: what is bound, what is evicted and for whom, what waits and what to do about it."""
+
+from collections import Counter
+from itertools import islice
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from stromboli.cli.errors import warn
+from stromboli.engine.decisions import Evict
+from stromboli.simulator.plan import Plan
+from stromboli.simulator.report import Report
+from stromboli.simulator.waiting import Waiting
+
+MOST = 50
+"""Lines per section; JSON has them all."""
+
+
+def tell_plan(out: Console, plan: Plan, title: str = "") -> None:
+    """Print a plan."""
+    for message in plan.policy.warnings:
+        warn(message)
+    for problem in plan.loaded.problems:
+        warn(f"left out: {problem}")
+    if title:
+        out.rule(Text(title))
+    for number, cycle in enumerate(plan.cycles, start=1):
+        _tell_cycle(out, cycle, number if len(plan.cycles) > 1 else 0)
+    _tell_waiting(out, plan.cycles[-1])
+    _tell_unseen(out, plan)
+    _tell_sum(out, plan)
+
+
+def _tell_cycle(out: Console, cycle: Report, number: int) -> None:
+    if cycle.binds:
+        out.print(_bind_table(cycle, f"Binds of cycle {number}" if number else "Binds"))
+        _tell_rest(out, len(cycle.binds))
+    if cycle.evictions:
+        out.print(Text("Evictions" + (f" of cycle {number}" if number else ""), style="bold"))
+        for eviction in cycle.evictions[:MOST]:
+            out.print(Text(f"  {eviction_sentence(eviction)}"))
+        _tell_rest(out, len(cycle.evictions))
+
+
+def _bind_table(cycle: Report, title: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for column in ("  Pod", "Node"):
+        table.add_column(column, style="", header_style="dim", overflow="fold")
+    for pod, node in islice(cycle.binds.items(), MOST):
+        table.add_row(Text(f"  {pod}"), Text(node))
+    return table
+
+
+def eviction_sentence(eviction: Evict) -> str:
+    """Who is taken off where, by which action, for whom."""
+    why = eviction.action or eviction.reason
+    text = f"{eviction.key} leaves {eviction.node}: {why}"
+    if eviction.beneficiary:
+        text += f" makes room for {eviction.beneficiary}"
+    if eviction.frees:
+        freed = ", ".join(f"{name} {amount}" for name, amount in eviction.frees.items() if amount != "0")
+        text += f", frees {freed}" if freed else ""
+    return text + (f" (chosen by {eviction.chosen_by})" if eviction.chosen_by else "")
+
+
+def _tell_waiting(out: Console, last: Report) -> None:
+    if not last.pending:
+        return
+    out.print(Text("Pending", style="bold"))
+    for job, waiting in islice(last.pending.items(), MOST):
+        out.print(
+            Text(f"  {job}")
+            .append(f"  {_pods(waiting)}", style="dim")
+            .append(f"  {waiting.reason}", "yellow")
+        )
+        if waiting.message != waiting.reason:
+            out.print(Text(f"      {waiting.message}", style="dim"))
+        if waiting.hint:
+            out.print(Text(f"      -> {waiting.hint}"))
+    _tell_rest(out, len(last.pending))
+
+
+def _pods(waiting: Waiting) -> str:
+    count = "1 pod" if waiting.pods == 1 else f"{waiting.pods} pods"
+    return f"({count}, queue {waiting.queue})" if waiting.queue else f"({count})"
+
+
+def _tell_unseen(out: Console, plan: Plan) -> None:
+    """Pods that no cycle sees, with the way to let it see them."""
+    loaded = plan.loaded
+    if loaded.ungrouped:
+        out.print(
+            Text(
+                f"{len(loaded.ungrouped)} pending pods belong to no PodGroup, so no cycle sees them", "yellow"
+            )
+        )
+        out.print(Text("  -> give them the annotation scheduling.k8s.io/group-name and add that PodGroup"))
+    for scheduler, count in sorted(loaded.foreign.items()):
+        out.print(
+            Text(f"{count} pending pods ask for the scheduler {scheduler!r}, not for volcano", "yellow")
+        )
+        out.print(Text("  -> set spec.schedulerName: volcano"))
+    if loaded.unread:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(loaded.unread.items()))
+        out.print(Text(f"Not read, as a scheduler does not look at them: {kinds}", "dim"))
+
+
+def _tell_sum(out: Console, plan: Plan) -> None:
+    whole = plan.whole
+    phases = Counter(phase or "Pending" for phase in whole.phases.values())
+    groups = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
+    parts = [
+        f"{len(whole.binds)} bound",
+        f"{len(whole.evicted)} evicted",
+        f"{len(whole.pending)} jobs waiting",
+    ]
+    if whole.pipelined:
+        parts.append(f"{len(whole.pipelined)} held for room being freed")
+    out.print(Text(", ".join(parts), "bold").append(f"; PodGroups: {groups}" if groups else "", "not bold"))
+    spent = sum(plan.cycles[-1].seconds.values())
+    out.print(
+        Text(
+            f"{plan.loaded.objects} objects in {plan.loaded.seconds:.2f} s, cycle {1000 * spent:.1f} ms",
+            "dim",
+        )
+    )
+
+
+def _tell_rest(out: Console, count: int) -> None:
+    if count > MOST:
+        out.print(Text(f"  ... and {count - MOST} more (-o json has them all)", style="dim"))

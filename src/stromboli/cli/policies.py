@@ -1,0 +1,44 @@
+"""Options that name a policy, and what they stand for."""
+
+from pathlib import Path
+
+import typer
+
+from stromboli.cli.errors import Usage
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.policy import Policy, default_policy, load_policy
+from stromboli.engine.policy_file import PolicyFile
+from stromboli.engine.presets import preset as preset_text
+
+PLUGINS_DIR = typer.Option(
+    None, "--plugins-dir", metavar="DIR", help="A folder of Python files with your own actions and plugins."
+)
+LENIENT = typer.Option(
+    False,
+    "--lenient-policy",
+    help="Ignore with a warning what Volcano ignores in a policy: unknown keys and such.",
+)
+
+
+def chosen_policy(file: Path | None, preset: str | None, catalog: Catalog, lenient: bool) -> Policy | None:
+    """The policy that the options name, if they do."""
+    if file is not None and preset is not None:
+        raise Usage("--policy and --preset exclude each other: give one of them")
+    if file is not None:
+        return PolicyFile(file, catalog, lenient).current
+    if preset is not None:
+        return load_policy(preset_source(preset), catalog, f"preset {preset}", lenient)
+    return None
+
+
+def own_policy(text: str | None, catalog: Catalog, where: str, lenient: bool) -> Policy:
+    """The policy that a case brings along, else the built-in one."""
+    return default_policy(catalog) if text is None else load_policy(text, catalog, where, lenient)
+
+
+def preset_source(name: str) -> str:
+    """The text of a preset."""
+    try:
+        return preset_text(name)
+    except LookupError as error:
+        raise Usage(error.args[0]) from None

@@ -1,0 +1,55 @@
+"""`stromboli policy`: the policies that come along, and whether one of yours is right."""
+
+from pathlib import Path
+
+import typer
+
+from stromboli.cli.errors import complain, warn
+from stromboli.cli.output import Format, write_json
+from stromboli.cli.policies import LENIENT, PLUGINS_DIR, preset_source
+from stromboli.engine.policy import PolicyError
+from stromboli.engine.policy_file import PolicyFile
+from stromboli.engine.presets import PRESETS
+from stromboli.extensions import load_catalog
+
+app = typer.Typer(help="Show the policies that come along, or check one of yours.", no_args_is_help=True)
+
+
+@app.command()
+def show(
+    name: str | None = typer.Argument(
+        None, help="A preset, or `default` for the built-in policy; without it, all names."
+    ),
+) -> None:
+    """Print a policy as a file that you could have written."""
+    if name is None:
+        typer.echo("\n".join(PRESETS))
+    else:
+        typer.echo(preset_source(name), nl=False)
+
+
+@app.command()
+def check(
+    file: Path = typer.Argument(help="Volcano's scheduler configuration file."),
+    output: Format = typer.Option(Format.TABLE, "-o", "--output"),
+    lenient: bool = LENIENT,
+    plugins_dir: Path | None = PLUGINS_DIR,
+) -> None:
+    """Say what is wrong with a policy, each with file and line; the exit status is 1 if anything is."""
+    errors: tuple[str, ...] = ()
+    try:
+        policy = PolicyFile(file, load_catalog(plugins_dir), lenient).current
+        warnings = policy.warnings
+    except PolicyError as error:
+        errors, warnings = error.errors, error.warnings
+    if output is Format.JSON:
+        write_json({"schema": 1, "ok": not errors, "errors": list(errors), "warnings": list(warnings)})
+    else:
+        for message in errors:
+            complain(message)
+        for message in warnings:
+            warn(message)
+        if not errors:
+            typer.echo(f"{file}: right, {', '.join(policy.actions) or 'no actions'}")
+    if errors:
+        raise typer.Exit(1)
