@@ -45,7 +45,8 @@ class Measurement(Struct):
     placed: dict[str, str] = field(default_factory=dict)
     """Pod to node, where that was asked for."""
     warnings: list[str] = field(default_factory=list)
-    lost: str = ""
+    failures: list[str] = field(default_factory=list)
+    """What plugins got wrong, each message once; a lost cycle first."""
 
 
 class Loaded(Struct):
@@ -99,7 +100,14 @@ def measure(path: str, cycles: int = 1, placed: bool = False) -> Measurement:
         peak_mib=memory_peak(),
         placed={one.key: one.node for one in binds} if placed else {},
         warnings=ready.warnings,
-        lost=next((one.lost.message for one in outcomes if one.lost), ""),
+        failures=_failures(outcomes),
+    )
+
+
+def _failures(outcomes: list[Outcome]) -> list[str]:
+    lost = [f"the cycle is lost: {one.lost.message}" for one in outcomes if one.lost]
+    return list(
+        dict.fromkeys(lost + [failure.message for one in outcomes for failure in one.session.failures])
     )
 
 

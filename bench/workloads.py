@@ -307,4 +307,4 @@ WORKLOADS: dict[str, Workload] = {one.name: one for one in [*_ALL, *_MIXED]}
 def custom(nodes: int, pending: int, running: int, name: str = "custom") -> Workload:
     """Gangs of twenty that fit beside running jobs of twenty: for questions of growth."""
     sizes = Sizes(nodes=nodes, gangs=pending // TEAM, members=TEAM, running=running // TEAM)
-    return Workload(name, "growth", sizes, _busy, True, cycles=1)
+    return Workload(name, "growth", sizes, _busy, True, cycles=2)

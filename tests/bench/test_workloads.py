@@ -1,0 +1,62 @@
+"""A tiny size of every workload runs and decides what it should."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.measure import Measurement, measure
+from bench.run import missing, problem_of, report, summary
+from bench.workloads import WORKLOADS, Workload, custom
+from stromboli.extensions import load_catalog
+
+TINY = 0.01
+
+
+def run(workload: Workload, folder: Path, cycles: int = 2) -> Measurement:
+    path = folder / "case.json"
+    path.write_bytes(workload.encoded())
+    return measure(str(path), cycles=cycles)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_tiny_size_decides_what_the_full_one_would(name: str, tmp_path: Path) -> None:
+    workload = WORKLOADS[name].scaled(TINY)
+    if missing(workload, load_catalog()):
+        pytest.skip("needs an action or plugin that is not there yet")
+    seen = run(workload, tmp_path)
+    assert problem_of(workload, seen) == ""
+    assert seen.cycle > 0
+    assert set(seen.phases) == {"open", *workload.actions, "close"}
+
+
+def test_sizes_are_those_a_real_volcano_was_timed_on() -> None:
+    counts = {
+        name: (one.sizes.nodes, one.sizes.pending_pods, one.sizes.running_pods)
+        for name, one in WORKLOADS.items()
+        if not one.base
+    }
+    assert counts["W1-1x10000-1000n"] == (1000, 10_000, 0)
+    assert counts["W3-10000x1-5000n"] == (5000, 10_000, 0)
+    assert counts["W5f-fragmented-5000n-500x20"] == (5000, 10_000, 50_000)
+    assert counts["M-5000n-100000p"] == (5000, 0, 100_000)
+
+
+def test_a_mixed_world_is_the_same_for_the_same_seed() -> None:
+    mixed = WORKLOADS["W2-500x20-1000n-mixed"].scaled(TINY)
+    assert mixed.encoded() == mixed.encoded()
+    kinds = {pod["metadata"]["labels"]["app"] for pod in mixed.manifests() if pod["kind"] == "Pod"}
+    assert len(kinds) == 10
+
+
+def test_growth_has_room_for_what_is_pending(tmp_path: Path) -> None:
+    workload = custom(nodes=10, pending=60, running=100)
+    assert run(workload, tmp_path).binds == 60
+
+
+def test_the_report_shows_every_workload_and_what_went_wrong(tmp_path: Path) -> None:
+    workload = WORKLOADS["W2-500x20-1000n"].scaled(TINY)
+    seen = run(workload, tmp_path)
+    seen.binds -= 1
+    text = report([summary(workload, [seen], TINY, None)])
+    assert "W2-500x20-1000n" in text
+    assert "PROBLEM: W2-500x20-1000n: bound 99 pods instead of 100" in text
