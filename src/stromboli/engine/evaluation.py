@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 AHEAD = 16
-"""Steps a node is evaluated ahead when it is looked at by itself."""
-AHEAD_OF_MANY = 4
-"""Steps when many nodes are looked at together."""
-MANY = 256
+"""Steps that nodes are evaluated ahead, at most."""
+WIDEST = 32768
+"""How many steps of nodes are evaluated together when there are many."""
 BUSY = 8
 """Looks at single nodes after which a shape counts as busy, and all nodes are evaluated ahead."""
 NEVER = -np.inf
@@ -133,11 +132,14 @@ class Evaluation:
                 return
             self._looks += 1
             if self._looks == BUSY:
-                self._evaluate(task, np.flatnonzero(self._allowed), AHEAD_OF_MANY)
+                self._evaluate_ahead(task, np.flatnonzero(self._allowed))
                 return
         changed = np.flatnonzero((columns.version > self._clock) & self._allowed)
         if len(changed):
-            self._evaluate(task, changed, AHEAD if len(changed) <= MANY else AHEAD_OF_MANY)
+            self._evaluate_ahead(task, changed)
+
+    def _evaluate_ahead(self, task: Task, rows: Ints) -> None:
+        self._evaluate(task, rows, max(2, min(AHEAD, WIDEST // len(rows))))
 
     def _evaluate(self, task: Task, rows: Ints, ahead: int) -> None:
         """Look at some nodes afresh, some steps ahead."""
