@@ -8,8 +8,8 @@ from stromboli.engine.policy import PolicyError
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.simulator.notation import nodes, queues
 from stromboli.testing import World
-from stromboli.testing.lines import nodes, queues
 
 
 def test_a_gang_starts_together() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Unpack
 
+from stromboli.api.checks import check_object
+from stromboli.api.decoding import decode
+from stromboli.api.defaults import Priorities, case_defaults
 from stromboli.api.meta import Object, ObjectMeta
 from stromboli.api.pod import Pod
 from stromboli.engine.decisions import Bind, Decision, Evict
@@ -11,6 +15,7 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.intake import Intake
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.simulator.jobs import Terms, job_manifests, priority_class, priority_class_name
 
 
 class Rehearsal:
@@ -20,6 +25,7 @@ class Rehearsal:
         self.intake = intake or Intake()
         self._now = now
         self._decided: list[Decision] = []
+        self._made = 0
 
     # -- the world as a scheduler sees it
 
@@ -47,13 +53,27 @@ class Rehearsal:
 
     # -- what else may happen in it
 
-    def put(self, thing: Object) -> None:
-        """An object is new, or changed."""
-        self.intake.put(thing)
+    def add(self, thing: Object | Mapping[str, Any]) -> None:
+        """An object is new, or takes the place of the one of its name: completed as an API server would.
 
-    def drop(self, thing: Object) -> None:
-        """An object is gone."""
-        self.intake.drop(thing)
+        Unless it says otherwise, what is added first is oldest: all of it in January 2026, a second apart.
+        """
+        found = thing if isinstance(thing, Object) else decode(thing)
+        if found is None:
+            raise ValueError(f"a scheduler does not read {thing!r}")
+        case_defaults(found, self._made, Priorities(self.cluster.objects.priority_classes.values()))
+        check_object(found)
+        self.intake.put(found)
+        self._made += 1
+
+    def add_job(self, name: str, **terms: Unpack[Terms]) -> None:
+        """A PodGroup and its pods `NAME-0`, `NAME-1`, ..., with the PriorityClass it needs."""
+        if "priority" in terms:
+            value = terms["priority"]
+            if priority_class_name(value) not in self.cluster.objects.priority_classes:
+                self.add(priority_class(value))
+        for manifest in job_manifests(name, **terms):
+            self.add(manifest)
 
     def start(self, task: Task) -> None:
         """A bound pod runs."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Unpack
 
-from stromboli.api.checks import check_object
-from stromboli.api.decoding import decode
-from stromboli.api.defaults import Priorities, case_defaults, implied_queues
+from stromboli.api.defaults import implied_queues
 from stromboli.api.meta import Object
-from stromboli.api.scheduling import PriorityClass
 from stromboli.engine.catalog import Action
 from stromboli.engine.plugin import Plugin
 from stromboli.model.cluster import Cluster
 from stromboli.model.task import Task
 from stromboli.scheduler import PERIOD, Scheduler
+from stromboli.simulator import notation
+from stromboli.simulator.jobs import Terms
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.simulator.report import Report
-from stromboli.testing import jobs, lines
-from stromboli.testing.jobs import Amount
 from stromboli.testing.policies import catalog_with, policy_of
 from stromboli.testing.result import Result
 
@@ -31,15 +28,13 @@ class World:
     """Nodes, queues and jobs in memory. `run` lets a policy decide; whatever is decided is true by the next cycle."""
 
     def __init__(self, nodes: str = "", queues: str = "", now: float = NOON) -> None:
-        """Nodes and queues in the short notation of `stromboli.testing.lines`; the queue `default` exists."""
+        """Nodes and queues in the short notation of `stromboli.simulator.notation`; the queue `default` exists."""
         self.rehearsal = Rehearsal(now=now)
-        self._classes: dict[str, PriorityClass] = {}
-        self._made = 0
         self._scheduler: Scheduler | None = None
         self._begun = False
         for queue in implied_queues([]):
-            self.rehearsal.put(queue)
-        for manifest in (*lines.nodes(nodes), *lines.queues(queues)):
+            self.rehearsal.intake.put(queue)
+        for manifest in (*notation.nodes(nodes), *notation.queues(queues)):
             self.add(manifest)
 
     @property
@@ -49,70 +44,15 @@ class World:
 
     def add(self, thing: Object | Mapping[str, Any]) -> World:
         """Add an object, or replace the one of that name: an API object or a manifest, completed as usual."""
-        found = thing if isinstance(thing, Object) else decode(thing)
-        if found is None:
-            raise ValueError(f"a scheduler does not read {thing!r}")
-        case_defaults(found, self._made, Priorities(self._classes.values()))
-        check_object(found)
-        self._made += 1
-        if isinstance(found, PriorityClass):
-            self._classes[found.name] = found
-        self.rehearsal.put(found)
+        self.rehearsal.add(thing)
         return self
 
-    def job(
-        self,
-        name: str,
-        *,
-        pods: int = 1,
-        minimum: int | None = None,
-        queue: str = "",
-        namespace: str = "default",
-        cpu: Amount = 0,
-        memory: Amount = 0,
-        gpu: Amount = 0,
-        resources: Mapping[str, Amount] | None = None,
-        priority: int | None = None,
-        roles: Mapping[str, int] | None = None,
-        role_minimums: Mapping[str, int] | None = None,
-        min_resources: Mapping[str, Amount] | None = None,
-        running_on: str | Sequence[str] = (),
-        phase: str = "",
-        labels: Mapping[str, str] | None = None,
-        annotations: Mapping[str, str] | None = None,
-        spec: Mapping[str, Any] | None = None,
-        group: Mapping[str, Any] | None = None,
-    ) -> World:
-        """A PodGroup with its pods `NAME-0`, `NAME-1`, ...; the first ones run already on the nodes named.
+    def job(self, name: str, **terms: Unpack[Terms]) -> World:
+        """A PodGroup with its pods `NAME-0`, `NAME-1`, ...; see `stromboli.simulator.jobs.Terms`.
 
-        `minimum` is all pods unless given. `spec` goes into every pod's spec, `group` into the PodGroup's.
-        Without cpu, memory, gpu and resources its pods are best-effort.
+        world.job("train", queue="research", pods=3, minimum=2, cpu=1, memory="2Gi", priority=10)
         """
-        members = jobs.spread_roles(roles or {}, pods)
-        places = jobs.places(running_on)
-        priority_class = "" if priority is None else self._priority_class(priority)
-        terms = {
-            "minMember": len(members) if minimum is None else minimum,
-            "queue": queue,
-            "priorityClassName": priority_class,
-            "minTaskMember": dict(role_minimums or {}),
-            "minResources": {key: str(value) for key, value in (min_resources or {}).items()},
-            **(group or {}),
-        }
-        self.add(
-            jobs.group(name, namespace, terms, phase or ("Running" if places else ""), annotations or {})
-        )
-        asked = jobs.requests(cpu, memory, gpu, resources or {})
-        for index, role in enumerate(members):
-            manifest = jobs.pod(f"{name}-{index}", namespace, name, asked)
-            manifest["metadata"]["labels"] = dict(labels or {})
-            manifest["metadata"]["annotations"].update(annotations or {})
-            if priority_class:
-                manifest["spec"]["priorityClassName"] = priority_class
-            jobs.give_role(manifest, role)
-            if index < len(places):
-                jobs.run_on(manifest, places[index])
-            self.add(jobs.merged(manifest, {"spec": spec or {}}))
+        self.rehearsal.add_job(name, **terms)
         return self
 
     def run(
@@ -163,9 +103,3 @@ class World:
             if pod in (task.key, task.name):
                 return task
         raise LookupError(f"there is no pod {pod!r}")
-
-    def _priority_class(self, value: int) -> str:
-        name = f"priority-{value}".replace("--", "-minus-")
-        if name not in self._classes:
-            self.add({"kind": "PriorityClass", "metadata": {"name": name}, "value": value})
-        return name
