@@ -1,5 +1,8 @@
 """The `stromboli` command."""
 
+import io
+import sys
+
 import typer
 
 from stromboli import __version__
@@ -38,3 +41,5 @@ def main(
 ) -> None:
     """Volcano's batch scheduler, in Python: see what it would decide, before it does."""
     set_up_log(debug)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without our marks shows a question mark

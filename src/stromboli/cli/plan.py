@@ -95,14 +95,14 @@ def plan(
 def clock_of(text: str) -> float:
     """Seconds since 1970 from a time as Kubernetes writes it (UTC unless it says otherwise), or from seconds."""
     try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
+        time = datetime.fromtimestamp(float(text), UTC) if _is_number(text) else datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
         raise Usage(f"--now {text}: no time; write it as 2026-11-01T12:00:00Z") from None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdecimal()
 
 
 def _plan_one(one: Input, wishes: Wishes) -> Plan:

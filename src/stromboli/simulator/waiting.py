@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stromboli.engine.cycle import Outcome
-from stromboli.engine.outcome import job_message
+from stromboli.engine.outcome import job_message, placed_in_trial
 from stromboli.engine.session import Session
 from stromboli.engine.verdict import Verdict
 from stromboli.model.job import Job
@@ -172,6 +172,8 @@ def _queue_full(case: Case) -> Waiting | None:
             text = f'queue "{job.queue.name}" has used up its share'
         elif any(not rules.allocatable(job.queue, task) for task in case.tasks[:1]):
             text = f'queue "{job.queue.name}" cannot take another pod of this size'
+        elif placed := placed_in_trial(case.session, job):
+            text = f'queue "{job.queue.name}" may take {placed} of its {len(case.tasks)} pods now'
         else:
             return None
     except Exception:  # a plugin that fails here has been named already
