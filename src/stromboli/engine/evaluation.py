@@ -101,7 +101,7 @@ class Evaluation:
     def _start(self, task: Task) -> None:
         columns = self.columns
         count = len(columns)
-        self._layout, self._objects, self._clock = columns.layout, columns.objects, columns.clock
+        self._layout = -1  # should a plugin raise here, the next look starts afresh
         everything = Nodes(columns)
         self._allowed = everything.all()
         for filter in self._static_filters:
@@ -122,6 +122,7 @@ class Evaluation:
         self._volatile: list[NodeScore] = []
         self._verdict = None
         self._evaluate(task, np.flatnonzero(self._allowed), 1)
+        self._layout, self._objects, self._clock = columns.layout, columns.objects, columns.clock
 
     def _catch_up(self, task: Task) -> None:
         columns = self.columns
@@ -134,12 +135,11 @@ class Evaluation:
             if self._looks == BUSY:
                 self._evaluate_ahead(task, np.flatnonzero(self._allowed))
                 return
-        changed = np.flatnonzero((columns.version > self._clock) & self._allowed)
-        if len(changed):
-            self._evaluate_ahead(task, changed)
+        self._evaluate_ahead(task, np.flatnonzero((columns.version > self._clock) & self._allowed))
 
     def _evaluate_ahead(self, task: Task, rows: Ints) -> None:
-        self._evaluate(task, rows, max(2, min(AHEAD, WIDEST // len(rows))))
+        if len(rows):
+            self._evaluate(task, rows, max(2, min(AHEAD, WIDEST // len(rows))))
 
     def _evaluate(self, task: Task, rows: Ints, ahead: int) -> None:
         """Look at some nodes afresh, some steps ahead."""
