@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stromboli.engine.nodefunctions import BadAnswer
+from stromboli.engine.nodefunctions import BadAnswer, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
 
 LONGEST = 500
@@ -33,14 +33,22 @@ class CycleLost(Exception):
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The outermost plugin method on the way to an error."""
-    plugin, point = (error.plugin, error.point) if isinstance(error, BadAnswer) else ("", "")
-    trace = error.__traceback__
-    while trace is not None and not plugin:
-        frame = trace.tb_frame
-        who = frame.f_locals.get("self")
-        if isinstance(who, Plugin):
-            plugin, point = who.name, frame.f_code.co_name
-        trace = trace.tb_next
+    """The outermost plugin method on the way to an error, or the plugin whose filter or score was asked."""
+    plugin, point = (error.plugin, error.point) if isinstance(error, BadAnswer) else _culprit(error)
     text = f"{type(error).__name__}: {error}"
     return Failure(plugin, point, text if len(text) <= LONGEST else text[:LONGEST] + "...")
+
+
+def _culprit(error: BaseException) -> tuple[str, str]:
+    asked = ("", "")
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        who, method = frame.f_locals.get("self"), frame.f_code.co_name
+        if isinstance(who, Plugin):
+            return asked if asked[0] and method.startswith("_") else (who.name, method)
+        for value in frame.f_locals.values():
+            if isinstance(value, NodeFilter | NodeScore):
+                asked = (value.plugin, "node_filters" if isinstance(value, NodeFilter) else "node_scores")
+        trace = trace.tb_next
+    return asked

@@ -24,9 +24,8 @@ log = logging.getLogger(__name__)
 
 PATIENCE = 3
 """Cycles in a row that an order or a score may fail before it is set aside."""
-_MAY_BE_SET_ASIDE = {name for name, point in POINTS.items() if point.combine is sort_keys} | {
-    "score_nodes",
-    "node_scores",
+_MAY_BE_SET_ASIDE = {"score_nodes", "node_scores"} | {
+    name for name, point in POINTS.items() if point.combine is sort_keys and name != "shape_key"
 }
 
 
@@ -151,7 +150,8 @@ class Engine:
         """Set an order or a score aside that failed too often in a row."""
         for failure in session.failures:
             log.error("%s", failure.message)
-        failed = {(one.plugin, one.point) for one in session.failures if one.point in _MAY_BE_SET_ASIDE}
+        failures = [*session.failures, *([outcome.lost] if outcome.lost else [])]
+        failed = {(one.plugin, one.point) for one in failures if one.point in _MAY_BE_SET_ASIDE}
         self._failing = {who: self._failing.get(who, 0) + 1 for who in failed}
         tired = {who for who, times in self._failing.items() if times >= PATIENCE}
         if tired:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stromboli.model.job import Job
@@ -17,10 +18,14 @@ Key = tuple[Any, ...]
 
 
 class Heap(Generic[T]):
-    """Items by a key that may change while they wait; `rekey` those whose key may have changed before a pop."""
+    """Items by a key that may change while they wait; `rekey` those whose key may have changed before a pop.
 
-    def __init__(self, key: Callable[[T], Key]):
+    An item whose key cannot be told is left out: `attempt(item)` takes note of what was raised.
+    """
+
+    def __init__(self, key: Callable[[T], Key], attempt: Callable[[T], AbstractContextManager[None]]):
         self._key: Callable[[T], Key] = key
+        self._attempt: Callable[[T], AbstractContextManager[None]] = attempt
         self._entries: list[tuple[Key, int, T]] = []
         self._current: dict[T, int] = {}
         self._serial = 0
@@ -32,9 +37,12 @@ class Heap(Generic[T]):
         return item in self._current
 
     def push(self, item: T) -> None:
-        self._serial += 1
-        self._current[item] = self._serial
-        heapq.heappush(self._entries, (self._key(item), self._serial, item))
+        self._current.pop(item, None)
+        with self._attempt(item):
+            key = self._key(item)
+            self._serial += 1
+            self._current[item] = self._serial
+            heapq.heappush(self._entries, (key, self._serial, item))
 
     def rekey(self, items: Iterable[T]) -> None:
         for item in items:
@@ -42,8 +50,13 @@ class Heap(Generic[T]):
                 self.push(item)
 
     def rekey_all(self) -> None:
-        self._entries = [(self._key(item), serial, item) for item, serial in self._current.items()]
-        heapq.heapify(self._entries)
+        try:
+            entries = [(self._key(item), serial, item) for item, serial in self._current.items()]
+        except Exception:
+            self.rekey(list(self._current))  # one by one, so that only the culprits are left out
+        else:
+            self._entries = entries
+            heapq.heapify(self._entries)
 
     def pop(self) -> T:
         while True:
@@ -58,15 +71,13 @@ class Backlog:
 
     def __init__(self, session: Session, jobs: Iterable[Job]):
         self._session = session
-        self._queues: Heap[Queue] = Heap(session.queue_key)
+        self._queues: Heap[Queue] = Heap(session.queue_key, session.attempt_queue)
         self._jobs: dict[Queue, Heap[Job]] = {}
         self._seen = len(session.cluster.touched)
         for job in jobs:
-            with session.attempt(job):
-                self.push(job)
+            self.push(job)
         for queue in self._jobs:
-            with session.attempt_queue(queue):
-                self._queues.push(queue)
+            self._queues.push(queue)
 
     def push(self, job: Job) -> None:
         """Let a job wait (again) in its queue."""
@@ -74,7 +85,7 @@ class Backlog:
         if queue is not None:
             waiting = self._jobs.get(queue)
             if waiting is None:
-                waiting = self._jobs[queue] = Heap(self._session.job_key)
+                waiting = self._jobs[queue] = Heap(self._session.job_key, self._session.attempt)
             waiting.push(job)
 
     def turns(self, skip: Callable[[Queue], bool] | None = None) -> Iterator[tuple[Queue, Job]]:
@@ -85,9 +96,10 @@ class Backlog:
             with self._session.attempt_queue(queue):
                 if (skip is not None and skip(queue)) or not self._jobs[queue]:
                     continue
-                yield queue, self._jobs[queue].pop()
-                self._rekey()
-                self._queues.push(queue)
+                job = self._jobs[queue].pop()
+            yield queue, job
+            self._rekey()
+            self._queues.push(queue)
 
     def drain(self) -> Iterator[Job]:
         """Every job, queue after queue, in the order of this moment."""
