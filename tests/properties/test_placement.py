@@ -300,6 +300,16 @@ class Drama:
         where = self.chance.choice(list(self.cluster.nodes))
         self.intake.put(self.a_pod(phase="Running", node=where, dying=self.chance.random() < 0.2))
 
+    def crowd(self) -> None:
+        """Pods of one shape appear where they like, and another of that shape looks for a place each time."""
+        shape = self.chance.choice((SHAPES[0], *SHAPES))
+        for _ in range(self.chance.randrange(1, 6)):
+            self.born += 2
+            self.intake.put(pod(f"p-{self.born - 1}", "g", **shape))
+            where = self.chance.choice(list(self.cluster.nodes))
+            self.intake.put(pod(f"p-{self.born}", "g", phase="Running", node=where, **shape))
+            self.compare(self.cluster.tasks[f"uid-default-p-{self.born - 1}"], None, True)
+
     def resize(self) -> None:
         """A node comes, or changes; what was moved before stays moved."""
         self.moves.clear()
@@ -314,7 +324,15 @@ class Drama:
             self.placement.opening()
 
     def play(self, length: int) -> None:
-        acts = (self.place_some, self.place_some, self.place_some, self.undo_some, self.evict, self.arrive)
+        acts = (
+            self.place_some,
+            self.place_some,
+            self.place_some,
+            self.undo_some,
+            self.evict,
+            self.arrive,
+            self.crowd,
+        )
         for _ in range(length):
             self.chance.choice((*acts, self.resize, self.turn))()
 
@@ -324,8 +342,7 @@ def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """With limits so low that every branch of the memory is taken, and as they are."""
     if request.param == "few steps":
         monkeypatch.setattr(evaluation, "AHEAD", 3)
-        monkeypatch.setattr(evaluation, "AHEAD_OF_MANY", 2)
-        monkeypatch.setattr(evaluation, "MANY", 1)
+        monkeypatch.setattr(evaluation, "WIDEST", 5)
         monkeypatch.setattr(evaluation, "BUSY", 2)
         monkeypatch.setattr(placement, "MOST", 2)
 
