@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import resource
 import subprocess
@@ -15,11 +14,13 @@ from msgspec import Struct, field, json
 
 from bench.workloads import Workload
 from stromboli.api.cases import read_case
+from stromboli.api.manifests import Manifests
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.policy import load_policy
 from stromboli.extensions import load_catalog
 from stromboli.model.intake import Intake
+from stromboli.simulator import loading
 
 NOW = 1_793_534_400.0
 """The clock of the first cycle: 2026-11-01T12:00:00Z."""
@@ -59,21 +60,19 @@ class Loaded(Struct):
 
 
 def load(path: str) -> Loaded:
-    """A case file as a cluster, ready for a cycle; then the garbage collector forgets about it, as in `plan`."""
-    begin = time.perf_counter()
-    case = read_case(path)
-    intake = Intake()
-    for thing in case.objects:
-        intake.put(thing)
-    config = case.config or ""
-    del case
-    intake.cluster.settle()
-    gc.collect()
-    gc.freeze()
-    seconds = time.perf_counter() - begin
+    """A case file as a cluster, loaded the way `stromboli plan` does it, ready for a cycle."""
+    config = ""
+
+    def open_manifests() -> Manifests:
+        nonlocal config
+        case = read_case(path)
+        config = case.config or ""
+        return case.objects
+
+    loaded = loading.load(open_manifests)
     catalog = load_catalog()
     policy = load_policy(config, catalog)
-    return Loaded(intake, Engine(policy, catalog), list(policy.warnings), seconds)
+    return Loaded(loaded.intake, Engine(policy, catalog), list(policy.warnings), loaded.seconds)
 
 
 def measure(path: str, cycles: int = 1, placed: bool = False) -> Measurement:

@@ -70,16 +70,19 @@ class Listener(Protocol):
 class Dirty:
     """What changed since somebody last took note."""
 
-    __slots__ = ("everything", "jobs", "nodes", "queues")
+    __slots__ = ("everything", "jobs", "nodes", "objects", "queues")
 
     def __init__(self) -> None:
         self.everything = True
         self.jobs: dict[Job, None] = {}
         self.queues: dict[Queue, None] = {}
         self.nodes = False
+        """Whether nodes came, went or changed."""
+        self.objects = False
+        """Whether any of the plain objects changed."""
 
     def __bool__(self) -> bool:
-        return self.everything or self.nodes or bool(self.jobs) or bool(self.queues)
+        return self.everything or self.nodes or self.objects or bool(self.jobs) or bool(self.queues)
 
 
 class Cluster:
@@ -161,7 +164,7 @@ class Cluster:
             if SUM_OF[old_status] is not SUM_OF[status]:
                 self._sum(task.job, task, old_status, -1)
                 self._sum(task.job, task, status, 1)
-            self._note(task.job)
+            self.note(task.job)
 
     # -- a task comes and goes
 
@@ -178,7 +181,7 @@ class Cluster:
             shift(task.job.total, task.request)
             self._count(task.job, task, task.status, 1)
             self._sum(task.job, task, task.status, 1)
-            self._note(task.job)
+            self.note(task.job)
 
     def leave(self, task: Task) -> None:
         """Take a task's weight off and forget it."""
@@ -195,25 +198,26 @@ class Cluster:
                 del task.group.tasks[task]
                 if not task.group.tasks:
                     task.job.sub_jobs.pop(task.group.id, None)
-            self._note(task.job)
+            self.note(task.job)
 
     def join(self, job: Job, queue: Queue | None) -> None:
         """Let a job belong to a queue, or to none, with all that its tasks hold."""
-        if job.queue is not None:
-            self._transfer(job, job.queue, -1)
-            del job.queue.jobs[job]
-            self.dirty.queues[job.queue] = None
-        job.queue = queue
-        if queue is not None:
-            queue.jobs[job] = None
-            self._transfer(job, queue, 1)
-            self.dirty.queues[queue] = None
-        self._note(job)
+        if job.queue is not queue:
+            if job.queue is not None:
+                self._transfer(job, job.queue, -1)
+                del job.queue.jobs[job]
+                self.dirty.queues[job.queue] = None
+            job.queue = queue
+            if queue is not None:
+                queue.jobs[job] = None
+                self._transfer(job, queue, 1)
+                self.dirty.queues[queue] = None
+        self.note(job)
 
     def set_phase(self, job: Job, phase: str) -> None:
         """Give a job another phase; who may be let in follows from it."""
         job.phase = phase
-        self._note(job)
+        self.note(job)
 
     def regard(self, job: Job) -> None:
         """Bring the lists of work up to date after something about a job changed."""
@@ -290,7 +294,7 @@ class Cluster:
         for which in ("allocated", "pending", "pipelined"):
             shift(getattr(queue, which), getattr(job, which), sign)
 
-    def _note(self, job: Job) -> None:
+    def note(self, job: Job) -> None:
         """Whoever keeps something about this job looks again."""
         job.version += 1
         if not self.touched or self.touched[-1] is not job:

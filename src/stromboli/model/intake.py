@@ -17,7 +17,7 @@ from stromboli.api.node import Node as NodeObject
 from stromboli.api.objects import describe
 from stromboli.api.pod import Pod
 from stromboli.api.resources import amounts, view_amounts
-from stromboli.api.scheduling import PodGroup, PriorityClass
+from stromboli.api.scheduling import Namespace, PodGroup, PriorityClass
 from stromboli.api.scheduling import Queue as QueueObject
 from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster
@@ -25,7 +25,7 @@ from stromboli.model.dims import TooManyResources
 from stromboli.model.interning import Interning
 from stromboli.model.job import Job, JobId
 from stromboli.model.nodes import Node
-from stromboli.model.objects import SHELVES, Objects
+from stromboli.model.objects import Objects
 from stromboli.model.queue import Queue
 from stromboli.model.status import ALLOCATED_CLASS, ON_NODE, Status
 from stromboli.model.subgroups import sub_job_of
@@ -82,15 +82,17 @@ class Intake:
     # -- plain objects
 
     def _shelve(self, thing: Object) -> None:
-        if type(thing) in SHELVES or hasattr(thing, "spec"):
-            self.cluster.objects.put(thing)
-            self.cluster.dirty.everything = True
-            self.cluster.tallies.recount()
+        self.cluster.objects.put(thing)
+        self._look_again(thing)
 
     def _unshelve(self, thing: Object) -> None:
         self.cluster.objects.drop(thing)
-        self.cluster.dirty.everything = True
-        self.cluster.tallies.recount()
+        self._look_again(thing)
+
+    def _look_again(self, thing: Object) -> None:
+        self.cluster.dirty.objects = True
+        if isinstance(thing, Namespace):
+            self.cluster.tallies.recount()  # affinity terms select namespaces by their labels
 
     def _put_priority_class(self, thing: PriorityClass) -> None:
         self._shelve(thing)
@@ -102,7 +104,10 @@ class Intake:
 
     def _reprioritise(self) -> None:
         for job in self.cluster.jobs.values():
-            job.priority = self._job_priority(job)
+            priority = self._job_priority(job)
+            if priority != job.priority:
+                job.priority = priority
+                self.cluster.note(job)
 
     def _job_priority(self, job: Job) -> int:
         classes = self.cluster.objects.priority_classes

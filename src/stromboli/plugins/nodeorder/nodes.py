@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from stromboli.api.pod import PodSpec, PreferredNodeTerm
     from stromboli.engine.nodefunctions import Column, Nodes
     from stromboli.model.cluster import Cluster
-    from stromboli.model.nodes import Columns, Node
+    from stromboli.model.nodes import Columns, Ints, Node
     from stromboli.model.task import Task
 
 MEBI = 1024 * 1024
 FEW_IMAGES = 23 * MEBI
 MANY_IMAGES = 1000 * MEBI
-Images = dict[str, tuple[int, list[int]]]
+Images = dict[str, tuple[int, "Ints"]]
 """By name: how large it is, and the rows of the nodes that have it."""
 
 
@@ -55,8 +55,9 @@ def image_locality(task: Task, nodes: Nodes) -> Column:
     known = columns.derived(_images)
     total = np.zeros(len(columns), dtype=np.int64)
     for name in _images_of(spec):
-        size, rows = known.get(name, (0, []))
-        total[rows] += int(size * (len(rows) / max(len(columns), 1)))
+        if name in known:
+            size, rows = known[name]
+            total[rows] += int(size * (len(rows) / len(columns)))
     most = MANY_IMAGES * (len(spec.containers) + len(spec.init_containers))
     if most <= FEW_IMAGES:
         return nodes.zeros()
@@ -77,11 +78,13 @@ def _tagged(image: str) -> str:
 
 
 def _images(columns: Columns) -> Images:
-    found: Images = {}
+    sizes: dict[str, int] = {}
+    rows: dict[str, list[int]] = {}
     for row, node in enumerate(columns.nodes):
         for name, size in _sizes(node).items():
-            found.setdefault(name, (size, []))[1].append(row)
-    return found
+            sizes.setdefault(name, size)
+            rows.setdefault(name, []).append(row)
+    return {name: (size, np.array(rows[name], dtype=np.int64)) for name, size in sizes.items()}
 
 
 def _sizes(node: Node) -> dict[str, int]:
