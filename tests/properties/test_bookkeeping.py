@@ -181,7 +181,7 @@ def check_statements(things: list, seed: int) -> None:
         assert not story.notes
         return
     settled = {task.uid for task in story.session._settled}
-    story.session.take_back()
+    story.session.finish()
     assert says(cluster) == should_say(cluster)
     now = fingerprint(cluster)["standing"]
     assert all(now[uid] == start["standing"][uid] for uid in now if uid not in settled)

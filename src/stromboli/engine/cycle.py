@@ -127,7 +127,7 @@ class Engine:
             plugin.closing(session)
         tell_outcome(session)
         outcome.pipelined = session.pipelined
-        session.take_back()
+        session.finish()
         session.cluster.tallies.sweep()
         outcome.decisions = session.decisions
 

@@ -47,8 +47,8 @@ def tell_outcome(session: Session) -> None:
     """Decide what is written about jobs, pods and queues."""
     cluster = session.cluster
     for job in reportable(session):
-        _tell_job(session, job)
-        if job.enough_ready and job not in cluster.backlog and not job.waits_for_queue:
+        phase = _tell_job(session, job)
+        if job.enough_ready and job not in cluster.backlog and phase != names.GROUP_PENDING:
             cluster.unsettled.pop(job, None)
         else:
             cluster.unsettled[job] = None
@@ -59,10 +59,13 @@ def tell_outcome(session: Session) -> None:
 # -- jobs
 
 
-def _tell_job(session: Session, job: Job) -> None:
+def _tell_job(session: Session, job: Job) -> str:
+    """All there is to say about a job and its pods; gives its phase."""
+    unschedulable = session.conditions.get(job, {}).get(names.CONDITION_UNSCHEDULABLE)
+    phase = _phase(job, unschedulable is not None)
+    written = _tell_status(session, job, phase)
     message = job_message(session, job)
-    written = _tell_status(session, job)
-    if job.phase in (names.GROUP_UNKNOWN, names.GROUP_PENDING, names.GROUP_INQUEUE):
+    if phase in (names.GROUP_UNKNOWN, names.GROUP_PENDING, names.GROUP_INQUEUE):
         text = names.GANG_UNSCHEDULABLE.format(
             count=job.counts[Status.PENDING], total=len(job.tasks), message=message
         )
@@ -77,31 +80,21 @@ def _tell_job(session: Session, job: Job) -> None:
     ]
     for task, said in sorted(news, key=lambda one: one[0].order):
         _tell_pod(session, task, said)
+    return phase
 
 
-def _tell_status(session: Session, job: Job) -> bool:
+def _tell_status(session: Session, job: Job, phase: str) -> bool:
     """Write phase, counts and conditions if any differ from what stands there."""
-    fresh = session.conditions.get(job, {})
-    unschedulable = fresh.get(names.CONDITION_UNSCHEDULABLE)
-    phase = _phase(job, unschedulable is not None and unschedulable[0] == "True")
     counts = job.counts
     status = (phase, counts[Status.RUNNING], counts[Status.SUCCEEDED], counts[Status.FAILED])
-    news = {
-        type: Condition(*one) for type, one in fresh.items() if job.conditions.get(type) != Condition(*one)
-    }
+    fresh = session.conditions.get(job, {})
     if phase != job.phase:
-        session.set_phase(job, phase)
-    if status == job.written and not news:
+        session.phases[job] = phase
+    if status == job.written and all(job.conditions.get(type) == one for type, one in fresh.items()):
         return False
-    before = (job.written, job.conditions)
-    job.conditions = {**job.conditions, **news}
-    job.written = status
-
-    def back() -> None:
-        job.written, job.conditions = before
-
-    session.record(back, committed=True)
-    conditions = tuple(GroupCondition(type, *fresh[type], session.id) for type in fresh)
+    session.write(job, "written", status)
+    session.write(job, "conditions", {**job.conditions, **fresh})
+    conditions = tuple(GroupCondition(type, *one, session.id) for type, one in fresh.items())
     session.decisions.append(PodGroupStatus(job.namespace, job.name, *status, conditions))
     return True
 
@@ -193,14 +186,9 @@ def _stands(task: Task, said: Standing) -> bool:
 
 
 def _tell_pod(session: Session, task: Task, said: Standing) -> None:
-    before = (task.condition, task.nominated)
-    task.condition = Condition("False", said.reason, said.message)
-    task.nominated = said.nominated or task.nominated
-
-    def back() -> None:
-        task.condition, task.nominated = before
-
-    session.record(back, committed=True)
+    session.write(task, "condition", Condition("False", said.reason, said.message))
+    if said.nominated:
+        session.write(task, "nominated", said.nominated)
     session.decisions.append(PodCondition(task.namespace, task.name, task.uid, *said))
     session.decisions.append(
         Event("Pod", task.namespace, task.name, "Warning", names.EVENT_FAILED_SCHEDULING, said.message)
@@ -222,17 +210,8 @@ def _tell_queues(session: Session) -> None:
         named = session.cluster.dims.named({dim: int(amount) for dim, amount in total.items()})
         allocated = resource_list(named)
         if queue.reported != allocated:
-            _report(session, queue, allocated)
-
-
-def _report(session: Session, queue: Queue, allocated: dict[str, str]) -> None:
-    before, queue.reported = queue.reported, allocated
-
-    def back() -> None:
-        queue.reported = before
-
-    session.record(back, committed=True)
-    session.decisions.append(QueueStatus(queue.name, allocated))
+            session.write(queue, "reported", allocated)
+            session.decisions.append(QueueStatus(queue.name, allocated))
 
 
 def lineage(queue: Queue, queues: dict[str, Queue]) -> list[Queue]:

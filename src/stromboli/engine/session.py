@@ -22,6 +22,7 @@ from stromboli.engine.statement import Statement
 from stromboli.engine.verdict import Verdict, saying
 from stromboli.model.cluster import Change, Cluster, Dirty, ListenerFailed, Refused
 from stromboli.model.status import Status
+from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,13 +103,17 @@ class Session:
         """Why a job as a whole was left out."""
         self.trials: dict[Task, Trial] = {}
         self.failures: list[Failure] = []
-        self.conditions: dict[Job, dict[str, tuple[str, str, str]]] = {}
-        """Conditions that plugins set on jobs in this session: type to (status, reason, message)."""
+        self.conditions: dict[Job, dict[str, Condition]] = {}
+        """Conditions that plugins set on jobs in this session, by type."""
+        self.phases: dict[Job, str] = {}
+        """Phases that jobs have once the cycle has come to its end."""
         self.changed: Dirty = cluster.dirty
         """What changed since the session before this one opened."""
         self._placement = placement
         self._failed_roles: dict[SubJob, set[str]] = {}
         self._settled: set[Task] = set()
+        self._told: dict[tuple[Job, str], tuple[str, str]] = {}
+        self._writes: list[tuple[Job | Task | Queue, str, Any]] = []
         self._nominated: set[Task] = set()
         self._evictions: dict[Task, EvictionNote] = {}
 
@@ -263,16 +268,14 @@ class Session:
 
     def tell(self, job: Job, topic: str, type: str, reason: str, message: str) -> None:
         """An event about a job, unless the last one on this topic said the same."""
-        if job.reported.get(topic) == (reason, message):
+        if self._told.get((job, topic), job.reported.get(topic)) == (reason, message):
             return
-        before = dict(job.reported)
-        job.reported[topic] = (reason, message)
-
-        def back() -> None:
-            job.reported = before
-
-        self.record(back, committed=True)
+        self._told[job, topic] = (reason, message)
         self.decisions.append(Event("PodGroup", job.namespace, job.name, type, reason, message))  # type: ignore[arg-type]
+
+    def write(self, target: Job | Task | Queue, field: str, value: Any) -> None:
+        """Let the model show what was decided, once the cycle has come to its end."""
+        self._writes.append((target, field, value))
 
     def set_phase(self, job: Job, phase: str) -> None:
         """Give a job another phase, for good."""
@@ -286,7 +289,7 @@ class Session:
 
     def set_condition(self, job: Job, type: str, reason: str, message: str) -> None:
         """Set a condition of a job to true; it is written when it differs from what stands there."""
-        self.conditions.setdefault(job, {})[type] = ("True", reason, message)
+        self.conditions.setdefault(job, {})[type] = Condition("True", reason, message)
 
     # -- when a plugin raises
 
@@ -308,21 +311,21 @@ class Session:
 
     # -- the end
 
-    def take_back(self) -> None:
-        """Undo what was kept but not committed; should that fail, `abort` finds what is left in the journal."""
-        committed: list[Change | Undo] = []
-        try:
-            while self.journal:
-                entry = self.journal.pop()
-                if entry.committed if isinstance(entry, Undo) else entry.task in self._settled:
-                    committed.append(entry)
-                elif isinstance(entry, Undo):
+    def finish(self) -> None:
+        """Undo what was kept but not committed, and let the model show what was decided."""
+        for entry in reversed(self.journal):
+            if isinstance(entry, Undo):
+                if not entry.committed:
                     entry.back()
-                else:
-                    self._undo(entry)
-        except Exception:
-            self.journal.extend(reversed(committed))
-            raise
+            elif entry.task not in self._settled:
+                self.cluster.undo(entry)
+        self.journal.clear()
+        for target, field, value in self._writes:
+            setattr(target, field, value)
+        for (job, topic), said in self._told.items():
+            job.reported[topic] = said
+        for job, phase in self.phases.items():
+            self.cluster.set_phase(job, phase)
 
     def abort(self) -> None:
         """Undo the whole cycle: nothing left, so nothing happened."""
