@@ -25,7 +25,7 @@ _EVERYTHING = LabelSelector()
 class Whom:
     """Which pods a term means, by labels and namespaces; two are equal if they say the same."""
 
-    __slots__ = ("_namespace_selector", "_namespaces", "_selector", "anchors", "key")
+    __slots__ = ("_namespace_selector", "_namespaces", "_selector", "key", "marks")
 
     def __init__(
         self,
@@ -37,8 +37,7 @@ class Whom:
         self._namespaces = namespaces
         self._namespace_selector = namespace_selector
         self.key = _encoder.encode((selector, sorted(namespaces), namespace_selector))
-        self.anchors = _anchors(selector)
-        """Label pairs of which a pod must carry one to be meant; none where that cannot be said."""
+        self.marks = label_marks(selector)
 
     def matches(self, kin: Kin, objects: Objects) -> bool:
         """Whether a pod is meant."""
@@ -67,7 +66,8 @@ class Term(NamedTuple):
     weight: int = 0
 
 
-def _anchors(selector: LabelSelector | None) -> tuple[tuple[str, str], ...]:
+def label_marks(selector: LabelSelector | None) -> tuple[tuple[str, str], ...]:
+    """Labels of which a pod must carry one to match; none where that cannot be said."""
     if selector is None:
         return ()
     if selector.match_labels:
@@ -139,7 +139,8 @@ def meant_pods(cluster: Cluster, *whom: Whom) -> Tally:
     def counts(task: Task) -> bool:
         return all(one.matches(task.kin, objects) for one in whom)
 
-    return cluster.tallies.get(("meant", whom), counts)
+    marks = next((one.marks for one in whom if one.marks), ())
+    return cluster.tallies.get(("meant", whom), counts, marks)
 
 
 def carriers(cluster: Cluster, term: Term) -> Tally:
@@ -149,4 +150,4 @@ def carriers(cluster: Cluster, term: Term) -> Tally:
     def counts(task: Task) -> bool:
         return term in terms.of(task)
 
-    return cluster.tallies.get(("carriers", term), counts)
+    return cluster.tallies.get(("carriers", term), counts, (term,))

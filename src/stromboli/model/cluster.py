@@ -91,11 +91,11 @@ class Cluster:
     def __init__(self, objects: Objects):
         self.dims = Dimensions()
         self.columns = Columns(self.dims)
-        self.tallies = Tallies(self.columns)
         self.objects = objects
         """Plain objects that plugins look up: quotas, budgets, claims, namespaces, priority classes."""
         self.terms = Terms(objects)
         """The pod affinity terms that tasks carry, placed or not."""
+        self.tallies = Tallies(self.columns, self.terms.marks)
         self.nodes: dict[str, Node] = {}
         self.jobs: dict[JobId, Job] = {}
         self.queues: dict[str, Queue] = {}

@@ -11,6 +11,7 @@ import numpy as np
 from stromboli.api import names
 from stromboli.api.meta import LabelSelector, Requirement
 from stromboli.api.selectors import matches_labels
+from stromboli.model.affinity import label_marks
 from stromboli.model.nodeselection import wanted_nodes
 from stromboli.model.taints import tolerable_nodes
 
@@ -88,7 +89,8 @@ def spread_pods(cluster: Cluster, namespace: str, selector: LabelSelector | None
             and matches_labels(selector, kin.labels)
         )
 
-    return cluster.tallies.get(("spread", namespace, _encoder.encode(selector)), counts)
+    key = ("spread", namespace, _encoder.encode(selector))
+    return cluster.tallies.get(key, counts, label_marks(selector))
 
 
 class CountedNodes:

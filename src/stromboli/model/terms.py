@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
 from stromboli.model.affinity import Term, carried, preferred_terms, required_away
@@ -57,6 +57,10 @@ class Terms:
         known = self._carried.get((task.shape.id, task.namespace))
         return known[0] if known else _terms_of(task)
 
+    def marks(self, task: Task) -> Iterable[Hashable]:
+        """By what descriptions of tasks find those whom they mean: labels and terms."""
+        return (*task.kin.labels.items(), *self.of(task))
+
     def repelling(self, kin: Kin) -> frozenset[Term]:
         """Required anti-affinity terms, of whomever, that mean these pods."""
         return self._about(kin, self._repelling, True) if self._repelling else NO_TERMS
@@ -85,22 +89,22 @@ class _Book:
     """Terms with how often each was entered, found by a label pair that whom they mean must carry."""
 
     def __init__(self) -> None:
-        self._by_anchor: dict[tuple[str, str] | None, dict[Term, int]] = {}
+        self._by_mark: dict[tuple[str, str] | None, dict[Term, int]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._by_anchor)
+        return bool(self._by_mark)
 
     def add(self, term: Term, sign: int) -> None:
-        for anchor in term.whom.anchors or (None,):
-            page = self._by_anchor.setdefault(anchor, {})
+        for mark in term.whom.marks or (None,):
+            page = self._by_mark.setdefault(mark, {})
             page[term] = page.get(term, 0) + sign
             if not page[term]:
                 del page[term]
                 if not page:
-                    del self._by_anchor[anchor]
+                    del self._by_mark[mark]
 
     def about(self, kin: Kin, objects: Objects) -> frozenset[Term]:
-        pages = [self._by_anchor.get(anchor, {}) for anchor in (None, *kin.labels.items())]
+        pages = [self._by_mark.get(mark, {}) for mark in (None, *kin.labels.items())]
         return frozenset(term for page in pages for term in page if term.whom.matches(kin, objects))
 
 
