@@ -1,0 +1,139 @@
+"""Where queues, policies, plugins and events live differently than in Volcano: docs/deviations.md."""
+
+from pathlib import Path
+
+import pytest
+
+from stromboli.engine.catalog import action
+from stromboli.engine.decisions import Decision, Event, PodCondition
+from stromboli.engine.plugin import Plugin
+from stromboli.engine.policy import PolicyError, load_policy
+from stromboli.engine.policy_file import PolicyFile
+from stromboli.engine.session import Session
+from stromboli.extensions import load_catalog
+from stromboli.model.job import Job
+from stromboli.model.task import Task
+from stromboli.scheduler import Scheduler
+from stromboli.simulator.rehearsal import Rehearsal
+from stromboli.testing import World
+from stromboli.testing.policies import catalog_with
+
+PLACE = "enqueue, allocate"
+
+
+@pytest.mark.parametrize(("state", "bound"), [("", 1), ("Open", 1), ("Closed", 0), ("Closing", 0)])
+def test_a_queue_without_a_state_is_open(state: str, bound: int) -> None:
+    """In Volcano it takes nobody before a controller has written its state (02 D17)."""
+    world = World(nodes="n1 cpu=1", queues=f"fresh state={state}")
+    world.job("j", queue="fresh", cpu=1, min_resources={"cpu": 1})
+    assert len(world.run(PLACE, "gang | proportion").binds) == bound
+
+
+def test_what_stands_there_already_is_not_told_again() -> None:
+    """Volcano writes an Unschedulable event per waiting job and cycle."""
+    world = World(nodes="n1 cpu=1").job("big", cpu=2)
+    first = world.run(PLACE, "gang")
+    assert {one.reason for one in _told(first.decisions)} == {"Unschedulable", "FailedScheduling"}
+    assert world.step(3).decisions == []
+    world.add({"kind": "Node", "metadata": {"name": "n2"}, "status": {"allocatable": {"cpu": 1}}})
+    again = world.step().decisions
+    assert any(isinstance(one, PodCondition) and "0/2 nodes" in one.message for one in again)
+
+
+def _told(decisions: list[Decision]) -> list[Event]:
+    return [one for one in decisions if isinstance(one, Event)]
+
+
+def test_a_key_that_volcano_would_silently_ignore_is_refused() -> None:
+    text = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: binpack\n    arguments:\n      binpack.wieght: 5\n'
+    with pytest.raises(PolicyError, match=r'policy:6: .*did you mean "binpack.weight"'):
+        load_policy(text, load_catalog())
+    lenient = load_policy(text, load_catalog(), lenient=True)
+    assert "binpack.wieght" in lenient.warnings[0]
+
+
+def test_a_key_that_is_removed_from_the_file_has_its_default_again(tmp_path: Path) -> None:
+    """In Volcano an action keeps the value until it is restarted (02 D14)."""
+    file = tmp_path / "policy.yaml"
+    configured = "configurations:\n- name: allocate\n  arguments:\n    predicateErrorCacheEnable: false\n"
+    file.write_text(f'actions: "allocate"\n{configured}')
+    policy = PolicyFile(file, load_catalog())
+    assert policy.current.configurations["allocate"].predicate_error_cache is False
+    file.write_text('actions: "allocate"\n')
+    policy.refresh()
+    assert policy.current.configurations["allocate"].predicate_error_cache is True
+
+
+def test_an_action_is_told_when_it_enters_and_when_it_leaves_the_policy(tmp_path: Path) -> None:
+    """Volcano has these hooks and never calls them (02 D14)."""
+    told: list[str] = []
+
+    @action("wave", initialise=lambda: told.append("hello"), uninitialise=lambda: told.append("goodbye"))
+    def wave(session: Session) -> None:
+        """Do nothing."""
+
+    file = tmp_path / "policy.yaml"
+    file.write_text('actions: "wave"\n')
+    catalog = catalog_with([], [wave])
+    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, say=lambda text: None)
+    scheduler.cycle()
+    assert told == ["hello"]
+    file.write_text('actions: "allocate"\n')
+    scheduler.cycle()
+    assert told == ["hello", "goodbye"]
+
+
+class Picky(Plugin):
+    """Fails over one job, or always."""
+
+    name = "picky"
+    victim = "bad"
+
+    def job_order(self, job: Job) -> int:
+        if self.victim in (job.name, "everybody"):
+            raise RuntimeError("no opinion")
+        return 0
+
+    def allocatable(self, queue: object, task: Task) -> bool:
+        if self.victim == "limits":
+            raise RuntimeError("no idea")
+        return True
+
+
+def test_a_plugin_that_fails_over_one_job_costs_that_job_alone() -> None:
+    """In Volcano a panic ends the process."""
+    world = World(nodes="n1 cpu=4").job("bad", cpu=1).job("good", cpu=1)
+    result = world.run(PLACE, "picky", plugin_classes=[Picky])
+    assert result.bound_per_job == {"default/good": 1}
+    assert result.why("bad-0") == "plugin 'picky' failed in job_order: RuntimeError: no opinion"
+
+
+def test_an_order_that_fails_three_times_in_a_row_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Picky, "victim", "everybody")
+    world = World(nodes="n1 cpu=4").job("j", cpu=1)
+    result = world.run(PLACE, "picky", plugin_classes=[Picky], cycles=4)
+    assert [len(cycle.binds) for cycle in result.cycles] == [0, 0, 0, 1]
+
+
+def test_a_limit_that_fails_lets_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Picky, "victim", "limits")
+    world = World(nodes="n1 cpu=4").job("j", cpu=1)
+    assert world.run(PLACE, "picky", plugin_classes=[Picky], cycles=5).binds == {}
+
+
+def test_a_cycle_that_breaks_half_way_is_taken_back() -> None:
+    """Volcano has sent some of its decisions by then."""
+
+    class LastStraw(Plugin):
+        """Fails when all is done."""
+
+        name = "last-straw"
+
+        def closing(self, session: Session) -> None:
+            raise RuntimeError("at close")
+
+    world = World(nodes="n1 cpu=4").job("j", cpu=1)
+    result = world.run(PLACE, "last-straw", plugin_classes=[LastStraw])
+    assert result.lost == "plugin 'last-straw' failed in closing: RuntimeError: at close"
+    assert result.decisions == []
+    assert world.cluster.columns.used.sum() == 0
