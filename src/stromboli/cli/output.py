@@ -44,4 +44,12 @@ def write_line(value: Any) -> None:
 
 
 def write_yaml(value: Any) -> None:
-    typer.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=WIDE).rstrip())
+    text = yaml.dump(value, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=WIDE)
+    typer.echo(text.rstrip())
+
+
+class _Plain(yaml.SafeDumper):
+    """Says things twice rather than by reference."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

@@ -90,20 +90,18 @@ def _tell_unseen(out: Console, plan: Plan) -> None:
     """Pods that no cycle sees, with the way to let it see them."""
     loaded = plan.loaded
     if loaded.ungrouped:
-        out.print(
-            Text(
-                f"{len(loaded.ungrouped)} pending pods belong to no PodGroup, so no cycle sees them", "yellow"
-            )
-        )
+        out.print(Text(f"No PodGroup, so no cycle sees them: {_some(loaded.ungrouped)}", "yellow"))
         out.print(Text("  -> give them the annotation scheduling.k8s.io/group-name and add that PodGroup"))
     for scheduler, count in sorted(loaded.foreign.items()):
-        out.print(
-            Text(f"{count} pending pods ask for the scheduler {scheduler!r}, not for volcano", "yellow")
-        )
+        out.print(Text(f"Pending pods of another scheduler ({scheduler}): {count}", "yellow"))
         out.print(Text("  -> set spec.schedulerName: volcano"))
     if loaded.unread:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(loaded.unread.items()))
         out.print(Text(f"Not read, as a scheduler does not look at them: {kinds}", "dim"))
+
+
+def _some(pods: list[str]) -> str:
+    return ", ".join(pods[:3]) + (f" and {len(pods) - 3} more" if len(pods) > 3 else "")
 
 
 def _tell_sum(out: Console, plan: Plan) -> None:

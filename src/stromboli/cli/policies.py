@@ -33,7 +33,9 @@ def chosen_policy(file: Path | None, preset: str | None, catalog: Catalog, lenie
 
 def own_policy(text: str | None, catalog: Catalog, where: str, lenient: bool) -> Policy:
     """The policy that a case brings along, else the built-in one."""
-    return default_policy(catalog) if text is None else load_policy(text, catalog, where, lenient)
+    if not text or not text.strip():
+        return default_policy(catalog)
+    return load_policy(text, catalog, where, lenient)
 
 
 def preset_source(name: str) -> str:

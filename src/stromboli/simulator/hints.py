@@ -62,6 +62,19 @@ def gate_hint(cluster: Cluster, job: Job) -> str:
     return f"it asks for {asked} (spec.minResources), the cluster has {left} free"
 
 
+def too_large(cluster: Cluster, task: Task) -> str:
+    """Whether a task asks for more than any node has, even an empty one."""
+    columns = cluster.columns
+    for dim in cluster.dims.ordered(task.request):
+        sizes, asked = columns.allocatable[dim], task.request[dim]
+        if len(sizes) and asked > sizes.max():
+            largest = _amount_text(cluster.dims, dim, int(sizes.max()))
+            where = columns.nodes[int(sizes.argmax())].name
+            wanted = _amount_text(cluster.dims, dim, asked)
+            return f"{task.name} asks for {wanted}, the largest node ({where}) has {largest}"
+    return ""
+
+
 def amounts_text(dims: Dimensions, amounts: Mapping[int, float]) -> str:
     """`cpu 4, memory 8Gi`."""
     return ", ".join(_amount_text(dims, dim, amounts[dim]) for dim in dims.ordered(amounts))

@@ -13,7 +13,7 @@ from stromboli.engine.verdict import Verdict
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.simulator.hints import amounts_text, gate_hint, objection_hint, verdict_hint
+from stromboli.simulator.hints import amounts_text, gate_hint, objection_hint, too_large, verdict_hint
 
 
 class Waiting(Struct):
@@ -163,6 +163,11 @@ def _at_the_gate(case: Case) -> Waiting | None:
     return Waiting(_short(text), text, gate_hint(case.session.cluster, job))
 
 
+def _too_large(case: Case) -> Waiting | None:
+    text = next((text for task in case.tasks[:1] if (text := too_large(case.session.cluster, task))), "")
+    return Waiting("Larger than any node", text, "ask for less, or add a larger node") if text else None
+
+
 def _queue_full(case: Case) -> Waiting | None:
     job, rules = case.job, case.session.rules
     if job.queue is None:
@@ -206,6 +211,7 @@ _EXPLANATIONS: tuple[Callable[[Case], Waiting | None], ...] = (
     _no_node,
     _queue_closed,
     _at_the_gate,
+    _too_large,
     _queue_full,
     _too_few_pods,
     _left_over,

@@ -1,0 +1,88 @@
+"""The smaller commands: policies, lists, the demo."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from stromboli import __version__
+from stromboli.engine.presets import PRESETS
+
+Run = Callable[..., Result]
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version").stdout == f"stromboli {__version__}\n"
+    for words in (["-h"], ["--help"], ["plan", "-h"], ["policy", "check", "-h"]):
+        result = run(*words)
+        assert result.exit_code == 0
+        assert "Usage: " in result.stdout
+
+
+def test_it_is_a_module_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "stromboli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"stromboli {__version__}\n"
+
+
+def test_policies_are_shown(run: Run) -> None:
+    assert run("policy", "show").stdout.split() == list(PRESETS)
+    for name, text in PRESETS.items():
+        assert run("policy", "show", name).stdout == text
+    assert 'did you mean "full"' in run("policy", "show", "ful").stderr
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_preset_passes_its_own_check(run: Run, tmp_path: Path, name: str) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(PRESETS[name])
+    result = run("policy", "check", file)
+    assert result.exit_code == 0
+    assert f"{file}: right, enqueue, allocate" in result.stdout
+
+
+def test_a_wrong_policy_is_told_with_file_and_line(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text('actions: "allocate, enqueue"\ntiers:\n- plugins:\n  - name: gnag\n    enableX: true\n')
+    result = run("policy", "check", file)
+    assert result.exit_code == 1
+    assert f'error: {file}:4: unknown plugin "gnag"; did you mean "gang"?' in result.stderr
+    assert f"warning: {file}:1: actions: allocate runs before enqueue" in result.stderr
+    found = json.loads(run("policy", "check", file, "-o", "json").stdout)
+    assert found["ok"] is False
+    assert len(found["errors"]) >= 1
+    assert len(found["warnings"]) == 1
+    assert run("policy", "check", tmp_path / "none.yaml").exit_code == 1
+
+
+def test_plugins_and_actions_are_listed_with_their_arguments(run: Run) -> None:
+    assert "gang  Holds a job back" in run("plugins").stdout
+    listed = {one["name"]: one for one in json.loads(run("plugins", "-o", "json").stdout)}
+    assert listed["gang"]["arguments"] == []
+    actions = {one["name"]: one for one in json.loads(run("actions", "-o", "json").stdout)}
+    assert actions["allocate"]["arguments"][0]["key"] == "predicateErrorCacheEnable"
+    assert all(one["doc"] for one in [*listed.values(), *actions.values()])
+    assert "enqueue  Let waiting jobs in" in run("actions").stdout
+
+
+def test_the_demo_tells_its_story(run: Run) -> None:
+    begin = time.monotonic()
+    result = run("demo")
+    assert time.monotonic() - begin < 10
+    assert result.exit_code == 0
+    told = result.stdout
+    assert "train starts: 4 pods together" in told
+    assert "sweep waits: " in told
+    assert (
+        told.index("sweep waits: ")
+        < told.index("train is done")
+        < told.index("sweep starts: 4 pods together")
+    )
+    assert "heartbeat starts: 1 pod on" in told
+    assert "5 of 5 gangs ran only ever whole" in told

@@ -1,0 +1,279 @@
+"""`stromboli plan` reads a cluster from files and says what a cycle would decide."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from stromboli.simulator.jobs import job_manifests
+from stromboli.simulator.notation import nodes, queues
+
+Run = Callable[..., Result]
+CASES = Path(__file__).parents[1] / "conformance" / "cases"
+KEYS = {
+    "schema",
+    "binds",
+    "bound_per_job",
+    "evicted",
+    "pipelined",
+    "phases",
+    "pending",
+    "evictions",
+    "timing",
+}
+
+
+def planned(run: Run, *words: object) -> dict[str, Any]:
+    result = run("plan", *words, "-o", "json")
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def write_case(file: Path, objects: list[dict[str, Any]], config: str | None = None) -> Path:
+    case: dict[str, Any] = {"name": f"made/{file.stem}", "objects": objects}
+    file.write_text(json.dumps(case if config is None else {**case, "config": config}))
+    return file
+
+
+# -- what it says
+
+
+def test_json_has_the_decisions_and_the_reasons(run: Run, cluster: Path, policy: Path) -> None:
+    plan = planned(run, "-f", cluster, "--policy", policy)
+    assert plan.keys() >= KEYS
+    assert plan["schema"] == 1
+    assert plan["bound_per_job"] == {"default/train": 3}
+    assert plan["phases"] == {"default/train": "Inqueue", "default/huge": "Inqueue"}
+    assert plan["evicted"] == plan["evictions"] == []
+    waiting = plan["pending"]["default/huge"]
+    assert waiting["reason"] == "Insufficient cpu"
+    assert waiting["counts"] == {"Insufficient cpu": 2}
+    assert waiting["message"] == "huge-1: 0/2 nodes are unavailable: 2 Insufficient cpu."
+    assert plan["timing"].keys() == {"load_s", "cycle_s", "open_s", "actions", "close_s"}
+    assert plan["timing"]["actions"].keys() == {"enqueue", "allocate", "backfill"}
+
+
+def test_yaml_says_the_same(run: Run, cluster: Path, policy: Path) -> None:
+    text = run("plan", "-f", cluster, "--policy", policy, "-o", "yaml").stdout
+    found = yaml.safe_load(text)
+    told = planned(run, "-f", cluster, "--policy", policy)
+    del found["timing"], told["timing"]
+    assert found == told
+    assert "&id" not in text
+
+
+def test_the_table_tells_people(run: Run, cluster: Path, policy: Path) -> None:
+    text = run("plan", "-f", cluster, "--policy", policy).stdout
+    assert "default/train-0  n" in text
+    assert "default/huge  (2 pods, queue default)  Insufficient cpu" in text
+    assert "-> each pod asks for cpu 3; the largest free amount on one node is cpu" in text
+    assert "3 bound, 0 evicted, 1 jobs waiting; PodGroups: 2 Inqueue" in text
+
+
+def test_between_cycles_decisions_come_true(run: Run, cluster: Path, policy: Path) -> None:
+    plan = planned(run, "-f", cluster, "--policy", policy, "--cycles", 3)
+    assert [len(cycle["binds"]) for cycle in plan["cycles"]] == [3, 0, 0]
+    assert [cycle["phases"]["default/train"] for cycle in plan["cycles"]] == ["Inqueue", "Running", "Running"]
+    assert len(plan["binds"]) == 3, "the whole is told together"
+    assert plan["phases"]["default/train"] == "Running"
+    assert "Binds of cycle 1" in run("plan", "-f", cluster, "--policy", policy, "--cycles", 2).stdout
+
+
+@pytest.mark.parametrize(
+    ("extra", "job", "reason", "hint"),
+    [
+        (job_manifests("lost", cpu=1)[1:], "default/lost", "PodGroup missing", "create it"),
+        (
+            job_manifests("lost", cpu=1, queue="nowhere"),
+            "default/lost",
+            "Queue missing",
+            "one of: default, shut",
+        ),
+        (
+            job_manifests("late", pods=1, minimum=3, cpu=1),
+            "default/late",
+            "Not enough valid tasks for gang-scheduling",
+            "create 2 more pods",
+        ),
+        (
+            job_manifests("gated", cpu=1, spec={"schedulingGates": [{"name": "a/b"}]}),
+            "default/gated",
+            "SchedulingGated",
+            "removes them",
+        ),
+        (job_manifests("empty", pods=0, minimum=2), "default/empty", "Pods missing", "create 2 more"),
+    ],
+)
+def test_what_a_cycle_cannot_see_is_told_with_the_next_step(
+    run: Run, tmp_path: Path, policy: Path, extra: list[dict[str, Any]], job: str, reason: str, hint: str
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump_all([*nodes("n1 cpu=4"), *queues("shut state=Closed"), *extra]))
+    waiting = planned(run, "-f", file, "--policy", policy)["pending"][job]
+    assert waiting["reason"] == reason
+    assert hint in waiting["hint"]
+
+
+def test_pods_that_nobody_will_place_are_told(run: Run, tmp_path: Path) -> None:
+    loner = job_manifests("loner", cpu=1)[1]
+    del loner["metadata"]["annotations"]
+    foreign = job_manifests("foreign", cpu=1)[1]
+    del foreign["spec"]["schedulerName"]
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump_all([loner, foreign, {"kind": "Deployment", "metadata": {"name": "d"}}]))
+    plan = planned(run, "-f", file)
+    assert plan["ungrouped"] == ["default/loner-0"]
+    assert plan["other_schedulers"] == {"default-scheduler": 1}
+    assert plan["unread_kinds"] == {"Deployment": 1}
+    text = run("plan", "-f", file).stdout
+    assert "No PodGroup, so no cycle sees them: default/loner-0" in text
+    assert "set spec.schedulerName: volcano" in text
+
+
+# -- where it comes from
+
+
+def test_folders_several_paths_and_standard_input(
+    run: Run, cluster: Path, tmp_path: Path, policy: Path
+) -> None:
+    folder = tmp_path / "more"
+    folder.mkdir()
+    (folder / "job.json").write_text(json.dumps({"kind": "List", "items": job_manifests("more", cpu=1)}))
+    for words in (["-f", cluster, "-f", folder], ["-f", cluster, folder]):
+        assert planned(run, *words, "--policy", policy)["bound_per_job"]["default/more"] == 1
+    result = run("plan", "-f", "-", "--policy", policy, "-o", "json", input=cluster.read_text())
+    assert json.loads(result.stdout)["bound_per_job"] == {"default/train": 3}
+
+
+def test_a_case_brings_its_policy_its_defaults_and_its_clock(run: Run, tmp_path: Path) -> None:
+    objects = [*nodes("n1 cpu=4"), *job_manifests("a", cpu=1)]
+    del objects[-1]["spec"]["schedulerName"]
+    case = write_case(tmp_path / "case.json", objects, 'actions: "enqueue"')
+    plan = planned(run, "-f", case)
+    assert (plan["name"], plan["binds"]) == ("made/case", {})
+    assert list(plan["timing"]["actions"]) == ["enqueue"]
+    assert planned(run, "-f", case, "--preset", "basic")["bound_per_job"] == {"default/a": 1}
+    piped = run("plan", "-f", "-", "-o", "json", input=case.read_text())
+    assert json.loads(piped.stdout)["timing"]["actions"].keys() == {"enqueue"}
+
+
+def test_the_clock_can_be_set(run: Run, tmp_path: Path) -> None:
+    clock = tmp_path / "plugins" / "clock.py"
+    clock.parent.mkdir()
+    clock.write_text(
+        "from stromboli.engine.catalog import action\n"
+        "@action('tell-time')\n"
+        "def tell_time(session):\n"
+        "    '''Print the time.'''\n"
+        "    print(int(session.now))\n"
+    )
+    case = write_case(tmp_path / "case.json", nodes("n1 cpu=1"), 'actions: "tell-time"')
+    words = ("plan", "-f", case, "--plugins-dir", clock.parent, "--cycles", 2, "--period", 60)
+    assert run(*words).stdout.split()[:2] == ["1793534400", "1793534460"]
+    assert run(*words, "--now", "2026-01-01T00:00:00Z").stdout.split()[0] == "1767225600"
+    assert run(*words, "--now", "100").stdout.split()[0] == "100"
+    assert "--now noon: no time" in run(*words, "--now", "noon").stderr
+
+
+# -- many cases
+
+
+def test_every_case_of_a_folder_is_a_line(run: Run, tmp_path: Path) -> None:
+    write_case(tmp_path / "b.json", [*nodes("n1 cpu=4"), *job_manifests("a", cpu=1)], 'actions: "allocate"')
+    write_case(tmp_path / "c.json", [], 'actions: "alocate"')
+    (tmp_path / "a.json").write_text("{")
+    write_case(tmp_path / "d.json", [{"kind": "Node", "metadata": {"name": "n"}, "spec": {"taints": 3}}])
+    result = run("plan", "-f", tmp_path, "-o", "jsonl")
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert result.exit_code == 1
+    assert [line["name"] for line in lines] == ["a", "made/b", "made/c", "made/d"]
+    assert lines[1]["bound_per_job"] == {"default/a": 1}
+    assert lines[0].keys() == lines[2].keys() == lines[3].keys() == {"name", "error"}
+    assert 'did you mean "allocate"' in lines[2]["error"]
+    assert "Node n: spec.taints: expected array" in lines[3]["error"]
+
+
+def test_all_cases_run_in_one_process(run: Run) -> None:
+    result = run("plan", "-f", CASES, "-o", "jsonl")
+    assert result.exit_code == 0
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(lines) == len(list(CASES.rglob("*.json")))
+    assert all(line.keys() >= KEYS | {"name"} for line in lines)
+
+
+def test_json_holds_one_cluster(run: Run, tmp_path: Path) -> None:
+    for name in "ab":
+        write_case(tmp_path / f"{name}.json", nodes("n1 cpu=4"))
+    result = run("plan", "-f", tmp_path, "-o", "json")
+    assert result.exit_code == 2
+    assert "take -o jsonl" in result.stderr
+    assert "made/b" in run("plan", "-f", tmp_path).stdout
+    assert len(list(yaml.safe_load_all(run("plan", "-f", tmp_path, "-o", "yaml").stdout))) == 2
+
+
+# -- what may go wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([], "nothing to plan"),
+        (["-f", "/nowhere.yaml"], "/nowhere.yaml: cannot be read: No such file or directory"),
+        (["-f", "{cluster}", "--preset", "basik"], 'no preset "basik"; did you mean "basic"?'),
+        (["-f", "{cluster}", "--preset", "basic", "--policy", "x"], "exclude each other"),
+        (["-f", "{cluster}", "--policy", "/nowhere.conf"], "/nowhere.conf: cannot be read"),
+        (["-f", "{cluster}", "--plugins-dir", "/nowhere"], "/nowhere: is not a folder"),
+        (["-f", "{cluster}", "--cycles", "0"], "--cycles"),
+        (["-f", "{cluster}", "-o", "xml"], "xml"),
+    ],
+)
+def test_wrong_usage_is_explained(run: Run, cluster: Path, words: list[str], complaint: str) -> None:
+    result = run("plan", *(word.format(cluster=cluster) for word in words))
+    assert result.exit_code == 2
+    assert complaint in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.output
+
+
+def test_a_wrong_policy_is_refused_unless_we_are_lenient(run: Run, cluster: Path, tmp_path: Path) -> None:
+    file = tmp_path / "p.conf"
+    file.write_text('actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gnag\n')
+    result = run("plan", "-f", cluster, "--policy", file)
+    assert result.exit_code == 2
+    assert f'{file}:4: unknown plugin "gnag"; did you mean "gang"?' in result.stderr
+    lenient = run("plan", "-f", cluster, "--policy", file, "--lenient-policy", "-o", "json")
+    assert lenient.exit_code == 0
+    assert "gnag" in json.loads(lenient.stdout)["warnings"][0]
+
+
+def test_a_plugin_that_breaks_the_cycle_is_named_without_a_traceback(
+    cluster: Path, tmp_path: Path, policy: Path
+) -> None:
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "bad.py").write_text(
+        "from stromboli.engine.plugin import Plugin\n"
+        "class Bad(Plugin):\n"
+        "    '''Fails.'''\n"
+        "    name = 'bad'\n"
+        "    def opening(self, session, dirty): raise RuntimeError('no luck')\n"
+    )
+    policy.write_text(policy.read_text() + "  - name: bad\n")
+    words = ["plan", "-f", cluster, "--policy", policy, "--plugins-dir", plugins]
+
+    def command(*options: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "stromboli", *options, *map(str, words), "-o", "json"]
+        return subprocess.run(line, capture_output=True, text=True, check=False)
+
+    done = command()
+    assert done.returncode == 1
+    assert "plugin 'bad' failed in opening: RuntimeError: no luck" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert json.loads(done.stdout)["lost"] == "plugin 'bad' failed in opening: RuntimeError: no luck"
+    assert "Traceback" in command("--debug").stderr
