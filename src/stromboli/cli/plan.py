@@ -1,6 +1,8 @@
 """`stromboli plan`: what would a cycle decide for this cluster?"""
 
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +34,7 @@ class Wishes(NamedTuple):
     now: float | None
     cycles: int
     period: float
+    for_people: bool
 
 
 def plan(
@@ -77,6 +80,7 @@ def plan(
         None if now is None else clock_of(now),
         cycles,
         period,
+        output is PlanFormat.TABLE,
     )
     with with_standard_input([*files, *(paths or [])]) as given:
         if not given:
@@ -112,7 +116,8 @@ def _plan_one(one: Input, wishes: Wishes) -> Plan:
     if now is None:
         now = CASE_CLOCK if one.is_case else datetime.now(UTC).timestamp()
     name = one.name if one.is_case else ""
-    return make_plan(loaded, policy, wishes.catalog, now, wishes.cycles, wishes.period, name)
+    with redirect_stdout(sys.stdout if wishes.for_people else sys.stderr):  # a plugin may print
+        return make_plan(loaded, policy, wishes.catalog, now, wishes.cycles, wishes.period, name)
 
 
 def _plan_all(inputs: list[Input], wishes: Wishes, output: PlanFormat) -> bool:

@@ -8,9 +8,8 @@ from stromboli.api import names
 from stromboli.api.resources import resource_list
 from stromboli.engine.outcome import placed_in_trial
 from stromboli.engine.session import Session
-from stromboli.model.amounts import Amounts, shift
 from stromboli.model.cluster import Cluster
-from stromboli.model.dims import Dimensions
+from stromboli.model.dims import PODS, Dimensions
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -77,7 +76,7 @@ def too_large(cluster: Cluster, task: Task) -> str:
 
 def amounts_text(dims: Dimensions, amounts: Mapping[int, float]) -> str:
     """`cpu 4, memory 8Gi`."""
-    return ", ".join(_amount_text(dims, dim, amounts[dim]) for dim in dims.ordered(amounts))
+    return ", ".join(_amount_text(dims, dim, amounts[dim]) for dim in dims.ordered(amounts) if dim != PODS)
 
 
 def _amount_text(dims: Dimensions, dim: int, amount: float) -> str:
@@ -105,10 +104,7 @@ def _gang_shortage(session: Session, task: Task, dim: int) -> str:
     cluster, job = session.cluster, task.job
     if job is None:
         return ""
-    wanted: Amounts = {}
-    for one in job.by_status[Status.PENDING]:
-        shift(wanted, one.request)
-    asked = _amount_text(cluster.dims, dim, wanted.get(dim, 0))
+    asked = _amount_text(cluster.dims, dim, job.pending.get(dim, 0))
     free = _amount_text(cluster.dims, dim, int(cluster.columns.idle[dim].clip(min=0).sum()))
     fit, waiting = placed_in_trial(session, job), job.counts[Status.PENDING]
     return f"{fit} of {waiting} pods would fit: together they ask for {asked}, {free} is free"

@@ -71,6 +71,7 @@ def document(plan: Plan) -> dict[str, Any]:
         result["lost"] = plan.lost
     result["objects"] = loaded.objects
     extras = {
+        "failures": whole.failures,
         "warnings": list(plan.policy.warnings),
         "problems": [_problem(one) for one in loaded.problems],
         "ungrouped": loaded.ungrouped,

@@ -27,6 +27,8 @@ class Report(Struct):
     evictions: list[Evict]
     seconds: dict[str, float]
     """Open, each action, close."""
+    failures: list[str]
+    """Plugins that raised, each in a sentence."""
     lost: str = ""
     """Why the cycle came to nothing, if it did."""
 
@@ -45,6 +47,7 @@ class Report(Struct):
             pending=waiting_jobs(outcome),
             evictions=evictions,
             seconds=outcome.seconds,
+            failures=list(dict.fromkeys(failure.message for failure in outcome.session.failures)),
             lost=outcome.lost.message if outcome.lost else "",
         )
 
@@ -61,6 +64,7 @@ class Report(Struct):
             pending=last.pending,
             evictions=[eviction for one in reports for eviction in one.evictions],
             seconds=last.seconds,
+            failures=list(dict.fromkeys(text for one in reports for text in one.failures)),
             lost=next((one.lost for one in reports if one.lost), ""),
         )
 

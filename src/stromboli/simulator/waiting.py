@@ -183,8 +183,10 @@ def _queue_full(case: Case) -> Waiting | None:
             return None
     except Exception:  # a plugin that fails here has been named already
         return None
-    held = amounts_text(case.session.cluster.dims, job.queue.allocated) or "nothing"
-    hint = f"the queue holds {held}: wait for its jobs, or raise its weight, deserved or capability"
+    dims = case.session.cluster.dims
+    asked, held = amounts_text(dims, job.pending), amounts_text(dims, job.queue.allocated)
+    wait = "wait for its jobs or " if held else ""
+    hint = f"{asked} is asked for and the queue holds {held or 'nothing'}: {wait}raise its weight, deserved or capability"
     return Waiting("Queue overused", text, hint)
 
 

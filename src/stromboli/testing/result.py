@@ -21,8 +21,6 @@ class Result:
         """What is odd about the policy."""
         self.decisions: list[Decision] = [one for outcome in outcomes for one in outcome.decisions]
         """Everything decided: binds, evictions, statuses, conditions, events."""
-        self.failures = [failure.message for outcome in outcomes for failure in outcome.session.failures]
-        """Plugins that raised, each in a sentence."""
         self._whole = Report.together(reports)
 
     @property
@@ -58,6 +56,11 @@ class Result:
     def lost(self) -> str:
         """Why a cycle came to nothing; empty if none did."""
         return self._whole.lost
+
+    @property
+    def failures(self) -> list[str]:
+        """Plugins that raised, each in a sentence."""
+        return self._whole.failures
 
     def why(self, pod: str) -> str:
         """Why a pod was not placed in the last cycle, as its user reads it; empty if it was."""

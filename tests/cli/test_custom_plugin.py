@@ -1,0 +1,32 @@
+"""The example of an own action, plugin and extension point, through the command."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from click.testing import Result
+
+Run = Callable[..., Result]
+EXAMPLES = Path(__file__).parents[2] / "examples"
+OWN = EXAMPLES / "custom_plugin"
+PLAN = ("plan", "-f", EXAMPLES / "cluster.yaml", "--plugins-dir", OWN, "--policy", OWN / "policy.yaml")
+
+
+def test_the_own_action_prints_what_the_own_plugin_says(run: Run) -> None:
+    result = run(*PLAN)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("default/train\ndefault/simulate\n")
+    assert "2 bound" in result.stdout
+
+
+def test_what_it_prints_does_not_spoil_json(run: Run) -> None:
+    result = run(*PLAN, "-o", "json")
+    assert "print-jobs" in json.loads(result.stdout)["timing"]["actions"]
+    assert "default/train\n" in result.stderr
+
+
+def test_it_is_listed_and_checked_like_ours(run: Run) -> None:
+    assert "print-job.namespace" in run("plugins", "--plugins-dir", OWN).stdout
+    assert "print-jobs" in run("actions", "--plugins-dir", OWN).stdout
+    assert run("policy", "check", OWN / "policy.yaml", "--plugins-dir", OWN).exit_code == 0
+    assert run("policy", "check", OWN / "policy.yaml").exit_code == 1
