@@ -18,7 +18,13 @@ def blocks(file: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", file.read_text(), re.MULTILINE | re.DOTALL)
 
 
-COMMANDS = [line[2:] for file in DOCS for block in blocks(file, "console") for line in block.splitlines()]
+COMMANDS = [
+    line.removeprefix("$ ")
+    for file in DOCS
+    for block in blocks(file, "console")
+    for line in block.splitlines()
+    if line.startswith("$ stromboli ")
+]
 
 
 @pytest.mark.parametrize("name", ["testing-plugins.md", "custom-plugins.md"])

@@ -185,8 +185,9 @@ def _queue_full(case: Case) -> Waiting | None:
         return None
     dims = case.session.cluster.dims
     asked, held = amounts_text(dims, job.pending), amounts_text(dims, job.queue.allocated)
-    wait = "wait for its jobs or " if held else ""
-    hint = f"{asked} is asked for and the queue holds {held or 'nothing'}: {wait}raise its weight, deserved or capability"
+    raise_it = "raise its weight, deserved or capability"
+    way_out = f"wait for its jobs or {raise_it}" if held else raise_it
+    hint = f"{asked} is asked for and the queue holds {held or 'nothing'}: {way_out}"
     return Waiting("Queue overused", text, hint)
 
 
