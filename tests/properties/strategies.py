@@ -72,7 +72,7 @@ def nodes(draw: st.DrawFn, name: str) -> Object:
 
 @st.composite
 def groups(draw: st.DrawFn, name: str) -> Object:
-    roles = draw(st.sampled_from(({}, {}, {}, {"ps": 1, "worker": 1}, {"worker": 2}, {"worker": 0})))
+    roles = draw(st.sampled_from(({}, {}, {"ps": 1, "worker": 1}, {"worker": 2}, {"worker": 0})))
     return group(
         name,
         draw(st.integers(0, 4)),
@@ -98,7 +98,7 @@ def pods(draw: st.DrawFn, name: str, groups: tuple[str, ...], pending: bool | No
     scheduler = names.OTHER_SCHEDULER_NAME if draw(st.integers(0, 9)) == 9 else names.SCHEDULER_NAME
     return pod(
         name,
-        draw(st.sampled_from((*groups, "no-such-group", ""))),
+        draw(st.sampled_from((*groups * 4, "no-such-group", ""))),
         phase=phase,
         node=where,
         dying=dying,
@@ -114,14 +114,14 @@ def pods(draw: st.DrawFn, name: str, groups: tuple[str, ...], pending: bool | No
 
 @st.composite
 def worlds(draw: st.DrawFn, most_pods: int = 10, mostly_pending: bool = False) -> list[Object]:
-    """A whole cluster: queues, classes, nodes, PodGroups and pods, in that order."""
+    """A whole cluster: queues, classes, nodes, PodGroups and pods, in that order; busy if most pods are pending."""
     things: list[Object] = [queue("default"), queue("root")]
     things.append(queue("research", weight=3, created=1))
     things.append(queue("closed", state="Closed"))
     things.extend(priority_class(name, value) for name, value in CLASSES.items())
     for name in NODES[: draw(st.integers(0, 4))]:
         things.append(draw(nodes(name)))
-    some_groups = tuple(f"g{number}" for number in range(draw(st.integers(1, 4))))
+    some_groups = tuple(f"g{number}" for number in range(draw(st.integers(1, 2 if mostly_pending else 4))))
     for name in some_groups:
         things.append(draw(groups(name)))
     for number in range(draw(st.integers(0, most_pods))):

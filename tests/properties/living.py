@@ -1,0 +1,159 @@
+"""A cluster that lives: objects at rest, an engine, and decisions that come true as an API server would have it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+
+import msgspec
+from tests.building import EPOCH
+
+from stromboli.api import names
+from stromboli.api.meta import Condition, Object
+from stromboli.api.pod import Pod
+from stromboli.api.scheduling import PodGroup, Queue
+from stromboli.engine.cycle import Engine, Outcome
+from stromboli.engine.decisions import (
+    Bind,
+    Decision,
+    Event,
+    Evict,
+    PodCondition,
+    PodGroupStatus,
+    QueueStatus,
+)
+from stromboli.model.intake import Intake
+
+_changed = msgspec.structs.replace
+
+
+class LivingWorld:
+    """All objects by name, a model that hears of every change, and what was decided so far."""
+
+    def __init__(self, things: Iterable[Object], make_engine: Callable[[], Engine]):
+        self.intake = Intake()
+        self.objects: dict[tuple[type[Object], str], Object] = {}
+        self.make_engine = make_engine
+        self.engine = make_engine()
+        self.now = float(EPOCH + 1000)
+        for thing in things:
+            self.put(thing)
+
+    def put(self, thing: Object) -> None:
+        self.objects[type(thing), thing.key] = thing
+        self.intake.put(thing)
+
+    def drop(self, thing: Object) -> None:
+        del self.objects[type(thing), thing.key]
+        self.intake.drop(thing)
+
+    def cycle(self) -> Outcome:
+        outcome = self.engine.cycle(self.intake.cluster, self.now)
+        self.now += 1
+        return outcome
+
+    def come_true(self, decisions: Iterable[Decision]) -> None:
+        for decision in decisions:
+            effect = self._EFFECTS.get(type(decision))
+            if effect is not None:
+                effect(self, decision)
+
+    def step(self) -> Outcome:
+        """A cycle whose decisions come true before the next."""
+        outcome = self.cycle()
+        self.come_true(outcome.decisions)
+        return outcome
+
+    # -- what decisions do to objects
+
+    def _pod(self, decision: Bind | Evict | PodCondition) -> Pod:
+        pod = self.objects[Pod, f"{decision.namespace}/{decision.name}"]
+        assert isinstance(pod, Pod)
+        return pod
+
+    def _bind(self, decision: Bind) -> None:
+        pod = self._pod(decision)
+        spec = _changed(pod.spec, node_name=decision.node)
+        self.put(_changed(pod, spec=spec, status=_changed(pod.status, phase="Running", conditions=())))
+
+    def _evict(self, decision: Evict) -> None:
+        self.drop(self._pod(decision))
+
+    def _tell_pod(self, decision: PodCondition) -> None:
+        pod = self._pod(decision)
+        told = Condition(names.CONDITION_POD_SCHEDULED, "False", decision.reason, decision.message)
+        status = _changed(pod.status, conditions=(told,))
+        if decision.nominated_node:
+            status = _changed(status, nominated_node_name=decision.nominated_node)
+        self.put(_changed(pod, status=status))
+
+    def _tell_group(self, decision: PodGroupStatus) -> None:
+        group = self.objects[PodGroup, f"{decision.namespace}/{decision.name}"]
+        assert isinstance(group, PodGroup)
+        conditions = {one.type: one for one in group.status.conditions}
+        for one in decision.conditions:
+            conditions[one.type] = Condition(one.type, one.status, one.reason, one.message)
+        status = _changed(
+            group.status,
+            phase=decision.phase,
+            running=decision.running,
+            succeeded=decision.succeeded,
+            failed=decision.failed,
+            conditions=tuple(conditions.values()),
+        )
+        self.put(_changed(group, status=status))
+
+    def _tell_queue(self, decision: QueueStatus) -> None:
+        queue = self.objects[Queue, decision.name]
+        assert isinstance(queue, Queue)
+        self.put(_changed(queue, status=_changed(queue.status, allocated=dict(decision.allocated))))
+
+    _EFFECTS: ClassVar[dict[type[Decision], Callable[..., None]]] = {
+        Bind: _bind,
+        Evict: _evict,
+        PodCondition: _tell_pod,
+        PodGroupStatus: _tell_group,
+        QueueStatus: _tell_queue,
+    }
+
+    # -- what else happens
+
+    def surprise(self, fresh: Iterable[Object], chance: random.Random) -> None:
+        """Some objects come, some pods finish or go away, some nodes change."""
+        for thing in fresh:
+            known = self.objects.get((type(thing), thing.key))
+            if isinstance(thing, Pod) and known is not None:
+                self._age(known, chance)
+            elif chance.random() < 0.5:
+                self.put(thing)
+
+    def _age(self, pod: Object, chance: random.Random) -> None:
+        assert isinstance(pod, Pod)
+        what = chance.random()
+        if what < 0.2:
+            self.drop(pod)
+        elif what < 0.5 and pod.status.phase == "Running":
+            phase = chance.choice(("Succeeded", "Failed"))
+            self.put(_changed(pod, status=_changed(pod.status, phase=phase)))
+
+
+def plain(decisions: Iterable[Decision]) -> list[str]:
+    """Decisions to compare: sorted, without the name of the cycle that took them."""
+    return sorted(_without_cycle(one) for one in decisions)
+
+
+def _without_cycle(decision: Decision) -> str:
+    if isinstance(decision, PodGroupStatus):
+        nameless = tuple(_changed(one, transition_id="") for one in decision.conditions)
+        decision = _changed(decision, conditions=nameless)
+    return str(decision)
+
+
+def binds(decisions: Iterable[Decision]) -> list[tuple[str, str]]:
+    """Who goes where, in the order of the decisions."""
+    return [(one.key, one.node) for one in decisions if isinstance(one, Bind)]
+
+
+def events(decisions: Iterable[Decision]) -> list[Event]:
+    return [one for one in decisions if isinstance(one, Event)]
