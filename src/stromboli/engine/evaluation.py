@@ -115,31 +115,33 @@ class Evaluation:
         self._step = np.zeros(count, dtype=np.int64)
         self._ahead = np.zeros(count, dtype=np.int64)
         self._looks = 0
+        self._mine = False
         self.now = np.full(count, NEVER)
         self.later = np.full(count, NEVER)
         self._versions: dict[int, Any] = {}
         self._columns: dict[int, Column] = {}
         self._volatile: list[NodeScore] = []
+        self._groups: dict[int, tuple[Column, Bools, Column]] = {}
         self._verdict = None
         self._evaluate(task, np.flatnonzero(self._allowed), 1)
         self._layout, self._objects, self._clock = columns.layout, columns.objects, columns.clock
 
     def _catch_up(self, task: Task) -> None:
+        """Look at what changed: ahead where this shape is placed again and again, else just as it is."""
         columns = self.columns
         row, shape = columns.last
-        if columns.clock == self._clock + 1 and shape is self.shape:
-            if self._step[row] + 1 < self._ahead[row]:
-                self._advance(row)
-                return
-            self._looks += 1
-            if self._looks == BUSY:
-                self._evaluate_ahead(task, np.flatnonzero(self._allowed))
-                return
-        self._evaluate_ahead(task, np.flatnonzero((columns.version > self._clock) & self._allowed))
-
-    def _evaluate_ahead(self, task: Task, rows: Ints) -> None:
-        if len(rows):
-            self._evaluate(task, rows, max(2, min(AHEAD, WIDEST // len(rows))))
+        mine = columns.clock == self._clock + 1 and shape is self.shape
+        steady, self._mine = mine or self._mine, mine
+        if mine and self._step[row] + 1 < self._ahead[row]:
+            self._advance(row)
+            return
+        self._looks += mine
+        if mine and self._looks == BUSY:
+            changed = np.flatnonzero(self._allowed)
+        else:
+            changed = np.flatnonzero((columns.version > self._clock) & self._allowed)
+        if len(changed):
+            self._evaluate(task, changed, max(2, min(AHEAD, WIDEST // len(changed))) if steady else 1)
 
     def _evaluate(self, task: Task, rows: Ints, ahead: int) -> None:
         """Look at some nodes afresh, some steps ahead."""
@@ -171,7 +173,9 @@ class Evaluation:
         single, batch = nodes.zeros(), nodes.zeros()
         for one in self._steady:
             if one.reads == "static":
-                part = np.tile(self._static[id(one)][rows], ahead)
+                part = self._static[id(one)][rows]
+                if ahead > 1:
+                    part = np.tile(part, ahead)
             else:
                 part = scored(one, task, nodes) * one.weight
             if one.batch:
@@ -241,17 +245,21 @@ class Evaluation:
         for filter in self._watched:
             candidates &= self._columns[id(filter)]
         final = np.where(candidates, board, NEVER)
-        if np.count_nonzero(candidates) > 1:
+        if self._volatile and np.count_nonzero(candidates) > 1:
             for one in self._volatile:
-                final += one.weight * self._finished(one, task, candidates)
+                final += self._finished(one, task, candidates)
         return final
 
     def _finished(self, one: NodeScore, task: Task, candidates: Bools) -> Column:
+        """A score made ready for this group of candidates; the last group mostly comes again."""
         raw = self._columns[id(one)]
         if one.finish is None:
-            return raw
-        final = np.asarray(one.finish(task, Nodes(self.columns), raw, candidates), dtype=np.float64)
-        return _plain(one, final, len(raw))
+            return raw * one.weight
+        known = self._groups.get(id(one))
+        if known is None or known[0] is not raw or not np.array_equal(known[1], candidates):
+            made = np.asarray(one.finish(task, Nodes(self.columns), raw, candidates), dtype=np.float64)
+            known = self._groups[id(one)] = (raw, candidates, _plain(one, made, len(raw)) * one.weight)
+        return known[2]
 
     def feasible(self, within: Bools | None = None) -> Bools:
         """Every node that would take the task now or later."""

@@ -32,11 +32,12 @@ def filling(task: Task, nodes: Nodes, parts: Iterable[Part]) -> Column:
         total += weight
         if weight == 0:
             continue
-        size = nodes.allocatable[dim].astype(np.float64)
-        used = (nodes.used[dim] + int(task.request[dim])).astype(np.float64)
+        size, used = nodes.allocatable[dim], nodes.used[dim] + int(task.request[dim])
         there = size != 0
-        fitting &= ~there | (used <= size)
-        score += np.divide((used if pack else size - used) * weight, size, out=nodes.zeros(), where=there)
+        fitting &= (used <= size) | ~there
+        part = (used if pack else size - used) * float(weight) / np.where(there, size, 1)
+        score += part * there
     if total > 0:
         score /= total
-    return np.where(fitting, score, 0.0)
+    score *= fitting
+    return score

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 Floats = NDArray[np.float64]
-_NONZERO = (VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY)
+_NONZERO = slice(VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY + 1)
 
 
 def least_allocated(task: Task, nodes: Nodes) -> Column:
@@ -38,16 +38,13 @@ def most_allocated(task: Task, nodes: Nodes) -> Column:
 
 
 def _mean_share(task: Task, nodes: Nodes, least: bool) -> Ints:
-    total = np.zeros(len(nodes), dtype=np.int64)
-    resources = np.zeros(len(nodes), dtype=np.int64)
-    for row in _NONZERO:
-        size = nodes.view_allocatable[row]
-        full = np.minimum(nodes.view[row] + task.shape.incoming[row], size)
-        has = size > 0
-        part = size - full if least else full
-        total += np.where(has, part * 100 // np.maximum(size, 1), 0)
-        resources += has
-    return total // np.maximum(resources, 1)
+    sizes = nodes.view_allocatable[_NONZERO]
+    incoming = np.array(task.shape.incoming[_NONZERO], dtype=np.int64)[:, None]
+    full = np.minimum(nodes.view[_NONZERO] + incoming, sizes)
+    parts = (sizes - full if least else full) * 100 // np.maximum(sizes, 1)
+    resources = np.count_nonzero(sizes > 0, axis=0)
+    mean: Ints = parts.sum(axis=0) // np.maximum(resources, 1)
+    return mean
 
 
 def asks_for_balance(task: Task) -> bool:
@@ -57,24 +54,27 @@ def asks_for_balance(task: Task) -> bool:
 
 def balanced_allocation(task: Task, nodes: Nodes) -> Column:
     """How much more evenly a node's resources would be used with the pod than without: 50 to 100."""
-    rows = [VIEW_CPU, VIEW_MEMORY, *([VIEW_GPU] if task.shape.incoming[VIEW_GPU] else [])]
+    rows = slice(VIEW_CPU, (VIEW_GPU if task.shape.incoming[VIEW_GPU] else VIEW_MEMORY) + 1)
     sizes = nodes.view_allocatable[rows]
     used = nodes.view[rows]
-    incoming = np.array([task.shape.incoming[row] for row in rows], dtype=np.int64)[:, None]
-    gain = _balance(used + incoming, sizes) - _balance(used, sizes)
-    return 50 + (50 + gain) // 2
+    incoming = np.array(task.shape.incoming[rows], dtype=np.int64)[:, None]
+    before, after = _balance(np.stack((used, used + incoming)), sizes)
+    return 50 + (50 + after - before) // 2
 
 
 def _balance(used: Ints, sizes: Ints) -> Ints:
-    """100 where all resources are used to the same part, less the more these parts deviate."""
+    """100 where all resources are used to the same part, less the more these parts deviate.
+
+    Of several states of the same nodes at once: (state, resource, node).
+    """
     has = sizes > 0
-    parts = np.where(has, np.minimum(used / np.maximum(sizes, 1), 1.0), 0.0)
-    deviation = _of_two(parts, has) if len(parts) == 2 else _of_three(parts, has)
+    parts = np.minimum(used / np.maximum(sizes, 1), 1.0) * has
+    deviation = _of_two(parts, has) if len(sizes) == 2 else np.stack([_of_three(one, has) for one in parts])
     return ((1 - deviation) * 100).astype(np.int64)
 
 
 def _of_two(parts: Floats, has: NDArray[np.bool_]) -> Floats:
-    return np.where(has.all(axis=0), np.abs((parts[0] - parts[1]) / 2), 0.0)
+    return np.abs((parts[:, 0] - parts[:, 1]) / 2) * has.all(axis=0)
 
 
 def _of_three(parts: Floats, has: NDArray[np.bool_]) -> Floats:

@@ -1,0 +1,80 @@
+"""Makes the pictures of the README from the real commands: `python docs/pictures/make.py`.
+
+`plan.svg` is `stromboli plan` on the example of two teams, `demo.svg` a moment of `stromboli demo` and its end. (The
+plot `scaling.svg` comes from `python -m bench scaling`.)
+"""
+
+import io
+from collections import deque
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from stromboli.api.manifests import open_paths
+from stromboli.cli.demo import ARRIVALS, LAST_NEWS, LONGEST, NODES, QUEUES
+from stromboli.cli.demo_view import at, scene, summary
+from stromboli.cli.plan_text import tell_plan
+from stromboli.engine.policy import load_policy
+from stromboli.engine.presets import preset
+from stromboli.extensions import load_catalog
+from stromboli.simulator.loading import load
+from stromboli.simulator.plan import make_plan
+from stromboli.simulator.story import Story
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+EXAMPLE = "examples/two-teams"
+NOW = 1_793_534_400.0
+WIDTH = 100
+MOMENT = 9
+"""The second of the demo's story that the picture shows."""
+
+
+def main() -> None:
+    """Draw both."""
+    save(picture_of_plan(), "plan", "stromboli plan")
+    save(picture_of_demo(), "demo", "stromboli demo")
+
+
+def terminal() -> Console:
+    return Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
+
+
+def prompt(out: Console, command: str) -> None:
+    out.print(Text("$ ", "dim").append(command, "bold"))
+
+
+def picture_of_plan() -> Console:
+    catalog = load_catalog()
+    out = terminal()
+    prompt(out, f"stromboli plan -f {EXAMPLE} --preset basic")
+    policy = load_policy(preset("basic"), catalog, "preset basic")
+    loaded = load(lambda: open_paths([str(ROOT / EXAMPLE)]))
+    tell_plan(out, make_plan(loaded, policy, catalog, NOW))
+    return out
+
+
+def picture_of_demo() -> Console:
+    catalog = load_catalog()
+    story = Story(NODES, QUEUES, ARRIVALS, load_policy(preset("basic"), catalog, "preset basic"), catalog)
+    out = terminal()
+    prompt(out, "stromboli demo")
+    news: deque[str] = deque(maxlen=LAST_NEWS)
+    while not story.over and story.now < LONGEST:
+        now = story.now
+        news.extend(at(now, line) for line in story.tick())
+        if now == MOMENT:
+            out.print(scene(story, now, list(news)))
+    out.print(Text("...", "dim"))
+    out.print(summary(story))
+    return out
+
+
+def save(out: Console, name: str, title: str) -> None:
+    """Write the picture: the same bytes for the same lines."""
+    out.save_svg(str(HERE / f"{name}.svg"), title=title, unique_id=f"stromboli-{name}")
+
+
+if __name__ == "__main__":
+    main()
