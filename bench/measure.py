@@ -33,6 +33,8 @@ class Measurement(Struct):
     """Reading, decoding and the standing model."""
     cycle: float
     """The first cycle, from open to close."""
+    cpu: float
+    """The same in seconds of processor time: what it would take on a machine with nothing else to do."""
     phases: dict[str, float]
     """Its parts: open, each action, close."""
     later: list[float]
@@ -81,15 +83,18 @@ def measure(path: str, cycles: int = 1, placed: bool = False) -> Measurement:
     loaded_mib = memory_now()
     outcomes: list[Outcome] = []
     spent: list[float] = []
+    cpu: list[float] = []
     for number in range(cycles):
-        begin = time.perf_counter()
+        begin, cpu_begin = time.perf_counter(), time.process_time()
         outcomes.append(ready.engine.cycle(ready.intake.cluster, NOW + number))
         spent.append(time.perf_counter() - begin)
+        cpu.append(time.process_time() - cpu_begin)
     first = outcomes[0]
     binds = [one for one in first.decisions if isinstance(one, Bind)]
     return Measurement(
         load=ready.seconds,
         cycle=spent[0],
+        cpu=cpu[0],
         phases=first.seconds,
         later=spent[1:],
         decisions=len(first.decisions),
