@@ -19,6 +19,7 @@ MANY = 3
 _PLAIN = {
     names.NODE_UNSCHEDULABLE: "kubectl uncordon one of the nodes",
     names.POD_NUMBER_EXCEEDED: "every node has its full number of pods: wait, add nodes or raise their limit",
+    names.INSUFFICIENT.format(names.PODS): "every node has its full number of pods: wait or add nodes",
     names.PORTS_TAKEN: "another pod has the host port on every node: choose another port",
     names.POD_AFFINITY_MISMATCH: "no node is near the pods that its podAffinity asks for",
     names.POD_ANTI_AFFINITY_MISMATCH: "its podAntiAffinity keeps it from every node: add nodes or relax the rule",
@@ -30,15 +31,17 @@ _PLAIN = {
 
 def verdict_hint(session: Session, task: Task, reason: str) -> str:
     """What would let a task find a node, given why it found none."""
+    if reason in _PLAIN:
+        return _PLAIN[reason]
     for resource in task.dims:
         name = session.cluster.dims.names[resource]
         if reason == names.INSUFFICIENT.format(name):
-            return _shortage(session, task, resource)
+            return too_large(session.cluster, task) or _shortage(session, task, resource)
     if reason == names.UNTOLERATED_TAINT:
         return _taints(session.cluster)
     if reason == names.NODE_AFFINITY_MISMATCH:
         return _selector(task)
-    return _PLAIN.get(reason, "")
+    return ""
 
 
 def objection_hint(job: Job, text: str) -> str:

@@ -1,0 +1,89 @@
+"""Why a job waits: the one reason that matters, with the next step."""
+
+import pytest
+
+from stromboli.simulator.waiting import Waiting
+from stromboli.testing import World
+
+
+def waiting(world: World, job: str = "default/a", policy: str = "basic") -> Waiting:
+    return world.run(policy=policy).pending[job]
+
+
+def test_a_pod_larger_than_what_is_free_hears_how_much_that_is() -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=8").job("old", pods=2, cpu=3, running_on="n1 n2")
+    found = world.job("a", cpu=6).run("enqueue, allocate", "gang").pending["default/a"]
+    assert found.reason == "Insufficient cpu"
+    assert found.hint == "each pod asks for cpu 6; the largest free amount on one node is cpu 5 (n2)"
+
+
+def test_a_gang_hears_how_much_of_it_would_fit() -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=2").job("a", pods=3, cpu=2.5)
+    found = world.run("enqueue, allocate", "gang").pending["default/a"]
+    assert found.hint == "1 of 3 pods would fit: together they ask for cpu 7500m, cpu 6 is free"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "spec", "hint"),
+    [
+        ("n1 cpu=4 +gpu=yes:NoSchedule", {}, "tolerate a taint or remove it: gpu=yes:NoSchedule"),
+        ("n1 cpu=4", {"nodeSelector": {"disk": "ssd"}}, "label a node with disk=ssd"),
+        ("n1 cpu=4,pods=0", {}, "every node has its full number of pods"),
+    ],
+)
+def test_what_nodes_refuse_comes_with_the_way_out(nodes: str, spec: dict[str, object], hint: str) -> None:
+    found = waiting(World(nodes=nodes).job("a", cpu=1, spec=spec))
+    assert hint in found.hint
+    assert found.message.startswith("a-0: 0/1 nodes are unavailable: 1 ")
+
+
+def test_a_job_at_the_gate_hears_which_resource_is_short() -> None:
+    found = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, min_resources={"cpu": 100}))
+    assert found.reason == "resource in cluster is overused"
+    assert found.hint == "it asks for cpu 100 (spec.minResources), the cluster has cpu 4 free"
+
+
+def test_a_closed_queue_is_to_be_opened() -> None:
+    found = waiting(World(nodes="n1 cpu=4", queues="shut state=Closed").job("a", cpu=1, queue="shut"))
+    assert (found.reason, found.queue) == ("Queue Closed", "shut")
+    assert found.hint == "open it: vcctl queue operate -n shut -a open"
+
+
+def test_a_queue_that_had_its_share_says_what_it_holds() -> None:
+    world = World(nodes="n1 cpu=8", queues="q capability=cpu:2")
+    world.job("old", pods=2, cpu=1, queue="q", running_on="n1 n1").job("a", cpu=1, queue="q")
+    found = waiting(world)
+    assert found.reason == "Queue overused"
+    assert "the queue holds cpu 2" in found.hint
+
+
+def test_a_pod_larger_than_any_node_is_told_so() -> None:
+    text = "a-0 asks for cpu {}, the largest node (n1) has cpu 8"
+    found = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=9))
+    assert (found.reason, found.hint) == ("Insufficient cpu", text.format(9))
+    found = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=99))
+    assert (found.reason, found.message) == ("Larger than any node", text.format(99))
+
+
+def test_room_that_is_being_freed_is_worth_waiting_for() -> None:
+    world = World(nodes="n1 cpu=2").job("old", cpu=2, running_on="n1", minimum=0)
+    world.add(
+        {
+            "kind": "Pod",
+            "metadata": {
+                "name": "old-0",
+                "deletionTimestamp": "2026-11-01T11:00:00Z",
+                "annotations": {"scheduling.k8s.io/group-name": "old"},
+            },
+            "spec": {"nodeName": "n1", "containers": [{"resources": {"requests": {"cpu": "2"}}}]},
+            "status": {"phase": "Running"},
+        }
+    )
+    result = world.job("a", cpu=2).run("enqueue, allocate", "gang")
+    assert result.pipelined == {"default/a-0": "n1"}
+    assert result.pending["default/a"].message == "room is being freed on n1"
+
+
+def test_whoever_waits_for_nothing_is_not_listed() -> None:
+    world = World(nodes="n1 cpu=2").job("a", cpu=1).job("b", cpu=1, running_on="n1")
+    assert world.run("enqueue, allocate", "gang").pending == {}
