@@ -92,14 +92,14 @@ class Backlog:
         """Queue and job, one job per turn; a queue that is skipped once is left out for good."""
         self._rekey()
         while self._queues:
-            queue = self._queues.pop()
+            queue, job = self._queues.pop(), None
             with self._session.attempt_queue(queue):
-                if (skip is not None and skip(queue)) or not self._jobs[queue]:
-                    continue
-                job = self._jobs[queue].pop()
-            yield queue, job
-            self._rekey()
-            self._queues.push(queue)
+                if self._jobs[queue] and not (skip is not None and skip(queue)):
+                    job = self._jobs[queue].pop()
+            if job is not None:
+                yield queue, job
+                self._rekey()
+                self._queues.push(queue)
 
     def drain(self) -> Iterator[Job]:
         """Every job, queue after queue, in the order of this moment."""

@@ -308,6 +308,7 @@ class Session:
             self.objections[job] = failure.message
             for task in job.by_status[Status.PENDING]:
                 self.verdicts.setdefault(job, {})[task] = saying(failure.message)
+                self.trials.pop(task, None)
 
     # -- the end
 
