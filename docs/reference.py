@@ -1,0 +1,265 @@
+"""Writes the tables of the reference from the code: `python docs/reference.py`.
+
+A page marks where a table goes with `<!-- generated: plugin binpack -->` and `<!-- end -->`; what stands between is
+replaced. A test fails when a page is out of date.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any
+
+from stromboli.engine.argument_types import type_name
+from stromboli.engine.arguments import Argument, ByName, declared
+from stromboli.engine.catalog import VOLCANO_ACTIONS, VOLCANO_PLUGINS, Catalog
+from stromboli.engine.plugin import POINTS, SWITCHES, Plugin
+from stromboli.engine.points import Combine, Point
+from stromboli.engine.rules import Rules
+from stromboli.extensions import load_catalog
+
+DOCS = Path(__file__).parent
+SOURCE = DOCS.parent / "src" / "stromboli"
+BLOCK = re.compile(r"(<!-- generated: (?P<what>.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+CATALOG = load_catalog()
+
+
+def main() -> None:
+    """Bring every page up to date."""
+    for page in pages():
+        text = page.read_text()
+        if (fresh := up_to_date(text)) != text:
+            page.write_text(fresh)
+            print(f"{page.name}: updated")
+
+
+def pages() -> list[Path]:
+    return sorted(DOCS.glob("*.md"))
+
+
+def up_to_date(text: str) -> str:
+    """A page with its tables made anew."""
+    return BLOCK.sub(lambda found: f"{found[1]}\n{generated(found['what'])}\n\n{found[3]}", text)
+
+
+def generated(what: str) -> str:
+    """The table that a marker asks for."""
+    kind, _, name = what.partition(" ")
+    return GENERATORS[kind](name)
+
+
+# -- arguments
+
+
+def plugin(name: str) -> str:
+    """A plugin: where it takes part, and its arguments."""
+    kind = CATALOG.plugins[name]
+    listed = ", ".join(f"`{point}`" for point in answered(kind))
+    where = f"Takes part in: {listed}."
+    table = arguments(kind.Arguments)
+    return f"{where}\n\n{table}" if table else f"{where} No arguments."
+
+
+def action(name: str) -> str:
+    """The arguments of an action."""
+    return arguments(CATALOG.actions[name].Arguments) or "No arguments."
+
+
+def arguments(kind: type) -> str:
+    rows = [
+        (f"{key}{_aliases(one)}", _type(one), _default(one), one.doc) for key, one in _flat(declared(kind))
+    ]
+    return table(("Argument", "Type", "Default", "Meaning"), rows) if rows else ""
+
+
+def _type(one: Argument) -> str:
+    """Of an open-ended key, the type of each value."""
+    return type_name(typing.get_args(one.type)[1]) if one.open_ended else one.type_name
+
+
+def _flat(found: Iterable[Argument], outer: str = "") -> Iterator[tuple[str, Argument]]:
+    """Arguments, each followed by those that are nested in it."""
+    for one in found:
+        key = f"{outer}`{one.spelling}`"
+        yield key, one
+        if inner := _inner(one.type):
+            named = typing.get_origin(one.type) is not None and _is_mapping(one.type)
+            yield from _flat(declared(inner), f"{key} → {'`<name>` → ' if named else ''}")
+
+
+def _inner(hint: Any) -> type | None:
+    """The dataclass that an argument, or each entry of it, consists of."""
+    return next((one for one in (hint, *typing.get_args(hint)) if is_dataclass(one)), None)  # type: ignore[return-value]
+
+
+def _is_mapping(hint: Any) -> bool:
+    return issubclass(typing.get_origin(hint), Mapping)
+
+
+def _aliases(one: Argument) -> str:
+    return "".join(f", also `{alias}`" for alias in one.aliases)
+
+
+def _default(one: Argument) -> str:
+    value = one.default.default if isinstance(one.default, ByName) else one.default
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    if isinstance(value, tuple):
+        return ", ".join(str(_plain(part)) for part in value)
+    return str(value) if value and isinstance(value, str) else ""
+
+
+def _plain(value: Any) -> Any:
+    if not is_dataclass(value):
+        return value
+    return "; ".join(f"{one.key} {getattr(value, one.field)}" for one in declared(type(value)))
+
+
+# -- extension points
+
+
+def points(_: str) -> str:
+    """Every extension point."""
+    rows = [
+        (
+            f"`{name}{_signature(name)}`",
+            _question(name),
+            f"[{_rule_name(one.combine)}](#how-answers-combine)",
+            ", ".join(f"`{switch}`" for switch in one.switches) or "none",
+            ", ".join(sorted(kind for kind in CATALOG.plugins if name in answered(CATALOG.plugins[kind]))),
+        )
+        for name, one in POINTS.items()
+    ]
+    return table(("Point", "Question", "Rule", "Switch", "Answered by"), rows)
+
+
+def unasked(_: str) -> str:
+    """Points that no action or engine code asks yet."""
+    source = "\n".join(path.read_text() for path in SOURCE.rglob("*.py"))
+    listed = [f"`{name}`" for name in POINTS if not re.search(rf"rules\.{name}\b", source)]
+    return ", ".join(listed) + "." if listed else "None."
+
+
+def rules(_: str) -> str:
+    """Every combining rule, with what holds when nobody answers."""
+    found = dict.fromkeys(one.combine for one in POINTS.values())
+    rows = [(_rule_name(rule), _sentence(rule), _when_nobody_answers(rule)) for rule in found]
+    return table(("Rule", "How answers combine", "Nobody answers"), rows)
+
+
+def switches(_: str) -> str:
+    """Every switch, with its default and what it turns off."""
+    rows = []
+    for name, default in SWITCHES.items():
+        asked = [f"`{one.name}`" for one in POINTS.values() if name in one.switches]
+        rows.append((f"`{name}`", str(default).lower(), ", ".join(asked) or _SPECIAL[name]))
+    return table(("Switch", "Default", "Turns on or off"), rows)
+
+
+_SPECIAL = {
+    "enableHierarchy": "`drf`: fairness along the tree of queues; `nodegroup`: a queue inherits its groups",
+    "enabledClusterOrder": "nothing; accepted",
+    "enableTargetJob": "nothing; accepted",
+    "enableReservedNodes": "nothing; accepted",
+}
+
+
+def answered(kind: type[Plugin]) -> list[str]:
+    """The points that a plugin takes part in, all switches on; of variants, those of any."""
+    found: dict[str, None] = {}
+    for variant in (kind, *kind.__subclasses__()):
+        one = variant.__new__(variant)
+        one.switches = {}
+        rules = Rules([[one]])
+        found.update(dict.fromkeys(name for name, point in POINTS.items() if rules._takes_part(one, point)))
+    return [name for name in POINTS if name in found]
+
+
+def _signature(name: str) -> str:
+    parameters = [one for one in inspect.signature(getattr(Plugin, name)).parameters if one != "self"]
+    return f"({', '.join(parameters)})"
+
+
+def _question(name: str) -> str:
+    return _flow(getattr(Plugin, name).__doc__)
+
+
+def _rule_name(rule: Combine) -> str:
+    return rule.__name__.replace("_", " ")
+
+
+def _sentence(rule: Combine) -> str:
+    return re.sub(r" \(02 D\d+\)", "", _flow(rule.__doc__))
+
+
+def _when_nobody_answers(rule: Combine) -> str:
+    one = next(point for point in POINTS.values() if point.combine is rule)
+    answer = rule([])(*_nothing(one))
+    return {"True": "yes", "False": "no", "None": "no answer", "0": "equal", "()": "equal", "[]": "none"}[
+        str(answer)
+    ]
+
+
+def _nothing(point: Point) -> list[Any]:
+    return [[] for _ in list(inspect.signature(getattr(Plugin, point.name)).parameters)[1:]]
+
+
+# -- lists
+
+
+def plugins(_: str) -> str:
+    """Every plugin in a line."""
+    rows = [(f"[{name}](#{name})", _flow(kind.__doc__)) for name, kind in sorted(CATALOG.plugins.items())]
+    return table(("Plugin", "What it does"), rows)
+
+
+def actions(_: str) -> str:
+    """Every action in a line."""
+    rows = [(f"[{name}](#{name})", _flow(CATALOG.actions[name].doc)) for name in _in_order(CATALOG)]
+    return table(("Action", "What it does"), rows)
+
+
+def _in_order(catalog: Catalog) -> list[str]:
+    return sorted(catalog.actions, key=lambda name: (VOLCANO_ACTIONS.index(name), name))
+
+
+def planned(kind: str) -> str:
+    """What Volcano has and we do not have yet."""
+    listed = VOLCANO_PLUGINS if kind == "plugins" else VOLCANO_ACTIONS
+    missing = CATALOG.planned_plugins if kind == "plugins" else CATALOG.planned_actions
+    return ", ".join(f"`{name}`" for name in listed if name in missing) + "."
+
+
+# -- Markdown
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _flow(doc: str | None) -> str:
+    """The first paragraph of a docstring as one line."""
+    return " ".join((doc or "").split("\n\n")[0].split())
+
+
+GENERATORS: dict[str, Callable[[str], str]] = {
+    "plugin": plugin,
+    "action": action,
+    "plugins": plugins,
+    "actions": actions,
+    "planned": planned,
+    "points": points,
+    "unasked": unasked,
+    "rules": rules,
+    "switches": switches,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""A page of the documentation as something that can be run, from top to bottom."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from typer.testing import CliRunner
+
+from stromboli.cli.main import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("examples/**/*.md"),
+    ]
+)
+_BLOCK = re.compile(
+    r"(?:^<!-- (?P<mark>[^\n]+) -->\n\n?)?^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^ *```$",
+    re.M | re.S,
+)
+_VOLATILE = re.compile(r"\d+(\.\d+)? (s|ms)\b")
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, the text, and a mark in a comment right before it.
+
+    Marks: `not run` (an outline, or something that takes a cluster), `file: NAME` (the reader saves it as that).
+    """
+
+    language: str
+    body: str
+    mark: str
+
+
+class Command(NamedTuple):
+    """A command of a console block and the output shown below it."""
+
+    line: str
+    output: list[str]
+
+
+def blocks(text: str) -> list[Block]:
+    return [
+        Block(found["language"], found["body"], (found["mark"] or "").strip())
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+def commands(body: str) -> Iterator[Command]:
+    """`$ command`, its output up to the next one."""
+    for part in re.split(r"^\$ ", body, flags=re.M)[1:]:
+        line, *output = part.replace("\\\n", "").splitlines()
+        yield Command(line, output)
+
+
+def run_page(page: Path, folder: Path) -> int:
+    """Do what a page says in a folder that has the examples; how many things were done."""
+    names: dict[str, object] = {"__name__": "page"}
+    done = 0
+    for block in blocks(page.read_text()):
+        if block.mark == "not run":
+            continue
+        if block.mark.startswith("file: "):
+            path = folder / block.mark.removeprefix("file: ")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.body)
+        elif block.language == "python":
+            exec(compile(block.body, page.name, "exec", dont_inherit=True), names)
+            done += 1
+        elif block.language == "console":
+            for command in commands(block.body):
+                run_command(command)
+                done += 1
+    return done
+
+
+def run_command(command: Command) -> None:
+    """Run a command of ours and compare; of `make`, only see that the target is there."""
+    program, *words = shlex.split(command.line, comments=True)
+    if program == "make":
+        targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M)
+        assert set(words) <= set(targets), command.line
+        return
+    assert program == "stromboli", f"{command.line}: what is not run needs the mark `not run`"
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    complains = any(line.startswith("error:") for line in command.output)
+    assert (result.exit_code != 0) == complains, result.output
+    if command.output:
+        assert_shows(result.output, command.output)
+
+
+def assert_shows(output: str, shown: list[str]) -> None:
+    """The lines shown are the output; `...` stands for any lines, times do not count."""
+    pattern = "".join(".*" if line.strip() == "..." else re.escape(_steady(line)) + "\n" for line in shown)
+    steady = "".join(_steady(line) + "\n" for line in output.splitlines())
+    assert re.fullmatch(pattern, steady, re.S), f"shown:\n{chr(10).join(shown)}\n\nit is:\n{output}"
+
+
+def _steady(line: str) -> str:
+    return _VOLATILE.sub("<time>", line.rstrip())
+
+
+# -- links
+
+
+def links(text: str) -> list[str]:
+    """Where a page points to, outside code."""
+    prose = re.sub(r"^ *```.*?^ *```$|`[^`\n]*`", "", text, flags=re.M | re.S)
+    return [one or other for one, other in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", prose)]
+
+
+def anchors(text: str) -> set[str]:
+    """The headings of a page as links name them."""
+    prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.M | re.S)
+    heads = re.findall(r"^#+ (.+)$", prose, re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}

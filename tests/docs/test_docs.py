@@ -1,0 +1,117 @@
+"""The documentation is true: what it shows runs, what it points to is there, and nothing is left out."""
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from tests.docs.pages import PAGES, ROOT, anchors, assert_shows, blocks, links, run_page
+from typer.main import get_command
+
+from stromboli.cli.main import app
+from stromboli.engine.plugin import POINTS
+from stromboli.engine.presets import PRESETS
+from stromboli.extensions import load_catalog
+
+DOCS = ROOT / "docs"
+CATALOG = load_catalog()
+SHOWN = [
+    page for page in PAGES if any(one.language in ("python", "console") for one in blocks(page.read_text()))
+]
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reference", DOCS / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=_name)
+def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("examples", "tests", "docs"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    monkeypatch.chdir(tmp_path)
+    run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page.read_text()):
+        if link.startswith(("https://", "http://", "mailto:")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), f"{link}: there is no {target}"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target.read_text()), f"{link}: there is no such heading"
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=_name)
+def test_generated_tables_are_up_to_date(page: Path, reference: ModuleType) -> None:
+    text = page.read_text()
+    assert reference.up_to_date(text) == text, "run: python docs/reference.py"
+
+
+@pytest.mark.parametrize("name", sorted(CATALOG.plugins))
+def test_every_plugin_is_documented(name: str) -> None:
+    text = (DOCS / "plugins.md").read_text()
+    assert name in anchors(text)
+    assert f"<!-- generated: plugin {name} -->" in text
+
+
+@pytest.mark.parametrize("name", sorted(CATALOG.actions))
+def test_every_action_is_documented(name: str) -> None:
+    text = (DOCS / "actions.md").read_text()
+    assert name in anchors(text)
+    assert f"<!-- generated: action {name} -->" in text
+
+
+@pytest.mark.parametrize("name", sorted(get_command(app).commands))  # type: ignore[attr-defined]
+def test_every_command_is_documented(name: str) -> None:
+    assert any(re.search(rf"\bstromboli {name}\b", page.read_text()) for page in DOCS.glob("*.md"))
+    assert f"stromboli {name}" in (DOCS / "index.md").read_text()
+
+
+def test_every_point_and_preset_is_documented() -> None:
+    points, policy = (DOCS / "extension-points.md").read_text(), (DOCS / "policy.md").read_text()
+    assert all(f"`{name}(" in points for name in POINTS)
+    assert all(f"`{name}`" in policy for name in PRESETS)
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    linked = {link.partition("#")[0] for link in links((DOCS / "index.md").read_text())}
+    assert {page.name for page in DOCS.glob("*.md")} - {"index.md"} <= linked
+
+
+def test_every_deviation_names_a_test_that_is_there() -> None:
+    text = (DOCS / "deviations.md").read_text()
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    named = re.findall(r"`(test_\w+)`", text)
+    assert len(named) > 10
+    assert [name for name in named if f"def {name}(" not in tests] == []
+
+
+def test_every_test_of_a_deviation_stands_in_the_table() -> None:
+    text = (DOCS / "deviations.md").read_text()
+    for path in (ROOT / "tests" / "deviations").glob("test_*.py"):
+        missing = [
+            name
+            for name in re.findall(r"^def (test_\w+)\(", path.read_text(), re.M)
+            if f"`{name}`" not in text
+        ]
+        assert missing == []
+
+
+def test_a_page_that_shows_something_else_would_be_noticed() -> None:
+    assert_shows("a\nb\nc in 0.31 s\n", ["a", "...", "c in 0.01 s"])
+    with pytest.raises(AssertionError, match="it is"):
+        assert_shows("a\nb\n", ["a", "c"])
