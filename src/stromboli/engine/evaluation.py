@@ -174,15 +174,18 @@ class Evaluation:
         for one in self._steady:
             if one.reads == "static":
                 part = self._static[id(one)][rows]
-                if ahead > 1:
-                    part = np.tile(part, ahead)
+                part = np.tile(part, ahead) if ahead > 1 else part
             else:
-                part = scored(one, task, nodes) * one.weight
-            if one.batch:
-                batch += part
-            else:
-                single += part
-        return single + batch
+                part = one.score(task, nodes)
+                if len(part) != len(nodes):
+                    raise BadAnswer(one.plugin, "node_scores", f"{len(part)} scores for {len(nodes)} nodes")
+            total = batch if one.batch else single
+            total += part * one.weight if one.weight != 1 and one.reads != "static" else part
+        single += batch
+        if not np.isfinite(single).all():
+            for one in self._steady:
+                scored(one, task, nodes)  # finds out whose scores are no numbers
+        return single
 
     def _advance(self, row: int) -> None:
         """One more task of this very shape went there: its next step is known."""
@@ -244,10 +247,10 @@ class Evaluation:
             candidates &= within
         for filter in self._watched:
             candidates &= self._columns[id(filter)]
-        final = np.where(candidates, board, NEVER)
-        if self._volatile and np.count_nonzero(candidates) > 1:
+        final = np.where(candidates, board, NEVER) if self._watched or within is not None else board
+        if self._volatile and candidates.any():
             for one in self._volatile:
-                final += self._finished(one, task, candidates)
+                final = final + self._finished(one, task, candidates)
         return final
 
     def _finished(self, one: NodeScore, task: Task, candidates: Bools) -> Column:

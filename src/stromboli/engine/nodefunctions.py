@@ -14,14 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stromboli.model.nodes import (
+    ALLOCATABLE,
+    IDLE,
+    PIPELINED,
+    RELEASING,
+    USED,
+    VIEW_ALLOCATABLE,
+    VIEW_USED,
+    Ints,
+)
+
 if TYPE_CHECKING:
-    from stromboli.model.nodes import Columns, Ints, Node
+    from stromboli.model.nodes import Columns, Node
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
@@ -116,6 +126,7 @@ class Nodes:
         self._rows = rows
         self._shape = shape
         self._steps = steps
+        self._gather()
 
     def __len__(self) -> int:
         return (len(self.columns) if self._rows is None else len(self._rows)) * self._steps
@@ -145,49 +156,30 @@ class Nodes:
 
     # -- numbers, one row per dimension
 
-    @cached_property
-    def allocatable(self) -> Ints:
-        return self._wide(self.columns.allocatable, 0)
-
-    @cached_property
-    def used(self) -> Ints:
-        return self._wide(self.columns.used, 1)
-
-    @cached_property
-    def idle(self) -> Ints:
-        return self._wide(self.columns.idle, -1)
-
-    @cached_property
-    def releasing(self) -> Ints:
-        return self._wide(self.columns.releasing, 0)
-
-    @cached_property
-    def pipelined(self) -> Ints:
-        return self._wide(self.columns.pipelined, 0)
-
-    @cached_property
+    @property
     def future_idle(self) -> Ints:
         """What will be free once all that is promised and all that is leaving has come to pass."""
         return self.idle + self.releasing - self.pipelined
 
-    @cached_property
-    def view(self) -> Ints:
+    def _gather(self) -> None:
+        """Take the numbers of these nodes, each as often as there are steps, with what the steps add."""
+        columns, rows, shape, steps = self.columns, self._rows, self._shape, self._steps
+        amounts, views = columns.amounts, columns.views
+        if rows is not None:
+            amounts, views = amounts[:, :, rows], views[:, :, rows]
+        if steps > 1 and shape is not None:
+            more = np.repeat(np.arange(steps), amounts.shape[2])
+            amounts, views = np.tile(amounts, steps), np.tile(views, steps)
+            asked = shape.dense(amounts.shape[1])[:, None] * more
+            amounts[IDLE] -= asked
+            amounts[USED] += asked
+            views[VIEW_USED] += shape.view[:, None] * more
+        self.allocatable: Ints = amounts[ALLOCATABLE]
+        self.used: Ints = amounts[USED]
+        self.idle: Ints = amounts[IDLE]
+        self.releasing: Ints = amounts[RELEASING]
+        self.pipelined: Ints = amounts[PIPELINED]
+        self.view: Ints = views[VIEW_USED]
         """The pod view: pods, nonzero cpu and memory, cpu, memory, gpu (rows VIEW_* of model.shape)."""
-        return self._wide(self.columns.view, 1, view=True)
-
-    @cached_property
-    def view_allocatable(self) -> Ints:
+        self.view_allocatable: Ints = views[VIEW_ALLOCATABLE]
         """The node status in the rows of the pod view."""
-        return self._wide(self.columns.view_allocatable, 0)
-
-    def _wide(self, columns: Ints, sign: int, view: bool = False) -> Ints:
-        part = columns if self._rows is None else columns[:, self._rows]
-        if self._steps == 1:
-            return part
-        height, width = part.shape
-        stack = np.repeat(part[:, None, :], self._steps, axis=1)
-        if sign and self._shape is not None:
-            one = self._shape.view if view else self._shape.dense(height)
-            stack += (sign * one[:, None] * np.arange(self._steps))[:, :, None]
-        wide: Ints = stack.reshape(height, self._steps * width)
-        return wide

@@ -314,19 +314,29 @@ class Session:
 
     def finish(self) -> None:
         """Undo what was kept but not committed, and let the model show what was decided."""
-        for entry in reversed(self.journal):
-            if isinstance(entry, Undo):
-                if not entry.committed:
-                    entry.back()
-            elif entry.task not in self._settled:
-                self.cluster.undo(entry)
-        self.journal.clear()
+        self._take_back()
         for target, field, value in self._writes:
             setattr(target, field, value)
         for (job, topic), said in self._told.items():
             job.reported[topic] = said
         for job, phase in self.phases.items():
             self.cluster.set_phase(job, phase)
+
+    def _take_back(self) -> None:
+        """Undo what was not committed. Should a listener fail on the way, the journal holds what is left to abort."""
+        committed: list[Change | Undo] = []
+        try:
+            while self.journal:
+                entry = self.journal.pop()
+                if entry.committed if isinstance(entry, Undo) else entry.task in self._settled:
+                    committed.append(entry)
+                elif isinstance(entry, Undo):
+                    entry.back()
+                else:
+                    self._undo(entry)
+        except Exception:
+            self.journal.extend(reversed(committed))
+            raise
 
     def abort(self) -> None:
         """Undo the whole cycle: nothing left, so nothing happened."""

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 Ints = NDArray[np.int64]
+
+# The blocks of numbers: five rows of amounts per dimension, two of the pod view.
+AMOUNTS, VIEWS = 5, 2
+ALLOCATABLE, USED, IDLE, RELEASING, PIPELINED = range(AMOUNTS)
+VIEW_ALLOCATABLE, VIEW_USED = range(VIEWS)
 Bools = NDArray[np.bool_]
 T = TypeVar("T")
 
@@ -60,18 +65,19 @@ class Columns:
         self._resize(0)
 
     def _resize(self, count: int) -> None:
-        rows = len(self.dims)
-        self.allocatable: Ints = np.zeros((rows, count), dtype=np.int64)
-        self.used: Ints = np.zeros((rows, count), dtype=np.int64)
-        self.idle: Ints = np.zeros((rows, count), dtype=np.int64)
-        self.releasing: Ints = np.zeros((rows, count), dtype=np.int64)
-        self.pipelined: Ints = np.zeros((rows, count), dtype=np.int64)
-        self.view: Ints = np.zeros((VIEW_ROWS, count), dtype=np.int64)
-        self.view_allocatable: Ints = np.zeros((VIEW_ROWS, count), dtype=np.int64)
         self.version: Ints = np.zeros(count, dtype=np.int64)
-        self.object_version: Ints = np.zeros(count, dtype=np.int64)
         self._label_codes: dict[str, tuple[Ints, dict[str, int]]] = {}
         self._derived: dict[Callable[[Columns], Any], Any] = {}
+        self._hold(
+            np.zeros((AMOUNTS, len(self.dims), count), dtype=np.int64),
+            np.zeros((VIEWS, VIEW_ROWS, count), dtype=np.int64),
+        )
+
+    def _hold(self, amounts: Ints, views: Ints) -> None:
+        """All numbers lie in two blocks, so that those of a few nodes are gathered at once."""
+        self.amounts, self.views = amounts, views
+        self.allocatable, self.used, self.idle, self.releasing, self.pipelined = amounts
+        self.view_allocatable, self.view = views
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -83,30 +89,23 @@ class Columns:
         nodes.sort(key=lambda node: (node.created, node.name))
         old_rows = np.array([node.row for node in nodes], dtype=np.int64)
         kept = np.flatnonzero(old_rows >= 0)
-        before = (self.allocatable, self.used, self.idle, self.releasing, self.pipelined)
-        view, view_allocatable = self.view, self.view_allocatable
+        amounts, views = self.amounts, self.views
         self.nodes = nodes
         self._resize(len(nodes))
-        after = (self.allocatable, self.used, self.idle, self.releasing, self.pipelined)
-        for old, new in zip(before, after, strict=True):
-            new[: old.shape[0], kept] = old[:, old_rows[kept]]
-        self.view[:, kept] = view[:, old_rows[kept]]
-        self.view_allocatable[:, kept] = view_allocatable[:, old_rows[kept]]
+        self.amounts[:, : amounts.shape[1], kept] = amounts[:, :, old_rows[kept]]
+        self.views[:, :, kept] = views[:, :, old_rows[kept]]
         for row, node in enumerate(nodes):
             node.row = row
         self.clock += 1
         self.layout += 1
         self.objects += 1
         self.version[:] = self.clock
-        self.object_version[:] = self.objects
 
     def widen(self) -> None:
         """Make room for dimensions that were seen for the first time."""
         missing = len(self.dims) - self.idle.shape[0]
         if missing > 0:
-            more = ((0, missing), (0, 0))
-            for column in ("allocatable", "used", "idle", "releasing", "pipelined"):
-                setattr(self, column, np.pad(getattr(self, column), more))
+            self._hold(np.pad(self.amounts, ((0, 0), (0, missing), (0, 0))), self.views)
             self.layout += 1
 
     def set_size(self, node: Node) -> None:
@@ -122,7 +121,6 @@ class Columns:
     def object_changed(self, node: Node) -> None:
         """Note that labels, taints or sizes of a node changed."""
         self.objects += 1
-        self.object_version[node.row] = self.objects
         self._label_codes.clear()
         self._derived.clear()
         self._touch(node.row, None)

@@ -35,7 +35,7 @@ class Shape:
         self.best_effort = is_empty(request)
         self.view: NDArray[np.int64] = np.array(view, dtype=np.int64)
         """What the pod weighs in the pod view, once it is there."""
-        self.incoming = incoming
+        self.incoming: NDArray[np.int64] = np.array(incoming, dtype=np.int64)
         """What scores expect of it before it is there, in the rows of the pod view."""
         self.vector: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from stromboli.api import names
 from stromboli.engine.arguments import arg, arg_prefix
@@ -45,13 +46,15 @@ class Binpack(Plugin):
 
     def node_scores(self, task: Task) -> Iterable[NodeScore]:
         if self.arguments.weight:
-            yield NodeScore(self._score, plugin=self.name, reads="usage")
+            yield NodeScore(partial(self._score, self._parts(task)), plugin=self.name, reads="usage")
 
-    def _score(self, task: Task, nodes: Nodes) -> Column:
-        return filling(task, nodes, self._parts(task)) * (100 * self.arguments.weight)
+    def _score(self, parts: Sequence[Part], task: Task, nodes: Nodes) -> Column:
+        return filling(task, nodes, parts) * (100 * self.arguments.weight)
 
-    def _parts(self, task: Task) -> Iterable[Part]:
+    def _parts(self, task: Task) -> list[Part]:
         dims = self.session.cluster.dims
-        for dim in dims.ordered(task.request):
-            if task.request[dim] > 0 and dims.names[dim] in self._weights:
-                yield Part(dim, self._weights[dims.names[dim]])
+        return [
+            Part(dim, self._weights[dims.names[dim]])
+            for dim in dims.ordered(task.request)
+            if task.request[dim] > 0 and dims.names[dim] in self._weights
+        ]

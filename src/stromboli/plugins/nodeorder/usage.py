@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 Floats = NDArray[np.float64]
+_WITHOUT_AND_WITH = np.array([0, 1])[:, None, None]
 _NONZERO = slice(VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY + 1)
 
 
@@ -39,17 +40,16 @@ def most_allocated(task: Task, nodes: Nodes) -> Column:
 
 def _mean_share(task: Task, nodes: Nodes, least: bool) -> Ints:
     sizes = nodes.view_allocatable[_NONZERO]
-    incoming = np.array(task.shape.incoming[_NONZERO], dtype=np.int64)[:, None]
-    full = np.minimum(nodes.view[_NONZERO] + incoming, sizes)
-    parts = (sizes - full if least else full) * 100 // np.maximum(sizes, 1)
-    resources = np.count_nonzero(sizes > 0, axis=0)
-    mean: Ints = parts.sum(axis=0) // np.maximum(resources, 1)
+    full = np.minimum(nodes.view[_NONZERO] + task.shape.incoming[_NONZERO, None], sizes)
+    cpu, memory = (sizes - full if least else full) * 100 // np.maximum(sizes, 1)
+    has_cpu, has_memory = np.minimum(sizes, 1)
+    mean: Ints = (cpu + memory) // np.maximum(has_cpu + has_memory, 1)
     return mean
 
 
 def asks_for_balance(task: Task) -> bool:
     """Best-effort pods are not balanced."""
-    return any(task.shape.incoming[row] for row in (VIEW_CPU, VIEW_MEMORY, VIEW_GPU))
+    return bool(task.shape.incoming[VIEW_CPU : VIEW_GPU + 1].any())
 
 
 def balanced_allocation(task: Task, nodes: Nodes) -> Column:
@@ -57,9 +57,10 @@ def balanced_allocation(task: Task, nodes: Nodes) -> Column:
     rows = slice(VIEW_CPU, (VIEW_GPU if task.shape.incoming[VIEW_GPU] else VIEW_MEMORY) + 1)
     sizes = nodes.view_allocatable[rows]
     used = nodes.view[rows]
-    incoming = np.array(task.shape.incoming[rows], dtype=np.int64)[:, None]
-    before, after = _balance(np.stack((used, used + incoming)), sizes)
-    return 50 + (50 + after - before) // 2
+    incoming = task.shape.incoming[rows, None]
+    before, after = _balance(used + incoming * _WITHOUT_AND_WITH, sizes)
+    score: Ints = 50 + (50 + after - before) // 2
+    return score
 
 
 def _balance(used: Ints, sizes: Ints) -> Ints:
@@ -74,7 +75,8 @@ def _balance(used: Ints, sizes: Ints) -> Ints:
 
 
 def _of_two(parts: Floats, has: NDArray[np.bool_]) -> Floats:
-    return np.abs((parts[:, 0] - parts[:, 1]) / 2) * has.all(axis=0)
+    deviation: Floats = np.abs(parts[:, 0] - parts[:, 1]) / 2 * (has[0] & has[1])
+    return deviation
 
 
 def _of_three(parts: Floats, has: NDArray[np.bool_]) -> Floats:
