@@ -81,8 +81,10 @@ def run_page(page: Path, folder: Path) -> int:
 
 
 def run_command(command: Command) -> None:
-    """Run a command of ours and compare; of `make`, only see that the target is there."""
+    """Run a command of ours and compare; of `make`, only see that the target is there, and activate nothing."""
     program, *words = shlex.split(command.line, comments=True)
+    if program == ".":
+        return
     if program == "make":
         targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M)
         assert set(words) <= set(targets), command.line
