@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.building import engine, group, job_of, node, pod, queue, task_of
+from tests.building import engine, group, job_of, node, pod, queue, running, task_of
 from tests.properties.living import LivingWorld, binds
 from tests.properties.rebuild import fingerprint, says, should_say
 from tests.properties.strategies import examples, worlds
@@ -229,11 +229,14 @@ def test_a_mistake_at_open_close_or_in_a_listener_costs_the_cycle(point: str) ->
     assert fingerprint(world.intake.cluster)["standing"] == before["standing"]
 
 
-def test_a_listener_that_fails_while_moves_are_taken_back_costs_the_cycle() -> None:
+@pytest.mark.parametrize("second", [{"cpu": 100}, {"cpu": 5}])
+def test_a_listener_that_fails_while_moves_are_taken_back_costs_the_cycle(second: dict[str, Any]) -> None:
+    """In the middle of a cycle, when a gang does not fit, and at its end, when one was kept for what is leaving."""
     plugin = trouble(["on_move"], lambda point, items: items[0].back)
     world = two_jobs(plugin)
     world.put(group("bad", 2, phase="Inqueue"))
-    world.put(pod("bad-x-1", "bad", cpu=100))
+    world.put(pod("bad-x-1", "bad", **second))
+    world.put(running("leaving", "n0", cpu=6, dying=True))
     cluster = world.intake.cluster
     cluster.settle()
     before = fingerprint(cluster)
