@@ -1,7 +1,6 @@
 """What goes wrong, as a sentence on standard error: never a traceback unless `--debug` asks for one."""
 
 import logging
-import sys
 from typing import Any
 
 import typer
@@ -43,24 +42,20 @@ def warn(message: str) -> None:
     typer.echo(f"warning: {message}", err=True)
 
 
-class _Sentences(logging.Formatter):
-    """`error: message`, with the traceback only when debugging."""
+class _Sentences(logging.Handler):
+    """`error: message` on standard error, with the traceback only when debugging."""
 
     def __init__(self, debug: bool) -> None:
-        super().__init__()
+        super().__init__(logging.WARNING)
         self._debug = debug
 
-    def format(self, record: logging.LogRecord) -> str:
+    def emit(self, record: logging.LogRecord) -> None:
         text = f"{record.levelname.lower()}: {record.getMessage()}"
         if self._debug and record.exc_info:
-            text += "\n" + self.formatException(record.exc_info)
-        return text
+            text += "\n" + logging.Formatter().formatException(record.exc_info)
+        typer.echo(text, err=True)
 
 
 def set_up_log(debug: bool) -> None:
     """Let what the scheduler logs appear on standard error."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Sentences(debug))
-    log = logging.getLogger("stromboli")
-    log.handlers[:] = [handler]
-    log.propagate = False
+    logging.getLogger("stromboli").handlers[:] = [_Sentences(debug)]
