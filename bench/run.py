@@ -121,6 +121,8 @@ def problem_of(workload: Workload, seen: Measurement) -> str:
 
 # -- printing
 
+BUSY = 1.3
+"""Wall time over processor time from which on something else must have had the core."""
 _SPEED_TITLE = (
     "Whole cycle with the state loaded, in seconds: best and median run, least processor time, the second cycle, "
     "all later ones (nothing new arrives)\n"
@@ -130,7 +132,7 @@ _SPEED_TITLE = (
 
 def report(results: Sequence[Result], markdown: bool = False) -> str:
     """The tables for people."""
-    parts = [machine(), *_warnings(results), "", _SPEED_TITLE]
+    parts = [machine(), *_warnings(results), *_busy(results), "", _SPEED_TITLE]
     parts += table(_speed_rows(results), markdown)
     parts += ["", "Where the first cycle's time goes (seconds)"]
     parts += table(_phase_rows(results), markdown)
@@ -170,6 +172,14 @@ _SPEED_HEAD = [
     ),
     *("Volcano", "faster", "reach", "aim", "speed", "memory"),
 ]
+
+
+def _busy(results: Sequence[Result]) -> list[str]:
+    """Waiting for a core is not the scheduler's time, but it is in the wall time."""
+    slow = [one.name for one in results if one.cycle_median > BUSY * one.cpu_best]
+    if not slow:
+        return []
+    return [f"WARNING: the machine was busy with other things; wall time is too high for {', '.join(slow)}"]
 
 
 def _speed_rows(results: Sequence[Result]) -> list[list[str]]:
