@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from stromboli.engine.catalog import action
+from stromboli.engine.nodefunctions import Column, Nodes
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import EvictionNote, Session
 from stromboli.model.cluster import Change
 from stromboli.model.status import Status
+from stromboli.model.task import Task
 from stromboli.testing import World
 
 PLACE = "enqueue, allocate"
@@ -43,7 +45,7 @@ def test_equal_nodes_fall_to_the_oldest_then_to_the_first_by_name() -> None:
 def test_a_node_too_small_for_one_pod_is_looked_at_for_a_smaller_one_of_its_role(cache: str) -> None:
     """Volcano's error cache remembers the node for the role (wart allocate/error-cache-hides-a-node)."""
     world = World(nodes="big cpu=4; small cpu=2")
-    world.job("j", roles={"worker": 2}, minimum=1, cpu=2)
+    world.job("j", roles={"worker": 2}, cpu=2)
     world.add(_worker("j-0", cpu=4)).add(_worker("j-1", cpu=2))
     result = world.run(
         policy=f"""
@@ -163,3 +165,22 @@ def test_backfill_takes_back_what_a_plugin_refuses() -> None:
     assert result.binds == {"default/b-0": "n1"}
     assert result.why("a-0") == "not in these shoes"
     assert (world.task("a-0").status, world.task("a-0").node) == (Status.PENDING, None)
+
+
+def test_backfill_goes_on_after_a_score_failed() -> None:
+    """Volcano crashes when no node has a score (02 D15)."""
+
+    class Moody(Plugin):
+        """Cannot score one pod."""
+
+        name = "moody"
+
+        def score_nodes(self, task: Task, nodes: Nodes) -> Column:
+            if task.name == "a-0":
+                raise RuntimeError("not today")
+            return nodes.zeros()
+
+    world = World(nodes="n1 cpu=1; n2 cpu=1").job("a").job("b")
+    result = world.run("enqueue, backfill", "predicates moody", plugin_classes=[Moody])
+    assert result.binds == {"default/b-0": "n1"}
+    assert result.why("a-0") == "plugin 'moody' failed in score_nodes: RuntimeError: not today"
