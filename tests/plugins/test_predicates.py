@@ -1,0 +1,399 @@
+"""Which nodes a pod may not go to, and what it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.plugins.kubernetes import HOSTNAME, REQUIRED, ZONE, Manifest
+from tests.plugins.small_world import World, binds, events, group, node, policy
+
+from stromboli.engine.arguments import parse_arguments
+from stromboli.plugins.predicates.plugin import Switches
+
+WEB = {"matchLabels": {"app": "web"}}
+
+
+def pod(name: str, of: str = "j", on: str = "", app: str = "", **spec: Any) -> Manifest:
+    """A pod with any spec: pending in its group, or running where it says."""
+    meta: Manifest = {"name": name, "labels": {"app": app} if app else {}}
+    meta["annotations"] = {"scheduling.k8s.io/group-name": of} if not on else {}
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
+    whole = {"schedulerName": "volcano", "containers": containers, **spec}
+    if on:
+        whole["nodeName"] = on
+    status = {"phase": "Running" if on else "Pending"}
+    return {"kind": "Pod", "metadata": meta, "spec": whole, "status": status}
+
+
+def world(*manifests: Manifest, actions: str = "allocate", **arguments: Any) -> World:
+    given = {f"predicate.{name}": value for name, value in arguments.items()}
+    rules = policy(actions, "gang", ("predicates", given))
+    return World(rules).put(*manifests, group("j", phase="Inqueue"))
+
+
+def refusals(*manifests: Manifest, **arguments: Any) -> dict[str, str]:
+    """Why each node refuses the pod `p`, before anything is placed."""
+    made = world(*manifests, actions="enqueue", **arguments)
+    made.cycle()
+    return made.refusals("predicates", "p")
+
+
+def message(*manifests: Manifest, **arguments: Any) -> str:
+    """What the user of the pod `p` is told."""
+    made = world(*manifests, **arguments)
+    session = made.cycle().session
+    return next(verdict.message for found in session.verdicts.values() for verdict in found.values())
+
+
+def anti(*terms: Manifest) -> Manifest:
+    return {"podAntiAffinity": {REQUIRED: list(terms)}}
+
+
+def near(*terms: Manifest) -> Manifest:
+    return {"podAffinity": {REQUIRED: list(terms)}}
+
+
+def term(key: str = HOSTNAME, selector: Manifest | None = None, **more: Any) -> Manifest:
+    return {"topologyKey": key, "labelSelector": selector or WEB, **more}
+
+
+def zoned(name: str, zone: str = "", **sizes: str) -> Manifest:
+    have = {HOSTNAME: name, **({ZONE: zone} if zone else {})}
+    return node(name, have, cpu=sizes.pop("cpu", "8"), **sizes)
+
+
+def tainted(name: str, effect: str, unschedulable: bool = False) -> Manifest:
+    return {
+        **zoned(name),
+        "spec": {"taints": [{"key": "k", "effect": effect}], "unschedulable": unschedulable},
+    }
+
+
+# -- the node itself
+
+
+def test_a_full_node_says_so_and_other_reasons_stand_beside_it() -> None:
+    full = node("full", {}, cpu="8", pods="1")
+    assert message(full, pod("r", on="full"), pod("p")) == "0/1 nodes are unavailable: 1 Insufficient pods."
+    assert refusals(full, pod("r", on="full"), pod("p")) == {"full": "node(s) pod number exceeded"}
+
+
+def test_a_node_without_pod_slots_takes_nothing() -> None:
+    without = zoned("a")
+    del without["status"]["allocatable"]["pods"]
+    assert refusals(without, pod("p")) == {"a": "node(s) pod number exceeded"}
+
+
+def test_a_cordoned_node_takes_only_who_tolerates_that() -> None:
+    cordoned = {**zoned("a"), "spec": {"unschedulable": True}}
+    tolerant = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]
+    assert refusals(cordoned, pod("p")) == {"a": "node(s) were unschedulable"}
+    assert refusals(cordoned, pod("p", tolerations=tolerant)) == {"a": ""}
+    assert refusals(cordoned, pod("p", tolerations=[{"operator": "Exists"}])) == {"a": ""}
+
+
+@pytest.mark.parametrize(
+    ("effect", "reason"), [("NoSchedule", "!"), ("NoExecute", "!"), ("PreferNoSchedule", "")]
+)
+def test_taints_that_are_not_soft_keep_pods_away(effect: str, reason: str) -> None:
+    expected = "node(s) had untolerated taint(s)" if reason else ""
+    assert refusals(tainted("a", effect), pod("p")) == {"a": expected}
+    assert refusals(tainted("a", effect), pod("p"), TaintTolerationEnable=False) == {"a": ""}
+
+
+def test_an_empty_nodeselector_asks_for_nothing_and_an_empty_term_list_for_the_impossible() -> None:
+    assert refusals(zoned("a"), pod("p", nodeSelector={})) == {"a": ""}
+    impossible = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}
+    reason = "node(s) didn't match Pod's node affinity/selector"
+    assert refusals(zoned("a"), pod("p", affinity=impossible)) == {"a": reason}
+    assert refusals(zoned("a"), pod("p", affinity=impossible), NodeAffinityEnable=False) == {"a": ""}
+
+
+def test_an_invalid_term_does_not_spoil_the_others() -> None:
+    wrong = {"matchExpressions": [{"key": ZONE, "operator": "Like", "values": ["east"]}]}
+    right = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["west"]}]}
+    terms = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [wrong, right]}}}
+    found = refusals(zoned("a", "east"), zoned("b", "west"), pod("p", affinity=terms))
+    assert [bool(found["a"]), bool(found["b"])] == [True, False]
+
+
+def test_names_that_exclude_each_other_are_refused_before_any_node_is_looked_at() -> None:
+    both = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("a", "b")]
+    terms = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": both}]}}}
+    text = "1 plugin NodeAffinity pre-predicates failed pod affinity terms conflict"
+    assert message(zoned("a"), pod("p", affinity=terms)) == f"0/1 nodes are unavailable: {text}."
+
+
+# -- ports
+
+
+def ports(*wanted: Manifest) -> list[Manifest]:
+    return [{"name": "m", "ports": list(wanted), "resources": {"requests": {"cpu": "1"}}}]
+
+
+def test_a_host_port_is_taken_per_protocol_and_address() -> None:
+    used = pod("r", on="a", containers=ports({"hostPort": 80, "hostIP": "10.0.0.1"}))
+    taken = "node(s) didn't have free ports for the requested pod ports"
+
+    def asking(**port: Any) -> str:
+        return refusals(zoned("a"), used, pod("p", containers=ports(port)))["a"]
+
+    assert asking(hostPort=80) == taken
+    assert asking(hostPort=80, hostIP="10.0.0.1") == taken
+    assert asking(hostPort=80, hostIP="10.0.0.2") == ""
+    assert asking(hostPort=80, protocol="UDP") == ""
+    assert asking(hostPort=81) == ""
+    assert refusals(
+        zoned("a"), used, pod("p", containers=ports({"hostPort": 80})), NodePortsEnable=False
+    ) == {"a": ""}
+
+
+def test_a_port_of_a_sidecar_counts_and_that_of_an_init_container_does_not() -> None:
+    def beside(policy: str) -> dict[str, str]:
+        helper = {**ports({"hostPort": 80})[0], "restartPolicy": policy}
+        return refusals(
+            zoned("a"),
+            pod("r", on="a", initContainers=[helper]),
+            pod("p", containers=ports({"hostPort": 80})),
+        )
+
+    assert beside("Always")["a"]
+    assert not beside("")["a"]
+
+
+def test_pods_placed_in_the_same_cycle_hold_their_ports() -> None:
+    twins = [pod(f"p{place}", containers=ports({"hostPort": 80})) for place in range(3)]
+    made = world(zoned("a"), zoned("b"), *twins)
+    assert sorted(binds(made.cycle()).values()) == ["a", "b"]
+
+
+# -- pod affinity
+
+
+def test_the_first_of_its_kind_may_go_anywhere_that_has_the_key_and_the_next_must_follow() -> None:
+    gang = [pod(f"p{place}", app="web", affinity=near(term(ZONE))) for place in range(2)]
+    made = world(zoned("none"), zoned("a", "east"), zoned("b", "west", cpu="16"), *gang)
+    assert len({made.cluster.nodes[one].labels[ZONE] for one in binds(made.cycle()).values()}) == 1
+
+
+def test_pods_must_match_all_required_terms_to_count_for_any() -> None:
+    tier = term(ZONE, {"matchLabels": {"tier": "x"}})
+    half = pod("r", on="a", app="web")
+    whole = {**pod("r2", on="b", app="web")}
+    whole["metadata"]["labels"]["tier"] = "x"
+    reason = "node(s) didn't match pod affinity rules"
+    asking = pod("p", affinity=near(term(), tier))
+    assert refusals(zoned("a", "1"), zoned("b", "2"), half, whole, asking) == {"a": reason, "b": ""}
+    assert refusals(zoned("a", "1"), half, asking, PodAffinityEnable=False) == {"a": ""}
+
+
+def test_a_pod_placed_earlier_in_the_cycle_repels_others_by_its_own_rule() -> None:
+    shy = pod("a-shy", affinity=anti(term(selector={"matchLabels": {"app": "loud"}})))
+    loud = pod("b-loud", app="loud")
+    made = world(zoned("a"), shy, loud)
+    assert binds(made.cycle()) == {"a-shy": "a"}, "wart: Volcano places both"
+
+
+def test_existing_anti_affinity_names_itself_and_is_curable() -> None:
+    running = pod("r", on="a", affinity=anti(term()))
+    made = world(zoned("a"), zoned("b"), running, pod("p", app="web", nodeSelector={HOSTNAME: "a"}))
+    session = made.cycle().session
+    (verdict,) = [one for found in session.verdicts.values() for one in found.values()]
+    assert {one.text: one.curable for one in verdict.reasons} == {
+        "node(s) didn't satisfy existing pods anti-affinity rules": True,
+        "node(s) didn't match Pod's node affinity/selector": False,
+    }
+
+
+def test_a_namespace_selector_that_matches_no_labels_means_every_namespace() -> None:
+    """quirk: spec 04 2.6"""
+    elsewhere = pod("r", on="a", app="web")
+    elsewhere["metadata"]["namespace"] = "other"
+    space = {"kind": "Namespace", "metadata": {"name": "other", "labels": {"env": "test"}}}
+    strict = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["test"]}]}
+    asking = pod("p", affinity=anti(term(namespaceSelector=strict)))
+    assert refusals(zoned("a"), space, elsewhere, asking)["a"]
+
+
+def test_a_term_that_makes_no_sense_is_refused_with_the_reason() -> None:
+    wrong = {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["web"]}]}
+    text = 'plugin InterPodAffinity pre-predicates failed parsing pod: "Like" is not a valid label selector operator'
+    assert text in message(zoned("a"), pod("p", affinity=anti(term(selector=wrong))))
+
+
+# -- who shares an evaluation
+
+
+def keys(made: World, *names: str) -> list[Any]:
+    made.cycle()
+    return [made.plugin("predicates").shape_key(made.task(name)) for name in names]
+
+
+def test_pods_with_different_labels_share_while_nobody_carries_a_term() -> None:
+    made = world(zoned("a"), pod("p", app="web"), pod("q", app="db"), pod("r"))
+    assert len(set(keys(made, "p", "q", "r"))) == 1
+
+
+def test_pods_share_only_if_the_same_terms_mean_them() -> None:
+    shy = pod("shy", on="a", affinity=anti(term()))
+    made = world(zoned("a"), shy, pod("p", app="web"), pod("q", app="db"), pod("r", app="other"))
+    web, db, other = keys(made, "p", "q", "r")
+    assert db == other != web
+    made.drop(shy)
+    assert len(set(keys(made, "p", "q", "r"))) == 1
+
+
+def test_replicas_that_differ_in_a_label_nobody_reads_share() -> None:
+    twins = [pod(f"p{place}", app="web", affinity=near(term(ZONE))) for place in range(2)]
+    for place, one in enumerate(twins):
+        one["metadata"]["labels"]["volcano.sh/task-index"] = str(place)
+    made = world(zoned("a"), *twins)
+    assert len(set(keys(made, "p0", "p1"))) == 1
+
+
+# -- spreading
+
+
+def spread(**more: Any) -> list[Manifest]:
+    return [
+        {
+            "topologyKey": ZONE,
+            "maxSkew": 1,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": WEB,
+            **more,
+        }
+    ]
+
+
+def test_no_zone_runs_ahead_by_more_than_the_skew() -> None:
+    nodes = [zoned("a", "1"), zoned("b", "2"), zoned("none")]
+    running = [pod("r", on="a", app="web")]
+    asking = pod("p", app="web", topologySpreadConstraints=spread())
+    mismatch = "node(s) didn't match pod topology spread constraints"
+    found = refusals(*nodes, *running, asking)
+    assert found == {"a": mismatch, "b": "", "none": f"{mismatch} (missing required label)"}
+    assert not any(refusals(*nodes, *running, asking, PodTopologySpreadEnable=False).values())
+
+
+def test_a_pod_that_is_not_counted_itself_may_join_the_fullest_zone_within_the_skew() -> None:
+    nodes = [zoned("a", "1"), zoned("b", "2")]
+    asking = pod("p", app="db", topologySpreadConstraints=spread())
+    assert refusals(*nodes, pod("r", on="a", app="web"), asking) == {"a": "", "b": ""}
+
+
+def test_too_few_domains_count_as_an_empty_one() -> None:
+    asking = pod("p", app="web", topologySpreadConstraints=spread(minDomains=3))
+    found = refusals(
+        zoned("a", "1"), zoned("b", "2"), pod("r", on="a", app="web"), pod("s", on="b", app="web"), asking
+    )
+    assert all(found.values())
+
+
+# -- claims
+
+
+def claim(
+    name: str, volume: str = "", phase: str = "Bound", storage: str | None = None, **meta: Any
+) -> Manifest:
+    notes = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
+    spec = {"volumeName": volume, **({"storageClassName": storage} if storage else {})}
+    whole = {"name": name, "annotations": notes, **meta}
+    return {"kind": "PersistentVolumeClaim", "metadata": whole, "spec": spec, "status": {"phase": phase}}
+
+
+VOLUME = {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {}}
+LATE = {"kind": "StorageClass", "metadata": {"name": "late"}, "volumeBindingMode": "WaitForFirstConsumer"}
+NOW = {"kind": "StorageClass", "metadata": {"name": "now"}, "volumeBindingMode": "Immediate"}
+NAMED = [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]
+MADE = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
+
+
+@pytest.mark.parametrize(
+    ("objects", "volumes", "problem"),
+    [
+        ([], NAMED, 'VolumeZone … persistentvolumeclaim "c" not found'),
+        ([claim("c", "gone")], NAMED, 'VolumeZone … persistentvolume "gone" not found'),
+        ([claim("c")], NAMED, "VolumeZone … PersistentVolumeClaim had no pv name and storageClass name"),
+        ([claim("c", storage="now"), NOW], NAMED, "VolumeZone … PersistentVolume had no name"),
+        ([claim("c", storage="x")], NAMED, 'VolumeZone … storageclass.storage.k8s.io "x" not found'),
+        (
+            [VOLUME, claim("c", "v", phase="Lost")],
+            NAMED,
+            'VolumeBinding … persistentvolumeclaim "c" bound to non-existent persistentvolume "v"',
+        ),
+        (
+            [VOLUME, claim("c", "v", deletionTimestamp="2026-10-31T00:00:00Z")],
+            NAMED,
+            'VolumeBinding … persistentvolumeclaim "c" is being deleted',
+        ),
+        (
+            [VOLUME, claim("c", "v", annotations={})],
+            NAMED,
+            "VolumeBinding … pod has unbound immediate PersistentVolumeClaims",
+        ),
+        (
+            [],
+            MADE,
+            'VolumeBinding … waiting for ephemeral volume controller to create the persistentvolumeclaim "p-data"',
+        ),
+        (
+            [VOLUME, claim("p-data", "v")],
+            MADE,
+            "VolumeBinding … PVC default/p-data was not created for pod default/p (pod is not owner)",
+        ),
+    ],
+)
+def test_claims_that_cannot_serve_keep_a_pod_from_every_node(
+    objects: list[Manifest], volumes: list[Manifest], problem: str
+) -> None:
+    text = f"1 plugin {problem.replace('…', 'pre-predicates failed')}"
+    assert message(zoned("a"), *objects, pod("p", volumes=volumes)) == f"0/1 nodes are unavailable: {text}."
+
+
+def test_claims_that_are_bound_or_bind_late_are_no_obstacle() -> None:
+    for objects in ([VOLUME, claim("c", "v")], [LATE, claim("c", storage="late", phase="Pending")]):
+        assert binds(world(zoned("a"), *objects, pod("p", volumes=NAMED)).cycle()) == {"p": "a"}
+    off = world(zoned("a"), pod("p", volumes=NAMED), VolumeZoneEnable=False, VolumeBindingEnable=False)
+    assert binds(off.cycle()) == {"p": "a"}
+
+
+# -- arguments
+
+
+def test_the_equivalence_cache_is_accepted_and_changes_nothing() -> None:
+    """wart: with Volcano's cache, pods of one template share a verdict although one tolerates the taint."""
+    notes = {"volcano.sh/template-uid": "j-w"}
+    plain, tolerant = pod("p0"), pod("p1", tolerations=[{"key": "k", "operator": "Exists"}])
+    for one in (plain, tolerant):
+        one["metadata"]["annotations"].update(notes)
+    made = world(tainted("a", "NoSchedule"), plain, tolerant, CacheEnable=True)
+    assert binds(made.cycle()) == {"p1": "a"}
+
+
+def test_all_of_volcanos_arguments_are_known_and_others_are_not() -> None:
+    switches = (
+        "NodeAffinity",
+        "NodePorts",
+        "TaintToleration",
+        "PodAffinity",
+        "NodeVolumeLimits",
+        "VolumeZone",
+    )
+    more = ("PodTopologySpread", "VolumeBinding", "Cache", "DynamicResourceAllocation")
+    given: dict[str, object] = {f"predicate.{name}Enable": True for name in (*switches, *more)}
+    given |= {"volumebinding.bindTimeoutSeconds": 5, "volumebinding.weight": 2}
+    given |= {
+        "volumebinding.shape": [{"utilization": 0, "score": 5}],
+        "dynamicresources.filterTimeoutSeconds": 3,
+    }
+    assert parse_arguments(Switches, given)[1] == []
+    (problem,) = parse_arguments(Switches, {"predicate.NodeAffinity": True})[1]
+    assert "predicate.NodeAffinityEnable" in problem.message
+
+
+def test_the_event_counts_reasons_over_all_nodes() -> None:
+    made = world(tainted("a", "NoSchedule"), tainted("b", "NoSchedule"), zoned("c", cpu="0"), pod("p"))
+    (text,) = events(made.cycle(), type="Warning").values() or events(made.cycle()).values()
+    assert "1 Insufficient cpu, 2 node(s) had untolerated taint(s)" in text
