@@ -10,15 +10,23 @@ from tests.docs.pages import PAGES, ROOT, anchors, assert_shows, blocks, links, 
 from typer.main import get_command
 
 from stromboli.cli.main import app
-from stromboli.engine.plugin import POINTS
+from stromboli.engine.plugin import POINTS, Plugin
+from stromboli.engine.policy import load_policy
 from stromboli.engine.presets import PRESETS
 from stromboli.extensions import load_catalog
+from stromboli.testing.policies import catalog_with
 
 DOCS = ROOT / "docs"
 CATALOG = load_catalog()
 SHOWN = [
     page for page in PAGES if any(one.language in ("python", "console") for one in blocks(page.read_text()))
 ]
+
+
+class Emptiest(Plugin):
+    """Stands in for the plugin that docs/custom-plugins.md makes."""
+
+    name = "emptiest"
 
 
 def _name(page: Path) -> str:
@@ -41,6 +49,14 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.
         (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_policies_that_a_page_shows_are_right(page: Path) -> None:
+    for block in blocks(page.read_text()):
+        if block.language == "yaml" and "tiers:" in block.body and not block.mark:
+            whole = block.body if "actions:" in block.body else f'actions: "allocate"\n{block.body}'
+            load_policy(whole, catalog_with([Emptiest], []), _name(page))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
