@@ -1,0 +1,297 @@
+"""How good each node is: every formula with numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.plugins.kubernetes import HOSTNAME, PREFERRED, ZONE, Manifest
+from tests.plugins.small_world import World, binds, group, node, pod, policy
+
+from stromboli.engine.arguments import parse_arguments
+from stromboli.engine.nodefunctions import Nodes
+from stromboli.plugins.nodeorder.plugin import Weights
+
+KINDS = (
+    "leastrequested",
+    "mostrequested",
+    "balancedresource",
+    "nodeaffinity",
+    "podaffinity",
+    "tainttoleration",
+    "podtopologyspread",
+    "imagelocality",
+)
+WEB = {"matchLabels": {"app": "web"}}
+
+
+def world(only: str, *manifests: Manifest, weight: int = 1, actions: str = "enqueue") -> World:
+    """A world in which just one of the scores counts."""
+    weights = {f"{kind}.weight": weight if kind == only else 0 for kind in KINDS}
+    rules = policy(actions, "gang", "predicates", ("nodeorder", weights))
+    return World(rules).put(group("j", phase="Inqueue"), *manifests)
+
+
+def scores(only: str, *manifests: Manifest, weight: int = 1, among: str = "") -> dict[str, float]:
+    """What each candidate gets for the pod `p`; without `among` all nodes are candidates."""
+    made = world(only, *manifests, weight=weight)
+    made.cycle()
+    columns, task = made.cluster.columns, made.task("p")
+    mask = np.array([not among or one.name in among for one in columns.nodes])
+    total = np.zeros(len(columns))
+    for one in made.plugin("nodeorder").node_scores(task):
+        raw = np.asarray(one.score(task, Nodes(columns)), dtype=float)
+        total += one.weight * (one.finish(task, Nodes(columns), raw, mask) if one.finish else raw)
+    return {one.name: float(total[one.row]) for one in columns.nodes if mask[one.row]}
+
+
+def with_spec(manifest: Manifest, app: str = "", **spec: Any) -> Manifest:
+    manifest["spec"] |= spec
+    manifest["metadata"]["labels"] = {"app": app} if app else {}
+    return manifest
+
+
+def p(app: str = "", **spec: Any) -> Manifest:
+    return with_spec(pod("p", "j", cpu="1", memory="1Gi"), app, **spec)
+
+
+def running(name: str, on: str, app: str = "web", **spec: Any) -> Manifest:
+    return with_spec(pod(name, on=on, cpu="1", memory="1Gi"), app, **spec)
+
+
+def zoned(name: str, zone: str = "", **more: Any) -> Manifest:
+    return node(name, {HOSTNAME: name, **({ZONE: zone} if zone else {})}, cpu="8", **more)
+
+
+# -- usage
+
+
+def test_least_and_most_allocated_are_the_mean_of_cpu_and_memory_each_truncated() -> None:
+    # cpu: (3000 - 1000) * 100 // 3000 = 66, memory: (8 - 1) * 100 // 8 = 87; the mean is 76.5
+    # most: 33 and 12, 22.5
+    machine = node("a", cpu="3", memory="8Gi")
+    assert scores("leastrequested", machine, p()) == {"a": 76}
+    assert scores("mostrequested", machine, p()) == {"a": 22}
+    assert scores("leastrequested", machine, p(), weight=5) == {"a": 380}
+
+
+def test_a_node_that_would_be_overfull_counts_as_full() -> None:
+    machine = node("a", cpu="500m", memory="8Gi")
+    assert scores("leastrequested", machine, p()) == {"a": 87 // 2}
+    assert scores("mostrequested", machine, p()) == {"a": (100 + 12) // 2}
+
+
+def test_a_resource_that_the_node_does_not_have_is_left_out() -> None:
+    machine = node("a", cpu="3", memory="0")
+    assert scores("leastrequested", machine, p()) == {"a": 66}
+    assert scores("leastrequested", node("b", cpu="0", memory="0"), p()) == {"b": 0}
+
+
+def test_a_container_that_states_nothing_counts_as_a_little() -> None:
+    # 100m of 1000m and 200Mi of 1000Mi
+    assert scores("leastrequested", node("a", cpu="1", memory="1000Mi"), pod("p", "j")) == {
+        "a": (90 + 80) // 2
+    }
+
+
+def test_what_runs_there_counts() -> None:
+    machine, old = node("a", cpu="4", memory="4Gi"), running("r", on="a")
+    assert scores("leastrequested", machine, old, p()) == {"a": 50}
+
+
+def test_balance_is_what_the_pod_changes_about_it() -> None:
+    # with: 1/4 cpu, 1/8 memory, deviation 1/16, 93; without: 100; 50 + (50 - 7) // 2
+    assert scores("balancedresource", node("a", cpu="4", memory="8Gi"), p()) == {"a": 71}
+    # a node on which cpu runs at 2/4 and memory at 1/8: deviation 3/16, 81; a pod of memory alone evens that out
+    lopsided = [node("a", cpu="4", memory="8Gi"), pod("r", on="a", cpu="2", memory="1Gi")]
+    even = pod("p", "j", cpu="0", memory="3Gi")
+    assert scores("balancedresource", *lopsided, even) == {"a": 50 + (50 + 100 - 81) // 2}
+
+
+def test_three_resources_are_balanced_by_their_standard_deviation() -> None:
+    parts = [1 / 4, 1 / 8, 1 / 2]
+    mean = sum(parts) / 3
+    after = int((1 - math.sqrt(sum((one - mean) ** 2 for one in parts) / 3)) * 100)
+    machine = node("a", cpu="4", memory="8Gi", gpu="2")
+    assert scores("balancedresource", machine, pod("p", "j", cpu="1", memory="1Gi", gpu="1")) == {
+        "a": 50 + (50 + after - 100) // 2
+    }
+    assert scores("balancedresource", machine, p()) == {"a": 71}, "who asks for no GPU is not balanced by it"
+
+
+def test_where_a_node_has_no_gpu_the_other_two_are_compared() -> None:
+    asking = pod("p", "j", cpu="1", memory="1Gi", gpu="1")
+    assert scores("balancedresource", node("a", cpu="4", memory="8Gi"), asking) == {"a": 71}
+    assert scores("balancedresource", node("a", cpu="4", memory="0"), asking) == {"a": 75}, (
+        "one alone is even"
+    )
+
+
+def test_a_pod_that_asks_for_nothing_is_not_balanced() -> None:
+    assert scores("balancedresource", node("a", cpu="4"), pod("p", "j")) == {"a": 0}
+
+
+def test_the_next_pod_sees_what_was_placed_before_it_in_the_same_cycle() -> None:
+    twins = [pod(f"p{place}", "j", cpu="1", memory="1Gi") for place in range(2)]
+    made = world("leastrequested", node("a", cpu="4"), node("b", cpu="4"), *twins, actions="allocate")
+    assert binds(made.cycle()) == {"p0": "a", "p1": "b"}
+
+
+# -- labels, taints, images
+
+
+def test_preferred_nodes_are_scaled_by_the_best_candidate() -> None:
+    def like(weight: int, zone: str) -> Manifest:
+        return {
+            "weight": weight,
+            "preference": {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]},
+        }
+
+    nodes = [zoned("a", "1"), zoned("b", "2"), zoned("c")]
+    likes = p(
+        affinity={"nodeAffinity": {PREFERRED: [like(7, "1"), like(2, "2"), {"weight": 9, "preference": {}}]}}
+    )
+    assert scores("nodeaffinity", *nodes, likes) == {"a": 100, "b": 200 // 7, "c": 0}
+    assert scores("nodeaffinity", *nodes, likes, among="bc") == {"b": 100, "c": 0}
+
+
+def test_soft_taints_count_down_from_the_worst_candidate() -> None:
+    def soft(name: str, *keys: str) -> Manifest:
+        taints = [{"key": key, "effect": "PreferNoSchedule"} for key in keys]
+        return {**zoned(name), "spec": {"taints": taints}}
+
+    nodes = [soft("a", "x", "y", "z"), soft("b", "x"), soft("c")]
+    assert scores("tainttoleration", *nodes, p()) == {"a": 0, "b": 67, "c": 100}
+    hard = [{"key": "x", "operator": "Exists", "effect": "NoSchedule"}, {"key": "y", "operator": "Exists"}]
+    assert scores("tainttoleration", *nodes, p(tolerations=hard)) == {"a": 0, "b": 50, "c": 100}
+
+
+def test_images_at_hand_count_by_size_and_by_how_many_nodes_have_them() -> None:
+    mebi = 1024 * 1024
+
+    def having(name: str, *images: tuple[str, int]) -> Manifest:
+        machine = zoned(name)
+        machine["status"]["images"] = [{"names": [image], "sizeBytes": size} for image, size in images]
+        return machine
+
+    nodes = [having("a", ("web:latest", 600 * mebi)), having("b", ("web:latest", 600 * mebi)), having("c")]
+    asking = p(containers=[{"name": "m", "image": "web"}])
+    # 600 MiB on two of three nodes are 400 MiB; (400 - 23) of (1000 - 23)
+    assert scores("imagelocality", *nodes, asking) == {"a": 38, "b": 38, "c": 0}
+    volume = [{"name": "v", "image": {"reference": "web:latest"}}]
+    assert scores("imagelocality", *nodes, p(volumes=volume))["a"] == 38
+    other_registry = p(containers=[{"name": "m", "image": "registry:5000/web"}])
+    assert scores("imagelocality", *nodes, other_registry)["a"] == 0
+
+
+# -- other pods
+
+
+def wish(weight: int, key: str = ZONE) -> Manifest:
+    return {"weight": weight, "podAffinityTerm": {"topologyKey": key, "labelSelector": WEB}}
+
+
+def test_wishes_for_and_against_pods_are_stretched_between_the_extremes() -> None:
+    nodes = [zoned("a", "1"), zoned("b", "2"), zoned("c", "3"), zoned("none")]
+    there = [running("r0", on="a"), running("r1", on="a"), running("r2", on="b")]
+    near = p(affinity={"podAffinity": {PREFERRED: [wish(10)]}})
+    away = p(affinity={"podAntiAffinity": {PREFERRED: [wish(10)]}})
+    assert scores("podaffinity", *nodes, *there, near) == {"a": 100, "b": 50, "c": 0, "none": 0}
+    assert scores("podaffinity", *nodes, *there, away) == {"a": 0, "b": 50, "c": 100, "none": 100}
+    assert scores("podaffinity", *nodes, *there, near, among="cn") == {"c": 0}
+
+
+def test_pods_that_are_there_have_wishes_too_but_their_needs_count_for_nothing() -> None:
+    """quirk: spec 04 3.7, kube-scheduler gives required affinity a weight of 1."""
+    nodes = [zoned("a", "1"), zoned("b", "2")]
+    needs = {"requiredDuringSchedulingIgnoredDuringExecution": [wish(1)["podAffinityTerm"]]}
+    host = running("r", on="b", app="db", affinity={"podAffinity": needs})
+    assert scores("podaffinity", *nodes, host, p("web")) == {"a": 0, "b": 0}
+    host = running("r", on="b", app="db", affinity={"podAffinity": {PREFERRED: [wish(3)]}})
+    assert scores("podaffinity", *nodes, host, p("web")) == {"a": 0, "b": 100}
+    assert scores("podaffinity", *nodes, host, p("other")) == {"a": 0, "b": 0}
+
+
+def soft(key: str = ZONE, skew: int = 1) -> Manifest:
+    return {"topologyKey": key, "maxSkew": skew, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": WEB}
+
+
+def test_soft_spreading_prefers_the_domain_with_fewer_pods_and_ignores_nodes_without_the_key() -> None:
+    nodes = [zoned("a", "1"), zoned("b", "2"), zoned("none")]
+    there = [running("r0", on="a"), running("r1", on="a"), running("r2", on="b")]
+    weight = math.log(2 + 2)
+    raw = {"a": math.floor(2 * weight + 0.5), "b": math.floor(1 * weight + 0.5)}
+    assert raw == {"a": 3, "b": 1}
+    asking = p("web", topologySpreadConstraints=[soft()])
+    assert scores("podtopologyspread", *nodes, *there, asking) == {"a": 100 * 1 // 3, "b": 100, "none": 0}
+
+
+def test_the_number_of_domains_among_the_candidates_weighs_the_counts() -> None:
+    nodes = [zoned("a", "1"), zoned("b", "2"), zoned("c", "3")]
+    there = [running(f"r{place}", on=on) for place, on in enumerate("aaab")]
+    asking = p("web", topologySpreadConstraints=[soft(skew=3)])
+
+    def expected(size: int, *counts: int) -> list[int]:
+        raw = [math.floor(count * math.log(size + 2) + 2 + 0.5) for count in counts]
+        return [100 * (max(raw) + min(raw) - one) // max(raw) for one in raw]
+
+    found = scores("podtopologyspread", *nodes, *there, asking)
+    assert list(found.values()) == expected(3, 3, 1, 0)
+    found = scores("podtopologyspread", *nodes, *there, asking, among="ab")
+    assert list(found.values()) == expected(2, 3, 1)
+
+
+SERVICE = {"kind": "Service", "metadata": {"name": "s"}, "spec": {"selector": {"app": "web"}}}
+
+
+def test_pods_of_a_service_are_kept_apart_although_no_constraint_says_so() -> None:
+    nodes = [zoned("a", "1"), zoned("b", "2"), zoned("none")]
+    there = [running("r0", on="a")]
+    assert set(scores("podtopologyspread", *nodes, *there, p("web")).values()) == {0}
+    # sizes: 3 hosts, 3 zones (a missing one is one of them); a: ln 5 + 2 + ln 5 + 4 = 9.2; b: 6; none: 2
+    found = scores("podtopologyspread", *nodes, *there, SERVICE, p("web"))
+    assert found == {"a": 100 * (9 + 2 - 9) // 9, "b": 100 * (9 + 2 - 6) // 9, "none": 100}
+    assert set(scores("podtopologyspread", *nodes, *there, SERVICE, p("db")).values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "selector"),
+    [("ReplicaSet", WEB), ("StatefulSet", WEB), ("ReplicationController", {"app": "web"})],
+)
+def test_pods_of_a_controller_are_kept_apart_as_well(kind: str, selector: Manifest) -> None:
+    owner = {"kind": kind, "metadata": {"name": "o"}, "spec": {"selector": selector}}
+    asking = p("web")
+    asking["metadata"]["ownerReferences"] = [{"kind": kind, "name": "o", "controller": True}]
+    found = scores("podtopologyspread", zoned("a"), zoned("b"), running("r", on="a"), owner, asking)
+    assert found["a"] < found["b"]
+
+
+# -- arguments
+
+
+def test_a_weight_of_zero_switches_a_score_off() -> None:
+    made = world("nothing", node("a", cpu="4"), p("web", topologySpreadConstraints=[soft()]))
+    made.cycle()
+    assert made.plugin("nodeorder").node_scores(made.task("p")) == []
+
+
+def test_all_of_volcanos_weights_are_known_and_others_are_not() -> None:
+    defaults = {"leastrequested": 1, "mostrequested": 0, "balancedresource": 1, "nodeaffinity": 2}
+    defaults |= {"podaffinity": 2, "tainttoleration": 3, "podtopologyspread": 2, "imagelocality": 1}
+    given = parse_arguments(Weights, {f"{kind}.weight": weight for kind, weight in defaults.items()})
+    assert given == (Weights(), [])
+    (problem,) = parse_arguments(Weights, {"leastrequest.weight": 1})[1]
+    assert "leastrequested.weight" in problem.message
+
+
+def test_pods_share_an_evaluation_while_nothing_reads_their_labels() -> None:
+    made = world(
+        "podtopologyspread", zoned("a"), *[with_spec(pod(f"p{n}", "j"), f"app{n}") for n in range(3)]
+    )
+    made.cycle()
+    key = made.plugin("nodeorder").shape_key
+    assert len({key(made.task(f"p{n}")) for n in range(3)}) == 1
+    made.put({**SERVICE, "spec": {"selector": {"app": "app1"}}})
+    assert key(made.task("p0")) == key(made.task("p2")) != key(made.task("p1"))
