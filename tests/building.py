@@ -32,8 +32,11 @@ from stromboli.api.scheduling import (
 )
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine
+from stromboli.engine.placement import Placement
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.policy import load_policy
+from stromboli.engine.rules import Rules
+from stromboli.engine.session import Session
 from stromboli.extensions import load_catalog
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake import Intake
@@ -222,6 +225,13 @@ def job_of(cluster: Cluster, name: str, namespace: str = "default") -> Job:
 
 def task_of(cluster: Cluster, name: str, namespace: str = "default") -> Task:
     return cluster.tasks[f"uid-{namespace}-{name}"]
+
+
+def session_over(cluster: Cluster, *plugins: type[Plugin]) -> Session:
+    """A session outside of any cycle, with these plugins in one tier."""
+    rules = Rules([[plugin(None, {}) for plugin in plugins]])
+    policy = load_policy('actions: "allocate"\ntiers: []\n', built_in())
+    return Session(cluster, policy, rules, Placement(rules), 0.0, "test")
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tests.building import cluster_of, node, pod, running, task_of
 
-from stromboli.engine.nodefunctions import Check, Nodes, NodeScore, Refusal, reads
+from stromboli.engine.nodefunctions import Check, Nodes, Refusal, reads
 from stromboli.engine.placement import Place, Placement
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.rules import Rules
@@ -103,25 +103,18 @@ def test_a_pod_without_gpu_fits_a_node_whose_gpus_are_in_the_red() -> None:
     assert refused.message == "0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu."
 
 
-class Flat(Plugin):
-    """Normalises by exploding: must not be asked about a single candidate."""
-
-    name = "flat"
-
-    def node_scores(self, task: Task) -> list[NodeScore]:
-        return [
-            NodeScore(lambda task, nodes: nodes.each(lambda n: n.name == "n1"), "flat", finish=self._finish)
-        ]
-
-    def _finish(self, task: Task, nodes: Nodes, raw: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-        assert np.count_nonzero(candidates) > 1
-        return raw * 0.0
-
-
-def test_of_equal_nodes_the_first_is_taken_and_a_single_candidate_is_not_scored() -> None:
-    cluster = cluster_of(node("n1", cpu=8), node("n0", cpu=8), node("n2", cpu=2), pod("p"), pod("q", cpu=5))
-    placement = Placement(Rules([[Flat(None, {})]]))
-    place = placement.find(cluster, task_of(cluster, "p"))
+def test_of_equal_nodes_the_first_by_age_and_name_is_taken() -> None:
+    cluster = cluster_of(node("n1"), node("n0"), node("a", created=1), pod("p"))
+    place = Placement(Rules([])).find(cluster, task_of(cluster, "p"))
     assert place == Place(cluster.nodes["n0"], now=True)
-    only = np.array([False, True, False])
-    assert placement.find(cluster, task_of(cluster, "q"), only) == Place(cluster.nodes["n1"], now=True)
+
+
+def test_a_place_is_sought_only_within_the_given_nodes() -> None:
+    cluster = cluster_of(node("n0"), node("n1"), node("n2", cpu=1), pod("p", cpu=2))
+    placement = Placement(Rules([]))
+    assert placement.find(cluster, task_of(cluster, "p"), np.array([False, True, True])) == Place(
+        cluster.nodes["n1"], now=True
+    )
+    nowhere = placement.find(cluster, task_of(cluster, "p"), np.array([False, False, True]))
+    assert isinstance(nowhere, Verdict)
+    assert nowhere.message == "0/1 nodes are unavailable: 1 Insufficient cpu."

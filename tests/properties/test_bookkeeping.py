@@ -6,15 +6,11 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.building import built_in, intake_of
+from tests.building import intake_of, session_over
 from tests.properties.rebuild import fingerprint, says, should_say
 from tests.properties.strategies import examples, worlds
 
 from stromboli.engine.blame import CycleLost
-from stromboli.engine.placement import Placement
-from stromboli.engine.policy import load_policy
-from stromboli.engine.rules import Rules
-from stromboli.engine.session import Session
 from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
 from stromboli.model.status import ON_NODE, Status
 
@@ -98,19 +94,13 @@ def test_moves_keep_the_numbers_and_undo_restores_them(things: list, seed: int) 
 # -- statements
 
 
-def a_session(cluster: Cluster) -> Session:
-    rules = Rules([])
-    policy = load_policy('actions: "allocate"\ntiers: []\n', built_in())
-    return Session(cluster, policy, rules, Placement(rules), 0.0, "test")
-
-
 class Story:
     """Random statements inside statements, with moves, recorded undos and every kind of ending."""
 
     def __init__(self, cluster: Cluster, chance: random.Random):
         self.cluster = cluster
         self.chance = chance
-        self.session = a_session(cluster)
+        self.session = session_over(cluster)
         self.notes: list[int] = []
 
     def step(self, depth: int) -> None:

@@ -1,0 +1,204 @@
+"""What a cycle says when it closes: phases, messages, conditions, events, queue status (spec 01 4.2, 4.3, 11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.building import (
+    cluster_of,
+    engine,
+    group,
+    idle_pod,
+    job_of,
+    node,
+    pod,
+    queue,
+    running,
+    session_over,
+    task_of,
+)
+
+from stromboli.api.meta import Object
+from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Decision, Event, PodCondition, PodGroupStatus, QueueStatus
+from stromboli.engine.outcome import job_message, lineage, standing
+from stromboli.engine.verdict import saying
+from stromboli.model.status import Status
+
+
+def cycle(*things: Object, tiers: str = "gang", actions: str = "enqueue, allocate, backfill") -> Outcome:
+    return engine(tiers, actions=actions).cycle(cluster_of(*things), 0.0)
+
+
+def of_kind(outcome: Outcome, kind: type[Decision]) -> list[Any]:
+    return [one for one in outcome.decisions if isinstance(one, kind)]
+
+
+def status_of(*things: Object, **more: Any) -> PodGroupStatus:
+    (status,) = of_kind(cycle(queue(), node("n0", cpu=4), *things, **more), PodGroupStatus)
+    return status
+
+
+# -- phases
+
+
+def done(name: str, phase: str, **more: Any) -> Object:
+    return pod(name, "job", phase=phase, node="n0", **more)
+
+
+@pytest.mark.parametrize(
+    ("minimum", "phase", "pods", "expected"),
+    [
+        (2, "Inqueue", [done("a", "Running"), pod("b", "job", cpu=99)], "Unknown"),
+        (1, "Inqueue", [done("a", "Succeeded"), done("b", "Failed")], "Completed"),
+        (2, "Inqueue", [done("a", "Failed"), done("b", "Pending")], "Running"),
+        (1, "Inqueue", [done("a", "Running", dying=True)], "Running"),
+        (2, "Inqueue", [done("a", "Pending"), done("b", "Pending")], "Running"),
+        (2, "Running", [done("a", "Pending"), pod("b", "job", cpu=99)], "Pending"),
+        (1, "Pending", [pod("a", "job", cpu=99)], "Inqueue"),
+        (0, "Inqueue", [], "Completed"),
+    ],
+    ids=["running and unschedulable", "all done", "failed pods count as scheduled (quirk)",
+         "leaving pods count", "bound pods count", "fallen below its minimum", "let in by enqueue",
+         "no minimum and no pods (quirk)"],
+)  # fmt: skip
+def test_the_phase_follows_the_table(minimum: int, phase: str, pods: list[Object], expected: str) -> None:
+    outcome = cycle(queue(), node("n0", cpu=4), group("job", minimum, phase=phase), *pods)
+    assert job_of(outcome.session.cluster, "job").phase == expected
+
+
+def test_a_job_whose_pods_are_being_bound_stays_in_the_queue() -> None:
+    outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job"))
+    assert job_of(outcome.session.cluster, "job").phase == "Inqueue"
+
+
+def test_a_phase_let_in_by_enqueue_is_written_with_counts_and_condition() -> None:
+    status = status_of(
+        group("job", 1, phase="Pending"), done("a", "Succeeded"), done("b", "Running"), actions="enqueue"
+    )
+    assert (status.phase, status.running, status.succeeded, status.failed) == ("Running", 1, 1, 0)
+    (condition,) = status.conditions
+    assert (condition.type, condition.reason) == ("Scheduled", "tasks in gang are ready to be scheduled")
+    assert condition.transition_id == "0-1"
+
+
+def test_an_unready_gang_is_told_how_many_tasks_are_missing_and_why() -> None:
+    status = status_of(group("job", 3), *(pod(f"j-w-{number}", "job", cpu=3) for number in range(3)))
+    (condition,) = status.conditions
+    assert (condition.type, condition.reason) == ("Unschedulable", "NotEnoughResources")
+    assert condition.message == (
+        "2/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; "
+        "Pending: 1 Schedulable, 2 Unschedulable. "
+        "Origin reason is j-w-1: 0/1 nodes are unavailable: 1 Insufficient cpu."
+    )
+
+
+def test_a_gang_on_its_way_out_is_not_called_unschedulable() -> None:
+    status = status_of(
+        group("job", 1, phase="Running"), done("a", "Running", dying=True), done("b", "Failed")
+    )
+    assert status.conditions == ()
+
+
+# -- messages
+
+
+def test_the_job_message_counts_statuses_as_strings() -> None:
+    things = [queue(), node("n0"), group("job", 2)]
+    things += [pod(f"p{number}", "job") for number in range(11)]
+    things += [running("r0", "n0", "job"), running("r1", "n0", "job")]
+    session = session_over(cluster_of(*things))
+    job = job_of(session.cluster, "job")
+    assert job_message(session, job) == (
+        "pod group is ready, 11 Pending, 2 Running, 2 minAvailable; Pending: 11 Unschedulable"
+    )
+
+
+def test_the_origin_is_the_objection_to_the_job_or_the_first_verdict() -> None:
+    session = session_over(cluster_of(queue(), group("job", 1), pod("a", "job")))
+    job, task = job_of(session.cluster, "job"), task_of(session.cluster, "a")
+    session.explain(task, saying("no room"))
+    assert job_message(session, job).endswith("Pending: 1 Unschedulable. Origin reason is a: no room")
+    session.objections[job] = "not valid"
+    assert job_message(session, job).endswith(". Origin reason is: not valid")
+
+
+def test_a_task_stands_where_its_last_trial_left_it() -> None:
+    session = session_over(cluster_of(queue(), node("n0"), group("job", 1), pod("a", "job")))
+    task, n0 = task_of(session.cluster, "a"), session.cluster.nodes["n0"]
+    assert standing(session, task, "the job's words") == ("Unschedulable", "the job's words", "")
+    session.explain(task, saying("no room"))
+    assert standing(session, task, "").message == "no room"
+    with session.statement() as trial:
+        trial.allocate(task, n0)
+    assert standing(session, task, "") == (
+        "Schedulable", "Pod default/a can possibly be assigned to n0, once minAvailable is satisfied", ""
+    )  # fmt: skip
+    with session.statement() as trial:
+        trial.pipeline(task, n0, evicted=True)
+    assert standing(session, task, "") == (
+        "Unschedulable",
+        "Pod default/a can possibly be assigned to n0, once resource is released and minAvailable is satisfied",
+        "n0",
+    )
+    with session.statement() as trial:
+        trial.pipeline(task, n0)
+    assert standing(session, task, "").nominated == ""
+
+
+# -- events and pod conditions
+
+
+def test_a_pod_that_waits_is_told_why_with_a_condition_and_an_event() -> None:
+    outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job", cpu=9))
+    (condition,) = of_kind(outcome, PodCondition)
+    why = "0/1 nodes are unavailable: 1 Insufficient cpu."
+    assert (condition.reason, condition.message) == ("Unschedulable", why)
+    assert Event("Pod", "default", "a", "Warning", "FailedScheduling", why) in outcome.decisions
+
+
+def test_a_gated_pod_is_not_told_anything() -> None:
+    outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job", gates=["wait"]))
+    assert of_kind(outcome, PodCondition) == []
+
+
+def test_a_group_gets_an_event_while_it_waits_and_one_when_it_is_ready() -> None:
+    outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job", cpu=9))
+    (event,) = [one for one in of_kind(outcome, Event) if one.kind == "PodGroup"]
+    assert (event.type, event.reason) == ("Warning", "Unschedulable")
+    assert event.message.startswith(
+        "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvail"
+    )
+    outcome = cycle(queue(), node("n0"), group("job", 1), running("a", "n0", "job"))
+    assert of_kind(outcome, Event) == [
+        Event("PodGroup", "default", "job", "Normal", "Scheduled", "pod group is ready")
+    ]
+
+
+def test_nothing_is_told_about_a_job_that_takes_no_part() -> None:
+    outcome = cycle(node("n0"), group("job", 1, queue="missing"), pod("a", "job"))
+    assert outcome.decisions == []
+
+
+# -- queues
+
+
+def test_a_queue_shows_what_its_jobs_and_those_below_it_hold() -> None:
+    things = [queue("root"), queue("dept"), queue("team", parent="dept"), queue("lost", parent="nowhere")]
+    things += [group("a", 1, queue="team"), group("b", 1, queue="lost"), node("n0", cpu=8)]
+    outcome = cycle(*things, pod("a", "a", cpu=2), running("b", "n0", "b", cpu=1))
+    held = {one.name: one.allocated["cpu"] for one in of_kind(outcome, QueueStatus)}
+    assert held == {"root": "3", "dept": "2", "team": "2", "lost": "1"}
+
+
+def test_a_circle_of_queues_ends_where_it_closes() -> None:
+    queues = cluster_of(queue("a", parent="b"), queue("b", parent="a")).queues
+    assert [one.name for one in lineage(queues["a"], queues)] == ["a", "b"]
+
+
+def test_best_effort_pods_that_wait_count_for_readiness() -> None:
+    session = session_over(cluster_of(queue(), node("n0"), group("job", 1), idle_pod("a", "job")))
+    job = job_of(session.cluster, "job")
+    assert job.counts[Status.PENDING] == 1
+    assert job_message(session, job).startswith("pod group is ready, 1 Pending, 1 minAvailable")
