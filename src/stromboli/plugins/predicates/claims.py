@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from stromboli.model.objects import Objects
     from stromboli.model.task import Task
 
-LOST = "Lost"
-VOLUME_NOT_FOUND = 'persistentvolume "{name}" not found'
-CLASS_NOT_FOUND = 'storageclass.storage.k8s.io "{name}" not found'
-
 
 class ClaimName(NamedTuple):
     """A claim that a pod names, or that is made for one of its ephemeral volumes."""
@@ -40,13 +36,13 @@ def _unknown_zone(objects: Objects, namespace: str, name: str) -> str | None:
         return names.CLAIM_NOT_FOUND.format(name=name)
     volume = claim.spec.volume_name
     if volume:
-        return None if volume in objects.volumes else VOLUME_NOT_FOUND.format(name=volume)
+        return None if volume in objects.volumes else names.VOLUME_NOT_FOUND.format(name=volume)
     class_name = _class_name(claim)
     if not class_name:
         return names.CLAIM_WITHOUT_VOLUME_OR_CLASS
     found = objects.storage_classes.get(class_name)
     if found is None:
-        return CLASS_NOT_FOUND.format(name=class_name)
+        return names.STORAGE_CLASS_NOT_FOUND.format(name=class_name)
     if not found.volume_binding_mode:
         return names.CLASS_WITHOUT_BINDING_MODE.format(name=class_name)
     return None if _binds_late(found) else names.VOLUME_WITHOUT_NAME
@@ -69,7 +65,7 @@ def binding_problem(objects: Objects, task: Task) -> str | None:
 
 
 def _unusable(task: Task, claim: PersistentVolumeClaim, ephemeral: bool) -> str | None:
-    if claim.status.phase == LOST:
+    if claim.status.phase == names.CLAIM_LOST:
         return names.CLAIM_VOLUME_LOST.format(name=claim.name, volume=claim.spec.volume_name)
     if claim.metadata.deletion_timestamp is not None:
         return names.CLAIM_BEING_DELETED.format(name=claim.name)

@@ -90,7 +90,7 @@ class Predicates(Plugin):
         if wanted.node_affinity and nodes.names_conflict(spec):
             yield "NodeAffinity", names.AFFINITY_TERMS_CONFLICT
         if wanted.pod_affinity and (problem := unreadable_term(spec)):
-            yield "InterPodAffinity", f"parsing pod: {problem}"
+            yield "InterPodAffinity", names.TERM_UNREADABLE.format(problem=problem)
         if wanted.volume_zone:
             # quirk: spec 04 1.2, zones come first, so they report what binding would report better
             yield "VolumeZone", zone_problem(objects, task)
