@@ -116,12 +116,14 @@ def _fill_job(
     rounds = [sub_job for sub_job, tasks in sheet.items() if tasks]
     while rounds:
         sub_job = rounds.pop(0)
+        session.forgive(sub_job)
         with session.statement() as part:
-            before = len(part)
-            if not _fill(session, part, sub_job, sheet[sub_job], within) or len(part) == before:
+            tasks = list(sheet[sub_job])
+            if not _fill(session, part, sub_job, tasks, within) or not len(part):
                 continue
             part.keep()
-        if sheet[sub_job]:
+        sheet[sub_job] = tasks
+        if tasks:
             rounds = _sub_jobs_in_order(session, job, [*rounds, sub_job])
         if session.rules.job_ready(job):
             break

@@ -262,6 +262,10 @@ class Session:
         if task.group is not None:
             self._failed_roles.setdefault(task.group, set()).add(task.role)
 
+    def forgive(self, sub_job: SubJob) -> None:
+        """A sub-job is tried afresh: what its tasks met in an earlier turn no longer counts against their roles."""
+        self._failed_roles.pop(sub_job, None)
+
     def failed_roles(self, sub_job: SubJob) -> set[str]:
         """Roles of which some task found no node in this session."""
         return self._failed_roles.get(sub_job, set())
