@@ -1,0 +1,93 @@
+"""backfill: best-effort tasks go wherever a node lets them in (spec 02 4.1)."""
+
+from __future__ import annotations
+
+from tests.building import cluster_of, engine, group, idle_pod, job_of, node, pod, queue, running, task_of
+
+from stromboli.api.meta import Object
+from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Bind
+from stromboli.engine.plugin import Plugin
+from stromboli.model.cluster import Change
+from stromboli.model.queue import Queue
+from stromboli.model.status import Status
+
+
+def backfill(*things: Object, tiers: str = "gang", own: list[type[Plugin]] | None = None) -> Outcome:
+    outcome = engine(tiers, actions="allocate, backfill", own=own or []).cycle(
+        cluster_of(queue(), *things), 0.0
+    )
+    assert outcome.lost is None
+    return outcome
+
+
+def bound(outcome: Outcome) -> list[str]:
+    return [one.name for one in outcome.decisions if isinstance(one, Bind)]
+
+
+def test_a_task_that_asks_for_nothing_runs_on_a_full_node() -> None:
+    outcome = backfill(node("n0", cpu=1), running("r", "n0"), group("job", 1), idle_pod("a", "job"))
+    assert bound(outcome) == ["a"]
+
+
+def test_tasks_of_an_unready_gang_are_not_bound() -> None:
+    outcome = backfill(
+        node("n0", cpu=1), group("job", 3), idle_pod("a", "job"), *[pod(f"b{n}", "job") for n in (0, 1)]
+    )
+    assert bound(outcome) == []
+    assert task_of(outcome.session.cluster, "a").status is Status.PENDING
+
+
+def test_a_best_effort_task_that_makes_its_gang_ready_binds_what_the_gang_holds() -> None:
+    """The gang was kept: one task allocated, one promised; with the third it has enough."""
+    leaving = running("old", "n0", cpu=2, dying=True)
+    things = [pod("a-x-0", "job", cpu=1), pod("a-x-1", "job", cpu=2), idle_pod("a-x-2", "job")]
+    outcome = backfill(node("n0", cpu=3), leaving, group("job", 3), *things)
+    assert bound(outcome) == []
+    assert outcome.pipelined == {"default/a-x-1": "n0"}
+    outcome = backfill(node("n0", cpu=3), leaving, group("job", 2), *things)
+    assert sorted(bound(outcome)) == ["a-x-0", "a-x-2"]
+
+
+def test_gated_tasks_and_jobs_that_wait_are_passed_over() -> None:
+    outcome = backfill(
+        node("n0"),
+        queue("other"),
+        group("in"),
+        idle_pod("gated", "in", gates=["wait"]),
+        group("short", 2),
+        idle_pod("lonely", "short"),
+    )
+    assert bound(outcome) == []
+    assert "Not enough valid tasks" in outcome.session.objections[job_of(outcome.session.cluster, "short")]
+
+
+def test_limits_of_the_queue_do_not_matter() -> None:
+    class Full(Plugin):
+        name = "full"
+
+        def overused(self, queue: Queue) -> bool:
+            return True
+
+    outcome = backfill(node("n0"), group("job", 1), idle_pod("a", "job"), tiers="gang, full", own=[Full])
+    assert bound(outcome) == ["a"]
+
+
+def test_a_refusal_is_told_and_the_next_task_is_tried() -> None:
+    class NotA(Plugin):
+        name = "not-a"
+
+        def on_move(self, change: Change) -> str | None:
+            return "not this one" if change.task.name == "a" and not change.back else None
+
+    outcome = backfill(
+        node("n0"), group("job"), idle_pod("a", "job"), idle_pod("b", "job"), tiers="gang, not-a", own=[NotA]
+    )
+    assert bound(outcome) == ["b"]
+    assert task_of(outcome.session.cluster, "a").condition.message == "not this one"
+
+
+def test_without_nodes_there_is_no_place() -> None:
+    outcome = backfill(group("job", 1), idle_pod("a", "job"))
+    assert bound(outcome) == []
+    assert task_of(outcome.session.cluster, "a").condition.message == "0/0 nodes are unavailable"
