@@ -19,6 +19,7 @@ from stromboli.api.pod import (
     Resources,
     SchedulingGate,
     Toleration,
+    TopologySpreadConstraint,
 )
 from stromboli.api.scheduling import (
     PodGroup,
@@ -30,7 +31,7 @@ from stromboli.api.scheduling import (
     QueueStatus,
     SubGroupPolicy,
 )
-from stromboli.engine.catalog import Catalog
+from stromboli.engine.catalog import Action, Catalog
 from stromboli.engine.cycle import Engine
 from stromboli.engine.placement import Placement
 from stromboli.engine.plugin import Plugin
@@ -99,6 +100,7 @@ def pod(
     selector: Mapping[str, str] | None = None,
     tolerations: Iterable[Toleration] = (),
     affinity: Affinity | None = None,
+    spread: Iterable[TopologySpreadConstraint] = (),
     created: float = 0,
     uid: str = "",
 ) -> Pod:
@@ -129,6 +131,7 @@ def pod(
             node_selector=dict(selector) if selector is not None else None,
             tolerations=tuple(tolerations),
             affinity=affinity,
+            topology_spread_constraints=tuple(spread),
             scheduling_gates=tuple(SchedulingGate(gate) for gate in gates),
         ),
         PodStatus(phase),
@@ -240,11 +243,17 @@ def built_in() -> Catalog:
 
 
 def engine(
-    *tiers: str, actions: str = "enqueue, allocate, backfill", own: Iterable[type[Plugin]] = ()
+    *tiers: str,
+    actions: str = "enqueue, allocate, backfill",
+    own: Iterable[type[Plugin]] = (),
+    own_actions: Iterable[Action] = (),
 ) -> Engine:
-    """An engine whose tiers are lists of plugin names; `own` plugins may be named as well."""
+    """An engine whose tiers are lists of plugin names; `own` plugins and actions may be named as well."""
     known = built_in()
-    catalog = Catalog(known.actions, {**known.plugins, **{plugin.name: plugin for plugin in own}})
+    catalog = Catalog(
+        {**known.actions, **{action.name: action for action in own_actions}},
+        {**known.plugins, **{plugin.name: plugin for plugin in own}},
+    )
     lines = [f'actions: "{actions}"', "tiers:"]
     for tier in tiers:
         lines.append("- plugins:")

@@ -1,0 +1,134 @@
+"""With the real plugins, what the engine remembers of nodes is what it would find by looking at all of them afresh.
+
+The plugins' own numbers have their oracles in tests/plugins; here it is the memory across moves, undos and cycles.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.building import engine, group, intake_of, node, pod, queue
+from tests.properties.strategies import examples
+
+from stromboli.api import names
+from stromboli.api.meta import LabelSelector, Object, Requirement
+from stromboli.api.node import Taint
+from stromboli.api.pod import (
+    Affinity,
+    NodeAffinity,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    PreferredNodeTerm,
+    PreferredPodTerm,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from stromboli.engine.catalog import Action
+from stromboli.engine.placement import Place, Placement
+from stromboli.engine.session import Session
+from stromboli.model.intake import Intake
+from stromboli.model.status import Status
+
+WEB = LabelSelector({"app": "web"})
+NEAR_WEB = PodAffinityTerm(WEB, names.ZONE)
+EAST = NodeSelectorTerm((Requirement(names.ZONE, "In", ("east",)),))
+SHAPES: tuple[dict[str, Any], ...] = (
+    {"cpu": 1},
+    {"cpu": 2, "memory": "2Gi", "gpu": 1},
+    {"cpu": None, "memory": None},
+    {"cpu": 1, "labels": {"app": "web"}},
+    {"cpu": 1, "selector": {names.ZONE: "east"}},
+    {"cpu": 1, "tolerations": (Toleration("dedicated", "Exists"),)},
+    {"affinity": Affinity(NodeAffinity(preferred=(PreferredNodeTerm(5, EAST),)))},
+    {"affinity": Affinity(pod_affinity=PodAffinity((NEAR_WEB,)))},
+    {"affinity": Affinity(pod_anti_affinity=PodAffinity((NEAR_WEB,))), "labels": {"app": "web"}},
+    {"affinity": Affinity(pod_affinity=PodAffinity(preferred=(PreferredPodTerm(7, NEAR_WEB),)))},
+    {"affinity": Affinity(pod_anti_affinity=PodAffinity(preferred=(PreferredPodTerm(7, NEAR_WEB),)))},
+    {"labels": {"app": "web"}, "spread": (TopologySpreadConstraint(1, names.ZONE, "DoNotSchedule", WEB),)},
+    {
+        "labels": {"app": "web"},
+        "spread": (TopologySpreadConstraint(1, names.HOSTNAME, "ScheduleAnyway", WEB),),
+    },
+)
+
+
+def a_node(number: int, chance: random.Random) -> Object:
+    zone = chance.choice(("east", "west", ""))
+    return node(
+        f"n{number}",
+        cpu=chance.choice((2, 4, 16)),
+        memory=chance.choice(("4Gi", "32Gi")),
+        pods=chance.choice((3, 110)),
+        gpu=chance.choice((0, 2)),
+        labels={names.ZONE: zone} if zone else {},
+        taints=[Taint("dedicated", "x", chance.choice(("NoSchedule", "PreferNoSchedule")))]
+        if chance.random() < 0.3
+        else [],
+        unschedulable=chance.random() < 0.1,
+    )
+
+
+class Play:
+    """An action that places, keeps and takes back at random, and looks everything up twice."""
+
+    def __init__(self, chance: random.Random):
+        self.chance = chance
+        self.born = 0
+        self.intake: Intake = intake_of(queue(), group("g"))
+
+    def pod(self, **more: Any) -> Object:
+        self.born += 1
+        return pod(f"g-x-{self.born}", "g", **{**self.chance.choice(SHAPES), **more})
+
+    def news(self) -> None:
+        """Between cycles nodes come and change, pods come and go."""
+        cluster, chance = self.intake.cluster, self.chance
+        for number in range(5):
+            if f"n{number}" not in cluster.nodes or chance.random() < 0.1:
+                self.intake.put(a_node(number, chance))
+        for _ in range(chance.randrange(8)):
+            self.intake.put(self.pod())
+        for _ in range(chance.randrange(3)):
+            self.intake.put(
+                self.pod(phase="Running", node=f"n{chance.randrange(5)}", dying=chance.random() < 0.3)
+            )
+        for task in list(cluster.tasks.values()):
+            if chance.random() < 0.1:
+                self.intake.drop(pod(task.name))
+
+    def run(self, session: Session) -> None:
+        for _ in range(self.chance.randrange(1, 5)):
+            with session.statement() as trial:
+                pending = [task for task in session.cluster.tasks.values() if task.status is Status.PENDING]
+                for task in self.chance.sample(pending, min(len(pending), 6)):
+                    resource_fit = self.chance.random() < 0.8
+                    place = session.place(task, resource_fit=resource_fit)
+                    afresh = Placement(session.rules)
+                    refused = afresh.refused(task, len(session.cluster.columns))
+                    again = refused or afresh.find(session.cluster, task, resource_fit=resource_fit)
+                    assert _said(place) == _said(again)
+                    if isinstance(place, Place):
+                        trial.assign(task, place)
+                if self.chance.random() < 0.5:
+                    trial.keep()
+
+
+def _said(found: Any) -> Any:
+    return found if isinstance(found, Place) else (found.message, found.reasons)
+
+
+@pytest.mark.parametrize("tiers", ["predicates, nodeorder, binpack", "predicates, nodeorder", "binpack"])
+@given(seed=st.integers(0, 2**64))
+@examples(60)
+def test_what_is_remembered_equals_what_is_found_afresh(tiers: str, seed: int) -> None:
+    play = Play(random.Random(seed))
+    action = Action("play", play.run)
+    alive = engine(tiers, actions="play", own_actions=[action])
+    for _ in range(3):
+        play.news()
+        assert alive.cycle(play.intake.cluster, 0.0).lost is None
