@@ -69,12 +69,12 @@ def test_the_same_objects_in_another_order_give_the_same_decisions() -> None:
 def test_an_empty_intersection_within_a_tier_stays_empty() -> None:
     """In Volcano the third plugin of the tier starts anew with its own list (02 D4)."""
     empty = tier_intersection([[_names(1, 2), _names(3), _names(1, 2, 3)]])
-    assert empty("somebody", [1, 2, 3]) == []
+    assert empty("somebody", [1, 2, 3]).victims == []
 
 
 def test_an_empty_tier_still_hands_on_to_the_next_as_in_volcano() -> None:
     handed_on = tier_intersection([[_names(1), _names(2)], [_names(3)]])
-    assert handed_on("somebody", [1, 2, 3]) == [3]
+    assert handed_on("somebody", [1, 2, 3]).victims == [3]
 
 
 def _names(*victims: int) -> Callable[[object, list[int]], list[int]]:

@@ -101,7 +101,7 @@ def test_everybody_is_told_and_all_lists_are_gathered() -> None:
 )  # fmt: skip
 def test_victims_are_what_a_whole_tier_names(answers: list, victims: list[str]) -> None:
     methods = [[saying(None if one is None else list(one)) for one in tier] for tier in answers]
-    assert points.tier_intersection(methods)("task", list("abcd")) == victims
+    assert points.tier_intersection(methods)("task", list("abcd")).victims == victims
 
 
 def test_victims_by_union_come_from_the_first_tier_that_names_any() -> None:

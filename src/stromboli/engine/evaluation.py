@@ -84,6 +84,7 @@ class Evaluation:
         self._raw = [one for one in scores if one not in self._steady]
         self._layout = self._objects = self._clock = -1
         self._verdict: tuple[Any, Verdict] | None = None
+        self._reach: tuple[Any, Bools] | None = None
 
     # -- keeping up
 
@@ -122,7 +123,7 @@ class Evaluation:
         self._columns: dict[int, Column] = {}
         self._volatile: list[NodeScore] = []
         self._groups: dict[int, tuple[Column, Bools, Column]] = {}
-        self._verdict = None
+        self._verdict = self._reach = None
         self._evaluate(task, np.flatnonzero(self._allowed), 1)
         self._layout, self._objects, self._clock = columns.layout, columns.objects, columns.clock
 
@@ -270,6 +271,37 @@ class Evaluation:
         for filter in self._watched:
             fine &= self._columns[id(filter)]
         return fine if within is None else fine & within
+
+    # -- for whoever makes room: nodes on which the task does not fit yet
+
+    def reachable(self, task: Task) -> Bools:
+        """Nodes on which nothing but what an eviction may cure keeps the task out."""
+        state = (self._clock, [self._versions.get(id(one)) for one in self._watched])
+        if self._reach is None or self._reach[0] != state or None in state[1]:
+            hopeless = explain(self.columns, task, self.filters, False, None).hopeless
+            self._reach = (state, ~hopeless if hopeless is not None else Nodes(self.columns).all())
+        return self._reach[1]
+
+    def ranked(self, task: Task, candidates: Bools) -> list[int]:
+        """Nodes by score, the best first, whether the task fits there or not."""
+        rows = np.flatnonzero(candidates)
+        if len(rows) < 2:
+            return [int(row) for row in rows]
+        board = np.full(len(self.columns), NEVER)
+        board[rows] = self._steady_score(task, Nodes(self.columns, rows, self.shape, 1), rows, 1)
+        for one in self._volatile:
+            board = board + self._finished(one, task, candidates)
+        best_first: list[int] = rows[np.argsort(-board[rows], kind="stable")].tolist()
+        return best_first
+
+    def admits(self, task: Task, row: int) -> bool:
+        """Whether every filter lets the task onto one node, and it fits there once what is leaving has left."""
+        if not self._allowed[row] or not all(self._columns[id(one)][row] for one in self._watched):
+            return False
+        nodes = Nodes(self.columns, np.array([row]))
+        if self.resource_fit and not fits(task, nodes.future_idle)[0]:
+            return False
+        return all(passes(one, task, nodes)[0] for one in self._usage_filters)
 
     # -- explaining
 

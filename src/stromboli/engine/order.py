@@ -101,6 +101,23 @@ class Backlog:
                 self._rekey()
                 self._queues.push(queue)
 
+    def visits(self, skip: Callable[[Queue], bool] | None = None) -> Iterator[tuple[Queue, Iterator[Job]]]:
+        """Each queue once, with all its jobs; whoever takes a job gets the one that is first then."""
+        self._rekey()
+        while self._queues:
+            queue, open_still = self._queues.pop(), False
+            with self._session.attempt_queue(queue):
+                open_still = not (skip is not None and skip(queue))
+            if open_still:
+                yield queue, self._jobs_of(queue)
+                self._rekey()
+
+    def _jobs_of(self, queue: Queue) -> Iterator[Job]:
+        waiting = self._jobs[queue]
+        while waiting:
+            yield waiting.pop()
+            self._rekey()
+
     def drain(self) -> Iterator[Job]:
         """Every job, queue after queue, in the order of this moment."""
         while self._queues:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stromboli.engine.evaluation import Evaluation
@@ -53,9 +54,13 @@ class Placement:
             return evaluation.verdict(task, within)
         return Place(cluster.columns.nodes[row], now)
 
+    def key(self, task: Task) -> Hashable:
+        """All that node functions read of a task: tasks of one key share their evaluation."""
+        return (task.shape.id, self._rules.shape_key(task))
+
     def evaluate(self, cluster: Cluster, task: Task, resource_fit: bool = True) -> Evaluation:
         """The task's shape against all nodes, up to date."""
-        key = (task.shape.id, resource_fit, self._rules.shape_key(task))
+        key = (resource_fit, self.key(task))
         evaluation = self._known.get(key)
         if evaluation is None:
             evaluation = self._known[key] = Evaluation(

@@ -8,7 +8,7 @@ error and not a silence; helpers begin with an underscore. A class may declare p
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +21,7 @@ from stromboli.engine.points import (
     first_answer,
     first_nonzero,
     gather,
+    narrow,
     point,
     some,
     sort_keys,
@@ -57,6 +58,18 @@ class Eviction:
 
     kind: str
     job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Whom a plugin could name at most: `may` tells of a job whether any of its tasks could be a victim.
+
+    `key` is all that the answer reads of the asking task; what failed for one task need not be tried for the next
+    with the same key while nothing moves.
+    """
+
+    key: Hashable
+    may: Callable[[Job], bool]
 
 
 Key = Any
@@ -205,10 +218,19 @@ class Plugin:
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
         """Which candidates a gang-aware action may take; none abstains."""
 
+    def victim_bound(self, point: str, task: Task) -> Bound | None:
+        """A quick upper bound on whom this plugin names at a victim point; none: it cannot tell."""
+        return None
+
     @point(union_of_first_tier, "enabledVictim")
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
         """Which running tasks should go wherever they are (shuffle)."""
         return []
+
+    @point(narrow, "enabledVictim")
+    def victim_limits(self, victims: list[Task]) -> list[Task]:
+        """Which of those that were voted out may really go (shuffle)."""
+        return victims
 
     @point(every, "enableBackfillVictim")
     def backfill_victim(self, beneficiary: Task, victim: Task) -> bool:

@@ -154,23 +154,50 @@ def gather(tiers: Tiers) -> Method:
     return lambda *items: [answer for method in methods for answer in method(*items)]
 
 
+def narrow(tiers: Tiers) -> Method:
+    """Each leaves some of what the one before it left."""
+    methods = _flat(tiers)
+
+    def leave(items: list[Any]) -> list[Any]:
+        for method in methods:
+            items = method(items)
+        return items
+
+    return leave
+
+
+class Choice(NamedTuple):
+    """Victims, and who chose them: the number of the tier (from 1) and its plugins that had a say."""
+
+    victims: list[Any]
+    tier: int = 0
+    plugins: tuple[str, ...] = ()
+
+    @property
+    def by(self) -> str:
+        """As a user reads it: `tier 1 (priority, conformance)`."""
+        return f"tier {self.tier} ({', '.join(self.plugins)})" if self.tier else ""
+
+
 def tier_intersection(tiers: Tiers) -> Method:
     """Victims: none abstains; within a tier only what all name; the first tier that names any decides (02 D4)."""
 
-    def choose(who: Any, candidates: list[Any], *more: Any) -> list[Any]:
-        for tier in tiers:
+    def choose(who: Any, candidates: list[Any], *more: Any) -> Choice:
+        for number, tier in enumerate(tiers, 1):
             chosen: list[Any] | None = None
+            voters: list[str] = []
             for method in tier:
                 answer = method(who, candidates, *more)
                 if answer is None:
                     continue
+                voters.append(getattr(getattr(method, "__self__", None), "name", ""))
                 named = set(answer)
                 chosen = list(answer) if chosen is None else [one for one in chosen if one in named]
                 if not chosen:
                     break
             if chosen:
-                return chosen
-        return []
+                return Choice(chosen, number, tuple(voters))
+        return Choice([])
 
     return choose
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from stromboli.engine.nodefunctions import NodeFilter, NodeScore, Refusal
-from stromboli.engine.plugin import POINTS, Eviction, Invalid, Key, Plugin
-from stromboli.engine.points import Method, Point, depends_on_everything
+from stromboli.engine.plugin import POINTS, Bound, Eviction, Invalid, Key, Plugin
+from stromboli.engine.points import Choice, Method, Point, depends_on_everything
 from stromboli.model.job import Job, SubJob
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
@@ -32,10 +32,11 @@ class Rules:
     overused: Callable[[Queue], bool]
     allocatable: Callable[[Queue, Task], bool]
     preemptive: Callable[[Queue, Sequence[Task]], bool]
-    preemptable: Callable[[Task, list[Task]], list[Task]]
-    reclaimable: Callable[[Task, list[Task]], list[Task]]
-    unified_evictable: Callable[[Eviction, list[Task]], list[Task]]
+    preemptable: Callable[[Task, list[Task]], Choice]
+    reclaimable: Callable[[Task, list[Task]], Choice]
+    unified_evictable: Callable[[Eviction, list[Task]], Choice]
     victim_tasks: Callable[[list[Task]], list[Task]]
+    victim_limits: Callable[[list[Task]], list[Task]]
     backfill_victim: Callable[[Task, Task], bool]
     backfill_beneficiary: Callable[[Job], bool]
     shape_key: Callable[[Task], tuple[Any, ...]]
@@ -66,6 +67,27 @@ class Rules:
         if point not in self._asked:
             raise LookupError(f"no plugin in the policy declares the extension point {point!r}")
         return self._asked[point](*items)
+
+    def has(self, point: str) -> bool:
+        """Whether any plugin takes part in a point."""
+        return any(self._takes_part(plugin, POINTS[point]) for plugin in self.plugins)
+
+    def bound(self, point: str, task: Task) -> Bound:
+        """Which jobs could have a victim for this task at all, by the tiers that vote at a point."""
+        keys: list[Hashable] = []
+        tiers = [
+            [bound.may for plugin in tier if (bound := self._bound_of(plugin, point, task, keys))]
+            for tier in self._tiers
+            if any(self._takes_part(plugin, POINTS[point]) for plugin in tier)
+        ]
+        return Bound(tuple(keys), lambda job: any(all(may(job) for may in tier) for tier in tiers))
+
+    def _bound_of(self, plugin: Plugin, point: str, task: Task, keys: list[Hashable]) -> Bound | None:
+        if not self._takes_part(plugin, POINTS[point]):
+            return None
+        bound = plugin.victim_bound(point, task)
+        keys.append(bound.key if bound else (task.job.id if task.job else None))
+        return bound
 
     def _methods(self, point: Point) -> list[list[Method]]:
         return [

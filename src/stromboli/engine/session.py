@@ -7,7 +7,7 @@ outside the journal and survive the undo.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stromboli.engine.nodefunctions import Bools
+    from stromboli.model.amounts import Amounts
     from stromboli.engine.policy import Policy
     from stromboli.engine.rules import Rules
     from stromboli.model.job import Job, SubJob
@@ -97,6 +98,8 @@ class Session:
         self.total = cluster.total
         self.journal: list[Change | Undo] = []
         self.open_statements = 0
+        self.rollbacks: list[int] = []
+        """How far the journal was taken back, each time it was."""
         self.decisions: list[Decision] = []
         self.verdicts: dict[Job, dict[Task, Verdict]] = {}
         self.objections: dict[Job, str] = {}
@@ -161,6 +164,34 @@ class Session:
         refused = self._placement.refused(task, len(self.cluster.columns))
         return refused or self._placement.find(self.cluster, task, within, resource_fit)
 
+    def shape_key(self, task: Task) -> Hashable:
+        """All that node functions read of a task."""
+        return self._placement.key(task)
+
+    def reachable(self, task: Task) -> Bools:
+        """Nodes on which nothing but what an eviction may cure keeps a task out."""
+        if self._placement.refused(task, len(self.cluster.columns)):
+            return np.zeros(len(self.cluster.columns), dtype=bool)
+        return self._placement.evaluate(self.cluster, task).reachable(task)
+
+    def ranked(self, task: Task, candidates: Bools) -> list[Node]:
+        """Nodes by score, the best first, whether a task fits there or not."""
+        rows = self._placement.evaluate(self.cluster, task).ranked(task, candidates)
+        return [self.cluster.columns.nodes[row] for row in rows]
+
+    def admits(self, task: Task, node: Node) -> bool:
+        """Whether a task fits on a node once what is leaving has left, by every filter."""
+        return self._placement.evaluate(self.cluster, task).admits(task, node.row)
+
+    def future_idle(self, node: Node) -> Amounts:
+        """What a node will have free once all that is promised and all that is leaving has come to pass."""
+        columns, row = self.cluster.columns, node.row
+        free = columns.idle[:, row] + columns.releasing[:, row] - columns.pipelined[:, row]
+        return dict(enumerate(free.tolist()))
+
+    def queue_of(self, task: Task) -> Queue | None:
+        return task.job.queue if task.job is not None else None
+
     def only(self, node: Node) -> Bools:
         """A set of nodes that holds just one."""
         mask = np.zeros(len(self.cluster.columns), dtype=bool)
@@ -187,6 +218,7 @@ class Session:
 
     def roll_back(self, start: int) -> None:
         """Take back everything since a position, last in, first out, and remember where tasks had stood."""
+        self.rollbacks.append(start)
         while len(self.journal) > start:
             entry = self.journal.pop()
             if isinstance(entry, Undo):
@@ -235,7 +267,7 @@ class Session:
 
     def _evict(self, task: Task) -> None:
         self._settled.add(task)
-        note = self._evictions.get(task, EvictionNote(""))
+        note = self.eviction_of(task)
         frees = resource_list({k: int(v) for k, v in self.cluster.dims.named(task.request).items()})  # type: ignore[arg-type]
         job = task.job.key if task.job else ""
         node = task.node.name if task.node else ""
@@ -249,6 +281,13 @@ class Session:
 
     def is_nominated(self, task: Task) -> bool:
         return task in self._nominated
+
+    def eviction_of(self, task: Task) -> EvictionNote:
+        """Why a task was evicted in this session."""
+        return self._evictions.get(task, EvictionNote(""))
+
+    def forget_eviction(self, task: Task) -> None:
+        self._evictions.pop(task, None)
 
     def note_eviction(self, task: Task, note: EvictionNote) -> None:
         self._evictions[task] = note

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from stromboli.engine.placement import Place
-from stromboli.model.cluster import Refused
+from stromboli.model.cluster import Change, Refused
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -63,6 +63,21 @@ class Statement:
         if refused is None:
             self._session.note_eviction(task, note)
         return refused
+
+    def restore(self, victim: Task, status: Status) -> Refused | None:
+        """Let a victim stay after all."""
+        refused = self._session.move(victim, status, victim.node)
+        if refused is None:
+            self._session.forget_eviction(victim)
+        return refused
+
+    def changes(self) -> list[Change]:
+        """The moves it holds, in order."""
+        return [entry for entry in self._session.journal[self._start :] if isinstance(entry, Change)]
+
+    def status_before(self, task: Task) -> Status:
+        """Of what status a task was before this statement moved it."""
+        return next((change.old_status for change in self.changes() if change.task is task), task.status)
 
     def release(self, task: Task) -> Refused | None:
         """Take back what a task was given earlier in this session."""

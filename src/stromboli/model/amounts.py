@@ -83,6 +83,28 @@ def fits_added(held: Vector, request: Vector, limit: Vector) -> bool:
     return True
 
 
+def some_fits(wanted: Vector, limit: Vector, request: Vector) -> bool:
+    """ANYFIT: wanted <= limit in one dimension that the request asks for (never pods) and that is there at all."""
+    return any(
+        asked > 0
+        and dim != PODS
+        and (wanted.get(dim, 0) >= EPSILON or limit.get(dim, 0) >= EPSILON)
+        and le1(wanted.get(dim, 0), limit.get(dim, 0))
+        for dim, asked in request.items()
+    )
+
+
+def some_over(held: Vector, limit: Vector, request: Vector) -> bool:
+    """ANYOVER: held > limit in one dimension that the request asks for (never pods) and that the limit names."""
+    return any(
+        asked > 0
+        and dim != PODS
+        and (limit.get(dim, 0) >= EPSILON if dim <= MEMORY else dim in limit)
+        and held.get(dim, 0) > limit[dim]
+        for dim, asked in request.items()
+    )
+
+
 def minimum_or_unlimited(left: Vector, right: Vector) -> Amounts:
     """MINinf: cpu and memory always taken; a scalar that the right side does not name is left alone."""
     return {

@@ -308,6 +308,7 @@ class Intake:
         task.status = _status(pod)
         task.role = notes.get(names.TASK_SPEC) or meta.labels.get(names.TASK_SPEC, "")
         task.priority = _priority(notes.get(names.TASK_PRIORITY, ""), spec.priority)
+        task.pod_priority = spec.priority or 0
         task.priority_class = spec.priority_class_name
         task.preempts = spec.preemption_policy != names.PREEMPT_NEVER
         wish = notes.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
@@ -318,8 +319,11 @@ class Intake:
         task.nominated = status.nominated_node_name
         task.started = seconds(status.start_time) if status.start_time else None
         for one in status.conditions:
+            if one.type == names.CONDITION_DISRUPTION_TARGET and task.dying and one.status == "True":
+                task.leaves_for_another = one.reason == names.PREEMPTION_BY_SCHEDULER
             if one.type == names.CONDITION_POD_SCHEDULED:
                 task.condition = Condition(one.status, one.reason, one.message)
+        task.scheduled_at = _scheduled_at(pod)
 
     def _drop_pod(self, pod: Pod) -> None:
         old = self.cluster.tasks.get(pod.metadata.uid or pod.key)
@@ -349,6 +353,14 @@ def _status(pod: Pod) -> Status:
     if phase == names.POD_PENDING:
         return Status.BOUND if pod.spec.node_name else Status.PENDING
     return Status.RUNNING
+
+
+def _scheduled_at(pod: Pod) -> float | None:
+    """When the first condition that calls the pod scheduled became true."""
+    for one in pod.status.conditions:
+        if one.type == names.CONDITION_POD_SCHEDULED and one.status == "True":
+            return seconds(one.last_transition_time) if one.last_transition_time else None
+    return None
 
 
 def _priority(annotated: str, given: int | None) -> int:

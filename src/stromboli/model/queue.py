@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stromboli.model.amounts import Amounts
+from stromboli.model.amounts import Amounts, plus
 
 if TYPE_CHECKING:
     from stromboli.api.scheduling import Queue as QueueObject
@@ -55,6 +55,11 @@ class Queue:
     def open(self) -> bool:
         """Open, or of no state yet (02 D17)."""
         return self.object is not None and self.object.status.state in ("", "Open")
+
+    @property
+    def held(self) -> Amounts:
+        """What its tasks have or were promised: allocated and pipelined together."""
+        return plus(self.allocated, self.pipelined) if self.pipelined else self.allocated
 
     @property
     def weight(self) -> int:

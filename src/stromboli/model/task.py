@@ -33,6 +33,7 @@ class Task:
         "group",
         "job",
         "kin",
+        "leaves_for_another",
         "name",
         "namespace",
         "node",
@@ -40,11 +41,13 @@ class Task:
         "order",
         "ours",
         "owner",
+        "pod_priority",
         "preemptable",
         "preempts",
         "priority",
         "priority_class",
         "role",
+        "scheduled_at",
         "shape",
         "started",
         "status",
@@ -79,7 +82,13 @@ class Task:
         """Kind and name of the controlling owner."""
         self.dying = False
         """Its pod carries a deletionTimestamp."""
+        self.leaves_for_another = False
+        """It is dying because a scheduler preempted it."""
+        self.pod_priority = 0
+        """The priority of its pod, whatever an annotation says."""
         self.nominated = ""
+        self.scheduled_at: float | None = None
+        """When its node was chosen, as its pod tells."""
         self.started: float | None = None
         self.condition: Condition | None = None
 

@@ -10,7 +10,7 @@ from stromboli.engine.outcome import (
     reportable,
     scheduled_count,
 )
-from stromboli.engine.plugin import Eviction, Invalid, Plugin
+from stromboli.engine.plugin import Bound, Eviction, Invalid, Plugin
 from stromboli.engine.points import Vote
 from stromboli.engine.session import Session
 from stromboli.model.job import Job, SubJob
@@ -60,6 +60,11 @@ class Gang(Plugin):
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return _surplus(candidates)
+
+    def victim_bound(self, point: str, task: Task) -> Bound | None:
+        if point == "unified_evictable":
+            return None
+        return Bound(None, lambda job: job.ready_count > job.minimum)
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         return candidates

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stromboli.engine.plugin import Eviction, Plugin
+from stromboli.engine.plugin import Bound, Eviction, Plugin
 from stromboli.model.job import Job, SubJob
 from stromboli.model.task import Task
 
@@ -28,6 +28,12 @@ class Priority(Plugin):
         if task.job is None:
             return []
         return [candidate for candidate in candidates if _outranks(task, candidate)]
+
+    def victim_bound(self, point: str, task: Task) -> Bound | None:
+        job = task.job
+        if job is None or point != "preemptable":
+            return None
+        return Bound((job.priority, task.priority), lambda other: other is job or other.priority < job.priority)
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         if eviction.kind == "reclaim":

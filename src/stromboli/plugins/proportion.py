@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stromboli.api import names
-from stromboli.engine.plugin import Plugin
+from stromboli.engine.plugin import Bound, Plugin
 from stromboli.engine.points import Vote
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
@@ -139,6 +139,13 @@ class Proportion(Plugin):
                     shift(held, candidate.request, -1)
                     victims.append(candidate)
         return victims
+
+    def victim_bound(self, point: str, task: Task) -> Bound | None:
+        return Bound(None, self._is_over)
+
+    def _is_over(self, job: Job) -> bool:
+        share = self._shares.get(job.queue) if job.queue else None
+        return share is not None and job.queue is not None and not less_equal(_held(job.queue), share.deserved)
 
     # -- the gate
 

@@ -1,0 +1,219 @@
+"""Let urgent jobs take the place of lesser ones in their queue, and urgent tasks that of others in their job (spec 02 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from stromboli.api import names
+from stromboli.engine.arguments import arg
+from stromboli.engine.catalog import action
+from stromboli.engine.compatibility import error_cache
+from stromboli.engine.points import Choice
+from stromboli.engine.session import EvictionNote, Session
+from stromboli.engine.sparing import fewest_victims, settle_in, spare
+from stromboli.engine.starving import feed, starving_jobs, wanting
+from stromboli.engine.statement import Statement
+from stromboli.engine.victims import Hunt, Offer, enough
+from stromboli.model.job import Job
+from stromboli.model.nodes import Node
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Arguments of the preempt action."""
+
+    predicate_error_cache: bool = error_cache()
+    topology_aware: bool = arg(
+        "enableTopologyAwarePreemption",
+        False,
+        "Compare several nodes by whom they would lose, and let back in whom the task can do without.",
+    )
+    workers: int = arg(
+        "topologyAwarePreemptWorkerNum", 16, "Accepted for compatibility; nodes are tried in order."
+    )
+    candidate_percentage: int = arg(
+        "minCandidateNodesPercentage", 10, "How many of the nodes to compare, in percent."
+    )
+    fewest_candidates: int = arg("minCandidateNodesAbsolute", 1, "How many nodes to compare at least.")
+    most_candidates: int = arg("maxCandidateNodesAbsolute", 100, "How many nodes to compare at most.")
+    fewest_victims: bool = fewest_victims()
+
+
+@action("preempt", Arguments)
+def preempt(session: Session) -> None:
+    """Per queue: job against job first, then, within each job that starved, task against task."""
+    arguments: Arguments = session.arguments("preempt")
+    sparing = spare if arguments.fewest_victims else None
+    between = Hunt(session, _offer(_of_another_job), arguments.fewest_victims)
+    within = Hunt(session, _offer(_of_the_same_job), arguments.fewest_victims)
+    hungry = [job for job in starving_jobs(session) if not _bound_to_topology(job)]
+    for _, jobs in session.backlog(hungry).visits():
+        served = []
+        for job in jobs:
+            served.append(job)
+            feed(session, job, partial(_make_room, session, between, arguments), sparing)
+        for job in served:
+            _rearrange(session, within, arguments, job)
+
+
+def _offer(from_job: object) -> Offer:
+    return Offer("preemptable", (Status.BOUND, Status.RUNNING), from_job, _not_above_best_effort)  # type: ignore[arg-type]
+
+
+def _of_another_job(task: Task, job: Job) -> bool:
+    return task.job is not None and job is not task.job and job.queue is task.job.queue
+
+
+def _of_the_same_job(task: Task, job: Job) -> bool:
+    return job is task.job
+
+
+def _not_above_best_effort(task: Task, victim: Task) -> bool:
+    """A best-effort task takes nobody's place but that of its like."""
+    return victim.best_effort or not task.best_effort
+
+
+def _bound_to_topology(job: Job) -> bool:
+    group = job.group
+    return group is not None and (
+        group.spec.network_topology is not None
+        or any(policy.network_topology is not None for policy in job.policies)
+    )
+
+
+def _rearrange(session: Session, hunt: Hunt, arguments: Arguments, job: Job) -> None:
+    """Within a job, each task by itself; the first that finds no place ends it."""
+    with session.attempt(job):
+        for task in wanting(session, job):
+            with session.statement() as trial:
+                if not _make_room(session, hunt, arguments, trial, task):
+                    return
+                trial.commit()
+
+
+def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statement, task: Task) -> bool:
+    if not _may_preempt(session, task):
+        return False
+    if arguments.fewest_victims and settle_in(session, trial, task):
+        return True
+    if hunt.hopeless(task):
+        return False
+    if arguments.topology_aware:
+        found = _take_the_best(session, hunt, arguments, task)
+    else:
+        found = any(_take(session, hunt, task, node) for node in hunt.nodes_by_score(task))
+    if not found:
+        hunt.give_up(task)
+    return found
+
+
+def _may_preempt(session: Session, task: Task) -> bool:
+    """Not if it may never, nor while the node that was cleared for it is about to be free."""
+    if not task.preempts:
+        return False
+    if not task.nominated:
+        return True
+    node = session.cluster.nodes.get(task.nominated)
+    if node is None or node.row < 0 or session.admits(task, node):
+        return False
+    if not session.reachable(task)[node.row]:
+        return True
+    return not any(
+        other.leaves_for_another and other.pod_priority < task.pod_priority for other in node.tasks
+    )
+
+
+def _take(session: Session, hunt: Hunt, task: Task, node: Node) -> bool:
+    """Evict on one node, victim by victim, until the task is let in; all or nothing."""
+    choice = hunt.choose(task, node) or Choice([])
+    if not enough(session, task, node, choice.victims):
+        return False
+    with session.statement() as there:
+        evicted = 0
+        victims = iter(choice.victims)
+        while not (fits := _fits(session, task, node)) and (victim := next(victims, None)) is not None:
+            evicted += there.evict(victim, _note(task, choice)) is None
+        if fits and there.pipeline(task, node, evicted > 0) is None:
+            there.keep()
+            return True
+    return False
+
+
+def _note(task: Task, choice: Choice) -> EvictionNote:
+    return EvictionNote(names.EVICTED_BY_PREEMPT, task.job.key if task.job else "", choice.by)
+
+
+def _fits(session: Session, task: Task, node: Node) -> bool:
+    queue = session.queue_of(task)
+    return queue is not None and session.rules.allocatable(queue, task) and session.admits(task, node)
+
+
+# -- comparing nodes by whom they would lose
+
+
+def _take_the_best(session: Session, hunt: Hunt, arguments: Arguments, task: Task) -> bool:
+    """Of several nodes the one that loses least; one that loses nobody wins at once (spec 02 6.4)."""
+    nodes = list(hunt.nodes_in_order(task))
+    share = len(session.cluster.columns) * arguments.candidate_percentage // 100
+    wanted = min(arguments.most_candidates, max(arguments.fewest_candidates, share))
+    plans: list[tuple[tuple[float, ...], Node, Choice]] = []
+    for node in nodes:
+        choice = _least_loss(session, hunt, task, node)
+        if choice is not None:
+            plans.append((_loss(session, choice.victims), node, choice))
+            if not choice.victims or len(plans) == wanted:
+                break
+    if not plans:
+        return False
+    _, node, choice = plans[-1] if not plans[-1][2].victims else min(plans, key=lambda plan: plan[0])
+    with session.statement() as there:
+        for victim in choice.victims:
+            there.evict(victim, _note(task, choice))
+        if there.pipeline(task, node, bool(choice.victims)) is None:
+            there.keep()
+            return True
+    return False
+
+
+def _least_loss(session: Session, hunt: Hunt, task: Task, node: Node) -> Choice | None:
+    """Whom a node must lose for the task: remove until it fits, then let back in who need not go."""
+    choice = hunt.choose(task, node) or Choice([])
+    if not enough(session, task, node, choice.victims):
+        return None
+    removed: list[Task] = []
+    with session.statement() as look:
+        for victim in choice.victims:
+            if _fits(session, task, node):
+                break
+            if look.evict(victim, _note(task, choice)) is None:
+                removed.append(victim)
+        if not _fits(session, task, node):
+            return None
+        needed = [victim for victim in reversed(removed) if not _can_stay(session, look, task, node, victim)]
+    return choice._replace(victims=[victim for victim in removed if victim in needed])
+
+
+def _can_stay(session: Session, look: Statement, task: Task, node: Node, victim: Task) -> bool:
+    status = look.status_before(victim)
+    note = session.eviction_of(victim)
+    look.restore(victim, status)
+    if _fits(session, task, node):
+        return True
+    look.evict(victim, note)
+    return False
+
+
+def _loss(session: Session, victims: list[Task]) -> tuple[float, ...]:
+    """Smaller is better: highest priority lost, sum of priorities, number, then the latest start."""
+    if not victims:
+        return ()
+    highest = max(victim.pod_priority for victim in victims)
+    starts = [
+        session.now if victim.started is None else victim.started
+        for victim in victims
+        if victim.pod_priority == highest
+    ]
+    return (highest, sum(victim.pod_priority + 2.0**31 for victim in victims), len(victims), -min(starts))

@@ -1,0 +1,88 @@
+"""Let starving queues take back their share from queues that have more than theirs (spec 02 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from stromboli.api import names
+from stromboli.engine.arguments import arg
+from stromboli.engine.catalog import action
+from stromboli.engine.compatibility import error_cache
+from stromboli.engine.session import EvictionNote, Session
+from stromboli.engine.sparing import fewest_victims, settle_in, spare
+from stromboli.engine.starving import feed, starving_jobs
+from stromboli.engine.statement import Statement
+from stromboli.engine.victims import Hunt, Offer, enough
+from stromboli.model.job import Job
+from stromboli.model.nodes import Node
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Arguments of the reclaim action."""
+
+    predicate_error_cache: bool = error_cache()
+    same_queue: bool = arg(
+        "enableSameQueueReclaim",
+        False,
+        "Also take from jobs of the same queue with a strictly lower priority.",
+    )
+    fewest_victims: bool = fewest_victims()
+
+
+@action("reclaim", Arguments)
+def reclaim(session: Session) -> None:
+    """For each starving queue, job by job: evict what other queues hold beyond their share, until the job can start."""
+    arguments: Arguments = session.arguments("reclaim")
+    offer = Offer("reclaimable", (Status.RUNNING,), partial(_offered, arguments.same_queue))
+    hunt = Hunt(session, offer, legal_only=arguments.fewest_victims)
+    sparing = spare if arguments.fewest_victims else None
+    backlog = session.backlog(starving_jobs(session))
+    for _, jobs in backlog.visits(skip=session.rules.overused):
+        for job in jobs:
+            feed(session, job, partial(_make_room, session, hunt, arguments), sparing)
+
+
+def _offered(same_queue: bool, task: Task, job: Job) -> bool:
+    if task.job is None or job.queue is None:
+        return False
+    if job.queue is task.job.queue:
+        return same_queue and job.priority < task.job.priority
+    return job.queue.reclaimable
+
+
+def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statement, task: Task) -> bool:
+    queue = session.queue_of(task)
+    if queue is None or not task.preempts or not session.rules.preemptive(queue, [task]):
+        return False
+    if arguments.fewest_victims and settle_in(session, trial, task):
+        return True
+    if hunt.hopeless(task):
+        return False
+    for node in hunt.nodes_in_order(task):
+        if _take(session, hunt, task, node):
+            return True
+    hunt.give_up(task)
+    return False
+
+
+def _take(session: Session, hunt: Hunt, task: Task, node: Node) -> bool:
+    """Evict on one node, victim by victim, until the task fits; all or nothing."""
+    choice = hunt.choose(task, node)
+    if choice is None or not enough(session, task, node, choice.victims):
+        return False
+    beneficiary = task.job.key if task.job else ""
+    note = EvictionNote(names.EVICTED_BY_RECLAIM, beneficiary, choice.by)
+    with session.statement() as there:
+        evicted = 0
+        for victim in choice.victims:
+            if enough(session, task, node):
+                break
+            evicted += there.evict(victim, note) is None
+        if enough(session, task, node) and there.pipeline(task, node, evicted > 0) is None:
+            there.keep()
+            return True
+    return False

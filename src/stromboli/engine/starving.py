@@ -1,0 +1,54 @@
+"""The walk over starving jobs, and the one way in which evicting actions end (spec 02 5, 6, 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from stromboli.engine.statement import Statement
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job
+    from stromboli.model.task import Task
+
+TryTask = Callable[[Statement, "Task"], bool]
+"""Makes room for one task within a statement; whether it got some."""
+
+
+def starving_jobs(session: Session) -> list[Job]:
+    """Jobs that were let in, may be scheduled and are short of what they need."""
+    return [job for job in list(session.cluster.backlog) if _starves(session, job)]
+
+
+def _starves(session: Session, job: Job) -> bool:
+    with session.attempt(job):
+        return (
+            not job.waits_for_queue
+            and session.rules.job_valid(job) is None
+            and session.rules.job_starving(job)
+        )
+    return False
+
+
+def wanting(session: Session, job: Job) -> list[Task]:
+    """A job's pending tasks in order, save those that are held at a gate."""
+    return sorted((task for task in job.by_status[Status.PENDING] if not task.gates), key=session.task_key)
+
+
+Spare = Callable[["Session", Statement], None]
+"""Lets victims of a statement stay who need not go."""
+
+
+def feed(session: Session, job: Job, try_task: TryTask, spare: Spare | None) -> None:
+    """Make room for a job task by task while it starves; all of it stands only if the job can start with it."""
+    with session.attempt(job), session.statement() as trial:
+        for task in wanting(session, job):
+            if not session.rules.job_starving(job):
+                break
+            try_task(trial, task)
+        if session.rules.job_pipelined(job):
+            if spare is not None:
+                spare(session, trial)
+            trial.commit()

@@ -1,0 +1,211 @@
+"""Making room: who may be offered as a victim, in which order, and on which nodes it is worth asking (spec 02 0.4, 5, 6).
+
+Bound before you search: what a node could free at most is a column; a node that cannot reach the request even then is
+never visited, and what failed for one task is not tried for the next of its kind until something moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stromboli.engine.evaluation import fits
+from stromboli.engine.points import Choice
+from stromboli.model.amounts import less_equal, plus, total_of
+from stromboli.model.job import Job
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.engine.nodefunctions import Bools
+    from stromboli.engine.session import Session
+    from stromboli.model.nodes import Ints, Node
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Whom an action offers: tasks of which jobs, in which statuses, and which of them for a given task."""
+
+    point: str
+    """Where plugins vote on them: `preemptable` or `reclaimable`."""
+    statuses: tuple[Status, ...]
+    from_job: Callable[[Task, Job], bool]
+    accepts: Callable[[Task, Task], bool] = field(default=lambda task, victim: True)
+
+    def on(self, task: Task, node: Node) -> list[Task]:
+        """The tasks of a node that are offered."""
+        return [
+            victim
+            for victim in node.tasks
+            if victim.status in self.statuses
+            and victim.preemptable
+            and victim.job is not None
+            and victim.job.visible
+            and self.from_job(task, victim.job)
+            and self.accepts(task, victim)
+        ]
+
+
+def in_victim_order(session: Session, task: Task, victims: Iterable[Task]) -> list[Task]:
+    """First who goes first: by queue, then the job that comes last, then the task that comes last (spec 02 0.4)."""
+    ordered = sorted(victims, key=session.task_key, reverse=True)
+    ordered.sort(key=lambda victim: _job_rank(session, victim), reverse=True)
+    if task.job is not None and task.job.queue is not None:
+        mine = task.job.queue
+        queues = {victim.job.queue for victim in ordered if victim.job and victim.job.queue}
+
+        def compare(left: Queue, right: Queue) -> int:
+            return _first_to_lose(session, left, right, mine)
+
+        ranked = sorted(queues, key=cmp_to_key(compare))
+        rank = {queue: place for place, queue in enumerate(ranked)}
+        ordered.sort(key=lambda victim: rank[victim.job.queue] if victim.job and victim.job.queue else -1)
+    return ordered
+
+
+def _job_rank(session: Session, victim: Task) -> tuple[Any, ...]:
+    return session.rules.job_order(victim.job) if victim.job is not None else ()
+
+
+def _first_to_lose(session: Session, left: Queue, right: Queue, mine: Queue) -> int:
+    said = session.rules.victim_queue_order(left, right, mine)
+    if said:
+        return said
+    one, other = session.queue_key(left), session.queue_key(right)
+    return (one < other) - (one > other)
+
+
+@dataclass(slots=True)
+class Freeable:
+    """What each node could free at most, and where anybody is offered at all, as of a moment of the session."""
+
+    freed: Ints
+    offered: Bools
+    position: int
+    """How long the journal was."""
+    seen: int
+    """How many roll-backs there had been."""
+
+    def holds(self, session: Session) -> bool:
+        """Whether it is still an upper bound: evictions since then do no harm, but none from before may be undone."""
+        if any(start < self.position for start in session.rollbacks[self.seen :]):
+            return False
+        self.seen = len(session.rollbacks)
+        return True
+
+
+class Hunt:
+    """The search for victims in one run of an action."""
+
+    def __init__(self, session: Session, offer: Offer, legal_only: bool = False):
+        self._session = session
+        self._offer = offer
+        self._legal_only = legal_only
+        self._columns: dict[Hashable, Freeable] = {}
+        self._failed: dict[Hashable, tuple[int, int]] = {}
+
+    # -- where it is worth asking
+
+    def nodes_in_order(self, task: Task) -> Iterator[Node]:
+        """Nodes worth asking, one after the other."""
+        worthwhile = self._nodes(task)
+        nodes = self._session.cluster.columns.nodes
+        return (nodes[row] for row in np.flatnonzero(worthwhile).tolist())
+
+    def nodes_by_score(self, task: Task) -> Iterator[Node]:
+        """Nodes worth asking, the best for the task first."""
+        return iter(self._session.ranked(task, self._nodes(task)))
+
+    def _nodes(self, task: Task) -> Bools:
+        """Nodes that could take the task if all who may go went."""
+        session = self._session
+        bound = session.rules.bound(self._offer.point, task)
+        key = (session.queue_of(task), task.best_effort, bound.key)
+        freed, offered = self._freed(key, task, bound.may)
+        reach = session.reachable(task)
+        columns = session.cluster.columns
+        future = columns.idle + columns.releasing - columns.pipelined
+        return reach & fits(task, future + freed) & (offered | fits(task, future))
+
+    def _freed(self, key: Hashable, task: Task, may: Callable[[Job], bool]) -> tuple[Ints, Bools]:
+        session = self._session
+        own = (key, task.job if self._depends_on_job(task) else None)
+        known = self._columns.get(own)
+        if known is None or not known.holds(session):
+            known = self._columns[own] = self._sum_up(task, may)
+        return known.freed, known.offered
+
+    def _depends_on_job(self, task: Task) -> bool:
+        """A job that has running tasks itself is offered to others but not to itself."""
+        return task.job is not None and any(task.job.counts[status] for status in self._offer.statuses)
+
+    def _sum_up(self, task: Task, may: Callable[[Job], bool]) -> Freeable:
+        columns, offer = self._session.cluster.columns, self._offer
+        freed = np.zeros_like(columns.idle)
+        offered = np.zeros(len(columns), dtype=bool)
+        rows: dict[Any, list[int]] = {}
+        for job in self._session.cluster.jobs.values():
+            if not job.visible or not offer.from_job(task, job):
+                continue
+            counts = may(job)
+            for status in offer.statuses:
+                for victim in job.by_status[status]:
+                    if victim.preemptable and victim.node is not None and victim.node.row >= 0:
+                        offered[victim.node.row] = True
+                        if counts and offer.accepts(task, victim):
+                            rows.setdefault(victim.shape, []).append(victim.node.row)
+        for shape, there in rows.items():
+            often = np.bincount(there, minlength=len(columns))
+            freed += shape.dense(len(freed))[:, None] * often
+        return Freeable(freed, offered, len(self._session.journal), len(self._session.rollbacks))
+
+    # -- who goes
+
+    def choose(self, task: Task, node: Node) -> Choice | None:
+        """The victims that plugins allow on a node, in the order in which they go; none if nobody is offered there."""
+        candidates = in_victim_order(self._session, task, self._offer.on(task, node))
+        if not candidates:
+            return None
+        choice = self._vote(task, candidates)
+        chosen = set(choice.victims)
+        return choice._replace(victims=[victim for victim in candidates if victim in chosen])
+
+    def _vote(self, task: Task, candidates: list[Task]) -> Choice:
+        ask = getattr(self._session.rules, self._offer.point)
+        choice: Choice = ask(task, candidates)
+        if self._legal_only and not choice.victims and len(candidates) > 1:
+            # Votes that count (so many per gang, per budget) name the first they see: show them only who may go at all.
+            legal = [one for one in candidates if ask(task, [one]).victims]
+            choice = ask(task, legal) if legal else choice
+        return choice
+
+    # -- what failed before
+
+    def hopeless(self, task: Task) -> bool:
+        """Whether a task like this one found nothing, and nothing moved since."""
+        return self._failed.get(self._kind(task)) == self._moment()
+
+    def give_up(self, task: Task) -> None:
+        """Remember that a task found nothing."""
+        self._failed[self._kind(task)] = self._moment()
+
+    def _kind(self, task: Task) -> Hashable:
+        session = self._session
+        bound = session.rules.bound(self._offer.point, task)
+        own = task.job if self._depends_on_job(task) else None
+        return (session.queue_of(task), session.shape_key(task), bound.key, own)
+
+    def _moment(self) -> tuple[int, int]:
+        cluster = self._session.cluster
+        return (cluster.columns.clock, len(cluster.touched))
+
+
+def enough(session: Session, task: Task, node: Node, victims: Iterable[Task] = ()) -> bool:
+    """Whether what a node will have free, together with these victims, is enough for a task."""
+    future = session.future_idle(node)
+    return less_equal(task.request, plus(future, total_of(victim.request for victim in victims)))
