@@ -365,7 +365,7 @@ def report(results: Iterable[Comparison], markdown: bool = False) -> str:
                 f"{one.pods:,}",
                 seconds(one.naive),
                 seconds(one.ours),
-                f"{one.naive / one.ours:,.0f}x",
+                f"{one.naive / one.ours:.1f}x",
                 "yes" if one.same else "NO",
             ]
         )
