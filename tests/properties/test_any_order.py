@@ -57,7 +57,7 @@ def shuffled(told: list[list[News]], chance: random.Random) -> list[News]:
 
 
 @given(worlds(), worlds(), st.integers(0, 2**32))
-@examples(300)
+@examples(150)
 def test_the_last_word_of_each_object_makes_the_model(
     earlier: list[Object], final: list[Object], seed: int
 ) -> None:
@@ -79,7 +79,7 @@ def test_the_last_word_of_each_object_makes_the_model(
 
 
 @given(worlds(), st.integers(0, 2**32))
-@examples(100)
+@examples(50)
 def test_hearing_the_same_again_changes_nothing(things: list[Object], seed: int) -> None:
     intake = intake_of(*things)
     intake.cluster.settle()

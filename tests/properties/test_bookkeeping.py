@@ -86,7 +86,7 @@ def check_moves(things: list, seed: int) -> None:
 
 
 @given(worlds(), st.integers(0, 2**32))
-@examples(250)
+@examples(150)
 def test_moves_keep_the_numbers_and_undo_restores_them(things: list, seed: int) -> None:
     check_moves(things, seed)
 
@@ -179,6 +179,6 @@ def check_statements(things: list, seed: int) -> None:
 
 
 @given(worlds(), st.integers(0, 2**32))
-@examples(250)
+@examples(150)
 def test_statements_restore_exactly_what_they_take_back(things: list, seed: int) -> None:
     check_statements(things, seed)
