@@ -105,12 +105,31 @@ def test_victims_are_what_a_whole_tier_names(answers: list, victims: list[str]) 
 
 
 def test_victims_by_union_come_from_the_first_tier_that_names_any() -> None:
-    assert points.union_of_first_tier(tiers([[], []], [["b", "a"], ["a", "c"]], [["d"]]))("tasks") == [
-        "b",
-        "a",
-        "c",
-    ]
-    assert points.union_of_first_tier(tiers([[]]))("tasks") == []
+    union = points.union_of_first_tier(tiers([[], []], [["b", "a"], ["a", "c"]], [["d"]]))
+    assert list(union("tasks")) == ["b", "a", "c"]
+    assert points.union_of_first_tier(tiers([[]]))("tasks") == {}
+
+
+def test_a_victim_by_union_knows_who_named_it() -> None:
+    def naming(*tasks: str) -> type[Plugin]:
+        return type("Naming", (Plugin,), {"name": "".join(tasks), "victim_tasks": lambda *_: tasks})
+
+    one, other = naming("a", "b"), naming("b", "c")
+    named = Rules([[Plugin(None, {})], [one(None, {}), other(None, {})]]).victim_tasks([])
+    assert named == {"a": "tier 2 (ab)", "b": "tier 2 (ab, bc)", "c": "tier 2 (bc)"}
+
+
+def test_limits_narrow_what_the_one_before_left() -> None:
+    without = [lambda tasks, out=out: [task for task in tasks if task != out] for out in "ac"]
+    assert points.narrow([without[:1], [], without[1:]])(list("abcd")) == ["b", "d"]
+    assert points.narrow([])(list("ab")) == ["a", "b"]
+
+
+def test_rules_know_whether_anybody_takes_part() -> None:
+    shy = type("Shy", (Plugin,), {"name": "shy", "victim_tasks": lambda self, tasks: tasks})
+    assert Rules([[shy(None, {})]]).has("victim_tasks")
+    assert not Rules([[shy(None, {"enabledVictim": False})]]).has("victim_tasks")
+    assert not Rules([[shy(None, {})]]).has("victim_limits")
 
 
 # -- plugins

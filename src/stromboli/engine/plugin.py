@@ -224,12 +224,12 @@ class Plugin:
 
     @point(union_of_first_tier, "enabledVictim")
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
-        """Which running tasks should go wherever they are (shuffle)."""
+        """Which running tasks should go wherever they are (shuffle); they come in no particular order."""
         return []
 
     @point(narrow, "enabledVictim")
     def victim_limits(self, victims: list[Task]) -> list[Task]:
-        """Which of those that were voted out may really go (shuffle)."""
+        """Which of those that were voted out may really go (shuffle); the first would go first."""
         return victims
 
     @point(every, "enableBackfillVictim")

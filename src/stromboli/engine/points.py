@@ -203,15 +203,17 @@ def tier_intersection(tiers: Tiers) -> Method:
 
 
 def union_of_first_tier(tiers: Tiers) -> Method:
-    """Victims by vote: what any of a tier names; the first tier that names any decides."""
+    """Victims by vote: what any of a tier names, with who named it; the first tier that names any decides."""
 
-    def choose(*items: Any) -> list[Any]:
-        for tier in tiers:
-            named: dict[Any, None] = {}
+    def choose(*items: Any) -> dict[Any, str]:
+        for number, tier in enumerate(tiers, 1):
+            named: dict[Any, dict[str, None]] = {}
             for method in tier:
-                named.update(dict.fromkeys(method(*items)))
+                plugin = getattr(getattr(method, "__self__", None), "name", "")
+                for one in method(*items):
+                    named.setdefault(one, {})[plugin] = None
             if named:
-                return list(named)
-        return []
+                return {one: Choice([one], number, tuple(plugins)).by for one, plugins in named.items()}
+        return {}
 
     return choose

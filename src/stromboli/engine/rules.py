@@ -13,6 +13,9 @@ from stromboli.model.queue import Queue
 from stromboli.model.task import Task
 
 
+VICTIM_POINTS = ("preemptable", "reclaimable", "unified_evictable")
+
+
 class Rules:
     """Every extension point as one function, resolved once from plugins in their tiers."""
 
@@ -35,7 +38,7 @@ class Rules:
     preemptable: Callable[[Task, list[Task]], Choice]
     reclaimable: Callable[[Task, list[Task]], Choice]
     unified_evictable: Callable[[Eviction, list[Task]], Choice]
-    victim_tasks: Callable[[list[Task]], list[Task]]
+    victim_tasks: Callable[[list[Task]], dict[Task, str]]
     victim_limits: Callable[[list[Task]], list[Task]]
     backfill_victim: Callable[[Task, Task], bool]
     backfill_beneficiary: Callable[[Job], bool]
@@ -59,6 +62,7 @@ class Rules:
         }
         for name in POINTS:
             setattr(self, name, self._asked[name])
+        self._voters = {point: self._plugins_at(POINTS[point]) for point in VICTIM_POINTS}
         self.queue_order_follows_all = self._follows_all("queue_order")
         self.job_order_follows_all = self._follows_all("job_order")
 
@@ -75,25 +79,24 @@ class Rules:
     def bound(self, point: str, task: Task) -> Bound:
         """Which jobs could have a victim for this task at all, by the tiers that vote at a point."""
         keys: list[Hashable] = []
-        tiers = [
-            [bound.may for plugin in tier if (bound := self._bound_of(plugin, point, task, keys))]
-            for tier in self._tiers
-            if any(self._takes_part(plugin, POINTS[point]) for plugin in tier)
-        ]
+        tiers = []
+        for tier in self._voters[point]:
+            bounds = [plugin.victim_bound(point, task) for plugin in tier]
+            unknown = task.job.id if task.job else None
+            keys += [bound.key if bound else unknown for bound in bounds]
+            tiers.append([bound.may for bound in bounds if bound])
         return Bound(tuple(keys), lambda job: any(all(may(job) for may in tier) for tier in tiers))
-
-    def _bound_of(self, plugin: Plugin, point: str, task: Task, keys: list[Hashable]) -> Bound | None:
-        if not self._takes_part(plugin, POINTS[point]):
-            return None
-        bound = plugin.victim_bound(point, task)
-        keys.append(bound.key if bound else (task.job.id if task.job else None))
-        return bound
 
     def _methods(self, point: Point) -> list[list[Method]]:
         return [
             [getattr(plugin, point.name) for plugin in tier if self._takes_part(plugin, point)]
             for tier in self._tiers
         ]
+
+    def _plugins_at(self, point: Point) -> list[list[Plugin]]:
+        """The tiers in which any plugin takes part, with just those plugins."""
+        tiers = [[plugin for plugin in tier if self._takes_part(plugin, point)] for tier in self._tiers]
+        return [tier for tier in tiers if tier]
 
     def _takes_part(self, plugin: Plugin, point: Point) -> bool:
         if (plugin.name, point.name) in self._set_aside or not _overrides(plugin, point.name):
