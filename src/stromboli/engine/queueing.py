@@ -57,17 +57,21 @@ class Pledges:
     def _pledge(self, job: Job, pledge: Amounts) -> None:
         if job.queue is not None:
             self._by_job[job] = (job.queue, pledge)
-            shift(self._by_queue.setdefault(job.queue, {}), pledge)
+            self._add(job.queue, pledge)
 
     def _forget(self, job: Job) -> Amounts:
         """Take a job's part off the sum of the queue that it was in; gives that part."""
         if job not in self._by_job:
             return {}
         queue, pledge = self._by_job.pop(job)
-        shift(self._by_queue[queue], pledge, -1)
-        if not self._by_queue[queue]:
-            del self._by_queue[queue]
+        self._add(queue, pledge, -1)
         return pledge
+
+    def _add(self, queue: Queue, pledge: Amounts, sign: int = 1) -> None:
+        total = self._by_queue.setdefault(queue, {})
+        shift(total, pledge, sign)
+        if not total:
+            del self._by_queue[queue]
 
 
 _NOTHING: Amounts = {}

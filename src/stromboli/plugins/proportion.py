@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stromboli.api import names
 from stromboli.engine.plugin import Bound, Plugin
 from stromboli.engine.points import Vote
+from stromboli.engine.queueing import Pledges, ceiling, tell_quota
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
-    UNLIMITED,
     Amounts,
     dominant_share,
     excess,
@@ -19,7 +18,6 @@ from stromboli.model.amounts import (
     maximum,
     minimum_or_unlimited,
     minimum_or_zero,
-    minus,
     plus,
     same,
     shift,
@@ -27,7 +25,7 @@ from stromboli.model.amounts import (
     total_of,
 )
 from stromboli.model.cluster import Dirty
-from stromboli.model.dims import CPU, MEMORY, PODS
+from stromboli.model.dims import PODS
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
@@ -44,13 +42,7 @@ class Share:
         self.weight = queue.weight
         self.guarantee = queue.guarantee
         self.request = plus(queue.allocated, queue.pending)
-        self.capability = plus(unpromised, queue.guarantee)
-        """What it could have at most: all that is not guaranteed to others, and no more than its own limit."""
-        if queue.capability:
-            limit = dict(queue.capability)
-            for dim in (CPU, MEMORY):
-                limit[dim] = limit.get(dim, 0) if limit.get(dim, 0) > 0 else UNLIMITED
-            self.capability = minimum_or_unlimited(self.capability, limit)
+        self.capability = ceiling(queue, unpromised)
         self.deserved: Amounts = {}
 
 
@@ -62,33 +54,12 @@ class Proportion(Plugin):
     def __init__(self, arguments: object, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self._shares: dict[Queue, Share] = {}
-        self._held_back: dict[Job, tuple[Queue, Amounts, Amounts]] = {}
-        """Per job: its queue, what it is promised beyond what it has, and what it has beyond its minimum."""
-        self._inqueue: dict[Queue, Amounts] = {}
-        self._elastic: dict[Queue, Amounts] = {}
-        self._admitted: dict[Queue, Amounts] = {}
+        self._pledges = Pledges()
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._admitted = {}
+        self._pledges.opening(session.cluster, dirty)
         if dirty:
-            jobs = session.cluster.jobs.values() if dirty.everything else dirty.jobs
-            if dirty.everything:
-                self._held_back, self._inqueue, self._elastic = {}, {}, {}
-            for job in jobs:
-                self._regard(job)
             self._fill(session)
-
-    def _regard(self, job: Job) -> None:
-        """Keep the sums per queue in step with a job."""
-        if job in self._held_back:
-            queue, promised, elastic = self._held_back.pop(job)
-            shift(self._inqueue[queue], promised, -1)
-            shift(self._elastic[queue], elastic, -1)
-        if job.visible and job.queue is not None:
-            promised, elastic = _promised(job), job.elastic
-            self._held_back[job] = (job.queue, promised, elastic)
-            shift(self._inqueue.setdefault(job.queue, {}), promised)
-            shift(self._elastic.setdefault(job.queue, {}), elastic)
 
     def _fill(self, session: Session) -> None:
         known = session.cluster.queues
@@ -102,11 +73,11 @@ class Proportion(Plugin):
 
     def queue_order(self, queue: Queue) -> tuple[int, float]:
         share = self._shares.get(queue)
-        return (-queue.priority, dominant_share(_held(queue), share.deserved) if share else 0.0)
+        return (-queue.priority, dominant_share(queue.held, share.deserved) if share else 0.0)
 
     def overused(self, queue: Queue) -> bool:
         share = self._shares.get(queue)
-        return share is not None and less_equal(share.deserved, _held(queue))
+        return share is not None and less_equal(share.deserved, queue.held)
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         share = self._shares.get(queue)
@@ -124,7 +95,7 @@ class Proportion(Plugin):
         share = self._shares.get(queue)
         asked = total_of(task.request for task in tasks)
         return (
-            share is not None and queue.open and not lacking(plus(_held(queue), asked), share.deserved, asked)
+            share is not None and queue.open and not lacking(plus(queue.held, asked), share.deserved, asked)
         )
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
@@ -134,7 +105,7 @@ class Proportion(Plugin):
             queue = candidate.job.queue if candidate.job else None
             share = self._shares.get(queue) if queue else None
             if queue is not None and share is not None:
-                held = left.setdefault(queue, dict(_held(queue)))
+                held = left.setdefault(queue, dict(queue.held))
                 if not less_equal(held, share.deserved):
                     shift(held, candidate.request, -1)
                     victims.append(candidate)
@@ -145,7 +116,7 @@ class Proportion(Plugin):
 
     def _is_over(self, job: Job) -> bool:
         share = self._shares.get(job.queue) if job.queue else None
-        return share is not None and job.queue is not None and not less_equal(_held(job.queue), share.deserved)
+        return share is not None and job.queue is not None and not less_equal(job.queue.held, share.deserved)
 
     # -- the gate
 
@@ -157,38 +128,15 @@ class Proportion(Plugin):
         least = job.min_resources
         if least is None:
             return Vote.PERMIT
-        wanted = plus(plus(least, _held(queue)), self._inqueue.get(queue, {}))
-        shift(wanted, self._admitted.get(queue, {}))
-        missing = lacking(minus(wanted, self._elastic.get(queue, {})), share.capability, least)
+        wanted = plus(plus(least, queue.held), self._pledges.of(queue))
+        missing = lacking(wanted, share.capability, least)
         if not missing:
             return Vote.PERMIT
-        self._refuse(job, missing)
+        tell_quota(self.session, job, self.name, missing)
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:
-        if job.min_resources is not None and job.queue is not None:
-            promised = job.without_gated(job.min_resources, names.QUEUE_ALLOCATION_GATE)
-            shift(self._admitted.setdefault(job.queue, {}), promised)
-
-    def _refuse(self, job: Job, missing: list[int]) -> None:
-        dims = self.session.cluster.dims
-        listed = ", ".join(f"insufficient {dims.names[dim]}" for dim in dims.ordered(missing))
-        text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
-        self.session.tell(job, "gate:proportion", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)
-
-
-def _held(queue: Queue) -> Amounts:
-    return plus(queue.allocated, queue.pipelined) if queue.pipelined else queue.allocated
-
-
-def _promised(job: Job) -> Amounts:
-    """What a job that was let in has not got yet of its minimum."""
-    if job.min_resources is None:
-        return {}
-    started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
-    if job.phase != names.GROUP_INQUEUE and not started:
-        return {}
-    return job.without_gated(job.shortfall(), names.QUEUE_ALLOCATION_GATE)
+        self._pledges.admit(job)
 
 
 def fill(shares: list[Share], total: Amounts) -> None:
