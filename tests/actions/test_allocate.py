@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.building import cluster_of, engine, group, job_of, node, pod, policy_of, queue, running, task_of
 
 from stromboli.api import names
 from stromboli.api.meta import Object
@@ -15,6 +14,7 @@ from stromboli.engine.decisions import Bind
 from stromboli.engine.nodefunctions import Check, Nodes, reads
 from stromboli.engine.plugin import Plugin
 from stromboli.model.task import Task
+from tests.building import cluster_of, engine, group, job_of, node, pod, policy_of, queue, running, task_of
 
 
 def allocate(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tests.building import cluster_of, engine, group, idle_pod, job_of, node, pod, queue, running, task_of
-
 from stromboli.api.meta import Object
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind
@@ -11,6 +9,7 @@ from stromboli.engine.plugin import Plugin
 from stromboli.model.cluster import Change
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
+from tests.building import cluster_of, engine, group, idle_pod, job_of, node, pod, queue, running, task_of
 
 
 def backfill(*things: Object, tiers: str = "gang", own: list[type[Plugin]] | None = None) -> Outcome:

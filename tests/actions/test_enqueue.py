@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tests.building import cluster_of, engine, group, queue
-
 from stromboli.api.meta import Object
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.model.job import Job
+from tests.building import cluster_of, engine, group, queue
 
 
 class OnlyTwo(Plugin):

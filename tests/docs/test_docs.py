@@ -6,7 +6,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.docs.pages import PAGES, ROOT, anchors, assert_shows, blocks, links, run_page
 from typer.main import get_command
 
 from stromboli.cli.main import app
@@ -15,6 +14,7 @@ from stromboli.engine.policy import load_policy
 from stromboli.engine.presets import PRESETS
 from stromboli.extensions import load_catalog
 from stromboli.testing.policies import catalog_with
+from tests.docs.pages import PAGES, ROOT, anchors, assert_shows, blocks, links, run_page
 
 DOCS = ROOT / "docs"
 CATALOG = load_catalog()

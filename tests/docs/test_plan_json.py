@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from tests.docs.pages import ROOT, blocks
 from typer.testing import CliRunner
 
 from stromboli.cli.main import app
+from tests.docs.pages import ROOT, blocks
 
 
 def test_the_json_of_a_plan_is_as_documented(monkeypatch: pytest.MonkeyPatch) -> None:

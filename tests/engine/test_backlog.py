@@ -7,7 +7,6 @@ from contextlib import contextmanager, nullcontext
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.building import cluster_of, group, node, pod, queue, session_over, task_of
 
 from stromboli.engine.order import Backlog, Heap
 from stromboli.engine.plugin import Plugin
@@ -15,6 +14,7 @@ from stromboli.engine.points import depends
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
+from tests.building import cluster_of, group, node, pod, queue, session_over, task_of
 
 
 def quiet(item: object) -> nullcontext[None]:

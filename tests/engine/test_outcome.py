@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from stromboli.api.meta import Object
+from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Decision, Event, PodCondition, PodGroupStatus, QueueStatus
+from stromboli.engine.outcome import job_message, lineage, standing
+from stromboli.engine.verdict import saying
+from stromboli.model.status import Status
 from tests.building import (
     cluster_of,
     engine,
@@ -18,13 +25,6 @@ from tests.building import (
     session_over,
     task_of,
 )
-
-from stromboli.api.meta import Object
-from stromboli.engine.cycle import Outcome
-from stromboli.engine.decisions import Decision, Event, PodCondition, PodGroupStatus, QueueStatus
-from stromboli.engine.outcome import job_message, lineage, standing
-from stromboli.engine.verdict import saying
-from stromboli.model.status import Status
 
 
 def cycle(*things: Object, tiers: str = "gang", actions: str = "enqueue, allocate, backfill") -> Outcome:

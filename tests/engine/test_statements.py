@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.building import cluster_of, group, node, pod, queue, running, session_over, task_of
 
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.session import EvictionNote, Session, Trial
 from stromboli.model.cluster import Change, Refused
 from stromboli.model.status import Status
+from tests.building import cluster_of, group, node, pod, queue, running, session_over, task_of
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.building import cluster_of, node, pod, running, task_of
 
 from stromboli.engine.nodefunctions import Check, Nodes, Refusal, reads
 from stromboli.engine.placement import Place, Placement
@@ -11,6 +10,7 @@ from stromboli.engine.plugin import Plugin
 from stromboli.engine.rules import Rules
 from stromboli.engine.verdict import Reason, Verdict, everywhere, saying
 from stromboli.model.task import Task
+from tests.building import cluster_of, node, pod, running, task_of
 
 
 def test_reasons_are_counted_and_sorted_as_strings() -> None:

@@ -1,11 +1,11 @@
 """The arithmetic of gangs: when a job has enough, and what the minimums of its roles add to that (spec 01 3.2)."""
 
 import pytest
-from tests.building import cluster_of, group, idle_pod, job_of, node, pod, queue, running, task_of
 
 from stromboli.api.meta import Object
 from stromboli.model.job import Job
 from stromboli.model.status import Status
+from tests.building import cluster_of, group, idle_pod, job_of, node, pod, queue, running, task_of
 
 
 def job_with(*pods: Object, minimum: int, **more: object) -> Job:

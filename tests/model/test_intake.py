@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
+from stromboli.api import names
+from stromboli.api.errors import BadObject
+from stromboli.api.node import Taint
+from stromboli.model.intake import Intake
+from stromboli.model.status import Status
 from tests.building import (
     cluster_of,
     group,
@@ -18,12 +24,6 @@ from tests.building import (
     running,
     task_of,
 )
-
-from stromboli.api import names
-from stromboli.api.errors import BadObject
-from stromboli.api.node import Taint
-from stromboli.model.intake import Intake
-from stromboli.model.status import Status
 
 CPU, MEMORY = 0, 1
 

@@ -2,10 +2,10 @@
 
 import msgspec
 import pytest
-from tests.building import cluster_of, group, intake_of, job_of, node, pod, policy_of, queue, running, task_of
 
 from stromboli.api.scheduling import SubGroupPolicy
 from stromboli.model.job import Job
+from tests.building import cluster_of, group, intake_of, job_of, node, pod, policy_of, queue, running, task_of
 
 
 def job_of_labels(*labels: dict[str, str], policies: list[SubGroupPolicy], minimum: int = 0) -> Job:

@@ -6,8 +6,6 @@ import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests import building
-from tests.building import node, pod
 
 from stromboli.api import names
 from stromboli.api.meta import LabelSelector, Requirement
@@ -18,6 +16,8 @@ from stromboli.model.spreading import spread_pods
 from stromboli.model.status import Status
 from stromboli.model.tallies import Tally
 from stromboli.model.task import Task
+from tests import building
+from tests.building import node, pod
 
 WEB = LabelSelector({"app": "web"})
 EITHER = LabelSelector({}, (Requirement("app", "In", ("web", "db")),))

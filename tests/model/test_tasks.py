@@ -1,9 +1,9 @@
 """Who comes first among the tasks of a job when nobody has an opinion: replica number, age, uid (02 D16)."""
 
 import pytest
-from tests.building import cluster_of, pod
 
 from stromboli.model.task import Task
+from tests.building import cluster_of, pod
 
 
 def task_named(name: str, created: float = 0, uid: str = "") -> Task:

@@ -6,13 +6,13 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.building import cluster_of, intake_of, node, pod, task_of
 
 from stromboli.api import names
 from stromboli.api.meta import LabelSelector, ObjectMeta, Requirement
 from stromboli.api.pod import Affinity, PodAffinity, PodAffinityTerm, PreferredPodTerm
 from stromboli.api.scheduling import Namespace
 from stromboli.model.affinity import carried, preferred_terms, required_away, sought
+from tests.building import cluster_of, intake_of, node, pod, task_of
 
 values = st.sampled_from(["a", "b"])
 keys = st.sampled_from(["app", "tier"])

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.plugins.small_world import World, group, node, pod, policy
 
 from stromboli.engine.arguments import parse_arguments
 from stromboli.engine.nodefunctions import Nodes
 from stromboli.plugins.binpack import BinpackArguments
+from tests.plugins.small_world import World, group, node, pod, policy
 
 
 def _scores(task: dict[str, Any], *nodes: dict[str, Any], **arguments: Any) -> dict[str, float]:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.plugins.kubernetes import HOSTNAME, PREFERRED, REQUIRED, ZONE, Kubernetes, Manifest
-from tests.plugins.small_world import World, group, policy
 
 from stromboli.engine.nodefunctions import Nodes
 from stromboli.model.task import Task
+from tests.plugins.kubernetes import HOSTNAME, PREFERRED, REQUIRED, ZONE, Kubernetes, Manifest
+from tests.plugins.small_world import World, group, policy
 
 WEIGHTS = {
     "nodeaffinity": 2,

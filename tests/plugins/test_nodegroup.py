@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.plugins.small_world import NOW, World, binds, group, node, pod, policy, queue
 
 from stromboli.model.cluster import Dirty
 from stromboli.model.status import Status
 from stromboli.plugins.nodegroup import NodeGroup, NodeGroupArguments
+from tests.plugins.small_world import NOW, World, binds, group, node, pod, policy, queue
 
 LABEL = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"

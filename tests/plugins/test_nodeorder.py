@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.plugins.kubernetes import HOSTNAME, PREFERRED, ZONE, Manifest
-from tests.plugins.small_world import World, binds, group, node, pod, policy
 
 from stromboli.engine.arguments import parse_arguments
 from stromboli.engine.nodefunctions import Nodes
 from stromboli.plugins.nodeorder.plugin import Weights
+from tests.plugins.kubernetes import HOSTNAME, PREFERRED, ZONE, Manifest
+from tests.plugins.small_world import World, binds, group, node, pod, policy
 
 KINDS = (
     "leastrequested",

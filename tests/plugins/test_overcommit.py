@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.plugins.small_world import NOW, World, events, group, node, pod, policy, queue
 
 from stromboli.engine.arguments import parse_arguments
 from stromboli.model.cluster import Dirty
 from stromboli.plugins.overcommit import Overcommit, OvercommitArguments
+from tests.plugins.small_world import NOW, World, events, group, node, pod, policy, queue
 
 GATE = policy("enqueue", "overcommit")
 

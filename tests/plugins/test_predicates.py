@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.plugins.kubernetes import HOSTNAME, REQUIRED, ZONE, Manifest
-from tests.plugins.small_world import World, binds, events, group, node, policy
 
 from stromboli.engine.arguments import parse_arguments
 from stromboli.plugins.predicates.plugin import Switches
+from tests.plugins.kubernetes import HOSTNAME, REQUIRED, ZONE, Manifest
+from tests.plugins.small_world import World, binds, events, group, node, policy
 
 WEB = {"matchLabels": {"app": "web"}}
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.plugins.small_world import World, group, node, pod, policy
 
 from stromboli.engine.policy import PolicyError
+from tests.plugins.small_world import World, group, node, pod, policy
 
 PLUGIN = "resource-strategy-fit"
 GPU = "nvidia.com/gpu"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 import msgspec
-from tests.building import EPOCH
 
 from stromboli.api import names
 from stromboli.api.meta import Condition, Object
@@ -24,6 +23,7 @@ from stromboli.engine.decisions import (
     QueueStatus,
 )
 from stromboli.model.intake import Intake
+from tests.building import EPOCH
 
 _changed = msgspec.structs.replace
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from tests.building import group, node, pod, policy_of, priority_class, queue
 
 from stromboli.api import names
 from stromboli.api.meta import Object
 from stromboli.api.node import Taint
 from stromboli.api.pod import Toleration
+from tests.building import group, node, pod, policy_of, priority_class, queue
 
 ZONES = ("east", "west", "")
 NODES = ("n0", "n1", "n2", "n3", "n4")

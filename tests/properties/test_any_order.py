@@ -6,14 +6,14 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.building import intake_of
-from tests.properties.rebuild import facts, says, should_say
-from tests.properties.strategies import examples, worlds
-from tests.properties.test_bookkeeping import watch
 
 from stromboli.api.meta import Object
 from stromboli.api.pod import Pod
 from stromboli.model.intake import Intake
+from tests.building import intake_of
+from tests.properties.rebuild import facts, says, should_say
+from tests.properties.strategies import examples, worlds
+from tests.properties.test_bookkeeping import watch
 
 News = tuple[str, Object]
 

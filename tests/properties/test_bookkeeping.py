@@ -6,13 +6,13 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.building import intake_of, session_over
-from tests.properties.rebuild import fingerprint, says, should_say
-from tests.properties.strategies import examples, worlds
 
 from stromboli.engine.blame import CycleLost
 from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
 from stromboli.model.status import ON_NODE, Status
+from tests.building import intake_of, session_over
+from tests.properties.rebuild import fingerprint, says, should_say
+from tests.properties.strategies import examples, worlds
 
 
 class Mirror:

@@ -8,11 +8,6 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.building import built_in, engine
-from tests.properties import naive
-from tests.properties.living import LivingWorld, binds, events, plain
-from tests.properties.rebuild import READY, says, should_say
-from tests.properties.strategies import examples, worlds
 
 from stromboli.api.meta import Object
 from stromboli.engine.cycle import Engine, Outcome
@@ -23,6 +18,11 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from tests.building import built_in, engine
+from tests.properties import naive
+from tests.properties.living import LivingWorld, binds, events, plain
+from tests.properties.rebuild import READY, says, should_say
+from tests.properties.strategies import examples, worlds
 
 Make = Callable[[], Engine]
 

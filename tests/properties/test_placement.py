@@ -11,10 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.building import group, intake_of, node, pod, queue
-from tests.properties import naive
-from tests.properties.naive import NaiveFilter, NaiveScore
-from tests.properties.strategies import SHAPES, examples
 
 from stromboli.api import names
 from stromboli.api.meta import Object
@@ -30,6 +26,10 @@ from stromboli.model.nodes import Node
 from stromboli.model.shape import VIEW_PODS
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from tests.building import group, intake_of, node, pod, queue
+from tests.properties import naive
+from tests.properties.naive import NaiveFilter, NaiveScore
+from tests.properties.strategies import SHAPES, examples
 
 
 @dataclass

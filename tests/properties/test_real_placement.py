@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.building import engine, group, intake_of, node, pod, queue
-from tests.properties.strategies import examples
 
 from stromboli.api import names
 from stromboli.api.meta import LabelSelector, Object, Requirement
@@ -33,6 +31,8 @@ from stromboli.engine.placement import Place, Placement
 from stromboli.engine.session import Session
 from stromboli.model.intake import Intake
 from stromboli.model.status import Status
+from tests.building import engine, group, intake_of, node, pod, queue
+from tests.properties.strategies import examples
 
 WEB = LabelSelector({"app": "web"})
 NEAR_WEB = PodAffinityTerm(WEB, names.ZONE)

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.building import engine, group, job_of, node, pod, queue, running, task_of
-from tests.properties.living import LivingWorld, binds
-from tests.properties.rebuild import fingerprint, says, should_say
-from tests.properties.strategies import examples, worlds
 
 from stromboli.api.meta import Object
 from stromboli.engine.cycle import PATIENCE
 from stromboli.engine.nodefunctions import Check, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
+from tests.building import engine, group, job_of, node, pod, queue, running, task_of
+from tests.properties.living import LivingWorld, binds
+from tests.properties.rebuild import fingerprint, says, should_say
+from tests.properties.strategies import examples, worlds
 
 # What a plugin that is in the mood answers.
 ANSWERS: dict[str, Any] = {

@@ -12,7 +12,6 @@ from stromboli.model.job import Job, SubJob
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
 
-
 VICTIM_POINTS = ("preemptable", "reclaimable", "unified_evictable")
 
 
