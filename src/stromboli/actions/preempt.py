@@ -138,6 +138,7 @@ def _take(session: Session, hunt: Hunt, task: Task, node: Node) -> bool:
             evicted += there.evict(victim, _note(task, choice)) is None
         if fits and there.pipeline(task, node, evicted > 0) is None:
             there.keep()
+            hunt.lost(choice.victims[:evicted])
             return True
     return False
 

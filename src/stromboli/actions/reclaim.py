@@ -84,5 +84,6 @@ def _take(session: Session, hunt: Hunt, task: Task, node: Node) -> bool:
             evicted += there.evict(victim, note) is None
         if enough(session, task, node) and there.pipeline(task, node, evicted > 0) is None:
             there.keep()
+            hunt.lost(choice.victims[:evicted])
             return True
     return False

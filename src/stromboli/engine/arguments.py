@@ -54,8 +54,8 @@ class Argument:
 
     @property
     def type_name(self) -> str:
-        """The type in users' words."""
-        return type_name(self.type)
+        """The type in users' words: of one value, where the key goes on with a name."""
+        return type_name(typing.get_args(self.type)[1] if self.open_ended else self.type)
 
 
 class ByName(dict[str, T]):

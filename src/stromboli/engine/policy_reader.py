@@ -21,6 +21,7 @@ METRICS = (
     "elasticsearch.password",
     "elasticsearch.hostnameFieldName",
 )
+METRICS_TYPES = ("", "prometheus", "prometheus_adaptor", "elasticsearch", "file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class PolicyReader:
             elif name in self.catalog.planned_actions:
                 self.warn(node, f"action {name} is not there yet and is left out")
             else:
-                self.fatal(node, _no_such_action(raw, {*self.catalog.actions, *VOLCANO_ACTIONS}))
+                self.fatal(node, _no_such_action(name, {*self.catalog.actions, *VOLCANO_ACTIONS}))
         self.actions = tuple(names)
         for message in order_warnings(names):
             self.warn(node, f"actions: {message}")
@@ -112,6 +113,8 @@ class PolicyReader:
             else:
                 text = str(entry.value)
                 self.metrics[key] = text.lower() if isinstance(entry.value, bool) else text
+                if key == "type" and text not in METRICS_TYPES:
+                    self.warn(entry, f"metrics: unknown type {shown(text)}{suggestion(text, METRICS_TYPES)}")
 
     # -- plugins
 
@@ -210,9 +213,8 @@ def _found(node: Node) -> str:
     return kind_of(plain(node))
 
 
-def _no_such_action(raw: str, known: set[str]) -> str:
+def _no_such_action(name: str, known: set[str]) -> str:
     """Volcano's words, with the way out."""
-    message = f"failed to find Action {raw[:80]}"
-    if not raw.strip():
-        return f'{message}: "actions" is missing, empty, or has a comma too many'
-    return message + suggestion(raw.strip(), known)
+    if not name:
+        return 'failed to find Action: "actions" is missing, empty, or has a comma too many'
+    return f"failed to find Action {name[:80]}{suggestion(name, known)}"

@@ -174,10 +174,11 @@ class Session:
             return np.zeros(len(self.cluster.columns), dtype=bool)
         return self._placement.evaluate(self.cluster, task).reachable(task)
 
-    def ranked(self, task: Task, candidates: Bools) -> list[Node]:
+    def ranked(self, task: Task, candidates: Bools) -> Iterator[Node]:
         """Nodes by score, the best first, whether a task fits there or not."""
+        nodes = self.cluster.columns.nodes
         rows = self._placement.evaluate(self.cluster, task).ranked(task, candidates)
-        return [self.cluster.columns.nodes[row] for row in rows]
+        return (nodes[row] for row in rows)
 
     def admits(self, task: Task, node: Node) -> bool:
         """Whether a task fits on a node once what is leaving has left, by every filter."""

@@ -82,21 +82,30 @@ def _first_to_lose(session: Session, left: Queue, right: Queue, mine: Queue) -> 
 
 @dataclass(slots=True)
 class Freeable:
-    """What each node could free at most, and where anybody is offered at all, as of a moment of the session."""
+    """What each node could free at most, and how many are offered there at all, as of a moment of the session."""
 
     freed: Ints
-    offered: Bools
+    offered: Ints
+    counted: set[Task]
     position: int
     """How long the journal was."""
     seen: int
     """How many roll-backs there had been."""
 
     def holds(self, session: Session) -> bool:
-        """Whether it is still an upper bound: evictions since then do no harm, but none from before may be undone."""
+        """Whether it is still an upper bound: none of the evictions it takes for granted may be undone."""
         if any(start < self.position for start in session.rollbacks[self.seen :]):
             return False
         self.seen = len(session.rollbacks)
         return True
+
+    def lose(self, victim: Task, row: int, position: int) -> None:
+        """A victim went: it can free nothing again."""
+        self.offered[row] -= 1
+        self.position = position
+        if victim in self.counted:
+            self.counted.discard(victim)
+            self.freed[:, row] -= victim.shape.dense(len(self.freed))
 
 
 class Hunt:
@@ -119,7 +128,7 @@ class Hunt:
 
     def nodes_by_score(self, task: Task) -> Iterator[Node]:
         """Nodes worth asking, the best for the task first."""
-        return iter(self._session.ranked(task, self._nodes(task)))
+        return self._session.ranked(task, self._nodes(task))
 
     def _nodes(self, task: Task) -> Bools:
         """Nodes that could take the task if all who may go went."""
@@ -130,9 +139,9 @@ class Hunt:
         reach = session.reachable(task)
         columns = session.cluster.columns
         future = columns.idle + columns.releasing - columns.pipelined
-        return reach & fits(task, future + freed) & (offered | fits(task, future))
+        return reach & fits(task, future + freed) & ((offered > 0) | fits(task, future))
 
-    def _freed(self, key: Hashable, task: Task, may: Callable[[Job], bool]) -> tuple[Ints, Bools]:
+    def _freed(self, key: Hashable, task: Task, may: Callable[[Job], bool]) -> tuple[Ints, Ints]:
         session = self._session
         own = (key, task.job if self._depends_on_job(task) else None)
         known = self._columns.get(own)
@@ -146,23 +155,38 @@ class Hunt:
 
     def _sum_up(self, task: Task, may: Callable[[Job], bool]) -> Freeable:
         columns, offer = self._session.cluster.columns, self._offer
-        freed = np.zeros_like(columns.idle)
-        offered = np.zeros(len(columns), dtype=bool)
-        rows: dict[Any, list[int]] = {}
+        everybody: list[int] = []
+        counted: dict[Any, list[Task]] = {}
         for job in self._session.cluster.jobs.values():
             if not job.visible or not offer.from_job(task, job):
                 continue
             counts = may(job)
             for status in offer.statuses:
                 for victim in job.by_status[status]:
-                    if victim.preemptable and victim.node is not None and victim.node.row >= 0:
-                        offered[victim.node.row] = True
-                        if counts and offer.accepts(task, victim):
-                            rows.setdefault(victim.shape, []).append(victim.node.row)
-        for shape, there in rows.items():
-            often = np.bincount(there, minlength=len(columns))
-            freed += shape.dense(len(freed))[:, None] * often
-        return Freeable(freed, offered, len(self._session.journal), len(self._session.rollbacks))
+                    node = victim.node
+                    if victim.preemptable and node is not None and node.row >= 0 and offer.accepts(task, victim):
+                        everybody.append(node.row)
+                        if counts:
+                            counted.setdefault(victim.shape, []).append(victim)
+        freed = np.zeros_like(columns.idle)
+        for shape, victims in counted.items():
+            rows = [victim.node.row for victim in victims if victim.node is not None]
+            freed += shape.dense(len(freed))[:, None] * np.bincount(rows, minlength=len(columns))
+        return Freeable(
+            freed,
+            np.bincount(np.array(everybody, dtype=np.int64), minlength=len(columns)),
+            {victim for victims in counted.values() for victim in victims},
+            len(self._session.journal),
+            len(self._session.rollbacks),
+        )
+
+    def lost(self, victims: Iterable[Task]) -> None:
+        """These went: nobody need look for them again."""
+        position = len(self._session.journal)
+        for known in self._columns.values():
+            for victim in victims:
+                if victim.node is not None and known.holds(self._session):
+                    known.lose(victim, victim.node.row, position)
 
     # -- who goes
 

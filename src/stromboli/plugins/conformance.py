@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stromboli.api import names
-from stromboli.engine.plugin import Eviction, Plugin
+from stromboli.engine.plugin import Bound, Eviction, Plugin
 from stromboli.model.task import Task
 
 _CRITICAL = frozenset({names.SYSTEM_CLUSTER_CRITICAL, names.SYSTEM_NODE_CRITICAL})
@@ -19,6 +19,9 @@ class Conformance(Plugin):
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return _ordinary(candidates)
+
+    def victim_bound(self, point: str, task: Task) -> Bound | None:
+        return Bound(None, lambda job: job.namespace != names.SYSTEM_NAMESPACE)
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         return _ordinary(candidates)
