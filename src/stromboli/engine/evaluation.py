@@ -8,7 +8,7 @@ naive evaluator in the tests is the oracle of all this.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +55,22 @@ def _plain(one: NodeScore, column: Floats, count: int) -> Floats:
     if column.shape != (count,) or not np.isfinite(column).all():
         raise BadAnswer(one.plugin, "node_scores", f"expected {count} finite scores, one per node")
     return column
+
+
+class Ladder:
+    """What nodes will be worth, and whether a task will fit, with a few more tasks of the same shape on them."""
+
+    __slots__ = ("later", "now", "scores")
+
+    def __init__(self, nodes: int):
+        self.now: Bools = np.zeros((AHEAD, nodes), dtype=bool)
+        self.later: Bools = np.zeros((AHEAD, nodes), dtype=bool)
+        self.scores: Floats = np.zeros((AHEAD, nodes))
+
+    def put(self, rows: Ints, ahead: int, now: Bools, later: Bools, scores: Floats) -> None:
+        self.now[:ahead, rows] = now.reshape(ahead, len(rows))
+        self.later[:ahead, rows] = later.reshape(ahead, len(rows))
+        self.scores[:ahead, rows] = scores.reshape(ahead, len(rows))
 
 
 class Evaluation:
@@ -112,11 +128,12 @@ class Evaluation:
             for one in self._steady
             if one.reads == "static"
         }
-        self._ladder: tuple[Floats, Floats] | None = None
+        self._ladder: Ladder | None = None
         self._step = np.zeros(count, dtype=np.int64)
         self._ahead = np.zeros(count, dtype=np.int64)
         self._looks = 0
         self._mine = False
+        self._scores = np.zeros(count)
         self.now = np.full(count, NEVER)
         self.later = np.full(count, NEVER)
         self._versions: dict[int, Any] = {}
@@ -156,18 +173,16 @@ class Evaluation:
             now &= passing
             later &= passing
         score = self._steady_score(task, nodes, rows, ahead)
-        now_board = np.where(now, score, NEVER).reshape(ahead, len(rows))
-        later_board = np.where(later, score, NEVER).reshape(ahead, len(rows))
-        self.now[rows] = now_board[0]
-        self.later[rows] = later_board[0]
+        count = len(rows)
+        self.now[rows] = np.where(now[:count], score[:count], NEVER)
+        self.later[rows] = np.where(later[:count], score[:count], NEVER)
+        self._scores[rows] = score[:count]
         self._step[rows] = 0
         self._ahead[rows] = ahead
         if ahead > 1:
             if self._ladder is None:
-                size = (AHEAD, len(self.columns))
-                self._ladder = (np.full(size, NEVER), np.full(size, NEVER))
-            self._ladder[0][:ahead, rows] = now_board
-            self._ladder[1][:ahead, rows] = later_board
+                self._ladder = Ladder(len(self.columns))
+            self._ladder.put(rows, ahead, now, later, score)
 
     def _steady_score(self, task: Task, nodes: Nodes, rows: Ints, ahead: int) -> Floats:
         """Scores that need no normalisation, added as Volcano adds them: one by one, then the batch."""
@@ -192,8 +207,9 @@ class Evaluation:
         """One more task of this very shape went there: its next step is known."""
         if self._ladder is not None:
             step = self._step[row] = self._step[row] + 1
-            self.now[row] = self._ladder[0][step, row]
-            self.later[row] = self._ladder[1][step, row]
+            score = self._scores[row] = self._ladder.scores[step, row]
+            self.now[row] = score if self._ladder.now[step, row] else NEVER
+            self.later[row] = score if self._ladder.later[step, row] else NEVER
 
     # -- what depends on other pods, on time or on the group of candidates
 
@@ -282,17 +298,19 @@ class Evaluation:
             self._reach = (state, ~hopeless if hopeless is not None else Nodes(self.columns).all())
         return self._reach[1]
 
-    def ranked(self, task: Task, candidates: Bools) -> list[int]:
+    def ranked(self, task: Task, candidates: Bools) -> Iterator[int]:
         """Nodes by score, the best first, whether the task fits there or not."""
-        rows = np.flatnonzero(candidates)
-        if len(rows) < 2:
-            return [int(row) for row in rows]
-        board = np.full(len(self.columns), NEVER)
-        board[rows] = self._steady_score(task, Nodes(self.columns, rows, self.shape, 1), rows, 1)
+        if not candidates.any():
+            return
+        board = np.where(candidates, self._scores, NEVER)
         for one in self._volatile:
             board = board + self._finished(one, task, candidates)
-        best_first: list[int] = rows[np.argsort(-board[rows], kind="stable")].tolist()
-        return best_first
+        best = int(board.argmax())
+        yield best
+        rows = np.flatnonzero(candidates)
+        for row in rows[np.argsort(-board[rows], kind="stable")].tolist():
+            if row != best:
+                yield row
 
     def admits(self, task: Task, row: int) -> bool:
         """Whether every filter lets the task onto one node, and it fits there once what is leaving has left."""
