@@ -37,7 +37,7 @@ class Arguments:
 def reclaim(session: Session) -> None:
     """For each starving queue, job by job: evict what other queues hold beyond their share, until the job can start."""
     arguments: Arguments = session.arguments("reclaim")
-    offer = Offer("reclaimable", (Status.RUNNING,), partial(_offered, arguments.same_queue))
+    offer = Offer("reclaimable", (Status.RUNNING,), partial(_offered, arguments.same_queue), somebody=True)
     hunt = Hunt(session, offer, legal_only=arguments.fewest_victims)
     sparing = spare if arguments.fewest_victims else None
     backlog = session.backlog(starving_jobs(session))

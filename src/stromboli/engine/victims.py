@@ -36,6 +36,8 @@ class Offer:
     statuses: tuple[Status, ...]
     from_job: Callable[[Task, Job], bool]
     accepts: Callable[[Task, Task], bool] = field(default=lambda task, victim: True)
+    somebody: bool = False
+    """Whether nodes on which nobody is offered are passed over even if the task fits there."""
 
     def on(self, task: Task, node: Node) -> list[Task]:
         """The tasks of a node that are offered."""
@@ -139,7 +141,10 @@ class Hunt:
         reach = session.reachable(task)
         columns = session.cluster.columns
         future = columns.idle + columns.releasing - columns.pipelined
-        return reach & fits(task, future + freed) & ((offered > 0) | fits(task, future))
+        worthwhile = reach & fits(task, future + freed)
+        if self._offer.somebody:
+            return worthwhile & (offered > 0)
+        return worthwhile & ((offered > 0) | fits(task, future))
 
     def _freed(self, key: Hashable, task: Task, may: Callable[[Job], bool]) -> tuple[Ints, Ints]:
         session = self._session
