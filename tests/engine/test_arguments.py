@@ -143,6 +143,7 @@ def test_a_value_that_fails_its_check_is_a_warning_and_the_default_is_used() -> 
 def test_a_class_says_what_it_takes() -> None:
     by_field = {argument.field: argument for argument in declared(Arguments)}
     assert by_field["weights"].spelling == "fit.resources.<name>"
+    assert by_field["weights"].type_name == "a whole number"
     assert by_field["strategies"].type_name == "a mapping of names to a mapping"
     assert (by_field["weight"].default, by_field["weight"].doc) == (1, "How much the whole score counts.")
 
