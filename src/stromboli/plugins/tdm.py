@@ -1,0 +1,219 @@
+"""Time division: nodes of a revocable zone are there for batch work in certain hours (spec 03 13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.api.text import boolean, duration
+from stromboli.engine.arguments import arg, arg_prefix
+from stromboli.engine.nodefunctions import Check, Column, Nodes, reads
+from stromboli.engine.plugin import Bound, Plugin
+from stromboli.engine.points import Vote
+from stromboli.engine.session import Session
+from stromboli.model.cluster import Dirty
+from stromboli.model.job import Job
+from stromboli.model.nodes import Node
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+
+_HOURS = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5][0-9])")
+_NUMBER = re.compile(r"([+-]?[0-9]{1,18})(%?)")
+_PERIOD = "1m"
+
+
+def _no_hours(text: str) -> str | None:
+    return None if _HOURS.fullmatch(text.strip()) else "must be hours such as 09:00-17:30"
+
+
+def _no_duration(text: str) -> str | None:
+    return None if duration(text) is not None else "must be a duration such as 1m30s"
+
+
+@dataclass(frozen=True, slots=True)
+class TdmArguments:
+    """The hours of each zone, and how often tasks are evicted after hours."""
+
+    zones: Mapping[str, str] = arg_prefix(
+        "tdm.revocable-zone.",
+        "",
+        "The hours in which a revocable zone is open, such as 09:00-17:30; without any it is closed.",
+        check=_no_hours,
+    )
+    evict_period: str = arg(
+        "tdm.evict.period", _PERIOD, "How long to wait between two rounds of evictions.", check=_no_duration
+    )
+
+
+class Tdm(Plugin):
+    """Lets preemptable tasks onto revocable nodes in the hours of their zone, and off again after."""
+
+    name = "tdm"
+    Arguments = TdmArguments
+    arguments: TdmArguments
+
+    def __init__(self, arguments: TdmArguments, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        self._period = duration(arguments.evict_period) or 0.0
+        self._open: frozenset[str] = frozenset()
+        """The zones whose hours it is."""
+
+    def opening(self, session: Session, dirty: Dirty) -> None:
+        zones = self.arguments.zones.items()
+        self._open = frozenset(zone for zone, hours in zones if _is_within(hours, session.now))
+
+    # -- nodes
+
+    def shape_key(self, task: Task) -> Hashable:
+        """The hour belongs to the key: what is remembered of nodes holds until a zone opens or closes."""
+        return task.zone, self._open
+
+    @reads("static")
+    def filter_nodes(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        codes, zones = nodes.label(names.REVOCABLE_ZONE)
+        revocable = {zone: code for zone, code in zones.items() if zone}
+        for zone, code in revocable.items():
+            if zone not in self._open:
+                yield Check(codes != code, self._why_closed(zone))
+        if not task.zone:
+            yield Check(~np.isin(codes, list(revocable.values())), names.REVOCABLE_NODE_NOT_ALLOWED)
+
+    def _why_closed(self, zone: str) -> str:
+        if zone not in self.arguments.zones:
+            return names.REVOCABLE_ZONE_UNKNOWN.format(zone=zone)
+        return names.REVOCABLE_ZONE_CLOSED.format(zone=zone, hours=self.arguments.zones[zone])
+
+    @reads("static")
+    def score_nodes(self, task: Task, nodes: Nodes) -> Column:
+        if not task.zone:
+            return nodes.zeros()
+        codes, zones = nodes.label(names.REVOCABLE_ZONE)
+        return 100.0 * np.isin(codes, [code for zone, code in zones.items() if zone in self._open])
+
+    # -- jobs
+
+    def job_order(self, job: Job) -> bool:
+        return _is_preemptable(job)
+
+    def job_pipelined(self, job: Job) -> Vote:
+        return Vote.PERMIT if job.enough_pipelined else Vote.REJECT
+
+    def job_starving(self, job: Job) -> bool:
+        return not _is_preemptable(job) and job.counts[Status.PENDING] > 0
+
+    # -- victims
+
+    def victim_bound(self, point: str, task: Task) -> Bound:
+        takes = _takes_from_others(task)
+        return Bound(takes, lambda job: takes)
+
+    def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
+        if not _takes_from_others(task):
+            return []
+        return _within_budgets(
+            one
+            for one in candidates
+            if one.preemptable and one.status is Status.RUNNING and _zone_of(one.node) == ""
+        )
+
+    def victim_tasks(self, tasks: list[Task]) -> list[Task]:
+        if not self._is_time():
+            return []
+        victims = []
+        for zone in [zone for zone in self.arguments.zones if zone not in self._open]:
+            leaving = [task for task in tasks if task.preemptable and _zone_of(task.node) == zone]
+            victims += _within_budgets(sorted(leaving, key=self.session.task_key, reverse=True))
+        return victims
+
+    def _is_time(self) -> bool:
+        """Whether the last round of evictions is long enough ago; if so, this is one."""
+        memory, now = self.session.cluster.memory, self.session.now
+        before = memory.get(self.name)
+        if before is not None and 0 <= now - before["evicted_at"] < self._period:
+            return False
+
+        def back() -> None:
+            if before is None:
+                del memory[self.name]
+            else:
+                memory[self.name] = before
+
+        memory[self.name] = {"evicted_at": now}
+        self.session.record(back, committed=True)
+        return True
+
+
+def _is_within(hours: str, now: float) -> bool:
+    """Whether it is within these hours, by the clock on the wall: in the local time of the process.
+
+    # quirk: spec 03 13: of 22:00-06:00 the hours after midnight do not count, since the zone opens tonight.
+    """
+    found = _HOURS.fullmatch(hours.strip())
+    if found is None:
+        return False
+    today = datetime.fromtimestamp(now).replace(second=0, microsecond=0, fold=0)
+    hour, minute, last_hour, last_minute = map(int, found.groups())
+    begin = today.replace(hour=hour, minute=minute)
+    end = today.replace(hour=last_hour, minute=last_minute)
+    if end <= begin:
+        end += timedelta(days=1)
+    return begin.timestamp() <= int(now) <= end.timestamp()
+
+
+def _zone_of(node: Node | None) -> str | None:
+    """The revocable zone of a node, empty for an ordinary one; none where the node is not known."""
+    return None if node is None or node.object is None else node.labels.get(names.REVOCABLE_ZONE, "")
+
+
+def _is_preemptable(job: Job) -> bool:
+    """Whether a PodGroup says so; unlike a pod it is not unless it does."""
+    if job.group is None:
+        return False
+    meta, key = job.group.metadata, names.PREEMPTABLE
+    return boolean(meta.annotations.get(key, meta.labels.get(key, ""))) is True
+
+
+def _takes_from_others(task: Task) -> bool:
+    """# quirk: spec 03 13: a pod is preemptable, and then takes from nobody, unless it says that it is not."""
+    return not task.preemptable and not task.zone
+
+
+def _within_budgets(tasks: Iterable[Task]) -> list[Task]:
+    """Of each job the first tasks, as many as it may lose."""
+    by_job: dict[Job, list[Task]] = {}
+    for task in tasks:
+        if task.job is not None:
+            by_job.setdefault(task.job, []).append(task)
+    return [task for job, members in by_job.items() for task in members[: _budget(job)]]
+
+
+def _budget(job: Job) -> int:
+    """How many tasks a job may lose at once.
+
+    # quirk: spec 03 13: one, if nothing is said, but also if fewer than the minimum are running.
+    """
+    least = job.annotations.get(names.JDB_MIN_AVAILABLE)
+    most = job.annotations.get(names.JDB_MAX_UNAVAILABLE) if least is None else None
+    total, running = len(job.tasks), job.counts[Status.RUNNING]
+    if most:
+        unavailable = total - job.counts[Status.SUCCEEDED] - job.counts[Status.FAILED] - running
+        return max(0, _part(most, total) - unavailable)
+    if least and running >= _part(least, total):
+        return running - _part(least, total)
+    return 1
+
+
+def _part(text: str, total: int) -> int:
+    """A number, or a percentage of the total, rounded up; anything else is zero."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return 0
+    number = int(found[1])
+    if found[2]:
+        return -(-number * total // 100)
+    return number if -(2**31) <= number < 2**31 else 0

@@ -1,0 +1,139 @@
+"""shuffle: running tasks that plugins name leave, as far as others let them (spec 02 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stromboli.api.meta import LabelSelector, Object, ObjectMeta
+from stromboli.api.scheduling import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Evict
+from stromboli.engine.plugin import Plugin
+from stromboli.model.cluster import Change
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+from tests.building import cluster_of, engine, group, node, pod, queue, running
+
+
+class Restless(Plugin):
+    """Wants every running task gone."""
+
+    name = "restless"
+
+    def victim_tasks(self, tasks: list[Task]) -> list[Task]:
+        return tasks
+
+
+class Picky(Plugin):
+    """Wants pods gone whose name begins with an a."""
+
+    name = "picky"
+
+    def victim_tasks(self, tasks: list[Task]) -> list[Task]:
+        return [task for task in tasks if task.name.startswith("a")]
+
+
+class OneOnly(Plugin):
+    """Lets the first of all go."""
+
+    name = "one-only"
+
+    def victim_limits(self, victims: list[Task]) -> list[Task]:
+        return victims[:1]
+
+
+class Guard(Plugin):
+    """Will not have it that `b` leaves."""
+
+    name = "guard"
+
+    def on_move(self, change: Change) -> str | None:
+        return "not this one" if change.task.name == "b" and not change.back else None
+
+
+class Broken(Plugin):
+    """Fails."""
+
+    name = "broken"
+
+    def victim_limits(self, victims: list[Task]) -> list[Task]:
+        raise ValueError("no idea")
+
+
+OWN = [Restless, Picky, OneOnly, Guard, Broken]
+
+
+def shuffle(*tiers: str, things: Iterable[Object] = (), actions: str = "shuffle") -> Outcome:
+    world = cluster_of(queue(), node("n0", cpu=8), *things)
+    outcome = engine(*tiers, actions=actions, own=OWN).cycle(world, 0.0)
+    assert outcome.lost is None
+    return outcome
+
+
+def evictions(outcome: Outcome) -> dict[str, str]:
+    """Who left, and who chose it."""
+    return {one.name: one.chosen_by for one in outcome.decisions if isinstance(one, Evict)}
+
+
+def three() -> list[Object]:
+    return [group("job", 3), *(running(name, "n0", "job") for name in "abc")]
+
+
+def test_running_tasks_that_a_plugin_names_are_evicted_whatever_their_gang_needs() -> None:
+    waiting = [group("new"), pod("d", "new"), running("free", "n0")]
+    outcome = shuffle("gang, restless", things=[*three(), *waiting])
+    assert evictions(outcome) == dict.fromkeys("abc", "tier 1 (restless)")
+    first = next(one for one in outcome.decisions if isinstance(one, Evict))
+    assert (first.reason, first.action, first.beneficiary, first.node) == ("shuffle", "shuffle", "", "n0")
+
+
+def test_nobody_leaves_where_no_plugin_names_any() -> None:
+    assert evictions(shuffle("gang, one-only", things=three())) == {}
+
+
+def test_the_first_tier_that_names_any_decides() -> None:
+    assert evictions(shuffle("gang", "picky", "restless", things=three())) == {"a": "tier 2 (picky)"}
+    assert evictions(shuffle("picky, restless", things=three())) == {
+        "a": "tier 1 (picky, restless)",
+        "b": "tier 1 (restless)",
+        "c": "tier 1 (restless)",
+    }
+
+
+def test_others_limit_what_was_named_from_any_tier_the_last_of_the_last_job_first() -> None:
+    younger = [group("young", created=9), running("y-x-0", "n0", "young"), running("y-x-1", "n0", "young")]
+    for things in ([*younger, *three()], [*three(), *younger]):
+        assert evictions(shuffle("restless", "one-only", things=things)) == {"y-x-1": "tier 1 (restless)"}
+
+
+def test_a_task_that_may_not_leave_does_not_keep_the_others() -> None:
+    outcome = shuffle("restless, guard", things=three())
+    assert evictions(outcome).keys() == {"a", "c"}
+    assert {task.name: task.status for task in outcome.session.cluster.tasks.values()} == {
+        "a": Status.RELEASING,
+        "b": Status.RUNNING,
+        "c": Status.RELEASING,
+    }
+
+
+def test_a_plugin_that_fails_costs_the_shuffle_alone() -> None:
+    outcome = shuffle(
+        "restless, broken", things=[*three(), group("new"), pod("d", "new")], actions="shuffle, allocate"
+    )
+    assert evictions(outcome) == {}
+    assert [failure.plugin for failure in outcome.session.failures] == ["broken"]
+    assert any(task.status is Status.BINDING for task in outcome.session.cluster.tasks.values())
+
+
+def test_pdb_restricts_what_others_name_and_names_nobody_itself() -> None:
+    """Volcano's pdb nominates every labelled pod that its budgets allow (02 D5)."""
+    labelled = [running(name, "n0", "job", labels={"app": "web"}) for name in "abc"]
+    budget = PodDisruptionBudget(
+        ObjectMeta("web", "default"),
+        PodDisruptionBudgetSpec(LabelSelector({"app": "web"})),
+        PodDisruptionBudgetStatus(disruptions_allowed=1),
+    )
+    things = [group("job"), *labelled, budget]
+    assert evictions(shuffle("pdb", things=things)) == {}
+    assert evictions(shuffle("restless", "pdb", things=things)) == {"c": "tier 1 (restless)"}
+    assert evictions(shuffle("restless", things=things)).keys() == {"a", "b", "c"}

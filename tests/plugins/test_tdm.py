@@ -1,0 +1,279 @@
+"""Time division: revocable nodes, their hours, and who leaves after hours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from stromboli.engine.arguments import parse_arguments
+from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Evict
+from stromboli.engine.points import Vote
+from stromboli.plugins.tdm import TdmArguments
+from tests.plugins.small_world import NOW, Manifest, World, binds, group, node, pod, policy
+
+ZONE = "volcano.sh/revocable-zone"
+SOFT = {"volcano.sh/preemptable": "true"}
+FIRM = {"volcano.sh/preemptable": "false"}
+OPEN, CLOSED = "09:00-17:30", "18:00-19:00"
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    yield from _living_in("UTC", monkeypatch)
+
+
+def _living_in(zone: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", zone)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def at(clock: str, day: int = 1) -> float:
+    return datetime.fromisoformat(f"2026-11-{day:02}T{clock}+00:00").astimezone(UTC).timestamp()
+
+
+def _world(*things: Manifest, actions: str = "allocate", **zones: str) -> World:
+    arguments = {f"tdm.revocable-zone.{name}": hours for name, hours in zones.items()}
+    return World(policy(actions, ("tdm", arguments))).put(*things)
+
+
+def _night(name: str = "night", zone: str = "night") -> Manifest:
+    return node(name, {ZONE: zone}, cpu="8")
+
+
+def _evicted(outcome: Outcome) -> str:
+    return " ".join(sorted(one.name for one in outcome.decisions if isinstance(one, Evict)))
+
+
+# -- hours
+
+
+@pytest.mark.parametrize(
+    ("hours", "clock", "is_open"),
+    [
+        ("09:00-17:30", "08:59:59", False),
+        ("09:00-17:30", "09:00:00", True),
+        ("09:00-17:30", "17:30:00.900", True),
+        ("09:00-17:30", "17:30:01", False),
+        (" 9:00-17:30 ", "12:00:00", True),
+        ("00:00-00:00", "00:00:00", True),
+        ("00:00-00:00", "23:59:59", True),
+        ("22:00-06:00", "23:00:00", True),
+        ("22:00-06:00", "05:00:00", False),  # the quirk: its hours begin tonight
+        ("10:00-10:00", "09:00:00", False),
+    ],
+)
+def test_a_zone_is_open_within_its_hours_of_today(hours: str, clock: str, is_open: bool) -> None:
+    world = _world(_night(), group("j"), pod("p", "j", notes=SOFT), night=hours)
+    closed = f"current time beyond revocable zone night:{hours}"
+    assert _refusals(world, at(clock)) == {"night": "" if is_open else closed}
+
+
+def _refusals(world: World, now: float = NOW, task: str = "p") -> dict[str, str]:
+    world.cycle(now)
+    return world.refusals("tdm", task)
+
+
+def test_the_hours_are_those_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = _world(_night(), group("j"), pod("p", "j", notes=SOFT), night=OPEN)
+    assert _refusals(world, at("08:30:00"))["night"]
+    for _ in _living_in("Europe/Rome", monkeypatch):
+        assert not _refusals(world, at("08:30:00"))["night"]
+
+
+def test_hours_that_cannot_be_read_are_a_warning_and_the_zone_stays_closed() -> None:
+    for text in ("always", "9-17", "24:00-25:00", "09:00", "09:00-17:60"):
+        arguments, problems = parse_arguments(TdmArguments, {"tdm.revocable-zone.night": text})
+        assert arguments.zones == {"night": ""}
+        assert "must be hours such as 09:00-17:30" in problems[0].message
+
+
+def test_a_period_that_cannot_be_read_is_a_warning_and_a_minute() -> None:
+    arguments, problems = parse_arguments(TdmArguments, {"tdm.evict.period": "often"})
+    assert arguments.evict_period == "1m"
+    assert "must be a duration" in problems[0].message
+
+
+# -- nodes
+
+
+def test_a_revocable_node_is_for_pods_that_may_leave_it_again() -> None:
+    plain, nameless = node("plain", cpu="8"), node("nameless", {ZONE: ""}, cpu="8")
+    pods = {"soft": SOFT, "marked": {ZONE: "*"}, "other": {ZONE: "night", **SOFT}, "silent": {}, "firm": FIRM}
+    world = _world(plain, nameless, _night(), group("j"), night=OPEN)
+    world.put(*(pod(name, "j", notes=notes) for name, notes in pods.items()))
+    refused = {name: _refusals(world, task=name)["night"] for name in pods}
+    no = "not allow to dispatch to revocable node"
+    assert refused == {"soft": "", "marked": "", "other": no, "silent": no, "firm": no}
+    assert {_refusals(world, task=name)[on] for name in pods for on in ("plain", "nameless")} == {""}
+
+
+def test_a_zone_without_hours_is_closed_and_its_reason_comes_first() -> None:
+    world = _world(_night(), _night("day", "day"), group("j"), pod("p", "j", notes=FIRM), day=CLOSED)
+    assert _refusals(world) == {
+        "night": "revocable zone night not support",
+        "day": f"current time beyond revocable zone day:{CLOSED}",
+    }
+
+
+def test_who_may_use_revocable_nodes_prefers_them_while_they_are_open() -> None:
+    world = _world(node("plain", cpu="8"), _night(), _night("day", "day"), group("j"), night=OPEN, day=CLOSED)
+    world.put(pod("soft", "j", notes=SOFT), pod("firm", "j", notes=FIRM)).cycle()
+    assert world.scores("tdm", "soft") == {"plain": 0.0, "night": 100.0, "day": 0.0}
+    assert world.scores("tdm", "firm") == {"plain": 0.0, "night": 0.0, "day": 0.0}
+
+
+def test_what_is_remembered_of_nodes_is_not_used_after_hours() -> None:
+    """The same shape of pod, cycle after cycle: on the revocable node in its hours, elsewhere before and after."""
+    world = _world(node("plain", cpu="8"), _night(), night=OPEN)
+    found = []
+    for number, clock in enumerate(("08:59:59", "09:00:00", "17:30:00", "17:30:01")):
+        world.put(group(f"j{number}", "Inqueue"), pod(f"p{number}", f"j{number}", notes=SOFT, cpu="1"))
+        found.append(binds(world.cycle(at(clock)))[f"p{number}"])
+    assert found == ["plain", "night", "night", "plain"]
+
+
+# -- jobs
+
+
+def test_jobs_that_are_not_preemptable_come_first() -> None:
+    notes = {"soft": SOFT, "firm": FIRM, "silent": {}, "garbled": {"volcano.sh/preemptable": "perhaps"}}
+    world = _world(*(group(name, notes=of) for name, of in notes.items()))
+    labelled = group("labelled")
+    labelled["metadata"]["labels"] = SOFT
+    world.put(labelled).cycle()
+    keys = {job.name: world.plugin("tdm").job_order(job) for job in world.cluster.jobs.values()}
+    assert keys == {"soft": True, "firm": False, "silent": False, "garbled": False, "labelled": True}
+
+
+def test_only_a_firm_job_that_waits_for_pods_starves() -> None:
+    world = _world(_night(), group("soft", notes=SOFT), group("firm"), group("done"), night=OPEN)
+    world.put(pod("s", "soft"), pod("f", "firm"), pod("d", "done", on="night")).cycle()
+    starving = {job.name: world.plugin("tdm").job_starving(job) for job in world.cluster.jobs.values()}
+    assert starving == {"soft": False, "firm": True, "done": False}
+
+
+def test_a_job_is_pipelined_once_its_minimum_is_placed_or_promised() -> None:
+    world = _world(_night(), group("one"), group("two", minMember=2))
+    world.put(pod("a", "one", on="night"), pod("b", "two", on="night"), pod("c", "two", cpu="1")).cycle()
+    votes = {job.name: world.plugin("tdm").job_pipelined(job) for job in world.cluster.jobs.values()}
+    assert votes == {"one": Vote.PERMIT, "two": Vote.REJECT}
+
+
+# -- victims of firm pods
+
+
+def _named(world: World, preemptor: str) -> str:
+    world.cycle()
+    tasks = sorted(world.cluster.tasks.values(), key=lambda task: task.name)
+    victims = world.plugin("tdm").preemptable(world.task(preemptor), tasks)
+    return " ".join(task.name for task in victims)
+
+
+def test_a_firm_pod_may_take_from_soft_ones_on_ordinary_nodes() -> None:
+    world = _world(
+        node("plain", cpu="8"), _night(), group("j", notes={"volcano.sh/jdb-max-unavailable": "9"})
+    )
+    world.put(pod("soft", "j", on="plain", notes=SOFT), pod("silent", "j", on="plain"))
+    world.put(pod("firm", "j", on="plain", notes=FIRM), pod("away", "j", on="night", notes=SOFT))
+    bound = pod("bound", "j", on="plain", notes=SOFT)
+    bound["status"]["phase"] = "Pending"
+    world.put(bound, group("asks"))
+    world.put(*(pod(f"asks-{n}", "asks", notes=notes) for n, notes in enumerate((FIRM, SOFT, {}))))
+    world.put(pod("asks-3", "asks", notes={**FIRM, ZONE: "*"}))
+    assert [_named(world, f"asks-{n}") for n in range(4)] == ["silent soft", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("notes", "others", "budget"),
+    [
+        ({}, "", 1),
+        ({"max-unavailable": "2"}, "", 2),
+        ({"max-unavailable": "2"}, "Pending", 1),
+        ({"max-unavailable": "1"}, "Pending", 0),
+        ({"max-unavailable": "1"}, "Failed", 1),
+        ({"max-unavailable": "30%"}, "", 2),
+        ({"max-unavailable": "-1"}, "", 0),
+        ({"max-unavailable": "many"}, "", 0),
+        ({"max-unavailable": "1.5"}, "", 0),
+        ({"max-unavailable": ""}, "", 1),
+        ({"min-available": "1"}, "", 3),
+        ({"min-available": "50%"}, "Pending", 1),
+        ({"min-available": "4"}, "", 0),
+        ({"min-available": "5"}, "", 1),  # the quirk: too few are running, and still one may go
+        ({"min-available": "few"}, "", 4),
+        ({"min-available": "9999999999"}, "", 4),
+        ({"min-available": "3", "max-unavailable": "4"}, "", 1),
+        ({"min-available": "", "max-unavailable": "4"}, "", 1),
+    ],
+)
+def test_a_job_gives_as_many_as_its_budget_says(notes: dict[str, str], others: str, budget: int) -> None:
+    """Four pods of it are running, and one more is as said."""
+    budgets = {f"volcano.sh/jdb-{name}": text for name, text in notes.items()}
+    world = _world(node("plain", cpu="8"), group("j", notes=budgets), group("asks"))
+    world.put(*(pod(f"p{n}", "j", on="plain") for n in range(4)), pod("asks", "asks", notes=FIRM))
+    if others:
+        more = pod("other", "j", gates=["wait"])
+        more["status"]["phase"] = others
+        world.put(more)
+    assert _named(world, "asks").split() == [f"p{n}" for n in range(budget)]
+
+
+# -- victims after hours
+
+
+def _after_hours(*things: Manifest, **zones: str) -> World:
+    return _world(
+        _night(), node("plain", cpu="8"), *things, actions="shuffle", **(zones or {"night": CLOSED})
+    )
+
+
+ANY = {"volcano.sh/jdb-max-unavailable": "100%"}
+
+
+def test_after_hours_preemptable_pods_leave() -> None:
+    world = _after_hours(group("j", notes=ANY), pod("a", "j", on="night"), pod("b", "j", on="plain"))
+    world.put(pod("c", "j", on="night", notes=FIRM), pod("free", on="night"))
+    outcome = world.cycle()
+    assert _evicted(outcome) == "a"
+    (eviction,) = [one for one in outcome.decisions if isinstance(one, Evict)]
+    assert (eviction.reason, eviction.chosen_by) == ("shuffle", "tier 1 (tdm)")
+
+
+def test_nobody_leaves_an_open_zone_or_one_without_hours() -> None:
+    things = (group("j", notes=ANY), pod("a", "j", on="night"))
+    assert _evicted(_after_hours(*things, night=OPEN).cycle()) == ""
+    assert _evicted(_after_hours(*things, day=CLOSED).cycle()) == ""
+
+
+def test_of_each_job_so_many_leave_as_its_budget_says_the_last_first() -> None:
+    world = _after_hours(group("j"), group("k", notes={"volcano.sh/jdb-min-available": "1"}))
+    world.put(*(pod(f"{job}-x-{n}", job, on="night") for job in "jk" for n in range(3)))
+    assert _evicted(world.cycle()) == "j-x-2 k-x-1 k-x-2"
+
+
+def test_rounds_of_evictions_are_a_period_apart_even_if_nobody_left() -> None:
+    world = _after_hours(group("j"))
+    assert _evicted(world.cycle(NOW)) == ""
+    world.put(*(pod(f"j-x-{n}", "j", on="night") for n in range(3)))
+    assert [_evicted(world.cycle(NOW + after)) for after in (1, 59.9, 60, 61)] == ["", "", "j-x-2", ""]
+    assert world.cluster.memory == {"tdm": {"evicted_at": NOW + 60}}
+
+
+def test_a_round_that_was_lost_is_made_up_for() -> None:
+    world = _after_hours(group("j"), pod("a", "j", on="night"))
+    world.engine.cycle(world.cluster, NOW - 3600)
+    before: dict[str, Any] = dict(world.cluster.memory)
+    plugin = world.plugin("tdm")
+    plugin.closing = lambda session: 1 / 0
+    world.put(pod("b", "j", on="night"))
+    assert world.engine.cycle(world.cluster, NOW).lost
+    assert world.cluster.memory == before
+    assert _evicted(world.cycle(NOW + 1)) == "b"
