@@ -77,7 +77,7 @@ class Rehearsal:
 
     def start(self, task: Task) -> None:
         """A bound pod runs."""
-        task.started = self._now
+        task.scheduled_at = task.started = self._now
         self.cluster.move(task, Status.RUNNING, task.node)
 
     def finish(self, task: Task, failed: bool = False) -> None:

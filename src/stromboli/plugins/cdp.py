@@ -1,0 +1,35 @@
+"""A task that was placed a moment ago is left in peace for a while (spec 03 15)."""
+
+from __future__ import annotations
+
+from stromboli.api import names, text
+from stromboli.engine.plugin import Plugin
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+
+
+class Cdp(Plugin):
+    """Cool-down protection: spares running tasks for the time that their pods ask for, from scheduling on."""
+
+    name = "cdp"
+
+    def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
+        return self._settled(candidates)
+
+    def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
+        return self._settled(candidates)
+
+    def _settled(self, candidates: list[Task]) -> list[Task]:
+        return [task for task in candidates if not self._cooling_down(task)]
+
+    def _cooling_down(self, task: Task) -> bool:
+        cooldown = _cooldown(task)
+        if cooldown is None or task.scheduled_at is None or task.status is not Status.RUNNING:
+            return False
+        return task.scheduled_at + cooldown > self.session.now
+
+
+def _cooldown(task: Task) -> float | None:
+    """For how long a pod asks to be spared: by its label, else its annotation."""
+    key = names.COOLDOWN_TIME
+    return text.duration(task.kin.labels.get(key, task.annotations.get(key, "")))

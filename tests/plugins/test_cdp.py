@@ -1,0 +1,65 @@
+"""Cool-down protection: a task that was placed a moment ago is spared, for as long as its pod asks."""
+
+from typing import Any
+
+import pytest
+
+from tests.plugins.small_world import NOW, Manifest, World, group, node, pod, policy
+
+KEY = "volcano.sh/cooldown-time"
+SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-01T11:00:00Z"}
+AN_HOUR = 3600.0  # since then, at NOW
+
+
+def _placed(
+    name: str, conditions: list[dict[str, str]], labels: dict[str, str], notes: dict[str, str]
+) -> Manifest:
+    made = pod(name, "j", on="n1", notes=notes)
+    made["metadata"]["labels"] = labels
+    made["status"]["conditions"] = conditions
+    return made
+
+
+def _spared(now: float = NOW, phase: str = "Running", **more: Any) -> bool:
+    """Whether a pod with these marks, scheduled an hour ago unless it says otherwise, is spared."""
+    made = _placed("p", more.get("conditions", [SCHEDULED]), more.get("labels", {}), more.get("notes", {}))
+    made["status"]["phase"] = phase
+    world = World(policy("allocate", "cdp")).put(node("n1", cpu="4"), group("j"), made)
+    world.cycle(now)
+    plugin, task = world.plugin("cdp"), world.task("p")
+    answers = [ask(task, [task]) == [] for ask in (plugin.preemptable, plugin.reclaimable)]
+    assert answers[0] == answers[1]
+    return answers[0]
+
+
+def test_a_pod_is_spared_from_its_scheduling_until_its_time_is_over() -> None:
+    assert _spared(labels={KEY: "1h1s"})
+    assert not _spared(labels={KEY: "1h"})
+    assert not _spared(labels={KEY: "1h1s"}, now=NOW + 1)
+
+
+def test_the_label_counts_before_the_annotation() -> None:
+    assert _spared(notes={KEY: "2h"})
+    assert not _spared(labels={KEY: "1s"}, notes={KEY: "2h"})
+    assert not _spared(labels={KEY: "soon"}, notes={KEY: "2h"})
+
+
+@pytest.mark.parametrize("text", ["", "soon", "12", "-2h"])
+def test_who_asks_for_no_time_or_none_that_can_be_read_is_not_spared(text: str) -> None:
+    assert not _spared(labels={KEY: text})
+
+
+def test_only_a_running_pod_that_is_known_to_be_scheduled_is_spared() -> None:
+    asks = {KEY: "2h"}
+    unscheduled = {**SCHEDULED, "status": "False"}
+    assert not _spared(labels=asks, phase="Pending")
+    assert not _spared(labels=asks, conditions=[])
+    assert not _spared(labels=asks, conditions=[unscheduled])
+    assert not _spared(labels=asks, conditions=[{"type": "PodScheduled", "status": "True"}])
+    assert _spared(labels=asks, conditions=[unscheduled, SCHEDULED])
+
+
+def test_the_first_condition_that_calls_it_scheduled_counts() -> None:
+    earlier = {**SCHEDULED, "lastTransitionTime": "2026-11-01T10:00:00Z"}
+    assert not _spared(labels={KEY: "90m"}, conditions=[earlier, SCHEDULED])
+    assert _spared(labels={KEY: "90m"}, conditions=[SCHEDULED, earlier])
