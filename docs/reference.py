@@ -18,7 +18,7 @@ from stromboli.engine.argument_types import type_name
 from stromboli.engine.arguments import Argument, ByName, declared
 from stromboli.engine.catalog import VOLCANO_ACTIONS, VOLCANO_PLUGINS, Catalog
 from stromboli.engine.plugin import POINTS, SWITCHES, Plugin
-from stromboli.engine.points import Combine, Point
+from stromboli.engine.points import Choice, Combine, Point
 from stromboli.engine.rules import Rules
 from stromboli.extensions import load_catalog
 
@@ -201,9 +201,9 @@ def _sentence(rule: Combine) -> str:
 def _when_nobody_answers(rule: Combine) -> str:
     one = next(point for point in POINTS.values() if point.combine is rule)
     answer = rule([])(*_nothing(one))
-    return {"True": "yes", "False": "no", "None": "no answer", "0": "equal", "()": "equal", "[]": "none"}[
-        str(answer)
-    ]
+    if answer in ([], {}, Choice([])):
+        return "none"
+    return {"True": "yes", "False": "no", "None": "no answer", "0": "equal", "()": "equal"}[str(answer)]
 
 
 def _nothing(point: Point) -> list[Any]:
