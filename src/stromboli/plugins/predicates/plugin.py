@@ -26,7 +26,8 @@ class Shape:
     score: int = arg("score", 0, "What that is worth, 0 to 10.")
 
 
-_NOT_YET = "Only with Kubernetes' feature gate StorageCapacityScoring, which is off: accepted, no effect."
+_OFF = "Only with Kubernetes' feature gate StorageCapacityScoring, which is off: accepted, no effect."
+_NOT_YET = "Not there yet: accepted, no effect."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,21 @@ class Switches:
     node_ports: bool = arg("predicate.NodePortsEnable", True, "Filter by free host ports.")
     taints: bool = arg("predicate.TaintTolerationEnable", True, "Filter by taints.")
     pod_affinity: bool = arg("predicate.PodAffinityEnable", True, "Filter by pod affinity and anti-affinity.")
-    volume_limits: bool = arg("predicate.NodeVolumeLimitsEnable", True, "Filter by attachable volumes.")
-    volume_zone: bool = arg("predicate.VolumeZoneEnable", True, "Filter by the zones of bound volumes.")
+    volume_limits: bool = arg(
+        "predicate.NodeVolumeLimitsEnable", True, f"Filter by attachable volumes. {_NOT_YET}"
+    )
+    volume_zone: bool = arg(
+        "predicate.VolumeZoneEnable",
+        True,
+        "Refuse pods whose volumes have no zone that can be told: a claim or its volume is missing or unbound. "
+        "Filtering nodes by the zones of bound volumes is not there yet.",
+    )
     spreading: bool = arg("predicate.PodTopologySpreadEnable", True, "Filter by spread constraints.")
     volume_binding: bool = arg(
-        "predicate.VolumeBindingEnable", True, "Filter by volumes that could be bound."
+        "predicate.VolumeBindingEnable",
+        True,
+        "Refuse pods whose claims cannot be bound on any node: missing, lost, being deleted, or unbound and "
+        "immediate. Choosing nodes by their volumes is not there yet.",
     )
     devices: bool = arg(
         "predicate.DynamicResourceAllocationEnable", True, "Accepted for old files; never had an effect."
@@ -53,11 +64,15 @@ class Switches:
         False,
         "Accepted and without effect: tasks that are alike always share their filtering, others never do.",
     )
-    bind_timeout: int = arg("volumebinding.bindTimeoutSeconds", 600, "How long to wait for volumes to bind.")
-    binding_weight: int = arg("volumebinding.weight", 1, _NOT_YET)
-    binding_shape: tuple[Shape, ...] = arg("volumebinding.shape", (Shape(0, 10), Shape(100, 0)), _NOT_YET)
+    bind_timeout: int = arg(
+        "volumebinding.bindTimeoutSeconds", 600, f"How long to wait for volumes to bind. {_NOT_YET}"
+    )
+    binding_weight: int = arg("volumebinding.weight", 1, _OFF)
+    binding_shape: tuple[Shape, ...] = arg("volumebinding.shape", (Shape(0, 10), Shape(100, 0)), _OFF)
     device_timeout: int = arg(
-        "dynamicresources.filterTimeoutSeconds", 10, "How long to look for devices on one node; 0: no limit."
+        "dynamicresources.filterTimeoutSeconds",
+        10,
+        f"How long to look for devices on one node; 0: no limit. {_NOT_YET}",
     )
 
 
