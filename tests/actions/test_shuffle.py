@@ -33,6 +33,15 @@ class Picky(Plugin):
         return [task for task in tasks if task.name.startswith("a")]
 
 
+class Careless(Plugin):
+    """Names whatever belongs to a job, running or not."""
+
+    name = "careless"
+
+    def victim_tasks(self, tasks: list[Task]) -> list[Task]:
+        return [task for job in self.session.jobs() for task in job.tasks.values()]
+
+
 class OneOnly(Plugin):
     """Lets the first of all go."""
 
@@ -60,7 +69,7 @@ class Broken(Plugin):
         raise ValueError("no idea")
 
 
-OWN = [Restless, Picky, OneOnly, Guard, Broken]
+OWN = [Restless, Picky, Careless, OneOnly, Guard, Broken]
 
 
 def shuffle(*tiers: str, things: Iterable[Object] = (), actions: str = "shuffle") -> Outcome:
@@ -104,6 +113,12 @@ def test_others_limit_what_was_named_from_any_tier_the_last_of_the_last_job_firs
     younger = [group("young", created=9), running("y-x-0", "n0", "young"), running("y-x-1", "n0", "young")]
     for things in ([*younger, *three()], [*three(), *younger]):
         assert evictions(shuffle("restless", "one-only", things=things)) == {"y-x-1": "tier 1 (restless)"}
+
+
+def test_who_is_not_running_does_not_leave() -> None:
+    leaving = running("old", "n0", "new", dying=True)
+    things = [*three(), group("new"), pod("d", "new"), leaving]
+    assert evictions(shuffle("careless", things=things)).keys() == {"a", "b", "c"}
 
 
 def test_a_task_that_may_not_leave_does_not_keep_the_others() -> None:

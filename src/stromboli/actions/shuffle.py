@@ -31,6 +31,7 @@ def _victims(session: Session) -> dict[Task, str]:
     with Attempt(session, ()):
         running = [task for job in session.jobs() for task in job.by_status[Status.RUNNING]]
         named = session.rules.victim_tasks(running)
-        last_first = sorted(named, key=rank, reverse=True)
+        victims = [task for task in named if task.status is Status.RUNNING]
+        last_first = sorted(victims, key=rank, reverse=True)
         return {task: named[task] for task in session.rules.victim_limits(last_first)}
     return {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stromboli.api import names, text
-from stromboli.engine.plugin import Plugin
+from stromboli.engine.plugin import Bound, Plugin
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
@@ -18,6 +18,9 @@ class Cdp(Plugin):
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return self._settled(candidates)
+
+    def victim_bound(self, point: str, task: Task) -> Bound:
+        return Bound(None, lambda job: True)
 
     def _settled(self, candidates: list[Task]) -> list[Task]:
         return [task for task in candidates if not self._cooling_down(task)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stromboli.api.meta import LabelSelector
 from stromboli.api.scheduling import PodDisruptionBudget
 from stromboli.api.selectors import matches_labels
-from stromboli.engine.plugin import Plugin
+from stromboli.engine.plugin import Bound, Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.model.task import Task
@@ -35,6 +35,9 @@ class Pdb(Plugin):
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return self._allowed(_labelled(candidates))
+
+    def victim_bound(self, point: str, task: Task) -> Bound:
+        return Bound(None, lambda job: True)
 
     def victim_limits(self, tasks: list[Task]) -> list[Task]:
         return self._allowed(tasks)
