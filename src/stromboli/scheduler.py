@@ -16,6 +16,7 @@ from stromboli.engine.decisions import Decision
 from stromboli.engine.policy import Policy
 from stromboli.engine.policy_file import PolicyFile
 from stromboli.model.cluster import Cluster
+from stromboli.sources.feed import LOCAL, UsageFeed
 
 log = logging.getLogger(__name__)
 
@@ -53,11 +54,14 @@ class Scheduler:
         catalog: Catalog,
         period: float = PERIOD,
         say: Callable[[str], None] = log.warning,
+        usage: UsageFeed | None = None,
     ) -> None:
+        """Node usage that a policy wants comes from `usage`; unless given, from files only."""
         self.world = world
         self.period = period
         self._catalog = catalog
         self._say = say
+        self._usage = usage or UsageFeed(LOCAL, say)
         self._file = policy if isinstance(policy, PolicyFile) else None
         self.engine = Engine(self._wanted(policy), catalog)
 
@@ -65,7 +69,9 @@ class Scheduler:
         """One cycle: what was decided is on its way when this returns."""
         self.reload()
         self.world.news()
-        outcome = self.engine.cycle(self.world.cluster, self.world.now())
+        cluster, now = self.world.cluster, self.world.now()
+        self._usage.refresh(cluster, self.engine.policy.metrics, now)
+        outcome = self.engine.cycle(cluster, now)
         self.world.carry_out(outcome.decisions)
         return outcome
 

@@ -7,6 +7,7 @@ weighs is a function of its status (and, in the pod view, of whether its pod is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stromboli.model.amounts import Amounts, shift
@@ -18,6 +19,7 @@ from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
 from stromboli.model.tallies import Tallies
 from stromboli.model.task import Task
 from stromboli.model.terms import Terms
+from stromboli.model.usage import NodeUsage
 
 if TYPE_CHECKING:
     from stromboli.model.objects import Objects
@@ -112,6 +114,8 @@ class Cluster:
         """Jobs whose outcome was not final when it was last told."""
         self.memory: dict[str, Any] = {}
         """What plugins carry from cycle to cycle: plain data, by plugin name."""
+        self.usage: Mapping[str, NodeUsage] = {}
+        """How busy nodes really are, by name; replaced as a whole between cycles, never changed in place."""
         self.listeners: list[Listener] = []
         self.dirty = Dirty()
         self.touched: list[Job] = []
