@@ -203,11 +203,13 @@ def _when_nobody_answers(rule: Combine) -> str:
     answer = rule([])(*_nothing(one))
     if answer in ([], {}, Choice([])):
         return "none"
+    if answer == [""]:
+        return "all"
     return {"True": "yes", "False": "no", "None": "no answer", "0": "equal", "()": "equal"}[str(answer)]
 
 
 def _nothing(point: Point) -> list[Any]:
-    return [[] for _ in list(inspect.signature(getattr(Plugin, point.name)).parameters)[1:]]
+    return [[""] for _ in list(inspect.signature(getattr(Plugin, point.name)).parameters)[1:]]
 
 
 # -- lists

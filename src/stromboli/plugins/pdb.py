@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets hold when somebody has to go (spec 03 14)."""
+"""PodDisruptionBudgets hold when somebody has to go (spec 03 14, 02 D5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOTHING = LabelSelector()
 
 
 class Pdb(Plugin):
-    """Spares victims whose PodDisruptionBudget allows no further disruption; names none itself (02 D5)."""
+    """Spares victims whose PodDisruptionBudget allows no further disruption; names none itself."""
 
     name = "pdb"
 
