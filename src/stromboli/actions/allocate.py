@@ -6,7 +6,6 @@ share what is left. A gang that could start once promised room is free keeps wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stromboli.api import names
@@ -17,6 +16,7 @@ from stromboli.engine.placement import Place
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
 from stromboli.engine.verdict import Verdict, saying
+from stromboli.engine.worksheet import Worksheet, worksheet
 from stromboli.model.job import Job, SubJob
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -32,70 +32,33 @@ class Arguments:
 @action("allocate", Arguments)
 def allocate(session: Session) -> None:
     """Place pending tasks: queue by queue, job by job, gangs all or nothing."""
+    if "enqueue" not in session.policy.actions:
+        for job in list(session.cluster.waiting):
+            session.set_phase(job, names.GROUP_INQUEUE)
     sheets = {job: sheet for job in list(session.cluster.backlog) if (sheet := _intake(session, job))}
     backlog = session.backlog(sheets)
     for _, job in backlog.turns(skip=session.rules.overused):
         with session.attempt(job):
-            if _give_room(session, job, sheets[job]) and any(sheets[job].values()):
+            if _give_room(session, job, sheets[job]) and sheets[job]:
                 backlog.push(job)
-
-
-Worksheet = dict[SubJob, list[Task]]
-"""The tasks still to place by sub-job, in order; the next one last."""
 
 
 def _intake(session: Session, job: Job) -> Worksheet | None:
     """What there is to do for a job, if it may be scheduled at all."""
     with session.attempt(job):
         if job.waits_for_queue:
-            if "enqueue" in session.policy.actions:
-                return None
-            session.set_phase(job, names.GROUP_INQUEUE)
+            return None
         if invalid := session.rules.job_valid(job):
             session.objections[job] = invalid.message
             return None
-        return _worksheet(session, job)
+        return worksheet(session, job)
     return None
-
-
-def _worksheet(session: Session, job: Job) -> Worksheet:
-    by_group: dict[SubJob, list[Task]] = {}
-    for task in job.by_status[Status.PENDING]:
-        if task.group is not None and not task.best_effort and not _foreign_gate(task):
-            by_group.setdefault(task.group, []).append(task)
-    sheet = {}
-    for sub_job in _sub_jobs_in_order(session, job, by_group):
-        sheet[sub_job] = sorted(by_group[sub_job], key=session.task_key, reverse=True)
-    return sheet
-
-
-def _foreign_gate(task: Task) -> bool:
-    return bool(task.gates) and task.gates != (names.QUEUE_ALLOCATION_GATE,)
-
-
-def _sub_jobs_in_order(session: Session, job: Job, members: Iterable[SubJob]) -> list[SubJob]:
-    """Sub-jobs that the job needs to be ready first, then the order of the policy."""
-    if not job.policies:
-        return list(members)
-    ordered = sorted(job.sub_jobs.values(), key=session.sub_job_key)
-    required: set[SubJob] = set()
-    for policy in job.policies:
-        mine = sorted(job.sub_jobs_of(policy), key=session.sub_job_key)
-        waiting = [sub_job for sub_job in mine if not session.sub_job_ready(sub_job)]
-        missing = policy.min_sub_groups - (len(mine) - len(waiting))
-        required.update(waiting[: max(missing, 0)])
-    wanted = set(members)
-    return sorted(
-        (sub_job for sub_job in ordered if sub_job in wanted), key=lambda sub_job: sub_job not in required
-    )
 
 
 def _give_room(session: Session, job: Job, sheet: Worksheet) -> bool:
     """One turn of a job; whether it is ready, so that what is left may have another turn."""
     with session.statement() as trial:
-        placed = (
-            _fill_job(session, trial, job, sheet) if job.policies else _fill_whole(session, trial, job, sheet)
-        )
+        placed = _fill_job(session, trial, job, sheet) if job.policies else _fill_whole(session, trial, sheet)
         if placed and session.rules.job_ready(job):
             trial.commit()
             return True
@@ -104,7 +67,7 @@ def _give_room(session: Session, job: Job, sheet: Worksheet) -> bool:
     return False
 
 
-def _fill_whole(session: Session, trial: Statement, job: Job, sheet: Worksheet) -> bool:
+def _fill_whole(session: Session, trial: Statement, sheet: Worksheet) -> bool:
     """A job without sub-groups: its one sub-job is the job."""
     return all(_fill(session, trial, sub_job, tasks) for sub_job, tasks in sheet.items())
 
@@ -112,19 +75,16 @@ def _fill_whole(session: Session, trial: Statement, job: Job, sheet: Worksheet) 
 def _fill_job(
     session: Session, trial: Statement, job: Job, sheet: Worksheet, within: Bools | None = None
 ) -> bool:
-    """Sub-group by sub-group until the job is ready; one that gains nothing is dropped for this turn."""
-    rounds = [sub_job for sub_job, tasks in sheet.items() if tasks]
-    while rounds:
-        sub_job = rounds.pop(0)
+    """Sub-group by sub-group until the job is ready; one that gains nothing is dropped for the rest of the action."""
+    while sheet:
+        sub_job, tasks = sheet.pop()
         session.forgive(sub_job)
         with session.statement() as part:
-            tasks = list(sheet[sub_job])
             if not _fill(session, part, sub_job, tasks, within) or not len(part):
                 continue
             part.keep()
-        sheet[sub_job] = tasks
         if tasks:
-            rounds = _sub_jobs_in_order(session, job, [*rounds, sub_job])
+            sheet.push(sub_job, tasks)
         if session.rules.job_ready(job):
             break
     return len(trial) > 0 and (session.rules.job_ready(job) or session.rules.job_pipelined(job))

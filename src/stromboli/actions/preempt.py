@@ -1,4 +1,4 @@
-"""Let urgent jobs take the place of lesser ones in their queue, and urgent tasks that of others in their job (spec 02 6)."""
+"""Let urgent jobs take the places of lesser ones in their queue, and tasks those of others in their job (spec 02 6)."""
 
 from __future__ import annotations
 

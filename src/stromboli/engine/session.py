@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stromboli.engine.nodefunctions import Bools
-    from stromboli.model.amounts import Amounts
     from stromboli.engine.policy import Policy
     from stromboli.engine.rules import Rules
+    from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job, SubJob
     from stromboli.model.nodes import Node
     from stromboli.model.queue import Queue
@@ -145,6 +145,18 @@ class Session:
 
     def sub_job_key(self, sub_job: SubJob) -> tuple[Any, ...]:
         return (*self.rules.sub_job_order(sub_job), sub_job.match_index, sub_job.id)
+
+    def first_to_lose(self, left: Queue, right: Queue, mine: Queue) -> int:
+        """Below zero if the left queue loses to mine before the right one does."""
+        said = self.rules.victim_queue_order(left, right, mine)
+        if said:
+            return said
+        one, other = self.queue_key(left), self.queue_key(right)
+        return (one < other) - (one > other)
+
+    def domains(self, unit: Job | SubJob, purpose: str) -> list[Bools]:
+        """Sets of nodes to try for a job, best first; the whole cluster until there are HyperNodes to tell apart."""
+        return [np.ones(len(self.cluster.columns), dtype=bool)]
 
     def sub_job_ready(self, sub_job: SubJob) -> bool:
         """A sub-job of a job without policies is ready when the job is."""

@@ -37,7 +37,7 @@ def settle_in(session: Session, trial: Statement, task: Task) -> bool:
 
 
 def spare(session: Session, trial: Statement) -> None:
-    """Let victims of a statement stay where all that was promised still fits without their going; last in, first out."""
+    """Let victims of a statement stay where all that was promised fits without their going; last in, first out."""
     for change in reversed(trial.changes()):
         victim = change.task
         if change.status is Status.RELEASING and victim.status is Status.RELEASING:

@@ -1,4 +1,4 @@
-"""Making room: who may be offered as a victim, in which order, and on which nodes it is worth asking (spec 02 0.4, 5, 6).
+"""Making room: who may be a victim, in which order, and on which nodes it is worth asking (spec 02 0.4, 5, 6).
 
 Bound before you search: what a node could free at most is a column; a node that cannot reach the request even then is
 never visited, and what failed for one task is not tried for the next of its kind until something moved.
@@ -62,7 +62,7 @@ def in_victim_order(session: Session, task: Task, victims: Iterable[Task]) -> li
         queues = {victim.job.queue for victim in ordered if victim.job and victim.job.queue}
 
         def compare(left: Queue, right: Queue) -> int:
-            return _first_to_lose(session, left, right, mine)
+            return session.first_to_lose(left, right, mine)
 
         ranked = sorted(queues, key=cmp_to_key(compare))
         rank = {queue: place for place, queue in enumerate(ranked)}
@@ -72,14 +72,6 @@ def in_victim_order(session: Session, task: Task, victims: Iterable[Task]) -> li
 
 def _job_rank(session: Session, victim: Task) -> tuple[Any, ...]:
     return session.rules.job_order(victim.job) if victim.job is not None else ()
-
-
-def _first_to_lose(session: Session, left: Queue, right: Queue, mine: Queue) -> int:
-    said = session.rules.victim_queue_order(left, right, mine)
-    if said:
-        return said
-    one, other = session.queue_key(left), session.queue_key(right)
-    return (one < other) - (one > other)
 
 
 @dataclass(slots=True)
@@ -169,7 +161,12 @@ class Hunt:
             for status in offer.statuses:
                 for victim in job.by_status[status]:
                     node = victim.node
-                    if victim.preemptable and node is not None and node.row >= 0 and offer.accepts(task, victim):
+                    if (
+                        victim.preemptable
+                        and node is not None
+                        and node.row >= 0
+                        and offer.accepts(task, victim)
+                    ):
                         everybody.append(node.row)
                         if counts:
                             counted.setdefault(victim.shape, []).append(victim)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from stromboli.api import names, text
 from stromboli.model.amounts import Amounts, excess, is_empty, shift
 from stromboli.model.status import ALLOCATED_CLASS, READY_CLASS, VALID_CLASS, Status
 
@@ -172,6 +173,15 @@ class Job(Gang):
     @property
     def annotations(self) -> dict[str, str]:
         return self.group.metadata.annotations if self.group else {}
+
+    @property
+    def yields(self) -> bool:
+        """Whether whole-gang evictions may touch it: unless its PodGroup says no (`volcano.sh/preemptable`)."""
+        if self.group is None:
+            return False
+        meta = self.group.metadata
+        wish = meta.annotations.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
+        return wish is None or text.boolean(wish) is True
 
     @property
     def policies(self) -> tuple[SubGroupPolicy, ...]:

@@ -1,0 +1,37 @@
+"""Let a starving queue take back its share for a gang as a whole (spec 02 7)."""
+
+from __future__ import annotations
+
+from stromboli.engine.bundles import by_queue
+from stromboli.engine.catalog import action
+from stromboli.engine.gangs import Arguments, Raid, raid
+from stromboli.engine.session import Session
+from stromboli.model.job import Job
+from stromboli.model.queue import Queue
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+
+
+@action("gangreclaim", Arguments)
+def gangreclaim(session: Session) -> None:
+    """For each starving gang: evict what other queues hold, their surplus first, until all of it has a place."""
+    raid(
+        session,
+        Raid(
+            action="gangreclaim",
+            kind="reclaim",
+            statuses=(Status.RUNNING,),
+            from_job=_of_another_queue,
+            order=by_queue,
+            may_begin=_may_reclaim,
+            skip=session.rules.overused,
+        ),
+    )
+
+
+def _of_another_queue(job: Job, other: Job) -> bool:
+    return other.queue is not job.queue and other.queue is not None and other.queue.reclaimable
+
+
+def _may_reclaim(session: Session, queue: Queue, tasks: list[Task]) -> bool:
+    return session.rules.preemptive(queue, tasks)

@@ -1,0 +1,136 @@
+"""Victims in bundles: what a gang can spare, or the rest of it as a whole (spec 02 7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any
+
+from stromboli.model.amounts import Amounts, total_of
+from stromboli.model.job import READY_STATUSES
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job, SubJob
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Tasks of one job that go together: its surplus (safe), or all the rest of it (whole)."""
+
+    job: Job
+    tasks: tuple[Task, ...]
+    safe: bool
+
+    @property
+    def frees(self) -> Amounts:
+        return total_of(task.request for task in self.tasks)
+
+    def efficiency(self, need: Amounts) -> float:
+        """How much of the need it meets for what its job loses; a surplus costs its job nothing."""
+        if self.safe:
+            return float("inf")
+        dims = [dim for dim, amount in need.items() if amount > 0]
+        here, lost = self.frees, self.job.total
+        met = sum(min(here.get(dim, 0), need[dim]) / need[dim] for dim in dims)
+        cost = sum(lost.get(dim, 0) / need[dim] for dim in dims)
+        return met / cost if cost else float("inf")
+
+
+def bundles_of(job: Job, tasks: Iterable[Task]) -> list[Bundle]:
+    """Split a job's tasks into what it can spare and the rest."""
+    ordered = sorted(tasks, key=lambda task: (task.priority, task.uid))
+    if ordered and job.ready_count < job.minimum:
+        return [Bundle(job, tuple(ordered), safe=True)]
+    surplus = Surplus(job)
+    safe = [task for task in ordered if surplus.take(task)]
+    rest = [task for task in ordered if task not in set(safe)]
+    return [Bundle(job, tuple(part), kind) for part, kind in ((safe, True), (rest, False)) if part]
+
+
+class Surplus:
+    """What a gang can lose without falling below any of its minimums."""
+
+    def __init__(self, job: Job):
+        self._job = job
+        self._left = job.ready_count - job.minimum
+        self._roles = {
+            role: sum(job.role_counts.get(role, ())[status] for status in READY_STATUSES) - least
+            if role in job.role_counts
+            else -least
+            for role, least in (job.role_minimums.items() if job.roles_bind else ())
+        }
+        self._spare_groups = {
+            policy.name: sum(
+                sub.policy is not None and sub.policy.name == policy.name and sub.enough_ready
+                for sub in job.sub_jobs.values()
+            )
+            - policy.min_sub_groups
+            for policy in job.policies
+            if policy.min_sub_groups > 0
+        }
+        self._broken: set[SubJob] = {sub for sub in job.sub_jobs.values() if not sub.enough_ready}
+
+    def take(self, task: Task) -> bool:
+        """Whether the job can spare this task too; if so, it is gone from the surplus."""
+        if self._left <= 0 or self._roles.get(task.role, 1) <= 0 or not self._group_can_spare(task):
+            return False
+        self._left -= 1
+        if task.role in self._roles:
+            self._roles[task.role] -= 1
+        self._break(task)
+        return True
+
+    def _group_can_spare(self, task: Task) -> bool:
+        group = task.group
+        if group is None or group in self._broken or group.policy is None:
+            return True
+        return self._spare_groups.get(group.policy.name, 1) > 0
+
+    def _break(self, task: Task) -> None:
+        """The first task taken from a ready sub-group costs the job that sub-group."""
+        group = task.group
+        if group is not None and group.policy is not None and group not in self._broken:
+            self._broken.add(group)
+            if group.policy.name in self._spare_groups:
+                self._spare_groups[group.policy.name] -= 1
+
+
+def shrink(bundles: Iterable[Bundle], allowed: set[Task], whole_too: bool) -> list[Bundle]:
+    """What plugins leave of the bundles: a surplus may shrink, a whole one goes only as a whole."""
+    kept = []
+    for bundle in bundles:
+        tasks = tuple(task for task in bundle.tasks if task in allowed)
+        if bundle.safe and tasks:
+            kept.append(replace(bundle, tasks=tasks))
+        elif not bundle.safe and whole_too and len(tasks) == len(bundle.tasks):
+            kept.append(bundle)
+    return kept
+
+
+def by_job(session: Session, bundles: Iterable[Bundle]) -> list[Bundle]:
+    """What jobs can spare first; of these, the job that comes last."""
+    ordered = sorted(bundles, key=_tie)
+    ordered.sort(key=lambda bundle: session.job_key(bundle.job), reverse=True)
+    return sorted(ordered, key=lambda bundle: not bundle.safe)
+
+
+def by_queue(session: Session, bundles: Iterable[Bundle], mine: Queue, need: Amounts) -> list[Bundle]:
+    """What jobs can spare first; of these, by the queue that loses first, then what helps most."""
+
+    def compare(left: Bundle, right: Bundle) -> int:
+        one, other = left.job.queue, right.job.queue
+        if one is None or other is None or one is other:
+            return 0
+        return session.first_to_lose(one, other, mine)
+
+    ordered = sorted(bundles, key=lambda bundle: (-bundle.efficiency(need), *_tie(bundle)))
+    ordered.sort(key=cmp_to_key(compare))
+    return sorted(ordered, key=lambda bundle: not bundle.safe)
+
+
+def _tie(bundle: Bundle) -> tuple[Any, ...]:
+    return (bundle.job.id, bundle.tasks[0].uid, len(bundle.tasks))

@@ -1,0 +1,73 @@
+"""The tasks of a job that are still to be placed, sub-job by sub-job (spec 02 3.1)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from stromboli.api import names
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job, SubJob
+    from stromboli.model.task import Task
+
+
+class Worksheet:
+    """The tasks still to place by sub-job, in order; the next one last."""
+
+    def __init__(self, session: Session, tasks: dict[SubJob, list[Task]], required: set[SubJob]):
+        self._session = session
+        self._tasks: dict[SubJob, list[Task]] = {}
+        self._required = required
+        """Sub-jobs that the job could not start without to begin with: they stay the first throughout."""
+        self._order: list[tuple[tuple[Any, ...], SubJob]] = []
+        for sub_job in sorted(tasks, key=self._key):
+            self.push(sub_job, tasks[sub_job])
+
+    def __bool__(self) -> bool:
+        return any(self._tasks.values())
+
+    def items(self) -> Iterable[tuple[SubJob, list[Task]]]:
+        return self._tasks.items()
+
+    def pop(self) -> tuple[SubJob, list[Task]]:
+        """The sub-job whose turn it is, with its tasks: required ones first, then by the order of the policy."""
+        _, sub_job = heapq.heappop(self._order)
+        return sub_job, self._tasks.pop(sub_job)
+
+    def push(self, sub_job: SubJob, tasks: list[Task]) -> None:
+        """Let a sub-job wait (again) for its turn."""
+        self._tasks[sub_job] = tasks
+        heapq.heappush(self._order, (self._key(sub_job), sub_job))
+
+    def _key(self, sub_job: SubJob) -> tuple[Any, ...]:
+        return (sub_job not in self._required, *self._session.sub_job_key(sub_job))
+
+
+def worksheet(session: Session, job: Job) -> Worksheet:
+    """What there is to place for a job: pending tasks that ask for something and are held at no foreign gate."""
+    by_group: dict[SubJob, list[Task]] = {}
+    for task in job.by_status[Status.PENDING]:
+        if task.group is not None and not task.best_effort and not _foreign_gate(task):
+            by_group.setdefault(task.group, []).append(task)
+    for tasks in by_group.values():
+        tasks.sort(key=session.task_key, reverse=True)
+    return Worksheet(session, by_group, _required(session, job))
+
+
+def _foreign_gate(task: Task) -> bool:
+    return bool(task.gates) and task.gates != (names.QUEUE_ALLOCATION_GATE,)
+
+
+def _required(session: Session, job: Job) -> set[SubJob]:
+    """The sub-jobs it takes to have as many of each policy ready as the policy asks for."""
+    required: set[SubJob] = set()
+    for policy in job.policies:
+        mine = sorted(job.sub_jobs_of(policy), key=session.sub_job_key)
+        waiting = [sub_job for sub_job in mine if not session.sub_job_ready(sub_job)]
+        missing = policy.min_sub_groups - (len(mine) - len(waiting))
+        required.update(waiting[: max(missing, 0)])
+    return required
