@@ -178,8 +178,8 @@ class NextToTwo(Plugin):
         return task.kin.labels.get("rack", "")
 
 
-def test_a_sub_group_that_found_no_place_is_tried_whole_in_the_next_turn() -> None:
-    """Its tasks are still there, and none of its roles counts as failed (02 3.4)."""
+def test_a_sub_group_that_found_no_place_is_not_tried_again_in_this_cycle() -> None:
+    """As in Volcano: it is off the worksheet, even if another sub-group made a place for it since (02 3.4)."""
     job = group("job", 2, policies=[policy_of("p", "rack", size=2, least=1)])
     outcome = allocate(
         node("n0", cpu=4),
@@ -189,4 +189,22 @@ def test_a_sub_group_that_found_no_place_is_tried_whole_in_the_next_turn() -> No
         tiers="gang, next-to-two",
         own=[NextToTwo],
     )
-    assert sorted(bound(outcome)) == ["job-1-0", "job-1-1", "job-2-0", "job-2-1"]
+    assert sorted(bound(outcome)) == ["job-2-0", "job-2-1"]
+
+
+def test_sub_groups_that_were_required_to_begin_with_stay_the_first() -> None:
+    """One ready sub-group of one pod is required; the job's own minimum is met from it too, not from the other."""
+    job = group("job", 3, policies=[policy_of("p", "rack", size=1, least=1)])
+    outcome = allocate(node("n0", cpu=3), job, *rack("job", "1", 3), *rack("job", "2", 3))
+    assert bound(outcome) == ["job-1-0", "job-1-1", "job-1-2"]
+
+
+def test_without_enqueue_every_waiting_job_is_let_in() -> None:
+    """Also one that has nothing to place, and one that is not valid."""
+    outcome = allocate(
+        node("n0"), group("empty", 1, phase="Pending"), group("short", 3, phase="Pending"), pod("a", "short")
+    )
+    assert {job.name: job.phase for job in outcome.session.cluster.jobs.values()} == {
+        "empty": "Inqueue",
+        "short": "Inqueue",
+    }
