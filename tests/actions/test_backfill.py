@@ -29,6 +29,21 @@ def test_a_task_that_asks_for_nothing_runs_on_a_full_node() -> None:
     assert bound(outcome) == ["a"]
 
 
+def test_a_node_that_shrank_under_its_pods_takes_nobody() -> None:
+    """The last look before a bind compares what is asked with what is idle, below zero here."""
+    shrunken = [node("n0", cpu=1), running("r", "n0", cpu=2), group("job", 1), idle_pod("a", "job")]
+    outcome = backfill(*shrunken)
+    assert bound(outcome) == []
+    (verdict,) = outcome.session.verdicts[job_of(outcome.session.cluster, "job")].values()
+    assert verdict.message == "Insufficient cpu"
+    assert bound(backfill(*shrunken, node("n1", cpu=1))) == ["a"]
+
+
+def test_a_node_without_a_pod_slot_takes_nobody_even_without_predicates() -> None:
+    outcome = backfill(node("n0", pods=1), running("r", "n0"), group("job", 1), idle_pod("a", "job"))
+    assert bound(outcome) == []
+
+
 def test_tasks_of_an_unready_gang_are_not_bound() -> None:
     outcome = backfill(
         node("n0", cpu=1), group("job", 3), idle_pod("a", "job"), *[pod(f"b{n}", "job") for n in (0, 1)]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.compatibility import error_cache
+from stromboli.engine.evaluation import fits
+from stromboli.engine.placement import Place
 from stromboli.engine.session import Session
 from stromboli.engine.verdict import Verdict, saying
 from stromboli.model.job import Job
+from stromboli.model.nodes import Columns
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
@@ -48,7 +52,7 @@ def _best_effort(job: Job) -> list[Task]:
 
 def _place(session: Session, job: Job, task: Task) -> None:
     """Put a task on the best node; once its job is ready, all that the job holds is bound."""
-    place = session.place(task, resource_fit=False)
+    place = _find(session, task)
     if isinstance(place, Verdict):
         session.explain(task, place)
         return
@@ -57,3 +61,21 @@ def _place(session: Session, job: Job, task: Task) -> None:
         session.explain(task, saying(refused.why))
     elif session.rules.job_ready(job):
         session.bind_allocated(job)
+
+
+def _find(session: Session, task: Task) -> Place | Verdict:
+    """The best node. One that carries more than it has takes nobody: the last look before a bind would refuse it."""
+    best = session.place(task, resource_fit=False)
+    columns = session.cluster.columns
+    if isinstance(best, Verdict) or not (short := _short(columns, task, best.node.row)):
+        return best
+    elsewhere = session.place(task, fits(task, columns.idle), resource_fit=False)
+    if isinstance(elsewhere, Place):
+        return elsewhere
+    return saying(names.INSUFFICIENT.format(columns.dims.names[short[0]]))
+
+
+def _short(columns: Columns, task: Task, row: int) -> list[int]:
+    """What a node lacks right now for a task to be bound there."""
+    wanted = task.request
+    return [dim for dim in columns.dims.ordered(task.dims) if columns.idle[dim, row] < wanted.get(dim, 0)]
