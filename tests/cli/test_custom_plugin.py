@@ -30,3 +30,20 @@ def test_it_is_listed_and_checked_like_ours(run: Run) -> None:
     assert "print-jobs" in run("actions", "--plugins-dir", OWN).stdout
     assert run("policy", "check", OWN / "policy.yaml", "--plugins-dir", OWN).exit_code == 0
     assert run("policy", "check", OWN / "policy.yaml").exit_code == 1
+
+
+def test_where_a_plugin_failed_over_a_job_is_shown_when_debugging(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "from stromboli.engine.plugin import Plugin\n"
+        "class Broken(Plugin):\n"
+        "    name = 'broken'\n"
+        "    def score_nodes(self, task, nodes):\n"
+        "        return nodes.nothing\n"
+    )
+    (tmp_path / "policy.conf").write_text(
+        'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: broken}]}]\n'
+    )
+    words = ("plan", "-f", EXAMPLES / "cluster.yaml", "--plugins-dir", tmp_path)
+    words += ("--policy", tmp_path / "policy.conf")
+    assert run(*words).stderr.count("error: plugin 'broken' failed in score_nodes") == 1
+    assert f'"{tmp_path / "broken.py"}", line 5, in score_nodes' in run("--debug", *words).stderr

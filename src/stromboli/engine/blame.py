@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stromboli.engine.nodefunctions import BadAnswer, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
@@ -17,6 +17,8 @@ class Failure:
     plugin: str
     point: str
     error: str
+    cause: BaseException | None = field(default=None, compare=False, repr=False)
+    """What was raised, with its traceback."""
 
     @property
     def message(self) -> str:
@@ -36,7 +38,7 @@ def failure_of(error: BaseException) -> Failure:
     """The outermost plugin method on the way to an error, or the plugin whose filter or score was asked."""
     plugin, point = (error.plugin, error.point) if isinstance(error, BadAnswer) else _culprit(error)
     text = f"{type(error).__name__}: {error}"
-    return Failure(plugin, point, text if len(text) <= LONGEST else text[:LONGEST] + "...")
+    return Failure(plugin, point, text if len(text) <= LONGEST else text[:LONGEST] + "...", error)
 
 
 def _culprit(error: BaseException) -> tuple[str, str]:

@@ -148,8 +148,8 @@ class Engine:
 
     def _judge(self, session: Session, outcome: Outcome) -> None:
         """Set an order or a score aside that failed too often in a row."""
-        for failure in session.failures:
-            log.error("%s", failure.message)
+        for failure in dict.fromkeys(session.failures):
+            log.error("%s", failure.message, exc_info=failure.cause)
         failures = [*session.failures, *([outcome.lost] if outcome.lost else [])]
         failed = {(one.plugin, one.point) for one in failures if one.point in _MAY_BE_SET_ASIDE}
         self._failing = {who: self._failing.get(who, 0) + 1 for who in failed}
