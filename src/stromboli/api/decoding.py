@@ -16,6 +16,7 @@ _PLACE = re.compile(r"^(?P<problem>.*) - at `(?:key in )?\$\.?(?P<field>.*)`$", 
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _GOT = re.compile(r"got (\w+)")
 _STEP = re.compile(r"\[[0-9]+\]|[^.\[\]]+")
+_LONGEST = 60
 _TYPES: dict[str, type] = {
     "null": type(None),
     "bool": bool,
@@ -101,7 +102,7 @@ def explain(error: Exception, content: Any = None) -> tuple[str, str]:
 def _explained(error: Exception, raw: Raw) -> BadObject:
     content = _content(raw)
     field, problem = explain(error, content)
-    return BadObject(field, problem, _subject(raw))
+    return BadObject(field, _with_value(field, problem, content), _subject(raw))
 
 
 def _without_nulls(value: Any, free: bool = False) -> Any:
@@ -112,6 +113,21 @@ def _without_nulls(value: Any, free: bool = False) -> Any:
     if isinstance(value, list):
         return [_without_nulls(part) for part in value]
     return value
+
+
+def _with_value(field: str, problem: str, content: Any) -> str:
+    """The problem with the value that is wrong, unless it is a large one or named already."""
+    try:
+        for step in _STEP.findall(field):
+            content = content[int(step[1:-1]) if step[0] == "[" else step]
+    except (LookupError, TypeError, ValueError):
+        return problem
+    if not problem.startswith("expected") or not isinstance(content, str | int | float):
+        return problem
+    value = msgspec.json.encode(content).decode()
+    if len(value) > _LONGEST:
+        value = value[:_LONGEST] + "..."
+    return f"{problem} {value}" if _GOT.search(problem) else f"{problem}, got {value}"
 
 
 def _with_key(field: str, problem: str, content: Any) -> str:
