@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from stromboli.api.errors import BadInput, Problem, Problems, Unreadable
 from stromboli.api.manifests import Manifests
-from stromboli.api.sources import CaseFile, Source, find_files, read_case_file, read_documents
+from stromboli.api.sources import CaseFile, Source, find_files, place_of, read_case_file, read_documents
 
 _PEEK = 64 * 1024
 _OBJECTS = re.compile(rb'\s*\{.*?"(objects|kind)"\s*:', re.DOTALL)
@@ -26,7 +26,7 @@ def is_case(path: str) -> bool:
     """Whether a file, or the first file of a folder, is a case; looks at its beginning only where that tells."""
     try:
         file = find_files(path)[0]
-        with open(file, "rb") as stream:
+        with open(place_of(file), "rb") as stream:
             start = stream.read(_PEEK)
         found = _OBJECTS.match(start)
         if found or len(start) < _PEEK or not start.lstrip().startswith(b"{"):

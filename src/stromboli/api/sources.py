@@ -4,8 +4,11 @@ JSON is cut into objects without decoding them, and the pieces share the file's 
 """
 
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -52,6 +55,28 @@ class ObjectList(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None = None
 
 
+_kept: list[str] = []
+
+
+@contextmanager
+def standard_input_kept() -> Iterator[None]:
+    """As long as this lasts, `-` may be read more than once: by way of a file."""
+    with tempfile.TemporaryDirectory(prefix="stromboli-") as folder:
+        file = os.path.join(folder, "stdin")
+        with open(file, "wb") as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+        _kept.append(file)
+        try:
+            yield
+        finally:
+            _kept.remove(file)
+
+
+def place_of(file: str) -> str:
+    """Where the content of a file is: that of `-` may have been kept elsewhere."""
+    return _kept[-1] if file == STDIN and _kept else file
+
+
 def find_files(path: str) -> list[str]:
     """The manifests that a path stands for: itself, or all below a folder, in order of name."""
     if path == STDIN or not os.path.isdir(path):
@@ -68,9 +93,10 @@ def find_files(path: str) -> list[str]:
 def read_bytes(file: str) -> bytes:
     """The content of a file or of standard input, unless there is far too much of it."""
     try:
-        if file == STDIN:
+        place = place_of(file)
+        if place == STDIN:
             return _bounded(sys.stdin.buffer.read(MAX_FILE + 1))
-        with open(file, "rb") as stream:
+        with open(place, "rb") as stream:
             if os.fstat(stream.fileno()).st_size > MAX_FILE:
                 raise Unreadable(f"larger than {MAX_FILE} bytes")
             return _bounded(stream.read(MAX_FILE + 1))

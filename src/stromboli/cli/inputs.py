@@ -1,8 +1,6 @@
 """What the paths of a plan stand for: one cluster in manifests, or cases that are clusters of their own."""
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +11,7 @@ from rich.progress import track
 from stromboli.api.cases import is_case, read_case
 from stromboli.api.errors import Unreadable
 from stromboli.api.manifests import Item, Manifests, open_paths
-from stromboli.api.sources import STDIN, find_files
+from stromboli.api.sources import STDIN, find_files, standard_input_kept
 
 MANY = 5_000
 """Objects from which on a progress bar is worth its line."""
@@ -76,16 +74,13 @@ def _case_name(path: str, file: str) -> str:
 
 @contextmanager
 def with_standard_input(paths: Iterable[str]) -> Iterator[list[str]]:
-    """The paths, with what `-` brings kept in a file for as long as it is needed."""
+    """The paths, with what `-` brings kept for as long as it is needed."""
     listed = list(paths)
     if STDIN not in listed:
         yield listed
         return
-    with tempfile.TemporaryDirectory(prefix="stromboli-") as folder:
-        file = Path(folder) / "stdin"
-        with file.open("wb") as stream:
-            shutil.copyfileobj(sys.stdin.buffer, stream)
-        yield [str(file) if path == STDIN else path for path in listed]
+    with standard_input_kept():
+        yield listed
 
 
 def with_progress(items: Iterable[Item], count: int) -> Iterable[Item]:
