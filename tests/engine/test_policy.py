@@ -141,6 +141,7 @@ ONE = "actions: allocate\ntiers:\n- plugins:\n  - name: "
         ("actions: allocate\nmetrics: {type: []}", "conf:2: metrics type: needs a text, got a list"),
         ("actions: 'allocate", "conf:1: this is not YAML"),
         ("- allocate", "conf:1: the file: needs a mapping, got a list"),
+        ("kind: ConfigMap\ndata: {volcano-scheduler.conf: ''}", "conf:1: this is a whole ConfigMap"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_line_and_the_way_out(text: str, message: str) -> None:

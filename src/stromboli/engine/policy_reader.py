@@ -11,6 +11,10 @@ from stromboli.engine.problems import Problem, Severity, shown, suggestion
 from stromboli.engine.yaml_lines import Node, plain, read_yaml
 
 SECTIONS = ("actions", "tiers", "configurations", "metrics")
+_WHOLE_CONFIG_MAP = (
+    'this is a whole ConfigMap: the policy is the text under "volcano-scheduler.conf" in its data; get it with '
+    "kubectl get configmap NAME -o jsonpath='{.data.volcano-scheduler\\.conf}'"
+)
 METRICS = (
     "type",
     "address",
@@ -49,6 +53,9 @@ class PolicyReader:
         """Read a whole file; `YamlError` if it is not YAML."""
         document = read_yaml(text)
         reader = cls(catalog, document.problems)
+        if isinstance(document.root.value, dict) and {"kind", "data"} <= document.root.value.keys():
+            reader.fatal(document.root, _WHOLE_CONFIG_MAP)
+            return reader
         sections = reader.mapping(document.root, "the file", SECTIONS, "key")
         reader.read_actions(sections.get("actions", Node(None)))
         reader.read_tiers(sections.get("tiers", Node(None)))
