@@ -152,6 +152,8 @@ def test_a_whole_policy_or_a_preset_may_be_given() -> None:
         World().run(plugins="gnag")
     with pytest.raises(ValueError, match="either"):
         World().run(plugins="gang", policy="basic")
+    with pytest.raises(LookupError, match='there is no preset "bsic"; did you mean "basic"'):
+        World().run(policy="bsic")
 
 
 def test_mistakes_in_the_short_notation_are_told() -> None:
@@ -159,6 +161,8 @@ def test_mistakes_in_the_short_notation_are_told() -> None:
         nodes("n1 cpu")
     with pytest.raises(ValueError, match="unknown field 'wieght=2'"):
         queues("q wieght=2")
+    with pytest.raises(TypeError, match="job a: unknown term 'cpus'; did you mean \"cpu\""):
+        World().job("a", cpus=1)  # type: ignore[call-arg]
     with pytest.raises(LookupError, match="no pod 'x'"):
         World().task("x")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from stromboli.api import names
+from stromboli.engine.problems import suggestion
 from stromboli.simulator.notation import Manifest
 
 Amount = int | float | str
@@ -61,6 +62,8 @@ def priority_class(value: int) -> Manifest:
 
 def job_manifests(name: str, **terms: Unpack[Terms]) -> list[Manifest]:
     """A PodGroup and its pods `NAME-0`, `NAME-1`, ..."""
+    for term in terms.keys() - Terms.__annotations__.keys():
+        raise TypeError(f"job {name}: unknown term {term!r}{suggestion(term, Terms.__annotations__)}")
     roles = [role for role, count in terms.get("roles", {}).items() for _ in range(count)]
     members = roles or [""] * terms.get("pods", 1)
     running_on = terms.get("running_on", ())

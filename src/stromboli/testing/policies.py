@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from stromboli.engine.catalog import Action, Catalog
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.policy import Policy, default_policy, load_policy
-from stromboli.engine.presets import PRESETS, preset
+from stromboli.engine.presets import preset
 from stromboli.extensions import load_catalog
 
 ACTIONS = "enqueue, allocate, backfill"
@@ -27,7 +27,7 @@ def policy_of(catalog: Catalog, actions: str, plugins: str, policy: str) -> Poli
     if policy and (actions or plugins):
         raise ValueError("give either a whole policy or names of actions and plugins")
     if policy:
-        return load_policy(preset(policy) if policy in PRESETS else policy, catalog)
+        return load_policy(policy if ":" in policy else preset(policy), catalog)
     if actions or plugins:
         return load_policy(policy_text(actions or ACTIONS, plugins), catalog)
     return default_policy(catalog)
