@@ -74,7 +74,7 @@ def test_the_table_tells_people(run: Run, cluster: Path, policy: Path) -> None:
     assert "default/train-0  n" in text
     assert "default/huge  (2 pods, queue default)  Insufficient cpu" in text
     assert "-> each pod asks for cpu 3; the largest free amount on one node is cpu" in text
-    assert "3 bound, 0 evicted, 1 jobs waiting; PodGroups: 2 Inqueue" in text
+    assert "3 bound, 0 evicted, 1 job waiting; PodGroups: 2 Inqueue" in text
 
 
 def test_between_cycles_decisions_come_true(run: Run, cluster: Path, policy: Path) -> None:
@@ -150,6 +150,17 @@ def test_folders_several_paths_and_standard_input(
         assert planned(run, *words, "--policy", policy)["bound_per_job"]["default/more"] == 1
     result = run("plan", "-f", "-", "--policy", policy, "-o", "json", input=cluster.read_text())
     assert json.loads(result.stdout)["bound_per_job"] == {"default/train": 3}
+    assert run("plan", "-", input="kind: [").stderr.startswith("error: -: not YAML: ")
+
+
+def test_kinds_that_were_meant_to_be_read_are_told(run: Run) -> None:
+    text = run(
+        "plan", "-", input="kind: Podgroup\n---\nkind: Job\n---\n{apiVersion: v1, kind: Queue}\n"
+    ).stdout
+    assert "1 Job, 1 Podgroup, 1 Queue" in text
+    assert "-> Podgroup is spelled PodGroup" in text
+    assert "-> a Job is not scheduled itself: add the PodGroup" in text
+    assert "-> a Queue is read if its apiVersion is scheduling.volcano.sh/..." in text
 
 
 def test_a_case_brings_its_policy_its_defaults_and_its_clock(run: Run, tmp_path: Path) -> None:

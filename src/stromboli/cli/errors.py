@@ -27,6 +27,10 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except PolicyError as error:
+            for message in error.errors:
+                complain(message)
+            raise typer.Exit(BAD_INPUT) from None
         except EXPECTED as error:
             complain(str(error))
             raise typer.Exit(BAD_INPUT) from None

@@ -7,12 +7,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from stromboli.api.objects import KINDS
 from stromboli.cli.errors import warn
 from stromboli.engine.decisions import Evict
 from stromboli.simulator.plan import Plan
 from stromboli.simulator.report import Report
 from stromboli.simulator.waiting import Waiting
 
+_JOB = "a Job is not scheduled itself: add the PodGroup and the pods that its controller makes of it"
 MOST = 50
 """Lines per section; JSON has them all."""
 
@@ -75,10 +77,17 @@ def _tell_waiting(out: Console, last: Report) -> None:
             .append(f"  {waiting.reason}", "yellow")
         )
         if waiting.message != waiting.reason:
-            out.print(Text(f"      {waiting.message}", style="dim"))
+            _tell_indented(out, "      ", waiting.message, "dim")
         if waiting.hint:
-            out.print(Text(f"      -> {waiting.hint}"))
+            _tell_indented(out, "      -> ", waiting.hint)
     _tell_rest(out, len(last.pending))
+
+
+def _tell_indented(out: Console, begin: str, text: str, style: str = "") -> None:
+    """A line that stays indented where it has to be broken."""
+    for line in Text(text, style).wrap(out, max(20, out.width - len(begin))):
+        out.print(Text(begin, style).append_text(line))
+        begin = " " * len(begin)
 
 
 def _pods(waiting: Waiting) -> str:
@@ -98,6 +107,19 @@ def _tell_unseen(out: Console, plan: Plan) -> None:
     if loaded.unread:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(loaded.unread.items()))
         out.print(Text(f"Not read, as a scheduler does not look at them: {kinds}", "dim"))
+        for hint in filter(None, map(_unread_hint, sorted(loaded.unread))):
+            out.print(Text(f"  -> {hint}"))
+
+
+def _unread_hint(kind: str) -> str:
+    """What to do about a kind that was probably meant to be read."""
+    meant = next((known for known in KINDS if known.lower() == kind.lower()), None)
+    if meant is None:
+        return _JOB if kind == "Job" else ""
+    if meant != kind:
+        return f"{kind} is spelled {meant}"
+    group = KINDS[kind][0]
+    return f"a {kind} is read if its apiVersion is {f'{group}/...' if group else 'v1'}"
 
 
 def _some(pods: list[str]) -> str:
@@ -111,7 +133,7 @@ def _tell_sum(out: Console, plan: Plan) -> None:
     parts = [
         f"{len(whole.binds)} bound",
         f"{len(whole.evicted)} evicted",
-        f"{len(whole.pending)} jobs waiting",
+        f"{len(whole.pending)} {'job' if len(whole.pending) == 1 else 'jobs'} waiting",
     ]
     if whole.pipelined:
         parts.append(f"{len(whole.pipelined)} held for room being freed")

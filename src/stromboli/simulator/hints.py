@@ -61,7 +61,8 @@ def gate_hint(cluster: Cluster, job: Job) -> str:
     short = {dim: amount for dim, amount in wanted.items() if amount > free.get(dim, 0)}
     asked = amounts_text(cluster.dims, short or wanted)
     left = amounts_text(cluster.dims, {dim: free.get(dim, 0) for dim in short or wanted})
-    return f"it asks for {asked} (spec.minResources), the cluster has {left} free"
+    taken = "" if short else ", so jobs let in before it or a limit of its queue or namespace hold it back"
+    return f"it asks for {asked} (spec.minResources), the cluster has {left} free{taken}"
 
 
 def too_large(cluster: Cluster, task: Task) -> str:
@@ -107,10 +108,11 @@ def _gang_shortage(session: Session, task: Task, dim: int) -> str:
     cluster, job = session.cluster, task.job
     if job is None:
         return ""
-    asked = _amount_text(cluster.dims, dim, job.pending.get(dim, 0))
-    free = _amount_text(cluster.dims, dim, int(cluster.columns.idle[dim].clip(min=0).sum()))
+    wanted, left = job.pending.get(dim, 0), int(cluster.columns.idle[dim].clip(min=0).sum())
+    asked, free = _amount_text(cluster.dims, dim, wanted), _amount_text(cluster.dims, dim, left)
     fit, waiting = placed_in_trial(session, job), job.counts[Status.PENDING]
-    return f"{fit} of {waiting} pods would fit: together they ask for {asked}, {free} is free"
+    scattered = ", but in pieces too small" if wanted <= left else ""
+    return f"{fit} of {waiting} pods would fit: together they ask for {asked}, {free} is free{scattered}"
 
 
 def _taints(cluster: Cluster) -> str:
