@@ -237,6 +237,8 @@ NODE_GROUP_LIMIT_EXCEEDED = "node group resource limit exceeded"
 REVOCABLE_ZONE_UNKNOWN = "revocable zone {zone} not support"
 REVOCABLE_ZONE_CLOSED = "current time beyond revocable zone {zone}:{hours}"
 REVOCABLE_NODE_NOT_ALLOWED = "not allow to dispatch to revocable node"
+CPU_LOAD_TOO_HIGH = "the CPU load of the node exceeds the upper limit."
+MEMORY_LOAD_TOO_HIGH = "the memory load of the node exceeds the upper limit."
 NODE_NOT_IN_SHARD = "node isn't in scheduler node shard"
 NOT_ENOUGH_AFTER_EVICTION = "not enough resources: requested <{request}>, but future idle <{future_idle}>"
 
