@@ -95,7 +95,15 @@ def test_a_bad_pod_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("given", "annotated", "priority"),
-    [(None, None, 1), (7, None, 7), (7, "-3", -3), (7, "high", 7), (7, str(2**31), 7), (None, "9" * 50, 1)],
+    [
+        (None, None, 1),
+        (7, None, 7),
+        (7, "-3", -3),
+        (7, "high", 7),
+        (7, "1_0", 7),
+        (7, str(2**31), 7),
+        (None, "9" * 50, 1),
+    ],
 )
 def test_a_task_priority_is_annotated_given_or_one(
     given: int | None, annotated: str | None, priority: int
@@ -215,7 +223,7 @@ def test_job_priority_is_that_of_its_class_else_of_the_default_class() -> None:
         ({names.SLA_WAITING_TIME: "1h2m"}, 3720.0),
         ({names.OLD_SLA_WAITING_TIME: "10s"}, 10.0),
         ({names.SLA_WAITING_TIME: "-5s"}, None),
-        ({names.SLA_WAITING_TIME: "soon", names.OLD_SLA_WAITING_TIME: "10s"}, None),
+        ({names.SLA_WAITING_TIME: "soon", names.OLD_SLA_WAITING_TIME: "10s"}, 10.0),
         ({}, None),
     ],
 )
@@ -269,6 +277,11 @@ def test_oversubscription_adds_to_what_may_be_given_but_not_to_what_kubernetes_s
     (one,) = cluster.columns.nodes
     assert (one.allocatable[CPU], one.allocatable[MEMORY]) == (1500, 2**30)
     assert one.view_allocatable[1] == 1000
+
+
+def test_oversubscription_beyond_64_bits_is_refused() -> None:
+    with pytest.raises(BadObject, match="Node n0: metadata.annotations.volcano.sh/oversubscription-cpu"):
+        cluster_of(node("n0", cpu="9e15", annotations={names.OVERSUBSCRIPTION_CPU: "4e18"}))
 
 
 def test_a_heartbeat_is_no_change_a_taint_is() -> None:

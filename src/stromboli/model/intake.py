@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
@@ -16,6 +17,7 @@ from stromboli.api.meta import Object
 from stromboli.api.node import Node as NodeObject
 from stromboli.api.objects import describe
 from stromboli.api.pod import Pod
+from stromboli.api.quantity import INT64_MAX
 from stromboli.api.resources import amounts, view_amounts
 from stromboli.api.scheduling import Namespace, PodGroup, PriorityClass
 from stromboli.api.scheduling import Queue as QueueObject
@@ -31,6 +33,7 @@ from stromboli.model.status import ALLOCATED_CLASS, ON_NODE, Status
 from stromboli.model.subgroups import sub_job_of
 from stromboli.model.task import Condition, Task
 
+_INT32 = re.compile(r"[+-]?[0-9]{1,10}")
 _PHASES = {
     names.POD_RUNNING: Status.RUNNING,
     names.POD_SUCCEEDED: Status.SUCCEEDED,
@@ -239,6 +242,10 @@ class Intake:
         for resource, key in (("cpu", names.OVERSUBSCRIPTION_CPU), ("memory", names.OVERSUBSCRIPTION_MEMORY)):
             # quirk: spec 01 5.3: added even on a node without the oversubscription label
             sizes[resource] = sizes.get(resource, 0) + _whole(thing.metadata.annotations.get(key, ""))
+            if sizes[resource] > INT64_MAX:
+                raise BadObject(
+                    f"metadata.annotations.{key}", "with what is allocatable, more than fits 64 bits"
+                )
         allocatable = self.cluster.dims.rows(sizes)
         seen = view_amounts(thing.status.allocatable, "status.allocatable")
         cpu, memory = seen.get(names.CPU, 0), seen.get(names.MEMORY, 0)
@@ -364,12 +371,8 @@ def _scheduled_at(pod: Pod) -> float | None:
 
 
 def _priority(annotated: str, given: int | None) -> int:
-    try:
-        number = int(annotated) if len(annotated) <= 11 else 2**31
-    except ValueError:
-        number = 2**31
-    if -(2**31) <= number < 2**31:
-        return number
+    if _INT32.fullmatch(annotated) and -(2**31) <= int(annotated) < 2**31:
+        return int(annotated)
     return 1 if given is None else given
 
 
@@ -381,10 +384,11 @@ def _zone(annotations: dict[str, str]) -> str:
 
 
 def _waiting_time(annotations: dict[str, str]) -> float | None:
+    """As the first of the annotations says that makes sense."""
     for key in (names.SLA_WAITING_TIME, names.OLD_SLA_WAITING_TIME):
-        if key in annotations:
-            waiting = text.duration(annotations[key])
-            return waiting if waiting is not None and waiting > 0 else None
+        waiting = text.duration(annotations.get(key, ""))
+        if waiting is not None and waiting > 0:
+            return waiting
     return None
 
 
