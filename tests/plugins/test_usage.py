@@ -1,0 +1,349 @@
+"""Real load: who is kept away, how nodes are scored by hand, and what is expected of pods too new to be measured."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stromboli.engine.arguments import parse_arguments
+from stromboli.engine.catalog import Action
+from stromboli.engine.nodefunctions import Nodes
+from stromboli.engine.policy import load_policy
+from stromboli.engine.session import EvictionNote, Session
+from stromboli.model.cluster import Cluster, Dirty
+from stromboli.model.status import Status
+from stromboli.model.usage import NodeUsage
+from stromboli.plugins.usage.estimate import Load
+from stromboli.plugins.usage.plugin import Usage, UsageArguments
+from stromboli.testing import World
+from tests.plugins.small_world import CATALOG, NOW, group, node, pod, policy
+from tests.plugins.small_world import World as SmallWorld
+
+CPU_BUSY = "the CPU load of the node exceeds the upper limit."
+MEMORY_BUSY = "the memory load of the node exceeds the upper limit."
+Measured = dict[str, tuple[float, float]]
+
+
+def measure(cluster: Cluster, measured: Measured, at: float = NOW) -> None:
+    cluster.usage = {name: NodeUsage(cpu, memory, at) for name, (cpu, memory) in measured.items()}
+
+
+def world(measured: Measured, at: float = NOW, **arguments: Any) -> SmallWorld:
+    """Nodes of ten cores and 100Gi with a waiting pod `new`."""
+    made = SmallWorld(policy("backfill", ("usage", arguments)))
+    made.put(*(node(name, cpu="10", memory="100Gi") for name in measured), group("j", "Inqueue", minMember=0))
+    made.put(pod("new", "j", cpu="1"))
+    measure(made.cluster, measured, at)
+    return made
+
+
+def scored(made: SmallWorld, now: float = NOW) -> dict[str, float]:
+    made.cycle(now)
+    return {name: round(score, 6) for name, score in made.scores("usage", "new").items()}
+
+
+# -- scores by hand
+
+
+def test_a_score_is_what_is_left_of_cpu_and_memory() -> None:
+    assert scored(world({"a": (30, 50), "b": (0, 0), "c": (100, 100)})) == {"a": 300, "b": 500, "c": 0}
+
+
+def test_weights_count() -> None:
+    arguments = {"usage.weight": 2, "cpu.weight": 3, "memory.weight": 1}
+    assert scored(world({"a": (30, 50)}, **arguments)) == {"a": 130}
+
+
+def test_without_any_weight_nothing_is_scored() -> None:
+    made = world({"a": (30, 50)}, **{"cpu.weight": 0, "memory.weight": 0})
+    made.cycle()
+    assert list(made.plugin("usage").node_scores(made.task("new"))) == []
+
+
+def test_a_measurement_older_than_five_minutes_scores_nothing() -> None:
+    assert scored(world({"a": (30, 50)}), NOW + 300) == {"a": 300}
+    assert scored(world({"a": (30, 50)}), NOW + 301) == {"a": 0}
+
+
+def test_a_node_that_was_not_measured_scores_nothing() -> None:
+    made = world({"a": (30, 50), "b": (0, 0)})
+    measure(made.cluster, {"a": (30, 50), "gone": (0, 0)})
+    assert scored(made) == {"a": 300, "b": 0}
+
+
+def test_a_node_is_as_large_as_its_capacity_says() -> None:
+    made = world({"a": (30, 50)})
+    large = node("a", cpu="10", memory="100Gi")
+    large["status"]["capacity"] = {"cpu": "20", "memory": "100Gi", "pods": "110"}
+    made.put(large, pod("fresh", "j", on="a", cpu="2"))
+    assert scored(made) == {"a": round((1 - (6000 + 1400) / 20000 + 0.5) / 2 * 500, 6)}
+
+
+# -- load on its way
+
+
+def shadow(made: SmallWorld, now: float = NOW) -> Load:
+    made.cycle(now)
+    found: Load = made.plugin("usage").shadow.on(made.cluster.nodes["a"])
+    return found
+
+
+def with_pod(measured: tuple[float, float], spec: dict[str, Any], **estimator: Any) -> SmallWorld:
+    made = world({"a": measured}, estimator=estimator)
+    fresh = pod("fresh", "j", on="a")
+    fresh["spec"]["containers"][0]["resources"] = spec
+    return made.put(fresh)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "spec", "expected"),
+    [
+        ({}, {"requests": {"cpu": "1", "memory": "1000"}}, Load(700, 700)),
+        ({"request_ratio": 0.5}, {"requests": {"cpu": "1"}}, Load(500, 0)),
+        ({"burst_ratio": 0.5}, {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}}, Load(1700, 0)),
+        (
+            {"request_ratio": 1, "burst_ratio": 1},
+            {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}},
+            Load(3000, 0),
+        ),
+        ({"burst_ratio": 1}, {"requests": {"cpu": "1"}}, Load(700, 0)),
+        ({}, {}, Load(250, 200 * 1024**2)),
+        ({"be_cpu": 100, "be_mem": 3}, {}, Load(100, 3 * 1024**2)),
+        ({"be_cpu": "2", "be_mem": "1Gi"}, {}, Load(2000, 1024**3)),
+        ({}, {"requests": {"nvidia.com/gpu": "1"}}, Load(0, 0)),
+    ],
+)
+def test_what_a_new_pod_will_use(estimator: dict[str, Any], spec: dict[str, Any], expected: Load) -> None:
+    assert shadow(with_pod((0, 0), spec, **estimator)) == expected
+
+
+@pytest.mark.parametrize(
+    ("estimator", "spec", "expected"),
+    [
+        ({}, {"requests": {"cpu": "1"}}, Load(840, 0)),
+        ({"risk_factor": 2}, {"requests": {"cpu": "1"}}, Load(1000, 0)),  # never more than its limit
+        ({"risk_factor": 2}, {"requests": {"cpu": "1"}, "limits": {"cpu": "3"}}, Load(1400, 0)),
+        ({"risk_factor": 2}, {}, Load(500, 400 * 1024**2)),
+        ({"risk_threshold": 0.61}, {"requests": {"cpu": "1"}}, Load(700, 0)),
+    ],
+)
+def test_on_a_full_node_more_is_expected(
+    estimator: dict[str, Any], spec: dict[str, Any], expected: Load
+) -> None:
+    assert shadow(with_pod((60, 60), spec, **estimator)) == expected
+
+
+def test_what_is_on_its_way_counts_for_the_risk_of_the_next() -> None:
+    made = world({"a": (58, 58)})
+    made.put(pod("p-w-0", "j", on="a", cpu="10"), pod("p-w-1", "j", on="a", cpu="1"))
+    assert shadow(made) == Load(7000 + 840, 0)
+    assert scored(made) == {"a": round((1 - 1 + 0.42) / 2 * 500, 6)}, "cpu is not fuller than full"
+
+
+def test_a_pod_counts_until_measurements_can_show_it() -> None:
+    made = world({"a": (10, 10)})
+    fresh = pod("fresh", "j", on="a", cpu="1")
+    fresh["status"]["startTime"] = "2026-11-01T12:00:00Z"  # NOW
+    made.put(fresh)
+    assert shadow(made, NOW + 29) == Load(700, 0)
+    assert shadow(made, NOW + 30) == Load(0, 0)
+
+
+def test_the_interval_of_the_policy_says_how_long_that_is() -> None:
+    intake = world({"a": (10, 10)}).intake
+    text = 'actions: "backfill"\ntiers: [{plugins: [{name: usage}]}]\nmetrics: {interval: 2m}\n'
+    made = SmallWorld(load_policy(text, CATALOG), intake)
+    fresh = pod("fresh", "j", on="a", cpu="1")
+    fresh["status"]["startTime"] = "2026-11-01T12:00:00Z"
+    made.put(fresh)
+    assert shadow(made, NOW + 119) == Load(700, 0)
+    assert shadow(made, NOW + 120) == Load(0, 0)
+
+
+def test_bound_pods_of_any_scheduler_are_on_their_way() -> None:
+    made = world({"a": (10, 10)})
+    other = pod("other", on="a", scheduler="default-scheduler", cpu="2")
+    other["status"]["phase"] = "Pending"
+    made.put(other)
+    assert shadow(made) == Load(1400, 0)
+    made.drop(other)
+    assert shadow(made) == Load(0, 0)
+
+
+def test_pods_placed_in_a_cycle_repel_the_next() -> None:
+    made = World(nodes="a cpu=8,memory=16Gi; b cpu=8,memory=16Gi")
+    measure(made.cluster, {"a": (50, 10), "b": (10, 10)}, made.rehearsal.now())
+    made.job("j", pods=4, minimum=1, cpu=2, memory="1Gi")
+    assert list(made.run("enqueue, allocate", "gang usage").binds.values()) == ["b", "b", "a", "b"]
+
+
+# -- the filter
+
+
+def test_busy_nodes_take_nobody_and_evicting_does_not_help() -> None:
+    made = World(nodes="a cpu=8; b cpu=8; c cpu=8")
+    measure(made.cluster, {"a": (80.1, 0), "b": (80, 81), "c": (100, 100)}, made.rehearsal.now())
+    made.job("j", pods=1, minimum=1, cpu=1)
+    result = made.run("enqueue, allocate", "gang usage")
+    assert result.binds == {}
+    verdict = result.verdict("j-0")
+    assert verdict is not None
+    assert verdict.histogram() == {CPU_BUSY: 2, MEMORY_BUSY: 1}
+    assert verdict.hopeless is not None
+    assert verdict.hopeless.all()
+    measure(made.cluster, {"a": (80.1, 0), "b": (80, 80), "c": (100, 100)}, made.rehearsal.now())
+    assert made.step().binds == {"default/j-0": "b"}, "exactly at the threshold is not above"
+
+
+def test_what_is_on_its_way_keeps_nobody_away() -> None:
+    made = World(nodes="a cpu=8")
+    measure(made.cluster, {"a": (79, 0)}, made.rehearsal.now())
+    made.job("j", pods=4, minimum=4, cpu=2)
+    assert len(made.run("enqueue, allocate", "gang usage").binds) == 4
+
+
+def test_old_measurements_keep_nobody_away_and_the_filter_can_be_switched_off() -> None:
+    made = World(nodes="a cpu=8")
+    measure(made.cluster, {"a": (100, 100)}, made.rehearsal.now() - 299.5)
+    made.job("j", pods=1, minimum=1, cpu=2)
+    assert made.run("enqueue, allocate", "gang usage").binds == {}
+    assert made.step().binds == {"default/j-0": "a"}, "a second later they are too old"
+    made.job("k", pods=1, minimum=1, cpu=2)
+    measure(made.cluster, {"a": (100, 100)}, made.rehearsal.now())
+    off = 'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: usage, enablePredicate: false}]}]'
+    assert made.run(policy=off).binds == {"default/k-0": "a"}
+
+
+def test_usage_from_a_file_reaches_the_plugin(tmp_path: Path) -> None:
+    file = tmp_path / "usage.yaml"
+    file.write_text("nodes:\n  a: {cpu: 95, memory: 5}\n  b: {cpu: 5, memory: 5}\n")
+    made = World(nodes="a cpu=64; b cpu=8").job("j", pods=1, minimum=1, cpu=2)
+    text = 'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: usage}]}]\n'
+    text += f'metrics: {{type: file, address: "{file}"}}\n'
+    assert made.run(policy=text).binds == {"default/j-0": "b"}
+    file.write_text("rubbish")
+    made.job("k", pods=1, minimum=1, cpu=2).sleep(60)
+    assert made.step().binds == {"default/k-0": "b"}, "the last good data stay in force"
+
+
+# -- arguments
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"usage.weight": -1},
+        {"cpu.weight": -1},
+        {"thresholds": {"cpu": 101}},
+        {"thresholds": {"mem": -1}},
+        {"estimator": {"request_ratio": 1.1}},
+        {"estimator": {"burst_ratio": -0.1}},
+        {"estimator": {"risk_threshold": 2}},
+        {"estimator": {"risk_factor": 0.9}},
+        {"estimator": {"be_cpu": -1}},
+        {"estimator": {"be_cpu": "much"}},
+        {"estimator": {"be_mem": "-1Gi"}},
+        {"estimator": {"be_mem": 1.5}},
+    ],
+    ids=str,
+)
+def test_a_value_out_of_range_keeps_the_default(wrong: dict[str, Any]) -> None:
+    arguments, problems = parse_arguments(UsageArguments, wrong)
+    assert arguments == UsageArguments()
+    assert len(problems) == 1
+
+
+# -- what a trial does is taken back exactly, and what is kept is what would be made afresh
+
+
+def snapshot(plugin: Usage) -> tuple[Any, ...]:
+    return dict(plugin.shadow.nodes), dict(plugin.shadow.tasks), plugin._load.tolist()
+
+
+def crowded(seed: int) -> World:
+    chance = random.Random(seed)
+    made = World(nodes="; ".join(f"n{index} cpu={chance.randint(2, 9)},memory=16Gi" for index in range(3)))
+    measured = {f"n{index}": (chance.uniform(0, 100), chance.uniform(0, 100)) for index in range(3)}
+    measure(made.cluster, measured, made.rehearsal.now())
+    for index in range(chance.randint(1, 4)):
+        made.job(f"j{index}", pods=chance.randint(1, 3), minimum=1, cpu=chance.choice([0, 0.3, 1, 1.7]))
+    return made
+
+
+def shaken(seen: list[bool], seed: int) -> Callable[[Session], None]:
+    """Random trials inside trials, none of which lasts."""
+    chance = random.Random(seed)
+
+    def trial(session: Session, depth: int) -> None:
+        plugin = next(one for one in session.rules.plugins if isinstance(one, Usage))
+        before = snapshot(plugin)
+        with session.statement() as statement:
+            for _ in range(chance.randint(1, 8)):
+                task = chance.choice(list(session.cluster.tasks.values()))
+                target = chance.choice(session.cluster.columns.nodes)
+                if task.status is Status.PENDING:
+                    chance.choice([statement.allocate, statement.pipeline])(task, target)
+                elif task.status in (Status.ALLOCATED, Status.PIPELINED) and chance.random() < 0.5:
+                    statement.release(task)
+                elif task.status in (Status.RUNNING, Status.BOUND):
+                    statement.evict(task, EvictionNote("shake"))
+                elif depth:
+                    trial(session, depth - 1)
+        seen.append(snapshot(plugin) == before)
+
+    return lambda session: trial(session, 2)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_taking_moves_back_restores_the_load_exactly(seed: int) -> None:
+    seen: list[bool] = []
+    shake = Action("shake", shaken(seen, seed))
+    made = crowded(seed)
+    made.run("enqueue, shake, allocate, shake", "gang usage", action_functions=[shake])
+    result = made.step(2)
+    assert not result.lost
+    assert len(seen) >= 6
+    assert all(seen)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_kept_across_cycles_it_equals_one_made_afresh(seed: int) -> None:
+    chance = random.Random(seed)
+    same: list[tuple[Any, Any]] = []
+
+    def compare(session: Session) -> None:
+        kept = next(one for one in session.rules.plugins if isinstance(one, Usage))
+        fresh = Usage(kept.arguments, kept.switches)
+        fresh.session = session
+        fresh.opening(session, Dirty())
+        task, nodes = next(iter(session.cluster.tasks.values())), Nodes(session.cluster.columns)
+        for plugin in (kept, fresh):
+            checks = [check.passes.tolist() for check in plugin._checks(task, nodes)]
+            same.append((snapshot(plugin), checks, plugin._score(task, nodes).tolist()))  # type: ignore[arg-type]
+
+    made = crowded(seed)
+    made.run("compare, enqueue, allocate", "gang usage", action_functions=[Action("compare", compare)])
+    for turn in range(6):
+        what = chance.random()
+        running = [task for task in made.cluster.tasks.values() if task.status is Status.RUNNING]
+        if what < 0.2:
+            measure(made.cluster, {"n0": (chance.uniform(0, 100), 5), "n2": (99, 99)}, made.rehearsal.now())
+        elif what < 0.4:
+            made.job(f"k{turn}", pods=2, minimum=1, cpu=1)
+        elif what < 0.6 and running:
+            made.finish(chance.choice(running).key)
+        elif what < 0.8:
+            made.add(node(f"m{turn}", cpu="4"))
+        else:
+            made.sleep(chance.choice([1, 40, 400]))
+        assert not made.step().lost
+    assert len(same) == 14
+    assert same[::2] == same[1::2]
