@@ -10,6 +10,16 @@ def waiting(world: World, job: str = "default/a", policy: str = "basic") -> Wait
     return world.run(policy=policy).pending[job]
 
 
+def leaving(node: str, cpu: int) -> dict[str, object]:
+    """A pod on its way out of a node."""
+    return {
+        "kind": "Pod",
+        "metadata": {"name": "old", "deletionTimestamp": "2026-11-01T11:00:00Z"},
+        "spec": {"nodeName": node, "containers": [{"resources": {"requests": {"cpu": str(cpu)}}}]},
+        "status": {"phase": "Running"},
+    }
+
+
 def test_a_pod_larger_than_what_is_free_hears_how_much_that_is() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=8").job("old", pods=2, cpu=3, running_on="n1 n2")
     found = world.job("a", cpu=6).run("enqueue, allocate", "gang").pending["default/a"]
@@ -21,6 +31,15 @@ def test_a_gang_hears_how_much_of_it_would_fit() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=2").job("a", pods=3, cpu=2.5)
     found = world.run("enqueue, allocate", "gang").pending["default/a"]
     assert found.hint == "1 of 3 pods would fit: together they ask for cpu 7500m, cpu 6 is free"
+
+
+def test_what_a_gang_holds_while_it_waits_does_not_count_as_free() -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=4").add(leaving("n2", cpu=4))
+    world.job("first", pods=2, cpu=3).job("a", cpu=2)
+    result = world.run("enqueue, allocate", "gang")
+    assert result.pipelined == {"default/first-1": "n2"}
+    hint = "each pod asks for cpu 2; the largest free amount on one node is cpu 1 (n1)"
+    assert result.pending["default/a"].hint == hint
 
 
 @pytest.mark.parametrize(
@@ -66,19 +85,7 @@ def test_a_pod_larger_than_any_node_is_told_so() -> None:
 
 
 def test_room_that_is_being_freed_is_worth_waiting_for() -> None:
-    world = World(nodes="n1 cpu=2").job("old", cpu=2, running_on="n1", minimum=0)
-    world.add(
-        {
-            "kind": "Pod",
-            "metadata": {
-                "name": "old-0",
-                "deletionTimestamp": "2026-11-01T11:00:00Z",
-                "annotations": {"scheduling.k8s.io/group-name": "old"},
-            },
-            "spec": {"nodeName": "n1", "containers": [{"resources": {"requests": {"cpu": "2"}}}]},
-            "status": {"phase": "Running"},
-        }
-    )
+    world = World(nodes="n1 cpu=2").add(leaving("n1", cpu=2))
     result = world.job("a", cpu=2).run("enqueue, allocate", "gang")
     assert result.pipelined == {"default/a-0": "n1"}
     assert result.pending["default/a"].message == "room is being freed on n1"

@@ -19,6 +19,7 @@ from stromboli.engine.policy import Policy
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Cluster, Dirty
+from stromboli.model.nodes import Ints
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ class Outcome:
     decisions: list[Decision]
     session: Session
     pipelined: dict[str, str] = field(default_factory=dict)
+    idle: Ints | None = None
+    """What was free on each node when the actions had run, less what gangs that wait had been given."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Time per part: open, each action, close."""
     lost: Failure | None = None
@@ -127,6 +130,8 @@ class Engine:
             plugin.closing(session)
         tell_outcome(session)
         outcome.pipelined = session.pipelined
+        if session.journal:
+            outcome.idle = session.cluster.columns.idle.copy()
         session.finish()
         session.cluster.tallies.sweep()
         outcome.decisions = session.decisions

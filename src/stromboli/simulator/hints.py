@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from stromboli.api import names
 from stromboli.api.resources import resource_list
+from stromboli.engine.cycle import Outcome
 from stromboli.engine.outcome import placed_in_trial
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Cluster
@@ -29,16 +30,16 @@ _PLAIN = {
 }
 
 
-def verdict_hint(session: Session, task: Task, reason: str) -> str:
+def verdict_hint(outcome: Outcome, task: Task, reason: str) -> str:
     """What would let a task find a node, given why it found none."""
     if reason in _PLAIN:
         return _PLAIN[reason]
-    for resource in task.dims:
-        name = session.cluster.dims.names[resource]
-        if reason == names.INSUFFICIENT.format(name):
-            return too_large(session.cluster, task) or _shortage(session, task, resource)
+    cluster = outcome.session.cluster
+    for dim in task.dims:
+        if reason == names.INSUFFICIENT.format(cluster.dims.names[dim]):
+            return too_large(cluster, task) or _shortage(outcome, task, dim)
     if reason == names.UNTOLERATED_TAINT:
-        return _taints(session.cluster)
+        return _taints(cluster)
     if reason == names.NODE_AFFINITY_MISMATCH:
         return _selector(task)
     return ""
@@ -88,10 +89,10 @@ def _amount_text(dims: Dimensions, dim: int, amount: float) -> str:
     return f"{name} {resource_list({name: int(amount)})[name]}"
 
 
-def _shortage(session: Session, task: Task, dim: int) -> str:
-    """How much a task asks for, and the most that one node has free."""
-    cluster = session.cluster
-    dims, idle = cluster.dims, cluster.columns.idle[dim]
+def _shortage(outcome: Outcome, task: Task, dim: int) -> str:
+    """How much a task asks for, and the most that one node had free when the actions had run."""
+    cluster = outcome.session.cluster
+    dims, idle = cluster.dims, (cluster.columns.idle if outcome.idle is None else outcome.idle)[dim]
     asked = _amount_text(dims, dim, task.request.get(dim, 0))
     if not len(idle):
         return f"it asks for {asked}, and there is no node"
@@ -100,15 +101,15 @@ def _shortage(session: Session, task: Task, dim: int) -> str:
         free = _amount_text(dims, dim, max(int(idle[row]), 0))
         where = cluster.columns.nodes[row].name
         return f"each pod asks for {asked}; the largest free amount on one node is {free} ({where})"
-    return _gang_shortage(session, task, dim)
+    return _gang_shortage(outcome.session, task, dim, int(idle.clip(min=0).sum()))
 
 
-def _gang_shortage(session: Session, task: Task, dim: int) -> str:
+def _gang_shortage(session: Session, task: Task, dim: int, left: int) -> str:
     """Single pods would fit, but not all that must start together."""
     cluster, job = session.cluster, task.job
     if job is None:
         return ""
-    wanted, left = job.pending.get(dim, 0), int(cluster.columns.idle[dim].clip(min=0).sum())
+    wanted = job.pending.get(dim, 0)
     asked, free = _amount_text(cluster.dims, dim, wanted), _amount_text(cluster.dims, dim, left)
     fit, waiting = placed_in_trial(session, job), job.counts[Status.PENDING]
     scattered = ", but in pieces too small" if wanted <= left else ""

@@ -33,6 +33,7 @@ class Case:
     """A waiting job as the explanations below look at it."""
 
     def __init__(self, outcome: Outcome, job: Job) -> None:
+        self.outcome = outcome
         self.session: Session = outcome.session
         self.job = job
         self.lost = outcome.lost
@@ -137,7 +138,7 @@ def _no_node(case: Case) -> Waiting | None:
     )
     dominant = verdict.dominant
     reason = dominant.text if dominant else _short(verdict.message)
-    hint = verdict_hint(case.session, task, reason)
+    hint = verdict_hint(case.outcome, task, reason)
     return Waiting(reason, f"{task.name}: {verdict.message}", hint, verdict.histogram())
 
 
