@@ -1,8 +1,10 @@
 """`stromboli plan` reads a cluster from files and says what a cycle would decide."""
 
 import json
+import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,6 +153,15 @@ def test_folders_several_paths_and_standard_input(
     result = run("plan", "-f", "-", "--policy", policy, "-o", "json", input=cluster.read_text())
     assert json.loads(result.stdout)["bound_per_job"] == {"default/train": 3}
     assert run("plan", "-", input="kind: [").stderr.startswith("error: -: not YAML: ")
+
+
+def test_a_pipe_is_read_once(run: Run, cluster: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text(cluster.read_text()))
+    writer.start()
+    assert planned(run, "-f", pipe)["bound_per_job"]["default/train"] == 3
+    writer.join()
 
 
 def test_kinds_that_were_meant_to_be_read_are_told(run: Run) -> None:

@@ -5,10 +5,11 @@ JSON is cut into objects without decoding them, and the pieces share the file's 
 
 import os
 import shutil
+import stat
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -55,26 +56,36 @@ class ObjectList(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None = None
 
 
-_kept: list[str] = []
+_kept: dict[str, str] = {}
 
 
 @contextmanager
-def standard_input_kept() -> Iterator[None]:
-    """As long as this lasts, `-` may be read more than once: by way of a file."""
+def kept(paths: Iterable[str]) -> Iterator[None]:
+    """As long as this lasts, those that can be read only once, `-` and pipes, may be read again: from copies."""
+    once = [path for path in dict.fromkeys(paths) if path == STDIN or _is_pipe(path)]
     with tempfile.TemporaryDirectory(prefix="stromboli-") as folder:
-        file = os.path.join(folder, "stdin")
-        with open(file, "wb") as stream:
-            shutil.copyfileobj(sys.stdin.buffer, stream)
-        _kept.append(file)
+        for number, path in enumerate(once):
+            copy = os.path.join(folder, str(number))
+            source = nullcontext(sys.stdin.buffer) if path == STDIN else open(path, "rb")
+            with source as stream, open(copy, "wb") as file:
+                shutil.copyfileobj(stream, file)
+            _kept[path] = copy
         try:
             yield
         finally:
-            _kept.remove(file)
+            _kept.clear()
 
 
 def place_of(file: str) -> str:
-    """Where the content of a file is: that of `-` may have been kept elsewhere."""
-    return _kept[-1] if file == STDIN and _kept else file
+    """Where the content of a file is."""
+    return _kept.get(file, file)
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return False  # told when it is opened
 
 
 def find_files(path: str) -> list[str]:

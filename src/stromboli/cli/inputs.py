@@ -1,8 +1,7 @@
 """What the paths of a plan stand for: one cluster in manifests, or cases that are clusters of their own."""
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +10,7 @@ from rich.progress import track
 from stromboli.api.cases import is_case, read_case
 from stromboli.api.errors import Unreadable
 from stromboli.api.manifests import Item, Manifests, open_paths
-from stromboli.api.sources import STDIN, find_files, standard_input_kept
+from stromboli.api.sources import find_files
 
 MANY = 5_000
 """Objects from which on a progress bar is worth its line."""
@@ -70,17 +69,6 @@ def _case_name(path: str, file: str) -> str:
     """What a case is called that cannot be read: its path below the folder that was given."""
     relative = Path(file).relative_to(path) if file != path else Path(Path(file).name)
     return relative.with_suffix("").as_posix()
-
-
-@contextmanager
-def with_standard_input(paths: Iterable[str]) -> Iterator[list[str]]:
-    """The paths, with what `-` brings kept for as long as it is needed."""
-    listed = list(paths)
-    if STDIN not in listed:
-        yield listed
-        return
-    with standard_input_kept():
-        yield listed
 
 
 def with_progress(items: Iterable[Item], count: int) -> Iterable[Item]:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import typer
 
+from stromboli.api.sources import kept
 from stromboli.cli.errors import EXPECTED, Usage, complain
-from stromboli.cli.inputs import Input, inputs_of, with_progress, with_standard_input
+from stromboli.cli.inputs import Input, inputs_of, with_progress
 from stromboli.cli.output import PlanFormat, console, write_json, write_line, write_yaml
 from stromboli.cli.plan_text import tell_plan
 from stromboli.cli.policies import LENIENT, PLUGINS_DIR, chosen_policy, own_policy
@@ -82,9 +83,10 @@ def plan(
         period,
         output is PlanFormat.TABLE,
     )
-    with with_standard_input([*files, *(paths or [])]) as given:
-        if not given:
-            raise Usage("nothing to plan: give a file or a folder with -f")
+    given = [*files, *(paths or [])]
+    if not given:
+        raise Usage("nothing to plan: give a file or a folder with -f")
+    with kept(given):
         inputs = inputs_of(given, keep_going)
         if output is PlanFormat.JSON and len(inputs) > 1:
             raise Usage(
