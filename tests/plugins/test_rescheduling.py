@@ -1,0 +1,210 @@
+"""Who leaves a busy node: when it is time, while idle nodes have room, the least promised first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.engine.catalog import Action
+from stromboli.model.usage import NodeUsage
+from tests.plugins.small_world import NOW, Manifest, World, group, node, pod, policy
+
+GB = 10**9
+
+
+def world(
+    measured: dict[str, tuple[float, float]],
+    thresholds: dict[str, int] | None = None,
+    targets: dict[str, int] | None = None,
+    actions: str = "shuffle",
+    **arguments: Any,
+) -> World:
+    """Nodes of ten cores and 10 GB; it is time to look."""
+    params = {
+        "thresholds": thresholds or {"cpu": 20, "memory": 20},
+        "targetThresholds": targets or {"cpu": 50, "memory": 50},
+    }
+    given = {
+        "metricsPeriod": "10m",
+        "strategies": [{"name": "lowNodeUtilization", "params": params}],
+        **arguments,
+    }
+    made = World(policy(actions, ("rescheduling", given)))
+    made.put(
+        *(node(name, cpu="10", memory=str(10 * GB)) for name in measured), group("j", "Running", minMember=0)
+    )
+    made.cluster.usage = {name: NodeUsage(cpu, memory, NOW) for name, (cpu, memory) in measured.items()}
+    made.cluster.memory["rescheduling"] = {"last": NOW - 301}
+    return made
+
+
+def evicted(made: World, now: float = NOW) -> list[str]:
+    return [one.name for one in made.cycle(now).decisions if type(one).__name__ == "Evict"]
+
+
+def pods(count: int, on: str, **requests: str) -> list[Manifest]:
+    return [pod(f"{on}-w-{index}", "j", on=on, **requests) for index in range(count)]
+
+
+BUSY = {"hot": (80.0, 10.0), "cold": (10.0, 10.0)}
+
+
+def test_pods_leave_until_the_node_is_below_its_target() -> None:
+    # 80 % less 10 % per pod of one core: at 50 % it is not below yet, so four go
+    assert len(evicted(world(BUSY).put(*pods(8, "hot", cpu="1")))) == 4
+
+
+def test_pods_leave_no_more_than_idle_nodes_have_room_for_exactly() -> None:
+    # the idle node has 50 % - 30 % = 2 cores of room: after two pods it is exactly zero
+    made = world({"hot": (80, 10), "cold": (30, 10)}, thresholds={"cpu": 40, "memory": 20})
+    assert len(evicted(made.put(*pods(8, "hot", cpu="1")))) == 2
+
+
+def test_room_below_zero_stops_nobody_as_in_volcano() -> None:
+    made = world({"hot": (80, 10), "cold": (35, 10)}, thresholds={"cpu": 40, "memory": 20})
+    assert len(evicted(made.put(*pods(8, "hot", cpu="1")))) == 4
+
+
+def test_memory_makes_a_node_busy_too() -> None:
+    made = world({"hot": (10, 80), "cold": (10, 10)})
+    assert len(evicted(made.put(*pods(8, "hot", memory=str(GB))))) == 4
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [
+        {"a": (30.0, 30.0), "b": (80.0, 30.0)},  # none is idle
+        {"a": (10.0, 10.0), "b": (19.0, 19.0)},  # all are
+        {"a": (10.0, 10.0), "b": (50.0, 50.0)},  # none is busy: at the target is not above
+        {},
+    ],
+    ids=str,
+)
+def test_without_idle_and_busy_nodes_nobody_moves(measured: dict[str, tuple[float, float]]) -> None:
+    assert evicted(world(measured).put(*pods(4, "b", cpu="1"))) == []
+
+
+def test_a_node_closed_to_pods_is_not_idle() -> None:
+    made = world(BUSY)
+    closed = node("cold", cpu="10", memory=str(10 * GB))
+    closed["spec"] = {"unschedulable": True}
+    assert evicted(made.put(closed, *pods(8, "hot", cpu="1"))) == []
+
+
+def test_a_node_of_which_nothing_is_known_is_neither_idle_nor_busy() -> None:
+    made = world(BUSY).put(*pods(8, "hot", cpu="1"))
+    made.cluster.usage = {"hot": NodeUsage(80, 10, NOW)}
+    assert evicted(made) == []
+    made = world(BUSY).put(*pods(8, "hot", cpu="1"))
+    assert evicted(made, NOW + 301) == [], "measurements that old say nothing"
+
+
+def test_the_busiest_node_is_relieved_first() -> None:
+    # four cores of room: four pods of the fuller node, none of the other
+    made = world({"warm": (60, 10), "hot": (90, 10), "cold": (10, 10)})
+    made.put(*pods(8, "warm", cpu="1"), *pods(8, "hot", cpu="1"))
+    assert {name[:3] for name in evicted(made)} == {"hot"}
+
+
+def promised(name: str, priority: int, requests: dict[str, str], limits: dict[str, str]) -> Manifest:
+    made = pod(name, "j", on="hot")
+    made["spec"]["priority"] = priority
+    made["spec"]["containers"][0]["resources"] = {"requests": requests, "limits": limits}
+    return made
+
+
+def test_lower_priority_leaves_first_then_who_was_promised_less() -> None:
+    both = {"cpu": "1", "memory": str(GB)}
+    made = world({"hot": (71, 10), "cold": (10, 10)}).put(
+        promised("guaranteed", 5, both, both),
+        promised("burstable", 5, both, {}),
+        promised("best-effort", 5, {}, {}),
+        promised("important", 9, both, {}),
+        promised("lowly", 1, both, both),
+    )
+    order: list[str] = []
+    plugin = made.plugin("rescheduling")
+    made.engine._actions = [
+        Action(
+            "look",
+            lambda session: order.extend(
+                t.name for t in plugin.victim_tasks(list(session.cluster.tasks.values()))
+            ),
+        )
+    ]
+    made.cycle()
+    # 71 -> 61 -> 61 (nothing requested) -> 51 -> 41
+    assert order == ["lowly", "best-effort", "burstable", "guaranteed"]
+
+
+def test_a_pod_of_the_same_name_elsewhere_stays() -> None:
+    made = world(BUSY).put(*pods(1, "hot", cpu="1"), group("k", "Running", minMember=0, namespace="other"))
+    twin = pod("hot-w-0", "k", on="cold", cpu="1")
+    twin["metadata"] |= {"namespace": "other", "uid": "twin"}
+    made.put(twin)
+    outcome = made.cycle()
+    assert [(one.namespace, one.node) for one in outcome.decisions if type(one).__name__ == "Evict"] == [
+        ("default", "hot")
+    ]
+
+
+# -- when it is time
+
+
+def test_it_looks_once_per_interval_and_first_after_one() -> None:
+    made = world(BUSY, interval="1m").put(*pods(8, "hot", cpu="1"))
+    made.cluster.memory.clear()
+    assert evicted(made) == []
+    assert made.cluster.memory["rescheduling"] == {"last": NOW}
+    assert evicted(made, NOW + 60) == []
+    assert len(evicted(made, NOW + 61)) == 4
+    assert made.cluster.memory["rescheduling"] == {"last": NOW + 61}
+    assert evicted(made, NOW + 62) == []
+
+
+@pytest.mark.parametrize("last", [None, "x", {"last": "x"}, {"last": NOW + 10**6}, [], {}])
+def test_a_memory_that_is_none_begins_anew(last: Any) -> None:
+    made = world(BUSY, interval="1m").put(*pods(8, "hot", cpu="1"))
+    made.cluster.memory["rescheduling"] = last
+    assert evicted(made) == []
+    assert made.cluster.memory["rescheduling"] == {"last": NOW}
+
+
+def test_a_lost_cycle_did_not_look() -> None:
+    made = world(BUSY)
+    before = dict(made.cluster.memory)
+
+    def fail(session: Any) -> None:
+        raise ZeroDivisionError
+
+    made.engine._actions = [Action("fail", fail)]
+    assert made.engine.cycle(made.cluster, NOW).lost is not None
+    assert made.cluster.memory == before
+    made.cluster.memory.clear()
+    assert made.engine.cycle(made.cluster, NOW).lost is not None
+    assert made.cluster.memory == {}
+
+
+def test_only_the_period_that_is_measured_moves_anybody() -> None:
+    assert evicted(world(BUSY, metricsPeriod="5m").put(*pods(8, "hot", cpu="1"))) == []
+
+
+def test_an_interval_that_is_none_is_five_minutes() -> None:
+    made = world(BUSY, interval="soon").put(*pods(8, "hot", cpu="1"))
+    made.cluster.memory["rescheduling"] = {"last": NOW - 300}
+    assert evicted(made) == []
+    assert len(evicted(made, NOW + 1)) == 4
+
+
+def test_an_unknown_strategy_is_a_warning_and_does_nothing() -> None:
+    made = world(BUSY, strategies=[{"name": "highNodeUtilization"}]).put(*pods(8, "hot", cpu="1"))
+    assert any("must be lowNodeUtilization" in text for text in made.policy.warnings)
+    assert evicted(made) == []
+
+
+def test_thresholds_that_are_not_given_are_a_hundred() -> None:
+    # every node is below 100 %, so all are idle
+    assert (
+        evicted(world(BUSY, strategies=[{"name": "lowNodeUtilization"}]).put(*pods(8, "hot", cpu="1"))) == []
+    )
