@@ -21,7 +21,7 @@ from stromboli.sources.feed import LOCAL, UsageFeed
 log = logging.getLogger(__name__)
 
 PERIOD = 1.0
-"""Seconds from the start of a cycle to the start of the next, as in Volcano."""
+"""Seconds from the end of a cycle to the start of the next, as in Volcano."""
 
 
 class World(Protocol):
@@ -76,11 +76,10 @@ class Scheduler:
         return outcome
 
     def run(self, go_on: Callable[[], bool] = lambda: True) -> None:
-        """Cycle after cycle, one per period, as long as `go_on` says so."""
+        """Cycle after cycle, a period of rest after each, as long as `go_on` says so."""
         while go_on():
-            begin = self.world.now()
             self.cycle()
-            self.world.sleep(max(0.0, begin + self.period - self.world.now()))
+            self.world.sleep(self.period)
 
     def reload(self) -> None:
         """Take over a changed policy file; if it is wrong, the last good one stays in force, and that is said."""
