@@ -219,7 +219,7 @@ def _target(value: float | None, mixed: bool, instead: str) -> str:
 def _phase_rows(results: Sequence[Result]) -> list[list[str]]:
     names = list(dict.fromkeys(name for one in results for name in one.best.phases))
     names = [name for name in names if name != "close"] + ["close"]
-    rows = [["workload", "seed", "load", *names, "binds", "decisions", "loaded MiB"]]
+    rows = [["workload", "seed", "load", *names, "binds", "evicted", "decisions", "loaded MiB"]]
     for one in results:
         rows.append(
             [
@@ -228,6 +228,7 @@ def _phase_rows(results: Sequence[Result]) -> list[list[str]]:
                 seconds(one.load_best),
                 *(seconds(one.best.phases.get(name)) for name in names),
                 f"{one.best.binds:,}",
+                f"{one.best.evictions:,}",
                 f"{one.best.decisions:,}",
                 f"{one.best.loaded_mib:.0f}",
             ]
