@@ -16,9 +16,8 @@ from stromboli.engine.placement import Place
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
 from stromboli.engine.verdict import Verdict, saying
-from stromboli.engine.worksheet import Worksheet, worksheet
+from stromboli.engine.worksheet import Worksheet, worksheet, worth_going_on
 from stromboli.model.job import Job, SubJob
-from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 
@@ -101,7 +100,7 @@ def _fill(
         place = _find(session, task, within)
         if isinstance(place, Verdict):
             session.explain(task, place)
-            if _worth_going_on(session, sub_job):
+            if worth_going_on(session, sub_job):
                 continue
             break
         if trial.assign(task, place) is None and session.sub_job_ready(sub_job):
@@ -128,26 +127,3 @@ def _find(session: Session, task: Task, within: Bools | None) -> Place | Verdict
         if isinstance(place, Place):
             return place
     return session.place(task, within)
-
-
-def _worth_going_on(session: Session, sub_job: SubJob) -> bool:
-    """Whether other tasks may still make the job start after one found no node (spec 01 3.3)."""
-    job = sub_job.job
-    if job.minimum == len(job.tasks) or sub_job.minimum >= len(sub_job.tasks):
-        return False
-    if job.policies:
-        return True
-    failed = session.failed_roles(sub_job)
-    if job.minimum < sum(job.role_minimums.values()):
-        hopeful = sum(task.role not in failed for task in job.by_status[Status.PENDING])
-        return job.ready_count + hopeful >= job.minimum
-    return all(_role_has_enough(job, role) for role in failed if role in job.role_minimums)
-
-
-def _role_has_enough(job: Job, role: str) -> bool:
-    counts = job.role_counts.get(role)
-    have = sum(counts[status] for status in _READY) if counts else 0
-    return have + job.role_pending_best_effort(role) >= job.role_minimums[role]
-
-
-_READY = (Status.ALLOCATED, Status.BINDING, Status.BOUND, Status.RUNNING, Status.SUCCEEDED)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stromboli.api import names
+from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
 from stromboli.engine.compatibility import error_cache
 from stromboli.engine.evaluation import fits
 from stromboli.engine.placement import Place
+from stromboli.engine.redistribution import redistribute
 from stromboli.engine.session import Session
 from stromboli.engine.verdict import Verdict, saying
 from stromboli.model.job import Job
@@ -22,16 +24,23 @@ class Arguments:
     """Arguments of the backfill action."""
 
     predicate_error_cache: bool = error_cache()
+    redistribution: bool = arg(
+        "enableBackFillNonBestEffortPods",
+        False,
+        "Also hand on what gangs that did not get ready hold to jobs of the same queue that can start with it.",
+    )
 
 
 @action("backfill", Arguments)
 def backfill(session: Session) -> None:
-    """Place best-effort tasks one by one, on any node that takes them."""
+    """Place best-effort tasks one by one, on any node that takes them; then, if asked to, redistribute."""
     candidates = [job for job in list(session.cluster.backlog) if _takes_part(session, job)]
     for job in list(session.backlog(candidates).drain()):
         with session.attempt(job):
             for task in sorted(_best_effort(job), key=session.task_key):
                 _place(session, job, task)
+    if session.arguments("backfill").redistribution:
+        redistribute(session)
 
 
 def _takes_part(session: Session, job: Job) -> bool:

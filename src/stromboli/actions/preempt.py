@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,10 +10,10 @@ from stromboli.api import names
 from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
 from stromboli.engine.compatibility import error_cache
+from stromboli.engine.manners import Manners, settle_in
 from stromboli.engine.points import Choice
 from stromboli.engine.session import EvictionNote, Session
-from stromboli.engine.sparing import fewest_victims, settle_in, spare
-from stromboli.engine.starving import feed, starving_jobs, wanting
+from stromboli.engine.starving import feed, seal, starving_jobs, wanting
 from stromboli.engine.statement import Statement
 from stromboli.engine.victims import Hunt, Offer, enough
 from stromboli.model.job import Job
@@ -22,7 +23,7 @@ from stromboli.model.task import Task
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Manners):
     """Arguments of the preempt action."""
 
     predicate_error_cache: bool = error_cache()
@@ -39,28 +40,29 @@ class Arguments:
     )
     fewest_candidates: int = arg("minCandidateNodesAbsolute", 1, "How many nodes to compare at least.")
     most_candidates: int = arg("maxCandidateNodesAbsolute", 100, "How many nodes to compare at most.")
-    fewest_victims: bool = fewest_victims()
 
 
 @action("preempt", Arguments)
 def preempt(session: Session) -> None:
     """Per queue: job against job first, then, within each job that starved, task against task."""
     arguments: Arguments = session.arguments("preempt")
-    sparing = spare if arguments.fewest_victims else None
-    between = Hunt(session, _offer(_of_another_job), arguments.fewest_victims)
-    within = Hunt(session, _offer(_of_the_same_job), arguments.fewest_victims)
+
+    def accepts(task: Task, victim: Task) -> bool:
+        return _not_above_best_effort(task, victim) and arguments.lets_go(session, victim)
+
+    def hunt(from_job: Callable[[Task, Job], bool]) -> Hunt:
+        offer = Offer("preemptable", (Status.BOUND, Status.RUNNING), from_job, accepts)
+        return Hunt(session, offer, arguments.fewest_victims)
+
+    between, within = hunt(_of_another_job), hunt(_of_the_same_job)
     hungry = [job for job in starving_jobs(session) if not _bound_to_topology(job)]
     for _, jobs in session.backlog(hungry).visits():
         served = []
         for job in jobs:
             served.append(job)
-            feed(session, job, partial(_make_room, session, between, arguments), sparing)
+            feed(session, job, partial(_make_room, session, between, arguments), arguments)
         for job in served:
             _rearrange(session, within, arguments, job)
-
-
-def _offer(from_job: object) -> Offer:
-    return Offer("preemptable", (Status.BOUND, Status.RUNNING), from_job, _not_above_best_effort)  # type: ignore[arg-type]
 
 
 def _of_another_job(task: Task, job: Job) -> bool:
@@ -91,7 +93,7 @@ def _rearrange(session: Session, hunt: Hunt, arguments: Arguments, job: Job) -> 
             with session.statement() as trial:
                 if not _make_room(session, hunt, arguments, trial, task):
                     return
-                trial.commit()
+                seal(session, trial, arguments)
 
 
 def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statement, task: Task) -> bool:

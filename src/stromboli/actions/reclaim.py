@@ -9,8 +9,8 @@ from stromboli.api import names
 from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
 from stromboli.engine.compatibility import error_cache
+from stromboli.engine.manners import Manners, settle_in
 from stromboli.engine.session import EvictionNote, Session
-from stromboli.engine.sparing import fewest_victims, settle_in, spare
 from stromboli.engine.starving import feed, starving_jobs
 from stromboli.engine.statement import Statement
 from stromboli.engine.victims import Hunt, Offer, enough
@@ -21,7 +21,7 @@ from stromboli.model.task import Task
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Manners):
     """Arguments of the reclaim action."""
 
     predicate_error_cache: bool = error_cache()
@@ -30,20 +30,24 @@ class Arguments:
         False,
         "Also take from jobs of the same queue with a strictly lower priority.",
     )
-    fewest_victims: bool = fewest_victims()
 
 
 @action("reclaim", Arguments)
 def reclaim(session: Session) -> None:
     """For each starving queue, job by job: evict what other queues hold beyond their share, until the job can start."""
     arguments: Arguments = session.arguments("reclaim")
-    offer = Offer("reclaimable", (Status.RUNNING,), partial(_offered, arguments.same_queue), somebody=True)
+    offer = Offer(
+        "reclaimable",
+        (Status.RUNNING,),
+        partial(_offered, arguments.same_queue),
+        accepts=lambda task, victim: arguments.lets_go(session, victim),
+        somebody=True,
+    )
     hunt = Hunt(session, offer, legal_only=arguments.fewest_victims)
-    sparing = spare if arguments.fewest_victims else None
     backlog = session.backlog(starving_jobs(session))
     for _, jobs in backlog.visits(skip=session.rules.overused):
         for job in jobs:
-            feed(session, job, partial(_make_room, session, hunt, arguments), sparing)
+            feed(session, job, partial(_make_room, session, hunt, arguments), arguments)
 
 
 def _offered(same_queue: bool, task: Task, job: Job) -> bool:

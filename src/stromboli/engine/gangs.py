@@ -14,9 +14,10 @@ import numpy as np
 from stromboli.engine.arguments import arg
 from stromboli.engine.bundles import Bundle, bundles_of, shrink
 from stromboli.engine.evaluation import fits
+from stromboli.engine.manners import Manners
 from stromboli.engine.plugin import Eviction
 from stromboli.engine.session import EvictionNote
-from stromboli.engine.starving import starving_jobs
+from stromboli.engine.starving import seal, starving_jobs
 from stromboli.engine.worksheet import worksheet
 from stromboli.model.amounts import Amounts, less_equal, shift, total_of
 from stromboli.model.status import Status
@@ -34,7 +35,7 @@ MOST_DOMAINS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Manners):
     """Arguments that gangpreempt and gangreclaim share."""
 
     most_domains: int = arg("maxDomains", MOST_DOMAINS, "How many domains to try; 0 or less: 8.")
@@ -64,7 +65,7 @@ def raid(session: Session, how: Raid) -> None:
         for job in jobs:
             with session.attempt(job), session.statement() as trial:
                 if _plan(session, how, arguments, job) and session.rules.job_pipelined(job):
-                    trial.commit()
+                    seal(session, trial, arguments)
 
 
 def _plan(session: Session, how: Raid, arguments: Arguments, job: Job) -> bool:
@@ -133,7 +134,7 @@ def _bundles(
         bundle
         for other in session.jobs()
         if other is not job and other.yields and how.from_job(job, other)
-        for bundle in bundles_of(other, _inside(other, how.statuses, domain))
+        for bundle in bundles_of(other, _inside(session, arguments, other, how.statuses, domain))
     ]
     offered = [task for bundle in how.order(session, found, queue, need) for task in bundle.tasks]
     allowed = (
@@ -142,12 +143,18 @@ def _bundles(
     return how.order(session, shrink(found, allowed, arguments.whole_bundles), queue, need)
 
 
-def _inside(job: Job, statuses: tuple[Status, ...], domain: Bools) -> list[Task]:
+def _inside(
+    session: Session, manners: Manners, job: Job, statuses: tuple[Status, ...], domain: Bools
+) -> list[Task]:
     return [
         task
         for status in statuses
         for task in job.by_status[status]
-        if task.preemptable and task.node is not None and task.node.row >= 0 and domain[task.node.row]
+        if task.preemptable
+        and task.node is not None
+        and task.node.row >= 0
+        and domain[task.node.row]
+        and manners.lets_go(session, task)
     ]
 
 

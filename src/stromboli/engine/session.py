@@ -8,6 +8,7 @@ outside the journal and survive the undo.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -118,6 +119,7 @@ class Session:
         self._told: dict[tuple[Job, str], tuple[str, str]] = {}
         self._writes: list[tuple[Job | Task | Queue, str, Any]] = []
         self._nominated: set[Task] = set()
+        self._holds: dict[Task, tuple[Node, float]] = {}
         self._evictions: dict[Task, EvictionNote] = {}
 
     # -- looking at the work
@@ -174,7 +176,21 @@ class Session:
     def place(self, task: Task, within: Bools | None = None, resource_fit: bool = True) -> Place | Verdict:
         """The best node for a task (among those within), or why there is none."""
         refused = self._placement.refused(task, len(self.cluster.columns))
-        return refused or self._placement.find(self.cluster, task, within, resource_fit)
+        if refused:
+            return refused
+        if task.uid not in self.cluster.reservations:
+            return self._placement.find(self.cluster, task, within, resource_fit)
+        with self._without_own_reservation(task):
+            return self._placement.find(self.cluster, task, within, resource_fit)
+
+    @contextmanager
+    def _without_own_reservation(self, task: Task) -> Iterator[None]:
+        """A task may use the room that is held for it."""
+        self.cluster.hold(task, -1)
+        try:
+            yield
+        finally:
+            self.cluster.hold(task, 1)
 
     def shape_key(self, task: Task) -> Hashable:
         """All that node functions read of a task."""
@@ -194,7 +210,8 @@ class Session:
 
     def admits(self, task: Task, node: Node) -> bool:
         """Whether a task fits on a node once what is leaving has left, by every filter."""
-        return self._placement.evaluate(self.cluster, task).admits(task, node.row)
+        with self._without_own_reservation(task):
+            return self._placement.evaluate(self.cluster, task).admits(task, node.row)
 
     def future_idle(self, node: Node) -> Amounts:
         """What a node will have free once all that is promised and all that is leaving has come to pass."""
@@ -295,6 +312,11 @@ class Session:
     def is_nominated(self, task: Task) -> bool:
         return task in self._nominated
 
+    def hold_for(self, task: Task, seconds: float) -> None:
+        """Hold the room that was cleared for a task beyond this cycle."""
+        if task.node is not None and seconds > 0:
+            self._holds[task] = (task.node, self.now + seconds)
+
     def eviction_of(self, task: Task) -> EvictionNote:
         """Why a task was evicted in this session."""
         return self._evictions.get(task, EvictionNote(""))
@@ -377,6 +399,9 @@ class Session:
             job.reported[topic] = said
         for job, phase in self.phases.items():
             self.cluster.set_phase(job, phase)
+        for task, (node, until) in self._holds.items():
+            if task.status is Status.PENDING:
+                self.cluster.reserve(task, node, until)
 
     def _take_back(self) -> None:
         """Undo what was not committed. Should a listener fail on the way, the journal holds what is left to abort."""

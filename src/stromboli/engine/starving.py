@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from stromboli.engine.manners import Manners, spare
 from stromboli.engine.statement import Statement
 from stromboli.model.status import Status
 
@@ -37,11 +38,7 @@ def wanting(session: Session, job: Job) -> list[Task]:
     return sorted((task for task in job.by_status[Status.PENDING] if not task.gates), key=session.task_key)
 
 
-Spare = Callable[["Session", Statement], None]
-"""Lets victims of a statement stay who need not go."""
-
-
-def feed(session: Session, job: Job, try_task: TryTask, spare: Spare | None) -> None:
+def feed(session: Session, job: Job, try_task: TryTask, manners: Manners) -> None:
     """Make room for a job task by task while it starves; all of it stands only if the job can start with it."""
     with session.attempt(job), session.statement() as trial:
         for task in wanting(session, job):
@@ -49,6 +46,14 @@ def feed(session: Session, job: Job, try_task: TryTask, spare: Spare | None) -> 
                 break
             try_task(trial, task)
         if session.rules.job_pipelined(job):
-            if spare is not None:
-                spare(session, trial)
-            trial.commit()
+            seal(session, trial, manners)
+
+
+def seal(session: Session, trial: Statement, manners: Manners) -> None:
+    """Let the evictions leave: spare who need not go, hold what was cleared for whom it was cleared."""
+    if manners.fewest_victims:
+        spare(session, trial)
+    for change in trial.changes():
+        if change.status is Status.PIPELINED and session.is_nominated(change.task):
+            session.hold_for(change.task, manners.hold)
+    trial.commit()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from stromboli.api import names
+from stromboli.model.job import READY_STATUSES
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -71,3 +72,23 @@ def _required(session: Session, job: Job) -> set[SubJob]:
         missing = policy.min_sub_groups - (len(mine) - len(waiting))
         required.update(waiting[: max(missing, 0)])
     return required
+
+
+def worth_going_on(session: Session, sub_job: SubJob) -> bool:
+    """Whether other tasks may still make the job start after one found no node (spec 01 3.3)."""
+    job = sub_job.job
+    if job.minimum == len(job.tasks) or sub_job.minimum >= len(sub_job.tasks):
+        return False
+    if job.policies:
+        return True
+    failed = session.failed_roles(sub_job)
+    if job.minimum < sum(job.role_minimums.values()):
+        hopeful = sum(task.role not in failed for task in job.by_status[Status.PENDING])
+        return job.ready_count + hopeful >= job.minimum
+    return all(_role_has_enough(job, role) for role in failed if role in job.role_minimums)
+
+
+def _role_has_enough(job: Job, role: str) -> bool:
+    counts = job.role_counts.get(role)
+    have = sum(counts[status] for status in READY_STATUSES) if counts else 0
+    return have + job.role_pending_best_effort(role) >= job.role_minimums[role]

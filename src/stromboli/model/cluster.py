@@ -54,6 +54,15 @@ class Refused(NamedTuple):
     why: str
 
 
+class Reservation(NamedTuple):
+    """Room held for a task on a node longer than a cycle; it weighs there while the task is still Pending."""
+
+    owner: str
+    """The task's uid."""
+    node: Node
+    until: float
+
+
 class ListenerFailed(Exception):
     """A listener raised; the state is as before the move."""
 
@@ -110,6 +119,8 @@ class Cluster:
         """Visible jobs that enqueue has not let in."""
         self.backlog: dict[Job, None] = {}
         """Visible jobs with a Pending or Pipelined task."""
+        self.reservations: dict[str, Reservation] = {}
+        """Room held for tasks beyond a cycle, by uid."""
         self.unsettled: dict[Job, None] = {}
         """Jobs whose outcome was not final when it was last told."""
         self.memory: dict[str, Any] = {}
@@ -153,6 +164,14 @@ class Cluster:
                 raise ListenerFailed(error) from error
 
     def _apply(self, change: Change) -> None:
+        if not self.reservations or change.task.uid not in self.reservations:
+            self._transfer_weight(change)
+            return
+        self.hold(change.task, -1)
+        self._transfer_weight(change)
+        self.hold(change.task, 1)
+
+    def _transfer_weight(self, change: Change) -> None:
         task, old_status, old_node, status, node, _ = change
         if old_node is not node or WEIGHT[old_status] is not WEIGHT[status]:
             if old_node is not None:
@@ -170,11 +189,41 @@ class Cluster:
                 self._sum(task.job, task, status, 1)
             self.note(task.job)
 
+    # -- room held beyond a cycle
+
+    def reserve(self, task: Task, node: Node, until: float) -> None:
+        """Hold room for a pending task on a node, in place of what was held for it before."""
+        self.unreserve(task)
+        self.reservations[task.uid] = Reservation(task.uid, node, until)
+        self.hold(task, 1)
+
+    def unreserve(self, task: Task) -> None:
+        """Hold no more room for a task."""
+        if task.uid in self.reservations:
+            self.hold(task, -1)
+            del self.reservations[task.uid]
+
+    def hold(self, task: Task, sign: int) -> None:
+        """Put the weight of a task's reservation on its node, or take it off: it weighs only while Pending."""
+        held = self.reservations.get(task.uid)
+        if held is not None and task.status is Status.PENDING and held.node.row >= 0:
+            self.columns.weigh(held.node.row, task.shape, WEIGHT[Status.PIPELINED], sign)
+
+    def expire(self, now: float) -> None:
+        """Let go of room whose time is over, whose task waits no longer or whose node is gone."""
+        for held in list(self.reservations.values()):
+            task = self.tasks.get(held.owner)
+            if task is None:
+                del self.reservations[held.owner]
+            elif now >= held.until or task.status is not Status.PENDING or held.node.row < 0:
+                self.unreserve(task)
+
     # -- a task comes and goes
 
     def enter(self, task: Task) -> None:
         """Put a new task's weight on, as its status and node say."""
         self.tasks[task.uid] = task
+        self.hold(task, 1)
         self.terms.enter(task)
         if task.node is not None:
             self._weigh(task, task.status, task.node, 1)
@@ -189,6 +238,7 @@ class Cluster:
 
     def leave(self, task: Task) -> None:
         """Take a task's weight off and forget it."""
+        self.hold(task, -1)
         del self.tasks[task.uid]
         self.terms.leave(task)
         if task.node is not None:
@@ -240,11 +290,17 @@ class Cluster:
                 self.columns.set_size(node)
                 for task in node.tasks:
                     self._load(task, task.status, node, 1)
+                self._load_reservations(node)
             self.tallies.recount()
             self.unplaced = False
             self.dirty.nodes = True
         if self.dirty.nodes or self.dirty.everything:
             self.total = self.columns.total(self.columns.allocatable)
+
+    def _load_reservations(self, node: Node) -> None:
+        for held in self.reservations.values():
+            if held.node is node and held.owner in self.tasks:
+                self.hold(self.tasks[held.owner], 1)
 
     def resize(self, node: Node) -> None:
         """A node's object changed: its size, labels or taints."""

@@ -10,6 +10,7 @@ from stromboli.engine.arguments import arg
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.model.job import Job
+from stromboli.model.task import Task
 
 
 def _not_a_waiting_time(text: str) -> str | None:
@@ -51,6 +52,10 @@ class Sla(Plugin):
 
     def job_pipelined(self, job: Job) -> Vote:
         return self._vote(job)
+
+    def backfill_victim(self, beneficiary: Task, victim: Task) -> bool:
+        """What a job past its deadline holds stays its own."""
+        return victim.job is None or self.session.now < self._deadline(victim.job)
 
     def _vote(self, job: Job) -> Vote:
         return Vote.PERMIT if self.session.now >= self._deadline(job) else Vote.ABSTAIN

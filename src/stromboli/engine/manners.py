@@ -1,12 +1,15 @@
-"""Fewest victims: use room that is there before anybody goes, and let everybody stay who need not go.
+"""Eviction with manners: use room that is there first, let everybody stay who need not go, hold what was cleared.
 
-Beyond Volcano; off unless an action's argument `fewestVictims` turns it on, as the presets do.
+Beyond Volcano; off unless an action's arguments turn it on, as the presets do.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stromboli.api import names
+from stromboli.api.text import duration
 from stromboli.engine.arguments import arg
 from stromboli.engine.placement import Place
 from stromboli.model.cluster import Change
@@ -19,15 +22,53 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
-def fewest_victims() -> bool:
-    """The argument that evicting actions share."""
-    wanted: bool = arg(
+def _no_duration(text: str) -> str | None:
+    seconds = duration(text)
+    return None if seconds is not None and seconds >= 0 else "must be a duration such as 5m or 0s"
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """Arguments that all evicting actions share."""
+
+    fewest_victims: bool = arg(
         "fewestVictims",
         False,
         "Use room that is free or being freed before evicting anybody else, find a legal victim wherever one exists, "
         "and let every victim stay that turns out not to be needed.",
     )
-    return wanted
+    hold_for: str = arg(
+        "holdFor",
+        "0s",
+        "How long room that was cleared for a task is held for it, so that nobody else takes it; 0s: not at all.",
+        check=_no_duration,
+    )
+
+    min_run_time: str = arg(
+        "minRunTime",
+        "",
+        "How long a task runs before it may be a victim; a PodGroup's or else a queue's annotation "
+        "`stromboli.sh/min-run-time` overrules it. Empty: neither counts.",
+        check=_no_duration,
+    )
+
+    @property
+    def hold(self) -> float:
+        return duration(self.hold_for) or 0.0
+
+    def lets_go(self, session: Session, victim: Task) -> bool:
+        """Whether a task has run long enough to be a victim."""
+        least = duration(self.min_run_time)
+        if least is None or victim.job is None:
+            return True
+        queue = victim.job.queue
+        for notes in (victim.job.annotations, queue.annotations if queue else {}):
+            said = duration(notes.get(names.MIN_RUN_TIME, ""))
+            if said is not None:
+                least = said
+                break
+        began = victim.started if victim.started is not None else victim.scheduled_at
+        return least <= 0 or (began is not None and session.now - began >= least)
 
 
 def settle_in(session: Session, trial: Statement, task: Task) -> bool:
