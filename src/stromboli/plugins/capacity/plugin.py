@@ -12,7 +12,7 @@ from typing import Any
 
 from stromboli.api import names
 from stromboli.engine.arguments import arg
-from stromboli.engine.plugin import Eviction, Invalid, Key, Plugin
+from stromboli.engine.plugin import Bound, Eviction, Invalid, Key, Plugin
 from stromboli.engine.points import Vote, depends
 from stromboli.engine.queueing import Pledges, tell_quota
 from stromboli.engine.session import Session
@@ -120,6 +120,20 @@ class Capacity(Plugin):
         if mine is None:
             return []
         return reclaiming.reclaimable(task, mine, candidates, self._tree, self.arguments.levels)
+
+    def victim_bound(self, point: str, task: Task) -> Bound | None:
+        mine = self._seat(task.job.queue) if task.job else None
+        if point != "reclaimable" or mine is None:
+            return None
+
+        def may(job: Job) -> bool:
+            theirs = self._tree.of(job.queue)
+            if theirs is None:
+                return False
+            # What the asker gains counts in its own queue and in those above it: nothing there is settled by now.
+            return theirs is mine or bool(theirs.children) or reclaiming.could_lose(theirs, job)
+
+        return Bound(reclaiming.counted(task.request), may)
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         if eviction.kind == "preempt":

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from stromboli.model.amounts import Amounts, Vector, less_equal, minus, names, shift, some_over
 from stromboli.model.dims import PODS
+from stromboli.model.job import Job
+from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.plugins.capacity.allotment import Allotment
 from stromboli.plugins.capacity.tree import Tree
@@ -33,9 +35,10 @@ class Leftovers:
 def reclaimable(task: Task, mine: Allotment, candidates: list[Task], tree: Tree, levels: int) -> list[Task]:
     """Victims for a task of another queue, first come first; `levels` of ancestors are asked too."""
     left, victims = Leftovers(), []
+    wanted = counted(task.request)
     for candidate in candidates:
         theirs = tree.of(candidate.job.queue) if candidate.job else None
-        if theirs is None or not _compete(candidate.request, task.request):
+        if theirs is None or not counted(candidate.request) & wanted:
             continue
         if not _may_lose(candidate, theirs, left):
             continue
@@ -59,6 +62,21 @@ def evictable(candidates: list[Task], tree: Tree) -> list[Task]:
     return victims
 
 
+def could_lose(theirs: Allotment, job: Job) -> bool:
+    """Whether any task of a job could be a victim; taking from its queue never turns a no into a yes."""
+    held = theirs.held
+    if not less_equal(theirs.guarantee, held):
+        return False
+    return some_over(held, theirs.deserved, held) or any(
+        _is_bystander(task, theirs) for task in job.by_status[Status.RUNNING]
+    )
+
+
+def counted(request: Vector) -> frozenset[int]:
+    """The resources by which two tasks can be rivals: pods aside."""
+    return frozenset(names(request)) - {PODS}
+
+
 def _may_lose(candidate: Task, theirs: Allotment, left: Leftovers) -> bool:
     """Its queue keeps its guarantee, and has more than it deserves."""
     keeps = less_equal(theirs.guarantee, minus(left.of(theirs), candidate.request))
@@ -75,11 +93,6 @@ def _owes(candidate: Task, allotment: Allotment, left: Leftovers) -> bool:
 def _is_bystander(candidate: Task, allotment: Allotment) -> bool:
     """Whether it holds nothing that its queue deserves; pods count here."""
     return not {*names(candidate.request)} & {*names(allotment.deserved)}
-
-
-def _compete(one: Vector, other: Vector) -> bool:
-    """Whether two tasks ask for a resource in common, pods aside."""
-    return bool({*names(one)} & {*names(other)} - {PODS})
 
 
 def _no_claim(task: Task, mine: Allotment, levels: int) -> bool:
