@@ -21,6 +21,8 @@ from stromboli.model.amounts import (
     same,
     share,
     shift,
+    some_fits,
+    some_over,
     times,
     total_of,
 )
@@ -75,6 +77,43 @@ def test_fits_compares_exactly_what_is_asked_for_and_never_pods() -> None:
 @given(vectors, vectors, vectors)
 def test_fits_added_is_fits_of_the_sum(held: dict, request: dict, limit: dict) -> None:
     assert fits_added(held, request, limit) == fits(plus(held, request), limit, request)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "limit", "request_", "expected"),
+    [
+        ({CPU: 5, MEMORY: 5}, {CPU: 4, MEMORY: 5}, {CPU: 1, MEMORY: 1}, True),  # one is enough
+        ({CPU: 5, MEMORY: 5}, {CPU: 4, MEMORY: 5}, {CPU: 1}, False),  # but one that is asked for
+        ({CPU: 5.05}, {CPU: 5}, {CPU: 1}, True),  # within the tolerance
+        ({CPU: 5.2}, {CPU: 5}, {CPU: 1}, False),
+        ({GPU: 0}, {}, {GPU: 1}, False),  # what is on neither side fits nowhere
+        ({PODS: 1}, {PODS: 9}, {PODS: 1}, False),  # never pods
+        ({}, {CPU: 5}, {}, False),
+    ],
+)
+def test_some_fits_wants_one_dimension_that_is_asked_for(
+    wanted: dict, limit: dict, request_: dict, expected: bool
+) -> None:
+    assert some_fits(wanted, limit, request_) is expected
+
+
+@pytest.mark.parametrize(
+    ("held", "limit", "request_", "expected"),
+    [
+        ({CPU: 5, MEMORY: 5}, {CPU: 4, MEMORY: 5}, {CPU: 1, MEMORY: 1}, True),  # one is enough
+        ({CPU: 5, MEMORY: 5}, {CPU: 4, MEMORY: 5}, {MEMORY: 1}, False),  # but one that is asked for
+        ({CPU: 5}, {CPU: 5}, {CPU: 1}, False),  # strictly
+        ({CPU: 5.01}, {CPU: 5}, {CPU: 1}, True),  # no tolerance
+        ({CPU: 5}, {CPU: 0}, {CPU: 1}, False),  # cpu of zero is no limit
+        ({GPU: 5}, {GPU: 0}, {GPU: 1}, True),  # a scalar of zero is one
+        ({GPU: 5}, {}, {GPU: 1}, False),
+        ({PODS: 5}, {PODS: 1}, {PODS: 1}, False),  # never pods
+    ],
+)
+def test_some_over_wants_one_dimension_that_is_asked_for_and_limited(
+    held: dict, limit: dict, request_: dict, expected: bool
+) -> None:
+    assert some_over(held, limit, request_) is expected
 
 
 def test_minimums_differ_in_what_a_missing_scalar_means() -> None:

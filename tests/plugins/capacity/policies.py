@@ -1,0 +1,46 @@
+"""Policies with `capacity`, and queues without a cluster."""
+
+from __future__ import annotations
+
+from stromboli.api.meta import ObjectMeta
+from stromboli.api.scheduling import Queue as QueueObject
+from stromboli.api.scheduling import QueueSpec
+from stromboli.engine.decisions import Event
+from stromboli.model.amounts import Amounts
+from stromboli.model.queue import Queue
+from stromboli.testing import Result
+
+PLACE = "enqueue, allocate"
+
+
+def policy(actions: str = PLACE, *, tree: bool = True, levels: int = 0, first: str = "priority gang") -> str:
+    """Some plugins in the first tier, `capacity` in the second."""
+    lines = [f'actions: "{actions}"', "tiers:", "- plugins:"]
+    lines += [f"  - name: {name}" for name in first.split()]
+    lines += ["- plugins:", "  - name: capacity", f"    enableHierarchy: {str(tree).lower()}"]
+    lines += ["    arguments:", f"      ancestorReclaimLevel: {levels}", "  - name: predicates"]
+    return "\n".join(lines) + "\n"
+
+
+def queue(
+    name: str,
+    parent: str = "",
+    *,
+    deserved: Amounts | None = None,
+    capability: Amounts | None = None,
+    guarantee: Amounts | None = None,
+    held: Amounts | None = None,
+    created: float = 0,
+) -> Queue:
+    """A queue that exists, with amounts by dimension."""
+    made = Queue(name)
+    made.object = QueueObject(metadata=ObjectMeta(name=name), spec=QueueSpec(parent=parent))
+    made.created = created
+    made.deserved, made.capability, made.guarantee = deserved or {}, capability or {}, guarantee or {}
+    made.allocated = held or {}
+    return made
+
+
+def told(result: Result, job: str) -> list[str]:
+    """The events about a job, in order."""
+    return [one.message for one in result.decisions if isinstance(one, Event) and one.name == job]
