@@ -71,3 +71,13 @@ def test_a_path_with_too_few_weights_is_taken_as_weight_one():
     hierarchy(world, "odd", "root/odd/deeper", "1")
     world.job("job", queue="odd", pods=2, cpu=1, memory="1Gi", phase="Inqueue")
     assert world.run(policy=HIERARCHICAL).bound_per_job == {"default/job": 2}
+
+
+def test_a_path_of_any_length_costs_nobody_their_turn():
+    world = World(nodes="n1 cpu=2,memory=80Gi,pods=110")
+    hierarchy(world, "deep", "/".join(["root", *"a" * 3000]), "1")
+    hierarchy(world, "flat", "root/flat", "1/1")
+    for name in ("deep", "flat"):
+        world.job(f"{name}-job", queue=name, cpu=1, memory="1Gi", phase="Inqueue")
+    result = world.run(policy=HIERARCHICAL)
+    assert (result.bound_per_job, result.failures) == ({"default/deep-job": 1, "default/flat-job": 1}, [])

@@ -123,16 +123,26 @@ class Branch:
         leaf.held, leaf.request, leaf.share = held, job.total, dominant_share(held, total)
 
     def update(self, total: Vector, demanding: set[int]) -> None:
-        """Shares and saturation, children first."""
-        if not self.children:
-            self.saturated = any(
-                self.request.get(dim, 0) != 0
-                and (self.held[dim] >= self.request.get(dim, 0) or dim not in demanding)
-                for dim in dimensions(self.held)
-            )
-            return
-        for child in self.children.values():
-            child.update(total, demanding)
+        """Shares and saturation of all below, children first (and not by recursion: a path may be of any length)."""
+        branches = [self]
+        for branch in branches:
+            branches.extend(branch.children.values())
+        for branch in reversed(branches):
+            if branch.children:
+                branch._gather(total)
+            else:
+                branch.saturated = branch._is_served(demanding)
+
+    def _is_served(self, demanding: set[int]) -> bool:
+        """Whether a job has all it asks for of something, or asks for something of which nothing is left."""
+        return any(
+            self.request.get(dim, 0) != 0
+            and (self.held[dim] >= self.request.get(dim, 0) or dim not in demanding)
+            for dim in dimensions(self.held)
+        )
+
+    def _gather(self, total: Vector) -> None:
+        """What the children hold, scaled down to the least of those that want more."""
         holding = [child for child in self.children.values() if child.share != 0]
         least = min([1.0, *(child.share for child in holding if not child.saturated)])
         self.held = {}
