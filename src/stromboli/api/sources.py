@@ -9,9 +9,9 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
@@ -66,9 +66,8 @@ def kept(paths: Iterable[str]) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="stromboli-") as folder:
         for number, path in enumerate(once):
             copy = os.path.join(folder, str(number))
-            source = nullcontext(sys.stdin.buffer) if path == STDIN else open(path, "rb")
-            with source as stream, open(copy, "wb") as file:
-                shutil.copyfileobj(stream, file)
+            with open(copy, "wb") as file:
+                _pour(path, file)
             _kept[path] = copy
         try:
             yield
@@ -79,6 +78,14 @@ def kept(paths: Iterable[str]) -> Iterator[None]:
 def place_of(file: str) -> str:
     """Where the content of a file is."""
     return _kept.get(file, file)
+
+
+def _pour(path: str, file: BinaryIO) -> None:
+    if path == STDIN:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        return
+    with open(path, "rb") as stream:
+        shutil.copyfileobj(stream, file)
 
 
 def _is_pipe(path: str) -> bool:
