@@ -31,6 +31,9 @@ def test_a_gang_hears_how_much_of_it_would_fit() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=2").job("a", pods=3, cpu=2.5)
     found = world.run("enqueue, allocate", "gang").pending["default/a"]
     assert found.hint == "1 of 3 pods would fit: together they ask for cpu 7500m, cpu 6 is free"
+    world = World(nodes="n1 cpu=4; n2 cpu=4").job("a", pods=3, cpu=2.5)
+    found = world.run("enqueue, allocate", "gang").pending["default/a"]
+    assert found.hint.endswith("cpu 7500m, cpu 8 is free, but in pieces too small")
 
 
 def test_what_a_gang_holds_while_it_waits_does_not_count_as_free() -> None:
@@ -48,6 +51,11 @@ def test_what_a_gang_holds_while_it_waits_does_not_count_as_free() -> None:
         ("n1 cpu=4 +gpu=yes:NoSchedule", {}, "tolerate a taint or remove it: gpu=yes:NoSchedule"),
         ("n1 cpu=4", {"nodeSelector": {"disk": "ssd"}}, "label a node with disk=ssd"),
         ("n1 cpu=4,pods=0", {}, "every node has its full number of pods"),
+        (
+            "n1 cpu=4",
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+            "create it, or add it to the files",
+        ),
     ],
 )
 def test_what_nodes_refuse_comes_with_the_way_out(nodes: str, spec: dict[str, object], hint: str) -> None:

@@ -16,6 +16,8 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 MANY = 3
+_STORAGE_MISSING = '" not found'
+"""How messages about a missing claim, volume or class end."""
 
 _PLAIN = {
     names.NODE_UNSCHEDULABLE: "kubectl uncordon one of the nodes",
@@ -42,6 +44,8 @@ def verdict_hint(outcome: Outcome, task: Task, reason: str) -> str:
         return _taints(cluster)
     if reason == names.NODE_AFFINITY_MISMATCH:
         return _selector(task)
+    if reason.endswith(_STORAGE_MISSING):
+        return "create it, or add it to the files: kubectl get -A -o yaml pvc,pv,storageclasses"
     return ""
 
 
