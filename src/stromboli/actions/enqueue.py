@@ -1,15 +1,39 @@
 """Let waiting jobs into their queues, as far as the policy allows (spec 02 2)."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 from stromboli.api import names
+from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
 from stromboli.engine.session import Session
+from stromboli.engine.urgency import Urgency
+from stromboli.model.job import Job
 
 
-@action("enqueue")
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Arguments of the enqueue action."""
+
+    urgent_through: bool = arg(
+        "letUrgentThrough",
+        False,
+        "Let a job in that could start by preemption or reclaim, even while the cluster is full.",
+    )
+
+
+@action("enqueue", Arguments)
 def enqueue(session: Session) -> None:
     """Let waiting jobs in: one job per turn of its queue; a refused one does not hold up the next."""
+    arguments: Arguments = session.arguments("enqueue")
+    urgency = Urgency(session) if arguments.urgent_through and session.cluster.waiting else None
     for _, job in session.backlog(list(session.cluster.waiting)).turns():
         with session.attempt(job):
-            if job.min_resources is None or session.rules.job_enqueueable(job):
+            if _may_enter(session, job) or (urgency is not None and urgency.lets_through(job)):
                 session.rules.job_enqueued(job)
                 session.set_phase(job, names.GROUP_INQUEUE)
+
+
+def _may_enter(session: Session, job: Job) -> bool:
+    return job.min_resources is None or session.rules.job_enqueueable(job)

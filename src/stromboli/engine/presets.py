@@ -35,12 +35,36 @@ tiers:
   - name: binpack
 """
 
+# Beyond Volcano: evict no more than needed, hold what was cleared, let nobody go too soon, let the urgent in.
+_URGENT = """\
+configurations:
+- name: enqueue
+  arguments:
+    letUrgentThrough: true
+"""
+_GENTLE = """\
+- name: {action}
+  arguments:
+    fewestVictims: true
+    holdFor: 5m
+    minRunTime: 0s
+"""
+
+
+def _preset(*actions: str) -> str:
+    text = _CHART.format(actions=", ".join(actions))
+    evicting = [action for action in actions if action in ("reclaim", "preempt")]
+    if evicting:
+        text += _URGENT + "".join(_GENTLE.format(action=action) for action in evicting)
+    return text
+
+
 PRESETS: dict[str, str] = {
     "default": DEFAULT,
-    "basic": _CHART.format(actions="enqueue, allocate, backfill"),
-    "fair-share": _CHART.format(actions="enqueue, allocate, backfill, reclaim"),
-    "full": _CHART.format(actions="enqueue, allocate, backfill, reclaim, preempt, shuffle"),
-    "high-priority": _CHART.format(actions="enqueue, allocate, preempt, backfill"),
+    "basic": _preset("enqueue", "allocate", "backfill"),
+    "fair-share": _preset("enqueue", "allocate", "backfill", "reclaim"),
+    "full": _preset("enqueue", "allocate", "backfill", "reclaim", "preempt", "shuffle"),
+    "high-priority": _preset("enqueue", "allocate", "preempt", "backfill"),
 }
 
 
