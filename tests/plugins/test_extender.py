@@ -1,0 +1,382 @@
+"""A server of the user: what it is sent, what each answer does, and that no answer can do harm."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Bind
+from stromboli.engine.points import Vote
+from stromboli.model.status import Status
+from stromboli.plugins.extender.line import BUDGET, PATIENCE, Line, NoAnswer
+from stromboli.plugins.extender.plugin import Extender
+from stromboli.transport import CallFailed
+from tests.plugins.small_world import NOW, World, group, node, pod, policy
+from tests.serving import BAD, Asked, Server, behaving, dead, serving, silent
+
+Says = Any
+VERBS = {
+    "open": "onSessionOpenVerb",
+    "close": "onSessionCloseVerb",
+    "predicate": "predicateVerb",
+    "prioritize": "prioritizeVerb",
+    "preemptable": "preemptableVerb",
+    "reclaimable": "reclaimableVerb",
+    "overused": "queueOverusedVerb",
+    "enqueueable": "jobEnqueueableVerb",
+    "enqueued": "jobEnqueuedVerb",
+    "ready": "jobReadyVerb",
+    "allocate": "allocateFuncVerb",
+    "deallocate": "deallocateFuncVerb",
+}
+
+
+def world(url: str, verbs: str, *others: str, actions: str = "allocate", **more: Any) -> World:
+    """Two nodes, and a job of one pod that waits."""
+    arguments = {"extender.urlPrefix": url, **{f"extender.{key}": value for key, value in more.items()}}
+    arguments |= {f"extender.{VERBS[verb]}": verb for verb in verbs.split()}
+    made = World(policy(actions, *others, ("extender", arguments)))
+    return made.put(
+        node("a", cpu="4"), node("b", cpu="4"), group("j", "Inqueue", minMember=1), pod("p", "j", cpu="1")
+    )
+
+
+def binds(outcome: Outcome) -> dict[str, str]:
+    return {one.name: one.node for one in outcome.decisions if isinstance(one, Bind)}
+
+
+def questions(server: Server, verb: str) -> list[dict[str, Any]]:
+    return [json.loads(one.body) for one in server.asked if one.path == f"/{verb}"]
+
+
+@contextmanager
+def saying(**answers: Any) -> Iterator[Server]:
+    """A server that answers each verb with a value, or with what a function makes of the question."""
+
+    def answer(asked: Asked) -> bytes:
+        said = answers.get(asked.path.lstrip("/"), {})
+        return json.dumps(said(json.loads(asked.body)) if callable(said) else said).encode()
+
+    with serving(answer) as server:
+        yield server
+
+
+# -- filters and scores
+
+
+def only_b(question: dict[str, Any]) -> dict[str, Any]:
+    return {} if question["node"]["Name"] == "b" else {"status": "not this one", "code": 3}
+
+
+def test_a_node_that_the_server_refuses_takes_nobody() -> None:
+    with saying(predicate=only_b) as server:
+        assert binds(world(server.url + "/", "predicate").cycle()) == {"p": "b"}
+    first = questions(server, "predicate")[0]
+    assert (server.asked[0].method, server.asked[0].headers["Content-Type"]) == ("POST", "application/json")
+    assert first["task"]["Name"] == "p"
+    assert first["task"]["Resreq"] == {"MilliCPU": 1000, "Memory": 0, "ScalarResources": {"pods": 1}}
+    assert first["task"]["Status"] == 1
+    assert first["node"]["Idle"]["MilliCPU"] == 4000
+
+
+@pytest.mark.parametrize(
+    ("answer", "curable"),
+    [
+        ({"status": "no", "code": 2}, True),
+        ({"status": "no", "code": 3}, False),
+        ({"status": "no", "code": 0}, False),
+        ({"status": "no"}, False),
+    ],
+    ids=str,
+)
+def test_reasons_are_shown_and_code_2_may_be_cured(answer: Says, curable: bool) -> None:
+    with saying(predicate=answer) as server:
+        made = world(server.url, "predicate")
+        outcome = made.cycle()
+        task = made.task("p")
+        verdict = outcome.session.verdicts[made.job("j")][task]
+    assert verdict.message == "0/2 nodes are unavailable: 2 no."
+    assert [reason.curable for reason in verdict.reasons] == [curable]
+    assert len(server.asked) == 2, "why no node would do is not asked once more"
+
+
+def test_an_empty_message_passes_whatever_the_code() -> None:
+    with saying(predicate={"status": "", "code": 3}) as server:
+        assert binds(world(server.url, "predicate").cycle()) == {"p": "a"}
+
+
+def test_the_server_scores_the_candidates_together() -> None:
+    with saying(prioritize={"nodeScore": {"a": 1, "b": 2.5, "unknown": 99}}) as server:
+        assert binds(world(server.url, "prioritize").cycle()) == {"p": "b"}
+    [question] = questions(server, "prioritize")
+    assert [one["Name"] for one in question["nodes"]] == ["a", "b"]
+
+
+def test_one_candidate_is_not_scored() -> None:
+    with saying(prioritize={"nodeScore": {}}, predicate=only_b) as server:
+        assert binds(world(server.url, "predicate prioritize").cycle()) == {"p": "b"}
+    assert questions(server, "prioritize") == []
+
+
+@pytest.mark.parametrize(
+    "answer", [{"nodeScore": None}, {"errorMessage": "no", "nodeScore": {"a": 1}}, {}], ids=str
+)
+def test_without_scores_no_node_is_chosen_even_if_ignorable(answer: Says) -> None:
+    with saying(prioritize=answer) as server:
+        outcome = world(server.url, "prioritize", ignorable=True).cycle()
+    assert binds(outcome) == {}
+    assert [one.plugin for one in outcome.session.failures] == ["extender"]
+
+
+def test_only_tasks_with_a_managed_resource_are_asked_about() -> None:
+    with saying(predicate={"status": "no"}) as server:
+        made = world(server.url, "predicate", managedResources=["example.com/card"])
+        assert binds(made.cycle()) == {"p": "a"}
+        assert server.asked == []
+        made.put(node("c", **{"example.com/card": "2"}), group("k", "Inqueue"))
+        made.put(pod("q", "k", **{"example.com/card": "1"}))
+        assert binds(made.cycle()) == {}
+        assert {one["task"]["Name"] for one in questions(server, "predicate")} == {"q"}
+
+
+# -- jobs, queues, moves
+
+
+def test_the_server_votes_at_the_gate() -> None:
+    for status, phase in ((1, "Inqueue"), (0, "Inqueue"), (-1, "Pending"), (-(10**30), "Pending")):
+        with saying(enqueueable={"status": status}) as server:
+            made = world(server.url, "enqueueable enqueued", actions="enqueue")
+            made.put(group("k", "Pending", minResources={"cpu": "1"}))
+            made.cycle()
+            assert made.phases()["k"] == phase
+        told = [one["job"]["Name"] for one in questions(server, "enqueued")]
+        assert told == (["k"] if phase == "Inqueue" else [])
+        assert questions(server, "enqueueable")[0]["job"]["MinAvailable"] == 1
+
+
+def test_a_queue_may_be_overused_and_a_job_not_ready() -> None:
+    with saying(overused=lambda question: {"overused": question["queue"]["Name"] == "default"}) as server:
+        assert binds(world(server.url, "overused").cycle()) == {}
+    with saying(ready={"status": False}) as server:
+        assert binds(world(server.url, "ready").cycle()) == {}
+    with saying(ready={"status": True}, overused={"overused": False}) as server:
+        assert binds(world(server.url, "ready overused").cycle()) == {"p": "a"}
+
+
+def test_a_move_may_be_refused() -> None:
+    with saying(allocate={"errorMessage": "no licence"}) as server:
+        made = world(server.url, "allocate deallocate")
+        assert binds(made.cycle()) == {}
+        assert made.task("p").status is Status.PENDING
+    [told] = questions(server, "allocate")
+    assert (told["task"]["NodeName"], told["task"]["Status"]) == ("a", 2)
+    assert questions(server, "deallocate") == [], "a move that was refused has not been"
+
+
+def test_taking_a_move_back_is_told_and_cannot_be_refused() -> None:
+    with saying(deallocate={"errorMessage": "never"}, ready={"status": False}) as server:
+        made = world(server.url, "allocate deallocate ready")
+        assert binds(made.cycle()) == {}
+        assert made.task("p").status is Status.PENDING
+    assert len(questions(server, "allocate")) == len(questions(server, "deallocate")) == 1
+
+
+def test_the_server_hears_of_the_whole_cluster_and_of_the_end() -> None:
+    with saying() as server:
+        world(server.url, "open close").cycle()
+    assert [one.path for one in server.asked] == ["/open", "/close"]
+    [opened] = questions(server, "open")
+    assert set(opened) == {"Jobs", "Nodes", "Queues", "NamespaceInfo", "RevocableNodes", "NodeList"}
+    assert opened["NodeList"] == ["a", "b"]
+    job = opened["Jobs"]["default/j"]
+    assert (job["Queue"], job["MinAvailable"], len(job["Tasks"])) == ("default", 1, 1)
+    assert opened["Queues"]["default"]["Weight"] == 1
+    assert opened["Nodes"]["a"]["Node"]["metadata"]["name"] == "a"
+
+
+def plugin(url: str, verbs: str, **more: Any) -> tuple[World, Extender]:
+    """A plugin in a session that has run, for questions that no action of the test asks."""
+    made = world(url, verbs, actions="backfill", **more)
+    made.put(pod("v1", "j", on="a", cpu="1"), pod("v2", "j", on="a", cpu="1"))
+    made.cycle()
+    return made, made.plugin("extender")
+
+
+def victims(question: dict[str, Any]) -> dict[str, Any]:
+    named = [one for one in question["evictees"] if one["Name"] == "v2"]
+    return {"status": 1, "victims": [*named, {"UID": "somebody", "Name": "else"}]}
+
+
+@pytest.mark.parametrize("point", ["preemptable", "reclaimable"])
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (victims, ["v2"]),
+        ({"status": 0, "victims": []}, None),
+        ({"status": 1, "victims": None}, []),
+        ({"status": -1}, []),
+        ({"status": 1, "victims": [{"Name": "v1"}]}, []),  # a victim without UID is no answer
+        ({"status": "yes"}, []),
+    ],
+    ids=range(6),
+)
+def test_the_server_names_victims_among_the_candidates(
+    point: str, answer: Says, expected: list[str] | None
+) -> None:
+    with saying(**{point: answer}) as server:
+        made, extender = plugin(server.url, point)
+        named = getattr(extender, point)(made.task("p"), [made.task("v1"), made.task("v2")])
+    assert (None if named is None else [one.name for one in named]) == expected
+
+
+# -- a server that fails
+
+
+def no_answer(asked: Asked) -> tuple[int, bytes]:
+    return 500, b"{}"
+
+
+@pytest.mark.parametrize("ignorable", [True, False])
+def test_what_a_failing_server_means_at_each_point(ignorable: bool) -> None:
+    every = "predicate preemptable reclaimable overused enqueueable enqueued ready"
+    with serving(no_answer) as server:
+        made, extender = plugin(server.url, every, ignorable=ignorable)
+        job, queue, task = made.job("j"), made.job("j").queue, made.task("p")
+        assert queue is not None
+        assert extender.preemptable(task, [made.task("v1")]) == []
+        assert extender.reclaimable(task, [made.task("v1")]) == []
+        assert extender.overused(queue) is not ignorable
+        assert extender.job_enqueueable(job) is (Vote.PERMIT if ignorable else Vote.REJECT)
+        assert extender.job_ready(job) is not ignorable
+        extender.job_enqueued(job)
+
+
+def test_a_failing_filter_passes_or_gives_its_error_as_the_reason() -> None:
+    with serving(no_answer) as server:
+        assert binds(world(server.url, "predicate", ignorable=True).cycle()) == {"p": "a"}
+        made = world(server.url, "predicate")
+        outcome = made.cycle()
+        [(_, verdict)] = outcome.session.verdicts[made.job("j")].items()
+    assert verdict.histogram() == {
+        f"failed predicate with extender at URL {server.url}/predicate, code 500": 2
+    }
+
+
+def test_failing_scores_are_left_out_or_end_the_search() -> None:
+    with serving(no_answer) as server:
+        assert binds(world(server.url, "prioritize", ignorable=True).cycle()) == {"p": "a"}
+        outcome = world(server.url, "prioritize").cycle()
+        assert binds(outcome) == {}
+        assert [(one.plugin, one.point) for one in outcome.session.failures] == [("extender", "node_scores")]
+
+
+def test_a_failing_listener_refuses_unless_ignorable() -> None:
+    with serving(no_answer) as server:
+        assert binds(world(server.url, "allocate", ignorable=True).cycle()) == {"p": "a"}
+        assert binds(world(server.url, "allocate").cycle()) == {}
+
+
+def test_a_server_that_does_not_hear_of_the_cluster_is_not_asked() -> None:
+    def deaf(asked: Asked) -> Any:
+        return (500, b"") if asked.path == "/open" else b'{"status": "no"}'
+
+    with serving(deaf) as server:
+        assert binds(world(server.url, "open predicate").cycle()) == {"p": "a"}
+        assert [one.path for one in server.asked] == ["/open"]
+        assert binds(world(server.url, "open predicate", ignorable=True).cycle()) == {}
+
+
+RUBBISH = [
+    b"",
+    b"no",
+    b"[]",
+    b"null",
+    b'{"status": 5, "code": "x", "nodeScore": [], "errorMessage": 1, "overused": "yes", "victims": {}}',
+    b'{"status": null, "nodeScore": {"a": "much"}, "overused": null, "errorMessage": null}',
+    b'{"status": {"a": [1]}, "nodeScore": {"a": 1e999}, "overused": 1, "errorMessage": []}',
+    b"[" * 50_000,
+    b"\xff\x00",
+]
+
+
+@pytest.mark.parametrize("body", RUBBISH, ids=range(len(RUBBISH)))
+@pytest.mark.parametrize("verb", ["predicate", "prioritize", "overused", "ready", "allocate"])
+def test_rubbish_counts_as_no_answer(verb: str, body: bytes) -> None:
+    with serving(lambda asked: body) as server:
+        outcome = world(server.url, verb, ignorable=True).cycle()
+        assert outcome.lost is None
+        assert binds(outcome) == ({} if verb == "ready" else {"p": "a"})
+
+
+@pytest.mark.parametrize("badly", BAD, ids=lambda one: one.__name__)
+def test_a_bad_server_costs_a_cycle_no_more_than_three_calls(
+    badly: Callable[[socket.socket, threading.Event], None],
+) -> None:
+    with behaving(badly) as url:
+        made = world(url, "predicate overused allocate", ignorable=True, httpTimeout="200ms")
+        for index in range(30):
+            made.put(node(f"n{index}", cpu="4"))
+        begin = time.monotonic()
+        assert binds(made.cycle()) == {"p": "a"}
+        assert time.monotonic() - begin < 3
+
+
+def test_a_dead_server_is_asked_again_in_the_next_cycle() -> None:
+    made = world(dead(), "predicate", ignorable=True)
+    assert binds(made.cycle()) == {"p": "a"}
+    with saying(predicate=only_b) as server:
+        made = world(server.url, "predicate", ignorable=True)
+        server.answer, good = no_answer, server.answer
+        assert binds(made.cycle()) == {"p": "a"}
+        asked = len(server.asked)
+        assert asked <= PATIENCE
+        server.answer = good
+        made.put(group("k", "Inqueue"), pod("q", "k", cpu="1"))
+        assert binds(made.cycle())["q"] == "b"
+
+
+def test_the_time_of_all_calls_of_a_cycle_is_bounded() -> None:
+    now = [0.0]
+    given: list[float] = []
+
+    def slow(url: str, body: bytes, timeout: float) -> bytes:
+        given.append(timeout)
+        now[0] += timeout
+        return b"{}"
+
+    line = Line("http://x", 8.0, slow, lambda: now[0])
+    for _ in range(100):
+        try:
+            line.tell("verb", {})
+        except NoAnswer as error:
+            assert "not asked again in this cycle" in str(error)
+    assert given == [8, 8, 8, 6]
+    assert now[0] == BUDGET
+    line.begin()
+    line.tell("verb", {})
+
+
+def test_secrets_in_the_address_are_not_shown() -> None:
+    def refused(url: str, body: bytes, timeout: float) -> bytes:
+        raise CallFailed("x", 403)
+
+    line = Line("http://me:s3cret@host/base/", 1.0, refused)
+    for _ in range(PATIENCE + 1):
+        with pytest.raises(NoAnswer) as failed:
+            line.tell("verb", {})
+        assert "s3cret" not in str(failed.value)
+
+
+def test_a_timeout_that_is_none_is_a_second() -> None:
+    with behaving(silent) as url:
+        begin = time.monotonic()
+        world(url, "open", httpTimeout="soon").cycle(NOW)
+        assert 0.9 < time.monotonic() - begin < 2.5
