@@ -9,6 +9,7 @@ from functools import partial
 from stromboli.api import names
 from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
+from stromboli.engine.clearing import clear
 from stromboli.engine.compatibility import error_cache
 from stromboli.engine.manners import Manners, settle_in
 from stromboli.engine.points import Choice
@@ -106,7 +107,7 @@ def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statem
     if arguments.topology_aware:
         found = _take_the_best(session, hunt, arguments, task)
     else:
-        found = any(_take(session, hunt, task, node) for node in hunt.nodes_by_score(task))
+        found = any(_take(session, hunt, arguments, task, node) for node in hunt.nodes_by_score(task))
     if not found:
         hunt.give_up(task)
     return found
@@ -128,25 +129,12 @@ def _may_preempt(session: Session, task: Task) -> bool:
     )
 
 
-def _take(session: Session, hunt: Hunt, task: Task, node: Node) -> bool:
-    """Evict on one node, victim by victim, until the task is let in; all or nothing."""
+def _take(session: Session, hunt: Hunt, arguments: Arguments, task: Task, node: Node) -> bool:
+    """Evict on one node until the task is let in."""
     choice = hunt.choose(task, node) or Choice([])
     if not enough(session, task, node, choice.victims):
         return False
-    with session.statement() as there:
-        evicted = 0
-        victims = iter(choice.victims)
-        while not (fits := _fits(session, task, node)) and (victim := next(victims, None)) is not None:
-            evicted += there.evict(victim, _note(task, choice)) is None
-        if fits and there.pipeline(task, node, evicted > 0) is None:
-            there.keep()
-            hunt.lost(choice.victims[:evicted])
-            return True
-    return False
-
-
-def _note(task: Task, choice: Choice) -> EvictionNote:
-    return EvictionNote(names.EVICTED_BY_PREEMPT, task.job.key if task.job else "", choice.by)
+    return clear(session, hunt, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, _fits)
 
 
 def _fits(session: Session, task: Task, node: Node) -> bool:
@@ -172,13 +160,7 @@ def _take_the_best(session: Session, hunt: Hunt, arguments: Arguments, task: Tas
     if not plans:
         return False
     _, node, choice = plans[-1] if not plans[-1][2].victims else min(plans, key=lambda plan: plan[0])
-    with session.statement() as there:
-        for victim in choice.victims:
-            there.evict(victim, _note(task, choice))
-        if there.pipeline(task, node, bool(choice.victims)) is None:
-            there.keep()
-            return True
-    return False
+    return clear(session, hunt, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, _fits)
 
 
 def _least_loss(session: Session, hunt: Hunt, task: Task, node: Node) -> Choice | None:
@@ -191,7 +173,7 @@ def _least_loss(session: Session, hunt: Hunt, task: Task, node: Node) -> Choice 
         for victim in choice.victims:
             if _fits(session, task, node):
                 break
-            if look.evict(victim, _note(task, choice)) is None:
+            if look.evict(victim, EvictionNote(names.EVICTED_BY_PREEMPT)) is None:
                 removed.append(victim)
         if not _fits(session, task, node):
             return None

@@ -8,9 +8,10 @@ from functools import partial
 from stromboli.api import names
 from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
+from stromboli.engine.clearing import clear
 from stromboli.engine.compatibility import error_cache
 from stromboli.engine.manners import Manners, settle_in
-from stromboli.engine.session import EvictionNote, Session
+from stromboli.engine.session import Session
 from stromboli.engine.starving import feed, starving_jobs
 from stromboli.engine.statement import Statement
 from stromboli.engine.victims import Hunt, Offer, enough
@@ -67,27 +68,15 @@ def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statem
     if hunt.hopeless(task):
         return False
     for node in hunt.nodes_in_order(task):
-        if _take(session, hunt, task, node):
+        if _take(session, hunt, arguments, task, node):
             return True
     hunt.give_up(task)
     return False
 
 
-def _take(session: Session, hunt: Hunt, task: Task, node: Node) -> bool:
-    """Evict on one node, victim by victim, until the task fits; all or nothing."""
+def _take(session: Session, hunt: Hunt, arguments: Arguments, task: Task, node: Node) -> bool:
+    """Evict on one node until the task fits; nodes on which nobody is offered are passed over."""
     choice = hunt.choose(task, node)
     if choice is None or not enough(session, task, node, choice.victims):
         return False
-    beneficiary = task.job.key if task.job else ""
-    note = EvictionNote(names.EVICTED_BY_RECLAIM, beneficiary, choice.by)
-    with session.statement() as there:
-        evicted = 0
-        for victim in choice.victims:
-            if enough(session, task, node):
-                break
-            evicted += there.evict(victim, note) is None
-        if enough(session, task, node) and there.pipeline(task, node, evicted > 0) is None:
-            there.keep()
-            hunt.lost(choice.victims[:evicted])
-            return True
-    return False
+    return clear(session, hunt, arguments, names.EVICTED_BY_RECLAIM, task, node, choice, enough)

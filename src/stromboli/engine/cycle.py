@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from stromboli.engine.blame import CycleLost, Failure, failure_of
 from stromboli.engine.catalog import Catalog
@@ -48,8 +49,15 @@ class Outcome:
 class Engine:
     """A policy at work: its plugins live as long as it does."""
 
-    def __init__(self, policy: Policy, catalog: Catalog, timer: Callable[[], float] = time.perf_counter):
+    def __init__(
+        self,
+        policy: Policy,
+        catalog: Catalog,
+        timer: Callable[[], float] = time.perf_counter,
+        services: Mapping[str, Any] | None = None,
+    ):
         self.policy = policy
+        self._services = dict(services or {})
         self._catalog = catalog
         self._timer = timer
         self._actions = [catalog.actions[name] for name in policy.actions]
@@ -114,6 +122,7 @@ class Engine:
         self._number += 1
         cluster.dirty.everything |= self._fresh
         session = Session(cluster, self.policy, self.rules, self._placement, now, f"{now:.0f}-{self._number}")
+        session.services = self._services
         cluster.dirty = Dirty()
         cluster.dirty.everything = False
         return session

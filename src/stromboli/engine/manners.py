@@ -12,7 +12,6 @@ from stromboli.api import names
 from stromboli.api.text import duration
 from stromboli.engine.arguments import arg
 from stromboli.engine.placement import Place
-from stromboli.model.cluster import Change
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -36,6 +35,11 @@ class Manners:
         False,
         "Use room that is free or being freed before evicting anybody else, find a legal victim wherever one exists, "
         "and let every victim stay that turns out not to be needed.",
+    )
+    no_harm: bool = arg(
+        "doNoHarm",
+        False,
+        "Never leave a gang below its minimum unless all of it goes, nor take a queue below its guarantee.",
     )
     hold_for: str = arg(
         "holdFor",
@@ -77,26 +81,35 @@ def settle_in(session: Session, trial: Statement, task: Task) -> bool:
     return isinstance(place, Place) and trial.pipeline(task, place.node, evicted=not place.now) is None
 
 
-def spare(session: Session, trial: Statement) -> None:
+def spare(session: Session, trial: Statement, whole_gangs: bool) -> None:
     """Let victims of a statement stay where all that was promised fits without their going; last in, first out."""
-    for change in reversed(trial.changes()):
-        victim = change.task
-        if change.status is Status.RELEASING and victim.status is Status.RELEASING:
-            _try_to_spare(session, trial, change)
+    groups: dict[object, list[Task]] = {}
+    for victim in reversed(trial.evicted()):
+        broken = victim.job is not None and victim.job.ready_count < victim.job.minimum
+        groups.setdefault(victim.job if whole_gangs and broken else victim, []).append(victim)
+    for victims in groups.values():
+        _try_to_spare(session, trial, victims)
 
 
-def _try_to_spare(session: Session, trial: Statement, change: Change) -> None:
-    victim, node = change.task, change.node
-    if node is None:
+def _try_to_spare(session: Session, trial: Statement, victims: list[Task]) -> None:
+    """Let these stay together, if everything promised on their nodes still fits."""
+    if not all(_has_room(session, victim) for victim in victims):
         return
-    future = session.future_idle(node)
-    if any(future.get(dim, 0) < amount for dim, amount in victim.request.items() if amount > 0):
-        return
-    note = session.eviction_of(victim)
-    if trial.restore(victim, change.old_status) is not None:
-        return
-    if not all(_still_fits(session, task, node) for task in _promised(trial, node)):
-        trial.evict(victim, note)
+    notes = {victim: session.eviction_of(victim) for victim in victims}
+    for victim in victims:
+        trial.restore(victim, trial.status_before(victim))
+    nodes = dict.fromkeys(victim.node for victim in victims if victim.node is not None)
+    if not all(_still_fits(session, task, node) for node in nodes for task in _promised(trial, node)):
+        for victim in victims:
+            trial.evict(victim, notes[victim])
+
+
+def _has_room(session: Session, victim: Task) -> bool:
+    """Whether a node will have so much to spare that a victim could stay; a quick look before the long one."""
+    if victim.node is None:
+        return False
+    future = session.future_idle(victim.node)
+    return all(future.get(dim, 0) >= amount for dim, amount in victim.request.items() if amount > 0)
 
 
 def _promised(trial: Statement, node: Node) -> list[Task]:

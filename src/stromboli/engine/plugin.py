@@ -84,6 +84,9 @@ class Plugin:
     Arguments: ClassVar[type] = NoArguments
     """A frozen dataclass, one documented field per argument."""
 
+    counts_gangs: ClassVar[bool] = False
+    """Whether its votes on victims only guard how many a gang can spare, which is moot when all of it goes."""
+
     session: Session
     """The session that is open; set before `opening`."""
 

@@ -46,6 +46,7 @@ _GENTLE = """\
 - name: {action}
   arguments:
     fewestVictims: true
+    doNoHarm: true
     holdFor: 5m
     minRunTime: 0s
 """

@@ -75,6 +75,11 @@ class Rules:
         """Whether any plugin takes part in a point."""
         return any(self._takes_part(plugin, POINTS[point]) for plugin in self.plugins)
 
+    def votes(self, point: str, who: Any, candidates: list[Task]) -> list[tuple[Plugin, list[Task] | None]]:
+        """What each plugin of the first tier that votes at a victim point says, one by one."""
+        tiers = self._voters[point]
+        return [(plugin, getattr(plugin, point)(who, candidates)) for plugin in (tiers[0] if tiers else [])]
+
     def bound(self, point: str, task: Task) -> Bound:
         """Which jobs could have a victim for this task at all, by the tiers that vote at a point."""
         keys: list[Hashable] = []

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from stromboli.api import names
 from stromboli.api.resources import resource_list
 from stromboli.engine.blame import CycleLost, Failure, failure_of
 from stromboli.engine.decisions import Bind, Decision, Event, Evict
@@ -26,7 +27,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from stromboli.engine.nodefunctions import Bools
     from stromboli.engine.policy import Policy
@@ -52,6 +53,12 @@ class EvictionNote(NamedTuple):
     action: str
     beneficiary: str = ""
     chosen_by: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """`preempt for default/urgent, chosen by tier 1 (priority, conformance)`."""
+        whom = f" for {self.beneficiary}" if self.beneficiary else ""
+        return f"{self.action}{whom}" + (f", chosen by {self.chosen_by}" if self.chosen_by else "")
 
 
 class Undo:
@@ -96,6 +103,8 @@ class Session:
         self.rules = rules
         self.now = now
         self.id = id
+        self.services: Mapping[str, Any] = {}
+        """Ways out for plugins that call somebody, handed in by whoever runs the scheduler; none in a rehearsal."""
         self.total = cluster.total
         self.journal: list[Change | Undo] = []
         self.open_statements = 0
@@ -298,12 +307,28 @@ class Session:
     def _evict(self, task: Task) -> None:
         self._settled.add(task)
         note = self.eviction_of(task)
-        frees = resource_list({k: int(v) for k, v in self.cluster.dims.named(task.request).items()})  # type: ignore[arg-type]
+        named = self.cluster.dims.named({dim: int(amount) for dim, amount in task.request.items()})
         job = task.job.key if task.job else ""
         node = task.node.name if task.node else ""
         self.decisions.append(
-            Evict(task.namespace, task.name, task.uid, node, job, note.action, *note, frees=frees)
+            Evict(
+                task.namespace,
+                task.name,
+                task.uid,
+                node,
+                job,
+                note.action,
+                *note,
+                frees=resource_list(named),
+            )
         )
+        text = names.POD_EVICTED.format(reason=note.sentence)
+        self.decisions.append(Event("Pod", task.namespace, task.name, "Warning", names.EVENT_EVICT, text))
+        if task.job is not None:
+            said = f"{task.name}: {note.sentence}"
+            self.decisions.append(
+                Event("PodGroup", task.job.namespace, task.job.name, "Normal", names.EVENT_EVICT, said)
+            )
 
     def nominate(self, task: Task) -> None:
         """Remember that somebody was evicted for this task."""

@@ -52,7 +52,7 @@ def feed(session: Session, job: Job, try_task: TryTask, manners: Manners) -> Non
 def seal(session: Session, trial: Statement, manners: Manners) -> None:
     """Let the evictions leave: spare who need not go, hold what was cleared for whom it was cleared."""
     if manners.fewest_victims:
-        spare(session, trial)
+        spare(session, trial, manners.no_harm)
     for change in trial.changes():
         if change.status is Status.PIPELINED and session.is_nominated(change.task):
             session.hold_for(change.task, manners.hold)

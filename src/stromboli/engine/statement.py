@@ -75,6 +75,11 @@ class Statement:
         """The moves it holds, in order."""
         return [entry for entry in self._session.journal[self._start :] if isinstance(entry, Change)]
 
+    def evicted(self) -> list[Task]:
+        """The tasks it makes leave, in order."""
+        gone = (change.task for change in self.changes() if change.status is Status.RELEASING)
+        return [task for task in dict.fromkeys(gone) if task.status is Status.RELEASING]
+
     def status_before(self, task: Task) -> Status:
         """Of what status a task was before this statement moved it."""
         return next((change.old_status for change in self.changes() if change.task is task), task.status)

@@ -210,6 +210,25 @@ class Hunt:
             choice = ask(task, legal) if legal else choice
         return choice
 
+    def members(self, job: Job) -> list[Task]:
+        """The tasks of a job that could be victims by their status."""
+        return [
+            victim
+            for status in self._offer.statuses
+            for victim in job.by_status[status]
+            if victim.node is not None and victim.node.row >= 0
+        ]
+
+    def may_go(self, task: Task, victim: Task) -> bool:
+        """Whether a task could go by itself; what a gang could spare does not count, since all of it goes."""
+        if not victim.preemptable or not self._offer.accepts(task, victim):
+            return False
+        return all(
+            answer is None or victim in answer
+            for plugin, answer in self._session.rules.votes(self._offer.point, task, [victim])
+            if not plugin.counts_gangs
+        )
+
     # -- what failed before
 
     def hopeless(self, task: Task) -> bool:

@@ -22,6 +22,7 @@ class Gang(Plugin):
     """Holds a job back until minMember, its role minimums and its sub-group minimums are met."""
 
     name = "gang"
+    counts_gangs = True
 
     def job_valid(self, job: Job) -> Invalid | None:
         if not job.roles_valid:
