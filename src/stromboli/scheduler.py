@@ -7,8 +7,8 @@ embedded one, or a rehearsal in memory.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome
@@ -55,15 +55,17 @@ class Scheduler:
         period: float = PERIOD,
         say: Callable[[str], None] = log.warning,
         usage: UsageFeed | None = None,
+        services: Mapping[str, Any] | None = None,
     ) -> None:
-        """Node usage that a policy wants comes from `usage`; unless given, from files only."""
+        """Unless given `usage` and `services`, nothing is asked of a network: node usage comes from files only."""
         self.world = world
         self.period = period
         self._catalog = catalog
         self._say = say
+        self._services = services
         self._usage = usage or UsageFeed(LOCAL, say)
         self._file = policy if isinstance(policy, PolicyFile) else None
-        self.engine = Engine(self._wanted(policy), catalog)
+        self.engine = Engine(self._wanted(policy), catalog, services=services)
 
     def cycle(self) -> Outcome:
         """One cycle: what was decided is on its way when this returns."""
@@ -93,7 +95,7 @@ class Scheduler:
     def use(self, policy: Policy) -> None:
         """Put another policy in force, unless its plugins cannot be built."""
         try:
-            fresh = Engine(policy, self._catalog)
+            fresh = Engine(policy, self._catalog, services=self._services)
         except Exception as error:
             self._say(
                 f"{policy.source_name}: {type(error).__name__}: {error}; the policy before stays in force"

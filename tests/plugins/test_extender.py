@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.cycle import Outcome
+from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind
 from stromboli.engine.points import Vote
 from stromboli.model.status import Status
 from stromboli.plugins.extender.line import BUDGET, PATIENCE, Line, NoAnswer
 from stromboli.plugins.extender.plugin import Extender
-from stromboli.transport import CallFailed
-from tests.plugins.small_world import NOW, World, group, node, pod, policy
+from stromboli.transport import CallFailed, post
+from tests.plugins.small_world import CATALOG, NOW, World, group, node, pod, policy
 from tests.serving import BAD, Asked, Server, behaving, dead, serving, silent
 
 Says = Any
@@ -44,6 +44,7 @@ def world(url: str, verbs: str, *others: str, actions: str = "allocate", **more:
     arguments = {"extender.urlPrefix": url, **{f"extender.{key}": value for key, value in more.items()}}
     arguments |= {f"extender.{VERBS[verb]}": verb for verb in verbs.split()}
     made = World(policy(actions, *others, ("extender", arguments)))
+    made.engine = Engine(made.policy, CATALOG, services={"post": post})
     return made.put(
         node("a", cpu="4"), node("b", cpu="4"), group("j", "Inqueue", minMember=1), pod("p", "j", cpu="1")
     )
@@ -352,7 +353,8 @@ def test_the_time_of_all_calls_of_a_cycle_is_bounded() -> None:
         now[0] += timeout
         return b"{}"
 
-    line = Line("http://x", 8.0, slow, lambda: now[0])
+    line = Line("http://x", 8.0, lambda: now[0])
+    line.begin(slow)
     for _ in range(100):
         try:
             line.tell("verb", {})
@@ -360,7 +362,7 @@ def test_the_time_of_all_calls_of_a_cycle_is_bounded() -> None:
             assert "not asked again in this cycle" in str(error)
     assert given == [8, 8, 8, 6]
     assert now[0] == BUDGET
-    line.begin()
+    line.begin(slow)
     line.tell("verb", {})
 
 
@@ -368,7 +370,8 @@ def test_secrets_in_the_address_are_not_shown() -> None:
     def refused(url: str, body: bytes, timeout: float) -> bytes:
         raise CallFailed("x", 403)
 
-    line = Line("http://me:s3cret@host/base/", 1.0, refused)
+    line = Line("http://me:s3cret@host/base/", 1.0)
+    line.begin(refused)
     for _ in range(PATIENCE + 1):
         with pytest.raises(NoAnswer) as failed:
             line.tell("verb", {})
@@ -380,3 +383,11 @@ def test_a_timeout_that_is_none_is_a_second() -> None:
         begin = time.monotonic()
         world(url, "open", httpTimeout="soon").cycle(NOW)
         assert 0.9 < time.monotonic() - begin < 2.5
+
+
+def test_in_a_rehearsal_nobody_is_asked() -> None:
+    with saying(predicate={"status": "no"}) as server:
+        made = world(server.url, " ".join(VERBS))
+        made.engine = Engine(made.policy, CATALOG)
+        assert binds(made.cycle()) == {"p": "a"}
+    assert server.asked == []

@@ -71,7 +71,7 @@ class ReschedulingArguments:
         "What measurements are averaged over; only `10m` exists, anything else moves nobody.",
     )
     strategies: tuple[Strategy, ...] = arg(
-        "strategies", (Strategy(LOW_NODE_UTILIZATION),), "Who moves; an unknown name is ignored."
+        "strategies", (), "Who moves: `lowNodeUtilization` unless given; an unknown name is ignored."
     )
 
 

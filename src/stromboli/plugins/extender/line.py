@@ -30,15 +30,14 @@ class NoAnswer(Exception):
 class Line:
     """Puts questions to one server. The clock and the way out are handed in."""
 
-    def __init__(self, prefix: str, timeout: float, post: Post, clock: Callable[[], float] = monotonic):
+    def __init__(self, prefix: str, timeout: float, clock: Callable[[], float] = monotonic):
         self._prefix = prefix.rstrip("/")
         self._timeout = timeout
-        self._post = post
         self._clock = clock
-        self.begin()
 
-    def begin(self) -> None:
+    def begin(self, post: Post) -> None:
         """A new cycle: whatever happened before is forgiven."""
+        self._post = post
         self._failures = 0
         self._left = BUDGET
 

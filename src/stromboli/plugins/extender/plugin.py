@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -21,8 +22,9 @@ from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.plugins.extender import wire
-from stromboli.plugins.extender.line import Line, NoAnswer, Post
-from stromboli.transport import post
+from stromboli.plugins.extender.line import Line, NoAnswer
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 CURABLE = 2
@@ -69,25 +71,30 @@ class Extender(Plugin):
     Arguments = ExtenderArguments
     arguments: ExtenderArguments
 
-    def __init__(self, arguments: ExtenderArguments, switches: dict[str, bool], way_out: Post = post):
+    def __init__(self, arguments: ExtenderArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         seconds = text.duration(arguments.timeout)
-        self._line = Line(arguments.url, seconds if seconds is not None and seconds > 0 else 1.0, way_out)
-        self._heard = True
+        self._line = Line(arguments.url, seconds if seconds is not None and seconds > 0 else 1.0)
+        self._heard = False
         self._asked: tuple[Any, list[wire.Predicate]] | None = None
 
     # -- life
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         """A server that must not fail and does not hear of the cluster is not asked in this cycle."""
-        self._line.begin()
-        self._heard, self._asked = True, None
+        self._asked = None
+        way_out = session.services.get("post")
+        self._heard = way_out is not None
+        if way_out is None:
+            log.info("extender: nothing is asked, since nothing here may call out, as in a rehearsal")
+            return
+        self._line.begin(way_out)
         if self.arguments.open:
             news = wire.everything(session.cluster, session.jobs())
             self._heard = self._told(self.arguments.open, news) or self.arguments.ignorable
 
     def closing(self, session: Session) -> None:
-        if self.arguments.close:
+        if self.arguments.close and "post" in session.services:
             self._told(self.arguments.close, {})
 
     def _told(self, verb: str, news: Any) -> bool:
