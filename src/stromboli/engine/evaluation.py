@@ -250,6 +250,13 @@ class Evaluation:
                 return row, fits_now
         return -1, False
 
+    def group(self, task: Task, now: bool, within: Bools | None = None) -> dict[int, float]:
+        """The candidates of the moment by row, with their scores: those with room now, or those with room to come."""
+        board = self.now if now else self.later
+        if self._watched or self._volatile or within is not None:
+            board = self._final(task, board, within)
+        return {int(row): float(board[row]) for row in np.flatnonzero(board > NEVER)}
+
     def _best_of(self, task: Task, board: Floats, within: Bools | None) -> int:
         if not len(board):
             return -1

@@ -52,7 +52,15 @@ class Placement:
         row, now = evaluation.best(task, within)
         if row < 0:
             return evaluation.verdict(task, within)
+        if self._rules.has("best_node"):
+            row = self._preferred(cluster, task, evaluation.group(task, now, within), row)
         return Place(cluster.columns.nodes[row], now)
+
+    def _preferred(self, cluster: Cluster, task: Task, scores: dict[int, float], best: int) -> int:
+        """The candidate that a plugin picks, if any does; else the best by score."""
+        rows = {cluster.columns.nodes[row].name: row for row in scores}
+        picked = self._rules.best_node(task, {name: scores[row] for name, row in rows.items()})
+        return best if picked is None else rows.get(picked, best)
 
     def key(self, task: Task) -> Hashable:
         """All that node functions read of a task: tasks of one key share their evaluation."""

@@ -59,6 +59,7 @@ class Rules:
         self._asked: dict[str, Method] = {
             name: point.combine(self._methods(point)) for name, point in points.items()
         }
+        self._answered = {name for name, point in points.items() if any(self._methods(point))}
         for name in POINTS:
             setattr(self, name, self._asked[name])
         self._voters = {point: self._plugins_at(POINTS[point]) for point in VICTIM_POINTS}
@@ -73,7 +74,7 @@ class Rules:
 
     def has(self, point: str) -> bool:
         """Whether any plugin takes part in a point."""
-        return any(self._takes_part(plugin, POINTS[point]) for plugin in self.plugins)
+        return point in self._answered
 
     def votes(self, point: str, who: Any, candidates: list[Task]) -> list[tuple[Plugin, list[Task] | None]]:
         """What each plugin of the first tier that votes at a victim point says, one by one."""
