@@ -45,6 +45,11 @@ class Allotment:
         """The oldest queue with jobs at or below it: where equal branches of the tree fall."""
 
     @property
+    def branch(self) -> Allotment:
+        """The queue right below the root that it is, or is below of."""
+        return self.ancestors[-2] if len(self.ancestors) > 1 else self
+
+    @property
     def held(self) -> Amounts:
         return plus(self.queue.held, self.held_below) if self.held_below else self.queue.held
 

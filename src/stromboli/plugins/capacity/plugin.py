@@ -173,6 +173,9 @@ class HierarchicalCapacity(Capacity):
     def opening(self, session: Session, dirty: Dirty) -> None:
         super().opening(session, dirty)
         self._standings: dict[Allotment, Standing] = {}
+        self._keys: dict[Queue, Key] = {}
+        self._keyed: dict[Allotment, list[Queue]] = {}
+        """Leaves that have a key, by branch: a move in a branch changes the keys of all its leaves and no others."""
         if dirty:
             self._tree.gather(self._pledges)
 
@@ -187,6 +190,8 @@ class HierarchicalCapacity(Capacity):
             for ancestor in allotment.ancestors:
                 shift(ancestor.held_below, change.task.request, gained)
                 self._standings.pop(ancestor, None)
+            for queue in self._keyed.pop(allotment.branch, ()):
+                del self._keys[queue]
         return None
 
     # -- orders
@@ -194,13 +199,19 @@ class HierarchicalCapacity(Capacity):
     @depends("everything")
     def queue_order(self, queue: Queue) -> Key:
         """Leaves by the shares of the branches they are on, from the top down; then inner queues, then strays."""
+        key = self._keys.get(queue)
+        if key is not None:
+            return key
         allotment = self._tree.of(queue)
         if allotment is None:
             return (-queue.priority, 2, ())
         if allotment.children:
             return (-queue.priority, 1, (self._standing(allotment),))
         path = (allotment, *allotment.ancestors[:-1])
-        return (-queue.priority, 0, tuple([(*self._standing(one), one.eldest) for one in reversed(path)]))
+        key = (-queue.priority, 0, tuple([(*self._standing(one), one.eldest) for one in reversed(path)]))
+        self._keys[queue] = key
+        self._keyed.setdefault(allotment.branch, []).append(queue)
+        return key
 
     def _standing(self, allotment: Allotment) -> Standing:
         """As it is now; remembered until something moves below."""
