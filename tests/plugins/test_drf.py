@@ -1,5 +1,10 @@
 """drf: the job with the smaller dominant share comes first, flat or along queue paths (spec 03 4, 5)."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.model.dims import CPU, MEMORY
+from stromboli.plugins.drf.tree import Tree
 from stromboli.testing import World
 
 NODE = "n1 cpu=8,memory=16Gi,pods=110"
@@ -81,3 +86,36 @@ def test_a_path_of_any_length_costs_nobody_their_turn():
         world.job(f"{name}-job", queue=name, cpu=1, memory="1Gi", phase="Inqueue")
     result = world.run(policy=HIERARCHICAL)
     assert (result.bound_per_job, result.failures) == ({"default/deep-job": 1, "default/flat-job": 1}, [])
+
+
+def shares(branch):
+    """Everything a tree knows, by path."""
+    return (
+        branch.held,
+        branch.share,
+        branch.saturated,
+        {key: shares(child) for key, child in branch.children.items()},
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9)),
+        max_size=12,
+    )
+)
+def test_a_tree_that_was_kept_up_equals_one_that_is_grown_afresh(changes):
+    world = World(nodes="n1 cpu=20,memory=20Gi,pods=110")
+    hierarchy(world, "dev", "root/eng/dev", "1/2/1")
+    hierarchy(world, "prod", "root/eng/prod", "1/2/3")
+    hierarchy(world, "sci", "root/sci", "1/1")
+    for name in ("dev", "prod", "sci", "default"):
+        world.job(name, queue=name, pods=6, cpu=1, memory="1Gi")
+    world.cluster.settle()
+    jobs, total = list(world.cluster.jobs.values()), world.cluster.total
+    tree = Tree(jobs, total)
+    for which, cpu, memory in changes:
+        job = jobs[which]
+        job.allocated = {CPU: 1000 * cpu, MEMORY: memory * 2**30}
+        tree.hold(job, dict(job.allocated))
+        assert shares(tree.root) == shares(Tree(jobs, total).root)

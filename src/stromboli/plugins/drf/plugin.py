@@ -1,21 +1,19 @@
-"""Dominant resource fairness between jobs, flat or along a hierarchy of queues (spec 03 4, 5)."""
+"""The plugin `drf`: who comes first, and who may take from whom."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cmp_to_key
 from typing import Any
 
-from stromboli.api import names
 from stromboli.engine.plugin import Key, Plugin
 from stromboli.engine.points import depends
 from stromboli.engine.session import Session
-from stromboli.model.amounts import Amounts, Vector, dominant_share, minus, plus, shift, times
-from stromboli.model.amounts import names as dimensions
+from stromboli.model.amounts import Amounts, dominant_share, minus, plus, shift
 from stromboli.model.cluster import Change, Dirty
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
+from stromboli.plugins.drf.tree import Tree, compare
 
 CLOSE = 1e-6
 
@@ -50,13 +48,15 @@ class Drf(Plugin):
 
 
 class HierarchicalDrf(Drf):
-    """DRF along the paths that queues are annotated with; the tree is made anew when something moved."""
+    """DRF along the paths that queues are annotated with."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._tree: Branch | None = None
+        self._tree: Tree | None = None
+        self._moved: dict[Job, None] = {}
 
     def on_move(self, change: Change) -> str | None:
-        self._tree = None
+        if change.task.job is not None:
+            self._moved[change.task.job] = None
         return None
 
     @depends("everything")
@@ -65,106 +65,32 @@ class HierarchicalDrf(Drf):
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         """Victims one by one: whose queue would still come after the reclaimer's without it."""
-        if task.job is None or task.job.queue is None:
+        job = task.job
+        if job is None or job.queue is None:
             return []
-        mine = task.job.queue
-        held = {task.job: plus(task.job.held, task.request)}
+        tree, held = self._current(), plus(job.held, task.request)
+        tree.hold(job, held)
         victims = []
         for candidate in candidates:
-            if candidate.job is None or candidate.job.queue is None:
+            other = candidate.job
+            if other is None or other.queue is None:
                 continue
-            without = dict(held)
-            without[candidate.job] = minus(without.get(candidate.job, candidate.job.held), candidate.request)
-            if compare(self._grow(without), mine, candidate.job.queue) < 0:
+            before = held if other is job else dict(other.held)
+            tree.hold(other, minus(before, candidate.request))
+            if compare(tree, job.queue, other.queue) < 0:
                 victims.append(candidate)
+            tree.hold(other, before)
+        tree.hold(job, dict(job.held))
         return victims
 
-    def _current(self) -> Branch:
+    def _current(self) -> Tree:
+        """The tree as things stand; grown when first asked for, then kept up with what moved."""
         if self._tree is None:
-            self._tree = self._grow({})
+            self._tree = Tree(self.session.jobs(), self.session.total)
+        for job in self._moved:
+            self._tree.hold(job, dict(job.held))
+        self._moved.clear()
         return self._tree
-
-    def _grow(self, instead: Mapping[Job, Amounts]) -> Branch:
-        """The whole tree, with some jobs holding something else."""
-        total = self.session.total
-        root, used = Branch("root", 1.0), Amounts()
-        for job in sorted(self.session.jobs(), key=lambda job: (job.created, job.id)):
-            held = instead.get(job, job.held)
-            shift(used, held)
-            root.graft(job, held, total)
-        demanding = {dim for dim in dimensions(total) if used.get(dim, 0) < total[dim]}
-        root.update(total, demanding)
-        return root
-
-
-class Branch:
-    """A step of a queue's path, or (as a leaf) a job."""
-
-    __slots__ = ("children", "held", "name", "request", "saturated", "share", "weight")
-
-    def __init__(self, name: str, weight: float):
-        self.name = name
-        self.weight = weight
-        self.children: dict[Any, Branch] = {}
-        self.held: Amounts = {}
-        self.request: Vector = {}
-        self.share = 0.0
-        self.saturated = False
-
-    def graft(self, job: Job, held: Amounts, total: Vector) -> None:
-        """Hang a job under the path of its queue; whoever made a step first fixed its weight."""
-        branch = self
-        path, weights = path_of(job.queue) if job.queue else ([], [])
-        for step, name in enumerate(path[1:], 1):
-            if name not in branch.children:
-                branch.children[name] = Branch(name, weights[step])
-            branch = branch.children[name]
-        leaf = branch.children[job.id] = Branch(job.name, 1.0)
-        leaf.held, leaf.request, leaf.share = held, job.total, dominant_share(held, total)
-
-    def update(self, total: Vector, demanding: set[int]) -> None:
-        """Shares and saturation of all below, children first (and not by recursion: a path may be of any length)."""
-        branches = [self]
-        for branch in branches:
-            branches.extend(branch.children.values())
-        for branch in reversed(branches):
-            if branch.children:
-                branch._gather(total)
-            else:
-                branch.saturated = branch._is_served(demanding)
-
-    def _is_served(self, demanding: set[int]) -> bool:
-        """Whether a job has all it asks for of something, or asks for something of which nothing is left."""
-        return any(
-            self.request.get(dim, 0) != 0
-            and (self.held[dim] >= self.request.get(dim, 0) or dim not in demanding)
-            for dim in dimensions(self.held)
-        )
-
-    def _gather(self, total: Vector) -> None:
-        """What the children hold, scaled down to the least of those that want more."""
-        holding = [child for child in self.children.values() if child.share != 0]
-        least = min([1.0, *(child.share for child in holding if not child.saturated)])
-        self.held = {}
-        for child in holding:
-            shift(self.held, child.held if child.saturated else times(child.held, least / child.share))
-        self.share = dominant_share(self.held, total)
-        self.saturated = all(child.saturated for child in self.children.values())
-
-
-def path_of(queue: Queue) -> tuple[list[str], list[float]]:
-    """A queue's path and the weight of each step; a step without a usable weight has weight 1."""
-    path = [step for step in queue.annotations.get(names.HIERARCHY, "").split("/") if step]
-    given = queue.annotations.get(names.HIERARCHY_WEIGHTS, "").split("/")
-    return path, [_weight(given[step]) if step < len(given) else 1.0 for step in range(len(path))]
-
-
-def _weight(text: str) -> float:
-    try:
-        weight = float(text)
-    except ValueError:
-        return 1.0
-    return weight if 1.0 <= weight < float("inf") else 1.0
 
 
 class QueueInTree:
@@ -172,35 +98,14 @@ class QueueInTree:
 
     __slots__ = ("queue", "tree")
 
-    def __init__(self, tree: Branch, queue: Queue):
+    def __init__(self, tree: Tree, queue: Queue):
         self.tree = tree
         self.queue = queue
 
 
-def compare(tree: Branch, left: Queue, right: Queue) -> float:
-    """Below zero if left comes first: unsaturated before saturated, then the smaller share by weight, step by step."""
-    left_path, right_path = path_of(left)[0], path_of(right)[0]
-    one: Branch | None = tree
-    other: Branch | None = tree
-    for step in range(min(len(left_path), len(right_path))):
-        if one is None or other is None:
-            break
-        if one.saturated != other.saturated:
-            return 1 if one.saturated else -1
-        if one.share / one.weight != other.share / other.weight:
-            return one.share / one.weight - other.share / other.weight
-        if step + 1 < min(len(left_path), len(right_path)):
-            one = one.children.get(left_path[step + 1])
-            other = other.children.get(right_path[step + 1])
-    return 0
-
-
 def _first(left: QueueInTree, right: QueueInTree) -> int:
-    return _sign(compare(left.tree, left.queue, right.queue))
+    order = compare(left.tree, left.queue, right.queue)
+    return (order > 0) - (order < 0)
 
 
 _by_tree = cmp_to_key(_first)
-
-
-def _sign(number: float) -> int:
-    return (number > 0) - (number < 0)
