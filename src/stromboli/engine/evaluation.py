@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.engine.explaining import explain
-from stromboli.engine.nodefunctions import BadAnswer, Bools, Column, Floats, NodeFilter, Nodes, NodeScore
+from stromboli.engine.nodefunctions import (
+    BadAnswer,
+    Bools,
+    Check,
+    Column,
+    Floats,
+    NodeFilter,
+    Nodes,
+    NodeScore,
+)
 from stromboli.engine.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -42,19 +51,29 @@ def fits(task: Task, free: Ints) -> Bools:
 def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Bools:
     passing = nodes.all()
     for check in filter.checks(task, nodes):
+        if not isinstance(check, Check):
+            raise BadAnswer(
+                filter.plugin, "filter_nodes", f"expected `yield Check(passes, reason)`, got {check!r}"
+            )
         passing &= check.passes
     return passing
 
 
 def scored(one: NodeScore, task: Task, nodes: Nodes) -> Floats:
     """A plugin's scores, refused if they are not one plain number per node."""
-    return _plain(one, np.asarray(one.score(task, nodes), dtype=np.float64), len(nodes))
+    return _plain(one, one.score(task, nodes), nodes)
 
 
-def _plain(one: NodeScore, column: Floats, count: int) -> Floats:
-    if column.shape != (count,) or not np.isfinite(column).all():
-        raise BadAnswer(one.plugin, "node_scores", f"expected {count} finite scores, one per node")
-    return column
+def _plain(one: NodeScore, column: Any, nodes: Nodes) -> Floats:
+    if getattr(column, "shape", None) != (len(nodes),):
+        problem = f"expected a column of {len(nodes)} scores, one per node, got {column!r:.60}"
+        raise BadAnswer(one.plugin, "node_scores", problem)
+    scores = np.asarray(column, dtype=np.float64)
+    odd = np.flatnonzero(~np.isfinite(scores))
+    if len(odd):
+        problem = f"expected finite scores, got {scores[odd[0]]} for {nodes.name(int(odd[0]))}"
+        raise BadAnswer(one.plugin, "node_scores", problem)
+    return scores
 
 
 class Ladder:
@@ -193,8 +212,8 @@ class Evaluation:
                 part = np.tile(part, ahead) if ahead > 1 else part
             else:
                 part = one.score(task, nodes)
-                if len(part) != len(nodes):
-                    raise BadAnswer(one.plugin, "node_scores", f"{len(part)} scores for {len(nodes)} nodes")
+                if getattr(part, "shape", None) != (len(nodes),):
+                    part = _plain(one, part, nodes)
             total = batch if one.batch else single
             total += part * one.weight if one.weight != 1 and one.reads != "static" else part
         single += batch
@@ -284,8 +303,9 @@ class Evaluation:
             return raw * one.weight
         known = self._groups.get(id(one))
         if known is None or known[0] is not raw or not np.array_equal(known[1], candidates):
-            made = np.asarray(one.finish(task, Nodes(self.columns), raw, candidates), dtype=np.float64)
-            known = self._groups[id(one)] = (raw, candidates, _plain(one, made, len(raw)) * one.weight)
+            nodes = Nodes(self.columns)
+            made = _plain(one, one.finish(task, nodes, raw, candidates), nodes)
+            known = self._groups[id(one)] = (raw, candidates, made * one.weight)
         return known[2]
 
     def feasible(self, within: Bools | None = None) -> Bools:

@@ -149,6 +149,12 @@ class Nodes:
         column = np.array([value(node) for node in chosen], dtype=dtype)
         return column if self._steps == 1 else np.tile(column, self._steps)
 
+    def name(self, place: int) -> str:
+        """The name of the node at one of these places."""
+        count = len(self) // self._steps
+        row = place % count if self._rows is None else int(self._rows[place % count])
+        return self.columns.nodes[row].name
+
     def label(self, key: str) -> tuple[Ints, dict[str, int]]:
         """The codes of one label's values (-1: no such label), and which value has which code."""
         codes, values = self.columns.label_codes(key)
