@@ -70,6 +70,20 @@ def test_a_job_at_the_gate_hears_which_resource_is_short() -> None:
     assert found.hint == "it asks for cpu 100 (spec.minResources), the cluster has cpu 4 free"
 
 
+def test_a_job_at_the_gate_hears_what_keeps_it_out_now_not_what_did_before() -> None:
+    world = World(nodes="n1 cpu=4", queues="q capability=cpu:1")
+    world.job("a", cpu=1, queue="q", min_resources={"cpu": 2})
+    heard = [world.run("enqueue", "overcommit proportion").pending["default/a"].reason]
+    world.job("old", cpu=4, running_on="n1")
+    heard.append(world.step().pending["default/a"].reason)
+    heard.append(world.finish("old-0").step().pending["default/a"].reason)
+    assert heard == [
+        "queue resource quota insufficient",
+        "resource in cluster is overused",
+        "queue resource quota insufficient",
+    ]
+
+
 def test_a_closed_queue_is_to_be_opened() -> None:
     found = waiting(World(nodes="n1 cpu=4", queues="shut state=Closed").job("a", cpu=1, queue="shut"))
     assert (found.reason, found.queue) == ("Queue Closed", "shut")

@@ -125,6 +125,8 @@ class Session:
         self._placement = placement
         self._failed_roles: dict[SubJob, set[str]] = {}
         self._settled: set[Task] = set()
+        self.said: dict[Job, dict[str, str]] = {}
+        """What there was to say about jobs in this cycle, by topic, new or not."""
         self._told: dict[tuple[Job, str], tuple[str, str]] = {}
         self._writes: list[tuple[Job | Task | Queue, str, Any]] = []
         self._nominated: set[Task] = set()
@@ -371,6 +373,7 @@ class Session:
 
     def tell(self, job: Job, topic: str, type: str, reason: str, message: str) -> None:
         """An event about a job, unless the last one on this topic said the same."""
+        self.said.setdefault(job, {})[topic] = message
         if self._told.get((job, topic), job.reported.get(topic)) == (reason, message):
             return
         self._told[job, topic] = (reason, message)
