@@ -34,7 +34,9 @@ def test_what_is_committed_leaves_as_binds_and_evictions(session: Session) -> No
         trial.evict(r, EvictionNote("preempt", "default/job", "gang"))
         trial.allocate(a, session.cluster.nodes["n0"])
         trial.commit()
-    evict, bind = session.decisions
+    evict, pod_event, group_event, bind = session.decisions
+    assert pod_event.message == "Pod is evicted, because of preempt for default/job, chosen by gang"
+    assert (group_event.kind, group_event.reason) == ("PodGroup", "Evict")
     assert bind == Bind("default", "a", a.uid, "n0", "default/job")
     assert isinstance(evict, Evict)
     assert (evict.key, evict.node, evict.reason, evict.beneficiary, evict.chosen_by) == (
