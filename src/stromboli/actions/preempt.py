@@ -100,7 +100,14 @@ def _rearrange(session: Session, hunt: Hunt, arguments: Arguments, job: Job) -> 
 def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statement, task: Task) -> bool:
     if not _may_preempt(session, task):
         return False
-    if arguments.fewest_victims and settle_in(session, trial, task):
+    queue = session.queue_of(task)
+    if queue is None:
+        return False
+    if (
+        arguments.fewest_victims
+        and session.rules.allocatable(queue, task)
+        and settle_in(session, trial, task)
+    ):
         return True
     if hunt.hopeless(task):
         return False

@@ -202,12 +202,16 @@ class Hunt:
         return choice._replace(victims=[victim for victim in candidates if victim in chosen])
 
     def _vote(self, task: Task, candidates: list[Task]) -> Choice:
-        ask = getattr(self._session.rules, self._offer.point)
-        choice: Choice = ask(task, candidates)
-        if self._legal_only and not choice.victims and len(candidates) > 1:
-            # Votes that count (so many per gang, per budget) name the first they see: show them only who may go at all.
-            legal = [one for one in candidates if ask(task, [one]).victims]
-            choice = ask(task, legal) if legal else choice
+        ask: Callable[[Task, list[Task]], Choice] = getattr(self._session.rules, self._offer.point)
+        if not self._legal_only:
+            return ask(task, candidates)
+        # Votes that count (so many per gang, per budget) name the first they see, and together may miss whoever all of
+        # them would let go. So ask about one more at a time.
+        choice = Choice([])
+        for one in candidates:
+            more = ask(task, [*choice.victims, one])
+            if len(more.victims) == len(choice.victims) + 1:
+                choice = more
         return choice
 
     def members(self, job: Job) -> list[Task]:
