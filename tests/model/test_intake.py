@@ -93,6 +93,13 @@ def test_a_bad_pod_changes_nothing() -> None:
     assert intake.cluster.columns.row("n0")["used"]["cpu"] == 1000
 
 
+def test_two_pods_of_one_uid_are_not_taken_for_one() -> None:
+    one, other = running("a", "n0"), running("b", "n0")
+    one.metadata.uid = other.metadata.uid = "same"
+    with pytest.raises(BadObject, match="Pod default/b: metadata.uid: pod default/a has the same"):
+        intake_of(node("n0"), one, other)
+
+
 @pytest.mark.parametrize(
     ("given", "annotated", "priority"),
     [

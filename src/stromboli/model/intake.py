@@ -278,6 +278,8 @@ class Intake:
         cluster = self.cluster
         uid = pod.metadata.uid or pod.key
         old = cluster.tasks.get(uid)
+        if old is not None and (old.name, old.namespace) != (pod.name, pod.namespace):
+            raise BadObject("metadata.uid", f"pod {old.key} has the same")
         ours = pod.spec.scheduler_name in self._schedulers
         if not ours and not pod.spec.node_name:
             if old is not None:
