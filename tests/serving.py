@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+CERTIFICATE = Path(__file__).parent / "self_signed.pem"
+"""A key and a certificate for 127.0.0.1 that are good for nothing but tests."""
 
 
 @dataclass
@@ -34,8 +39,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(answer: Callable[[Asked], Reply], headers: dict[str, str] | None = None) -> Iterator[Server]:
-    """A well-behaved server that says what `answer` does."""
+def serving(
+    answer: Callable[[Asked], Reply], headers: dict[str, str] | None = None, secure: bool = False
+) -> Iterator[Server]:
+    """A well-behaved server that says what `answer` does; `secure` with a certificate that nobody vouches for."""
     server = Server("", answer)
 
     class Handler(BaseHTTPRequestHandler):
@@ -55,14 +62,22 @@ def serving(answer: Callable[[Asked], Reply], headers: dict[str, str] | None = N
 
         do_GET = do_POST = _reply
 
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):  # a caller that does not believe us hangs up
+                super().handle()
+
         def log_message(self, *_: Any) -> None:
             pass
 
     listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     listener.daemon_threads = True
+    if secure:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(CERTIFICATE)
+        listener.socket = context.wrap_socket(listener.socket, server_side=True)
     thread = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    server.url = f"http://127.0.0.1:{listener.server_address[1]}"
+    server.url = f"http{'s' * secure}://127.0.0.1:{listener.server_address[1]}"
     try:
         yield server
     finally:

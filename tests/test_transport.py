@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from stromboli.transport import LARGEST, Call, CallFailed, Trust, basic, post, send, shown_url
-from tests.serving import BAD, behaving, dead, dripping, huge, serving, silent
+from tests.serving import BAD, CERTIFICATE, behaving, dead, dripping, huge, serving, silent
 
 Badly = Callable[[socket.socket, threading.Event], None]
 
@@ -108,6 +108,19 @@ def test_a_header_cannot_be_smuggled_in() -> None:
 
 
 def test_certificates_are_verified_unless_told_otherwise() -> None:
-    strict, lax = Trust().context(), Trust(verify=False).context()
-    assert (strict.check_hostname, strict.verify_mode.name) == (True, "CERT_REQUIRED")
-    assert (lax.check_hostname, lax.verify_mode.name) == (False, "CERT_NONE")
+    with serving(lambda asked: b"{}", secure=True) as server:
+        with pytest.raises(CallFailed, match=r"(?i)certificate.verify.failed"):
+            send(Call(server.url, timeout=5))
+        assert server.asked == []
+        assert send(Call(server.url, timeout=5, trust=Trust(verify=False))) == b"{}"
+        assert send(Call(server.url, timeout=5, trust=Trust(ca_file=str(CERTIFICATE)))) == b"{}"
+
+
+def test_a_secure_server_that_is_silent_is_not_waited_for() -> None:
+    with behaving(silent) as url, pytest.raises(CallFailed, match=r"no answer within 0\.2s"):
+        send(Call(url.replace("http:", "https:"), timeout=0.2))
+
+
+def test_an_authority_that_cannot_be_read_is_no_answer() -> None:
+    with pytest.raises(CallFailed, match="No such file"):
+        send(Call("https://127.0.0.1:1", timeout=1, trust=Trust(ca_file="/nowhere/ca.crt")))

@@ -131,4 +131,3 @@ def _ask(
     except Exception as error:  # whatever it is, it must not stop the polling
         log.exception("a source of node usage failed")
         answers.put(error)
-
