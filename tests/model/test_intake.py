@@ -96,7 +96,7 @@ def test_a_bad_pod_changes_nothing() -> None:
 def test_two_pods_of_one_uid_are_not_taken_for_one() -> None:
     one, other = running("a", "n0"), running("b", "n0")
     one.metadata.uid = other.metadata.uid = "same"
-    with pytest.raises(BadObject, match="Pod default/b: metadata.uid: pod default/a has the same"):
+    with pytest.raises(BadObject, match=r"Pod default/b: metadata\.uid: pod default/a has the same"):
         intake_of(node("n0"), one, other)
 
 
@@ -287,7 +287,7 @@ def test_oversubscription_adds_to_what_may_be_given_but_not_to_what_kubernetes_s
 
 
 def test_oversubscription_beyond_64_bits_is_refused() -> None:
-    with pytest.raises(BadObject, match="Node n0: metadata.annotations.volcano.sh/oversubscription-cpu"):
+    with pytest.raises(BadObject, match=r"Node n0: metadata\.annotations\.volcano\.sh/oversubscription-cpu"):
         cluster_of(node("n0", cpu="9e15", annotations={names.OVERSUBSCRIPTION_CPU: "4e18"}))
 
 
