@@ -86,6 +86,14 @@ class QueueStatus(Decision, frozen=True):
     allocated: dict[str, str]
 
 
+class QueueAnnotation(Decision, frozen=True):
+    """Something that is kept with a queue, so that a restart finds it again."""
+
+    name: str
+    key: str
+    value: str
+
+
 class Event(Decision, frozen=True):
     """Something a user should read about an object."""
 

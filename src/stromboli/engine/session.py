@@ -147,6 +147,10 @@ class Session:
         """These jobs in their queues, in the order of the policy."""
         return Backlog(self, jobs)
 
+    def reorder(self, jobs: Iterable[Job]) -> None:
+        """The places of these jobs in their queues may have changed, though they did not move."""
+        self.cluster.touched.extend(jobs)
+
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
         return (*self.rules.queue_order(queue), queue.created, queue.name)
 

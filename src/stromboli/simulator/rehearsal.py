@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
+from msgspec.structs import replace
+
 from stromboli.api.checks import check_object
 from stromboli.api.decoding import decode
 from stromboli.api.defaults import Priorities, case_defaults
 from stromboli.api.meta import Object, ObjectMeta
 from stromboli.api.pod import Pod
-from stromboli.engine.decisions import Bind, Decision, Evict
+from stromboli.engine.decisions import Bind, Decision, Evict, QueueAnnotation
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake import Intake
 from stromboli.model.status import Status
@@ -37,6 +39,8 @@ class Rehearsal:
         """Everything decided so far comes true."""
         decided, self._decided = self._decided, []
         for decision in decided:
+            if isinstance(decision, QueueAnnotation):
+                self.annotate(decision.name, decision.key, decision.value)
             effect = _EFFECTS.get(type(decision))
             task = self.cluster.tasks.get(decision.uid) if isinstance(decision, Bind | Evict) else None
             if effect is not None and task is not None:
@@ -83,6 +87,15 @@ class Rehearsal:
     def finish(self, task: Task, failed: bool = False) -> None:
         """A running pod is done, well or badly, and holds nothing any more."""
         self.cluster.move(task, Status.FAILED if failed else Status.SUCCEEDED, None)
+
+    def annotate(self, queue: str, key: str, value: str) -> None:
+        """A queue, if it is there, has one more annotation."""
+        known = self.cluster.queues.get(queue)
+        if known is not None and known.object is not None:
+            meta = known.object.metadata
+            meta = replace(meta, annotations={**meta.annotations, key: value})
+            known.object = replace(known.object, metadata=meta)
+            self.cluster.dirty.queues[known] = None
 
     def vanish(self, task: Task) -> None:
         """A pod is gone, as after an eviction."""
