@@ -255,14 +255,12 @@ CLUSTER_OVERUSED = "resource in cluster is overused: {resources}"
 OVERUSED = "overused {resource}"
 QUEUE_QUOTA_INSUFFICIENT = "queue resource quota insufficient: {resources}"
 INSUFFICIENT_IN_QUEUE = "insufficient {resource}"
-QUEUE_HAS_CHILDREN = (
-    'queue "{queue}" has child queues ({children}) and takes no jobs itself; use one of those'
-)
+QUEUE_HAS_CHILDREN = 'queue "{queue}" has child queues and takes no jobs itself: use {children}'
 QUEUE_PARENT_MISSING = (
-    'queue "{queue}": its parent "{parent}" does not exist; create it or change spec.parent of "{queue}"'
+    'the parent of queue "{queue}" does not exist: create "{parent}" or change spec.parent of "{queue}"'
 )
 QUEUE_PARENT_LOOP = (
-    'queue "{queue}": its parents form a loop ({loop}); set spec.parent of one of them to "root"'
+    'the parents of queue "{queue}" form a loop: {loop}; set spec.parent of one of them to "root"'
 )
 QUEUE_CUT_OFF = 'queue "{queue}" is cut off from the root: {why}'
 NAMESPACE_QUOTA_INSUFFICIENT = (

@@ -13,11 +13,19 @@ from stromboli.testing import Result
 PLACE = "enqueue, allocate"
 
 
-def policy(actions: str = PLACE, *, tree: bool = True, levels: int = 0, first: str = "priority gang") -> str:
-    """Some plugins in the first tier, `capacity` in the second."""
+def policy(
+    actions: str = PLACE,
+    *,
+    tree: bool = True,
+    levels: int = 0,
+    first: str = "priority gang",
+    one_tier: bool = False,
+) -> str:
+    """Some plugins in the first tier; `capacity` with them or in the next."""
     lines = [f'actions: "{actions}"', "tiers:", "- plugins:"]
     lines += [f"  - name: {name}" for name in first.split()]
-    lines += ["- plugins:", "  - name: capacity", f"    enableHierarchy: {str(tree).lower()}"]
+    lines += [] if one_tier else ["- plugins:"]
+    lines += ["  - name: capacity", f"    enableHierarchy: {str(tree).lower()}"]
     lines += ["    arguments:", f"      ancestorReclaimLevel: {levels}", "  - name: predicates"]
     return "\n".join(lines) + "\n"
 

@@ -63,7 +63,9 @@ def forests(draw: st.DrawFn) -> list[Object]:
 
 
 def make(tree: bool, levels: int) -> Engine:
-    return Engine(load_policy(policy(ACTIONS, tree=tree, levels=levels), built_in()), built_in())
+    return Engine(
+        load_policy(policy(ACTIONS, tree=tree, levels=levels, one_tier=True), built_in()), built_in()
+    )
 
 
 def capacity(engine: Engine) -> Capacity:

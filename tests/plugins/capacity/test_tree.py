@@ -84,7 +84,7 @@ def test_a_queue_without_its_parent_is_out_with_its_children_and_nobody_else() -
     tree = grown(lost, kid, fine)
     assert (tree.of(lost), tree.of(kid)) == (None, None)
     assert tree.of(fine) is not None
-    why = 'queue "lost": its parent "nowhere" does not exist; create it or change spec.parent of "lost"'
+    why = 'the parent of queue "lost" does not exist: create "nowhere" or change spec.parent of "lost"'
     assert tree.strays == {lost: why, kid: f'queue "kid" is cut off from the root: {why}'}
 
 
@@ -94,10 +94,10 @@ def test_a_loop_is_out_with_all_below_it_and_nobody_else() -> None:
     tree = grown(a, b, c, kid, grandkid, self_made, fine)
     assert set(tree.strays) == {a, b, c, kid, grandkid, self_made}
     assert tree.of(fine) is not None
-    assert "(a -> c -> b -> a)" in tree.strays[a]
-    assert "(me -> me)" in tree.strays[self_made]
+    assert ": a -> c -> b -> a;" in tree.strays[a]
+    assert ": me -> me;" in tree.strays[self_made]
     assert tree.strays[grandkid].startswith(
-        'queue "00" is cut off from the root: queue "b": its parents form'
+        'queue "00" is cut off from the root: the parents of queue "b" form'
     )
 
 

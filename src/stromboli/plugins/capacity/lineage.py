@@ -20,18 +20,17 @@ class Lineage(NamedTuple):
 def trace(queues: dict[str, Queue]) -> Lineage:
     """Follow the parents of queues that exist; a bad one takes along whatever is below it, and nothing else."""
     found = Lineage({}, {})
+    causes: dict[Queue, str] = {}
     for name in sorted(queues):
-        trail = _climb(queues[name], queues, found)
-        for queue in reversed(trail):
-            if queue not in found.ancestors and queue not in found.strays:
-                parent = queues[queue.parent]
-                if parent in found.ancestors:
-                    found.ancestors[queue] = (parent, *found.ancestors[parent])
-                else:
-                    found.strays[queue] = found.strays[parent]
-    for queue, why in found.strays.items():
-        if not why.startswith(f'queue "{queue.name}":'):
-            found.strays[queue] = names.QUEUE_CUT_OFF.format(queue=queue.name, why=why)
+        for queue in reversed(_climb(queues[name], queues, found)):
+            if queue in found.ancestors or queue in found.strays:
+                continue
+            parent = queues[queue.parent]
+            if parent in found.ancestors:
+                found.ancestors[queue] = (parent, *found.ancestors[parent])
+            else:
+                causes[queue] = causes.get(parent, found.strays[parent])
+                found.strays[queue] = names.QUEUE_CUT_OFF.format(queue=queue.name, why=causes[queue])
     return found
 
 

@@ -254,6 +254,12 @@ class HierarchicalCapacity(Capacity):
             return self._tree.strays.get(job.queue) if job.queue else None
         if not allotment.children:
             return None
-        some = [f'"{name}"' for name in allotment.children[:_SHOWN]]
-        more = ["..."] if len(allotment.children) > _SHOWN else []
-        return names.QUEUE_HAS_CHILDREN.format(queue=allotment.queue.name, children=", ".join(some + more))
+        return names.QUEUE_HAS_CHILDREN.format(
+            queue=allotment.queue.name, children=" or ".join(_some(allotment.children))
+        )
+
+
+def _some(children: list[str]) -> list[str]:
+    """The first few, quoted."""
+    shown = [f'"{name}"' for name in children[:_SHOWN]]
+    return shown if len(children) <= _SHOWN else [*shown, f"{len(children) - _SHOWN} more"]
