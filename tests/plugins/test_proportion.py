@@ -97,3 +97,10 @@ def test_what_a_guarantee_keeps_for_others_is_out_of_reach():
     )
     world.job("job", queue="mine", cpu=2, min_resources={"cpu": 2})
     assert world.run("enqueue", plugins=PLUGINS).phases == {"default/job": "Pending"}
+
+
+def test_a_guarantee_of_zero_is_a_limit_where_all_is_guaranteed_to_others():
+    everything = queue("owner", 1, 0, 0, 0, guarantee={3: 4000})
+    nothing = queue("guest", 1, 0, 0, 1, guarantee={3: 0})
+    nothing.pending = {CPU: 0, MEMORY: 0, PODS: 1, 3: 1000}
+    assert shares_of([everything, nothing], {CPU: 1000, MEMORY: 1000, PODS: 9, 3: 4000})[1].get(3, 0) == 0

@@ -33,10 +33,15 @@ class Placement:
     def __init__(self, rules: Rules):
         self._rules = rules
         self._known: OrderedDict[Any, Evaluation] = OrderedDict()
+        self._used: set[Hashable] = set()
+        """The shapes met in this cycle."""
         self._cycle = 0
 
     def opening(self) -> None:
-        """A new cycle: what depends on time or on something unknown is looked at again."""
+        """A new cycle: what depends on time or on something unknown is looked at again, the unused is forgotten."""
+        for key in self._known.keys() - self._used:
+            del self._known[key]
+        self._used.clear()
         self._cycle += 1
 
     def refused(self, task: Task, nodes: int) -> Verdict | None:
@@ -69,6 +74,7 @@ class Placement:
     def evaluate(self, cluster: Cluster, task: Task, resource_fit: bool = True) -> Evaluation:
         """The task's shape against all nodes, up to date."""
         key = (resource_fit, self.key(task))
+        self._used.add(key)
         evaluation = self._known.get(key)
         if evaluation is None:
             evaluation = self._known[key] = Evaluation(

@@ -90,12 +90,19 @@ def _promised(job: Job) -> Amounts:
 def ceiling(queue: Queue, unpromised: Amounts) -> Amounts:
     """What a queue could have at most: all that is not guaranteed to others, and no more than its own limit."""
     most = plus(unpromised, queue.guarantee)
+    for dim in queue.guarantee:
+        most.setdefault(dim, 0)  # a guarantee of zero is named all the same, and so is the limit
     if not queue.capability:
         return most
     limit = dict(queue.capability)
     for dim in (CPU, MEMORY):
         limit[dim] = limit.get(dim, 0) if limit.get(dim, 0) > 0 else UNLIMITED
     return minimum_or_unlimited(most, limit)
+
+
+def own_capability(queue: Queue) -> Amounts:
+    """What `spec.capability` limits: zero cpu or memory is no limit."""
+    return {dim: most for dim, most in queue.capability.items() if most > 0 or dim not in (CPU, MEMORY)}
 
 
 def tell_quota(session: Session, job: Job, plugin: str, missing: list[int]) -> None:

@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import Any
 
-from stromboli.api import names, text
+from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.meta import Object
 from stromboli.api.node import Node as NodeObject
@@ -29,16 +27,15 @@ from stromboli.model.job import Job, JobId
 from stromboli.model.nodes import Node
 from stromboli.model.objects import Objects
 from stromboli.model.queue import Queue
-from stromboli.model.status import ALLOCATED_CLASS, ON_NODE, Status
+from stromboli.model.reading import describe_pod, looks_different, seconds, waiting_time, whole_number
+from stromboli.model.shape import Shape
+from stromboli.model.status import ALLOCATED_CLASS, ON_NODE
 from stromboli.model.subgroups import sub_job_of
 from stromboli.model.task import Condition, Task
 
-_INT32 = re.compile(r"[+-]?[0-9]{1,10}")
-_PHASES = {
-    names.POD_RUNNING: Status.RUNNING,
-    names.POD_SUCCEEDED: Status.SUCCEEDED,
-    names.POD_FAILED: Status.FAILED,
-}
+MOST_ON_A_NODE = 2**62
+HUGE = 2**46
+"""An amount of which a node would have to hold tens of thousands before its sum could not be counted."""
 
 
 class Intake:
@@ -185,7 +182,7 @@ class Intake:
         job.conditions = {
             one.type: Condition(one.status, one.reason, one.message) for one in status.conditions
         }
-        job.waiting_time = _waiting_time(thing.metadata.annotations)
+        job.waiting_time = waiting_time(thing.metadata.annotations)
         job.priority = self._job_priority(job)
         self._put_in(job, tasks)
         self._join(job, self._queue(spec.queue or self._default_queue))
@@ -241,7 +238,7 @@ class Intake:
         sizes = amounts(thing.status.allocatable, "status.allocatable")
         for resource, key in (("cpu", names.OVERSUBSCRIPTION_CPU), ("memory", names.OVERSUBSCRIPTION_MEMORY)):
             # quirk: spec 01 5.3: added even on a node without the oversubscription label
-            sizes[resource] = sizes.get(resource, 0) + _whole(thing.metadata.annotations.get(key, ""))
+            sizes[resource] = sizes.get(resource, 0) + whole_number(thing.metadata.annotations.get(key, ""))
             if sizes[resource] > INT64_MAX:
                 raise BadObject(
                     f"metadata.annotations.{key}", "with what is allocatable, more than fits 64 bits"
@@ -260,7 +257,7 @@ class Intake:
         node.view_allocatable = view
         if before is None or node.created != created:
             self.cluster.unplaced = True
-        if before is not None and _looks_different(before, thing):
+        if before is not None and looks_different(before, thing):
             self.cluster.resize(node)
 
     def _drop_node(self, thing: NodeObject) -> None:
@@ -288,6 +285,7 @@ class Intake:
         if old is not None and ALLOCATED_CLASS[old.status] and not pod.spec.node_name:
             return  # this very pod is being bound; an echo from before that tells nothing
         shape = self._interning.shape(pod)
+        self._check_load(pod, shape)
         cluster.columns.widen()
         task = Task(
             uid,
@@ -297,7 +295,9 @@ class Intake:
             self._interning.kin(pod.namespace, pod.metadata.labels),
             seconds(pod.metadata.creation_timestamp),
         )
-        self._describe(task, pod, ours)
+        task.annotations = self._interning.notes(pod.metadata.annotations)
+        task.ours = ours
+        describe_pod(task, pod)
         if old is not None:
             self._leave(old)
         group = pod.metadata.annotations.get(names.GROUP_NAME, "")
@@ -308,31 +308,15 @@ class Intake:
             task.node = self._node(pod.spec.node_name)
         cluster.enter(task)
 
-    def _describe(self, task: Task, pod: Pod, ours: bool) -> None:
-        meta, spec, status = pod.metadata, pod.spec, pod.status
-        notes = self._interning.notes(meta.annotations)
-        task.annotations = notes
-        task.ours = ours
-        task.dying = meta.deletion_timestamp is not None
-        task.status = _status(pod)
-        task.role = notes.get(names.TASK_SPEC) or meta.labels.get(names.TASK_SPEC, "")
-        task.priority = _priority(notes.get(names.TASK_PRIORITY, ""), spec.priority)
-        task.pod_priority = spec.priority or 0
-        task.priority_class = spec.priority_class_name
-        task.preempts = spec.preemption_policy != names.PREEMPT_NEVER
-        wish = notes.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
-        task.preemptable = True if wish is None else text.boolean(wish) is True
-        task.zone = _zone(notes)
-        task.gates = tuple(gate.name for gate in spec.scheduling_gates)
-        task.owner = next(((one.kind, one.name) for one in meta.owner_references if one.controller), None)
-        task.nominated = status.nominated_node_name
-        task.started = seconds(status.start_time) if status.start_time else None
-        for one in status.conditions:
-            if one.type == names.CONDITION_DISRUPTION_TARGET and task.dying and one.status == "True":
-                task.leaves_for_another = one.reason == names.PREEMPTION_BY_SCHEDULER
-            if one.type == names.CONDITION_POD_SCHEDULED:
-                task.condition = Condition(one.status, one.reason, one.message)
-        task.scheduled_at = _scheduled_at(pod)
+    def _check_load(self, pod: Pod, shape: Shape) -> None:
+        """Refuse a pod with which its node would hold more than can be counted; amounts that people use never do."""
+        node = self.cluster.nodes.get(pod.spec.node_name)
+        for dim, amount in shape.request.items():
+            if amount > HUGE and node is not None:
+                held = sum(int(task.request.get(dim, 0)) for task in node.tasks)
+                if held + amount > MOST_ON_A_NODE:
+                    name = self.cluster.dims.names[dim]
+                    raise BadObject("spec", f"node {node.name} would hold more {name} than can be counted")
 
     def _drop_pod(self, pod: Pod) -> None:
         old = self.cluster.tasks.get(pod.metadata.uid or pod.key)
@@ -346,68 +330,3 @@ class Intake:
             self.cluster.nodes.pop(node.name, None)
         if job is not None:
             self._forget(job)
-
-
-def seconds(time: datetime | None) -> float:
-    """Seconds since 1970; nothing known is the beginning of time."""
-    return time.timestamp() if time is not None else 0.0
-
-
-def _status(pod: Pod) -> Status:
-    phase = pod.status.phase
-    if phase not in (names.POD_RUNNING, names.POD_PENDING):
-        return _PHASES.get(phase, Status.UNKNOWN)
-    if pod.metadata.deletion_timestamp is not None:
-        return Status.RELEASING
-    if phase == names.POD_PENDING:
-        return Status.BOUND if pod.spec.node_name else Status.PENDING
-    return Status.RUNNING
-
-
-def _scheduled_at(pod: Pod) -> float | None:
-    """When the first condition that calls the pod scheduled became true."""
-    for one in pod.status.conditions:
-        if one.type == names.CONDITION_POD_SCHEDULED and one.status == "True":
-            return seconds(one.last_transition_time) if one.last_transition_time else None
-    return None
-
-
-def _priority(annotated: str, given: int | None) -> int:
-    if _INT32.fullmatch(annotated) and -(2**31) <= int(annotated) < 2**31:
-        return int(annotated)
-    return 1 if given is None else given
-
-
-def _zone(annotations: dict[str, str]) -> str:
-    zone = annotations.get(names.REVOCABLE_ZONE)
-    if zone is not None:
-        return zone if zone == names.ANY_REVOCABLE_ZONE else ""
-    return names.ANY_REVOCABLE_ZONE if text.boolean(annotations.get(names.PREEMPTABLE, "")) else ""
-
-
-def _waiting_time(annotations: dict[str, str]) -> float | None:
-    """As the first of the annotations says that makes sense."""
-    for key in (names.SLA_WAITING_TIME, names.OLD_SLA_WAITING_TIME):
-        waiting = text.duration(annotations.get(key, ""))
-        if waiting is not None and waiting > 0:
-            return waiting
-    return None
-
-
-def _whole(number: str) -> int:
-    try:
-        value = float(number)
-    except ValueError:
-        return 0
-    return int(value) if -(2.0**62) < value < 2.0**62 else 0
-
-
-def _looks_different(before: NodeObject, after: NodeObject) -> bool:
-    """Whether an update is more than a heartbeat."""
-    return (
-        before.spec != after.spec
-        or before.status.allocatable != after.status.allocatable
-        or before.status.images != after.status.images
-        or before.metadata.labels != after.metadata.labels
-        or before.metadata.annotations != after.metadata.annotations
-    )
