@@ -2,6 +2,8 @@
 
 import pytest
 
+from stromboli.engine.plugin import Plugin
+from stromboli.model.queue import Queue
 from stromboli.simulator.waiting import Waiting
 from stromboli.testing import World
 
@@ -34,6 +36,22 @@ def test_a_gang_hears_how_much_of_it_would_fit() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=4").job("a", pods=3, cpu=2.5)
     found = world.run("enqueue, allocate", "gang").pending["default/a"]
     assert found.hint.endswith("cpu 7500m, cpu 8 is free, but in pieces too small")
+
+
+@pytest.mark.parametrize("policy", ["default", "basic", "fair-share", "full", "high-priority"])
+def test_what_evicting_actions_try_in_vain_does_not_spoil_what_a_gang_hears(policy: str) -> None:
+    world = World(nodes="n1 cpu=8; n2 cpu=8", queues="research weight=3; production")
+    world.job("train", queue="research", pods=3, cpu=3, running_on="n1 n1 n2")
+    found = waiting(world.job("a", queue="production", pods=2, cpu=3.5), policy=policy)
+    assert found.message == "a-1: 0/2 nodes are unavailable: 2 Insufficient cpu."
+    free = "together they ask for cpu 7, cpu 7 is free, but in pieces too small"
+    assert found.hint == f"1 of 2 pods would fit: {free}"
+
+
+def test_room_that_somebody_took_since_a_gang_was_tried_does_not_count() -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=4").job("a", pods=3, cpu=3).job("b", cpu=4)
+    found = world.run("enqueue, allocate", "gang").pending["default/a"]
+    assert found.hint == "1 of 3 pods would fit: together they ask for cpu 9, cpu 4 is free"
 
 
 def test_what_a_gang_holds_while_it_waits_does_not_count_as_free() -> None:
@@ -95,7 +113,50 @@ def test_a_queue_that_had_its_share_says_what_it_holds() -> None:
     world.job("old", pods=2, cpu=1, queue="q", running_on="n1 n1").job("a", cpu=1, queue="q")
     found = waiting(world)
     assert found.reason == "Queue overused"
-    assert "the queue holds cpu 2" in found.hint
+    assert found.message.endswith("another pod of this size: its capability is cpu 2, it holds cpu 2")
+    end = "wait for its jobs or raise its capability"
+    assert found.hint == f"cpu 1 is asked for and the queue holds cpu 2: {end}"
+
+
+def test_a_queue_that_had_its_deserved_share_says_how_much_that_is() -> None:
+    world = World(nodes="n1 cpu=8", queues="q; r").job("other", pods=8, minimum=1, cpu=1, queue="r")
+    world.job("old", pods=4, cpu=1, queue="q", running_on="n1 n1 n1 n1").job("a", cpu=1, queue="q")
+    found = waiting(world)
+    assert found.message.endswith("of this size: its deserved share is cpu 4, it holds cpu 4")
+    assert found.hint.endswith("raise its weight")
+
+
+@pytest.mark.parametrize("plugin", ["proportion", "capacity"])
+def test_what_a_queue_promised_to_a_gang_counts_as_held(plugin: str) -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=4", queues="q capability=cpu:6").add(leaving("n2", cpu=4))
+    world.job("first", pods=2, cpu=3, queue="q").job("a", cpu=1, queue="q")
+    result = world.run("enqueue, allocate", f"gang {plugin}")
+    assert result.pending["default/first"].reason == "Pipelined"
+    assert result.pending["default/a"].message.endswith("its capability is cpu 6, it holds cpu 6")
+
+
+def test_a_limit_above_a_queue_is_named_with_its_owner() -> None:
+    queues = "eng capability=cpu:2; q parent=eng; p parent=eng guarantee=cpu:1"
+    world = World(nodes="n1 cpu=8", queues=queues).job("a", pods=3, cpu=1, queue="q")
+    tree = "tiers: [{plugins: [{name: gang}, {name: capacity, enableHierarchy: true}]}]"
+    found = waiting(world, policy=f'actions: "enqueue, allocate"\n{tree}\n')
+    text = 'queue "q" may take 1 of its 3 pods now: the capability of "eng" is cpu 2, it holds cpu 0'
+    assert (found.reason, found.message) == ("Queue overused", text)
+
+
+def test_a_queue_whose_limit_nobody_names_says_what_it_holds() -> None:
+    class Full(Plugin):
+        """Every queue has enough."""
+
+        name = "full-up"
+
+        def overused(self, queue: Queue) -> bool:
+            return True
+
+    world = World(nodes="n1 cpu=8").job("a", cpu=1)
+    found = world.run("enqueue, allocate", "full-up", plugin_classes=[Full]).pending["default/a"]
+    assert found.message == 'queue "default" has used up its share'
+    assert "the queue holds nothing: raise its weight, deserved or capability" in found.hint
 
 
 def test_a_pod_larger_than_any_node_is_told_so() -> None:

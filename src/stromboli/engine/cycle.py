@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,8 +20,11 @@ from stromboli.engine.points import sort_keys
 from stromboli.engine.policy import Policy
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
+from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster, Dirty
+from stromboli.model.job import Job
 from stromboli.model.nodes import Ints
+from stromboli.model.queue import Queue
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +44,10 @@ class Outcome:
     pipelined: dict[str, str] = field(default_factory=dict)
     idle: Ints | None = None
     """What was free on each node when the actions had run, less what gangs that wait had been given."""
+    promised: dict[Job, int] = field(default_factory=dict)
+    """How many tasks of a job had been given or promised room by then that they have not got."""
+    held: dict[Queue, Amounts] = field(default_factory=dict)
+    """What the queues of those jobs held by then."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Time per part: open, each action, close."""
     lost: Failure | None = None
@@ -142,6 +150,9 @@ class Engine:
         outcome.pipelined = session.pipelined
         if session.journal:
             outcome.idle = session.cluster.columns.idle.copy()
+            outcome.promised = dict(Counter(task.job for task in session.unsettled() if task.job))
+            queues = {job.queue for job in outcome.promised if job.queue}
+            outcome.held = {queue: dict(queue.held) for queue in queues}
         session.finish()
         session.cluster.tallies.sweep()
         outcome.decisions = session.decisions

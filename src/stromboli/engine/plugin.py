@@ -33,6 +33,7 @@ from stromboli.engine.points import (
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
+    from stromboli.model.amounts import Amounts
     from stromboli.model.cluster import Change, Dirty
     from stromboli.model.job import Job, SubJob
     from stromboli.model.queue import Queue
@@ -70,6 +71,20 @@ class Bound:
 
     key: Hashable
     may: Callable[[Job], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimit:
+    """What a queue, or one above it, may have at most by some rule, and what it holds of that.
+
+    Resources that `most` does not name are not limited by it; `remedy` says how to get more.
+    """
+
+    queue: Queue
+    name: str
+    most: Amounts
+    held: Amounts
+    remedy: str
 
 
 Key = Any
@@ -206,6 +221,11 @@ class Plugin:
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         """Whether a queue may take from other queues for these tasks."""
         return True
+
+    @point(gather, "enabledAllocatable", "enabledOverused")
+    def queue_limits(self, queue: Queue) -> Iterable[QueueLimit]:
+        """What `overused` and `allocatable` compare, so that a refusal can name it; decides nothing."""
+        return ()
 
     # -- victims
 

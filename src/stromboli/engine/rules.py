@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from stromboli.engine.nodefunctions import NodeFilter, NodeScore, Refusal
-from stromboli.engine.plugin import POINTS, Bound, Eviction, Invalid, Key, Plugin
+from stromboli.engine.plugin import POINTS, Bound, Eviction, Invalid, Key, Plugin, QueueLimit
 from stromboli.engine.points import Choice, Method, Point, depends_on_everything
 from stromboli.model.job import Job, SubJob
 from stromboli.model.queue import Queue
@@ -33,6 +33,7 @@ class Rules:
     job_enqueued: Callable[[Job], None]
     overused: Callable[[Queue], bool]
     allocatable: Callable[[Queue, Task], bool]
+    queue_limits: Callable[[Queue], list[QueueLimit]]
     preemptive: Callable[[Queue, Sequence[Task]], bool]
     preemptable: Callable[[Task, list[Task]], Choice]
     reclaimable: Callable[[Task, list[Task]], Choice]

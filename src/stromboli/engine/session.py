@@ -7,6 +7,7 @@ outside the journal and survive the undo.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -115,6 +116,8 @@ class Session:
         self.objections: dict[Job, str] = {}
         """Why a job as a whole was left out."""
         self.trials: dict[Task, Trial] = {}
+        self.had_room: dict[Job, int] = {}
+        """How many tasks of a job had room at once, when a statement that gave it any was last taken back."""
         self.failures: list[Failure] = []
         self.conditions: dict[Job, dict[str, Condition]] = {}
         """Conditions that plugins set on jobs in this session, by type."""
@@ -264,6 +267,7 @@ class Session:
     def roll_back(self, start: int) -> None:
         """Take back everything since a position, last in, first out, and remember where tasks had stood."""
         self.rollbacks.append(start)
+        had_room: set[Task] = set()
         while len(self.journal) > start:
             entry = self.journal.pop()
             if isinstance(entry, Undo):
@@ -272,9 +276,13 @@ class Session:
             task = entry.task
             if task.status in (Status.ALLOCATED, Status.PIPELINED) and task.node is not None:
                 self.trials[task] = Trial(task.status, task.node, task in self._nominated)
+                if task.status is Status.ALLOCATED:
+                    had_room.add(task)
             self._nominated.discard(task)
             self._evictions.pop(task, None)
             self._undo(entry)
+        if had_room:
+            self.had_room.update(Counter(task.job for task in had_room if task.job is not None))
 
     def _undo(self, change: Change) -> None:
         try:
@@ -465,8 +473,13 @@ class Session:
     def pipelined(self) -> dict[str, str]:
         """Tasks held for a node that is still being freed."""
         found = {
-            entry.task.key: entry.task.node.name
-            for entry in self.journal
-            if isinstance(entry, Change) and entry.task.status is Status.PIPELINED and entry.task.node
+            task.key: task.node.name
+            for task in self.unsettled()
+            if task.status is Status.PIPELINED and task.node
         }
         return dict(sorted(found.items()))
+
+    def unsettled(self) -> set[Task]:
+        """Tasks that were given or promised room in this session and have not been bound."""
+        touched = {entry.task for entry in self.journal if isinstance(entry, Change)}
+        return {task for task in touched if task.status in (Status.ALLOCATED, Status.PIPELINED)}

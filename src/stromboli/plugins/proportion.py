@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from stromboli.engine.plugin import Bound, Plugin
+from stromboli.engine.plugin import Bound, Plugin, QueueLimit
 from stromboli.engine.points import Vote
-from stromboli.engine.queueing import Pledges, ceiling, tell_quota
+from stromboli.engine.queueing import Pledges, ceiling, own_capability, tell_quota
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
     Amounts,
@@ -90,6 +90,14 @@ class Proportion(Plugin):
                 if held + asked > deserved.get(dim, 0):
                     return False
         return True
+
+    def queue_limits(self, queue: Queue) -> Iterable[QueueLimit]:
+        share = self._shares.get(queue)
+        if share is not None:
+            held, dims = queue.held, range(len(self.session.cluster.dims))
+            deserved = {dim: share.deserved.get(dim, 0) for dim in dims}
+            yield QueueLimit(queue, "capability", own_capability(queue), held, "raise its capability")
+            yield QueueLimit(queue, "deserved share", deserved, held, "raise its weight")
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         share = self._shares.get(queue)

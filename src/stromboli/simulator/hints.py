@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
 from stromboli.api import names
 from stromboli.api.resources import resource_list
 from stromboli.engine.cycle import Outcome
-from stromboli.engine.outcome import placed_in_trial
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Cluster
 from stromboli.model.dims import PODS, Dimensions
@@ -105,19 +107,28 @@ def _shortage(outcome: Outcome, task: Task, dim: int) -> str:
         free = _amount_text(dims, dim, max(int(idle[row]), 0))
         where = cluster.columns.nodes[row].name
         return f"each pod asks for {asked}; the largest free amount on one node is {free} ({where})"
-    return _gang_shortage(outcome.session, task, dim, int(idle.clip(min=0).sum()))
+    return _gang_shortage(outcome.session, task, dim, idle)
 
 
-def _gang_shortage(session: Session, task: Task, dim: int, left: int) -> str:
+def _gang_shortage(session: Session, task: Task, dim: int, idle: NDArray[np.int64]) -> str:
     """Single pods would fit, but not all that must start together."""
     cluster, job = session.cluster, task.job
     if job is None:
         return ""
+    left = int(idle.clip(min=0).sum())
     wanted = job.pending.get(dim, 0)
     asked, free = _amount_text(cluster.dims, dim, wanted), _amount_text(cluster.dims, dim, left)
-    fit, waiting = placed_in_trial(session, job), job.counts[Status.PENDING]
+    fit, waiting = had_room(session, job), job.counts[Status.PENDING]
+    smallest = min(one.request.get(dim, 0) for one in job.by_status[Status.PENDING])
+    if smallest > 0:  # others may have taken room since then
+        fit = min(fit, int((idle.clip(min=0) // smallest).sum()))
     scattered = ", but in pieces too small" if wanted <= left else ""
     return f"{fit} of {waiting} pods would fit: together they ask for {asked}, {free} is free{scattered}"
+
+
+def had_room(session: Session, job: Job) -> int:
+    """How many of the pods that wait had room when they were last tried, whatever was tried after that in vain."""
+    return min(session.had_room.get(job, 0), job.counts[Status.PENDING])
 
 
 def _taints(cluster: Cluster) -> str:

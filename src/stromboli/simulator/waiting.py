@@ -7,13 +7,14 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stromboli.engine.cycle import Outcome
-from stromboli.engine.outcome import job_message, placed_in_trial
+from stromboli.engine.outcome import job_message
 from stromboli.engine.session import Session
 from stromboli.engine.verdict import Verdict
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.simulator.hints import amounts_text, gate_hint, objection_hint, too_large, verdict_hint
+from stromboli.simulator.hints import gate_hint, had_room, objection_hint, too_large, verdict_hint
+from stromboli.simulator.limits import limit_hit, queue_hint
 
 
 class Waiting(Struct):
@@ -106,7 +107,8 @@ def _no_queue(case: Case) -> Waiting | None:
 
 
 def _room_is_coming(case: Case) -> Waiting | None:
-    if not case.held:
+    """It holds its place until room is free, and that is enough to start."""
+    if not case.held or case.job.ready_count + case.outcome.promised.get(case.job, 0) < case.job.minimum:
         return None
     where = ", ".join(case.held[:5])
     return Waiting(
@@ -170,26 +172,25 @@ def _too_large(case: Case) -> Waiting | None:
 
 
 def _queue_full(case: Case) -> Waiting | None:
-    job, rules = case.job, case.session.rules
-    if job.queue is None:
+    queue, rules, tasks = case.job.queue, case.session.rules, case.tasks
+    if queue is None or not tasks:
         return None
     try:
-        if rules.overused(job.queue):
-            text = f'queue "{job.queue.name}" has used up its share'
-        elif any(not rules.allocatable(job.queue, task) for task in case.tasks[:1]):
-            text = f'queue "{job.queue.name}" cannot take another pod of this size'
-        elif placed := placed_in_trial(case.session, job):
-            text = f'queue "{job.queue.name}" may take {placed} of its {len(case.tasks)} pods now'
+        overused = rules.overused(queue)
+        limit = limit_hit(case.outcome, queue, tasks[0].request)
+        if overused:
+            text = f'queue "{queue.name}" has used up its share'
+        elif not rules.allocatable(queue, tasks[0]) or (limit and queue in case.outcome.held):
+            text = f'queue "{queue.name}" cannot take another pod of this size'
+        elif placed := had_room(case.session, case.job):
+            text = f'queue "{queue.name}" may take {placed} of its {len(tasks)} pods now'
+            limit = limit_hit(case.outcome, queue, case.job.pending)
         else:
             return None
     except Exception:  # a plugin that fails here has been named already
         return None
-    dims = case.session.cluster.dims
-    asked, held = amounts_text(dims, job.pending), amounts_text(dims, job.queue.allocated)
-    raise_it = "raise its weight, deserved or capability"
-    way_out = f"wait for its jobs or {raise_it}" if held else raise_it
-    hint = f"{asked} is asked for and the queue holds {held or 'nothing'}: {way_out}"
-    return Waiting("Queue overused", text, hint)
+    told = f"{text}: {limit.text}" if limit else text
+    return Waiting("Queue overused", told, queue_hint(case.outcome, case.job, queue, limit))
 
 
 def _too_few_pods(case: Case) -> Waiting | None:

@@ -6,15 +6,15 @@ Left out: the queue-allocation gate (spec 03 10), which is off in Volcano unless
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from stromboli.api import names
 from stromboli.engine.arguments import arg
-from stromboli.engine.plugin import Bound, Eviction, Invalid, Key, Plugin
+from stromboli.engine.plugin import Bound, Eviction, Invalid, Key, Plugin, QueueLimit
 from stromboli.engine.points import Vote, depends
-from stromboli.engine.queueing import Pledges, tell_quota
+from stromboli.engine.queueing import Pledges, own_capability, tell_quota
 from stromboli.engine.session import Session
 from stromboli.model.amounts import fits, lacking, plus, shift, some_fits, total_of
 from stromboli.model.cluster import SUM_OF, Change, Dirty
@@ -100,6 +100,19 @@ class Capacity(Plugin):
         if seat is None or not queue.open or not seat.has_room(request):
             return False
         return all(ancestor.has_room(request) for ancestor in seat.ancestors)
+
+    def queue_limits(self, queue: Queue) -> Iterable[QueueLimit]:
+        seat = self._seat(queue)
+        if seat is None:
+            return
+        chain = (seat, *seat.ancestors)
+        for one in chain:
+            most = own_capability(one.queue)
+            yield QueueLimit(one.queue, "capability", most, one.held, "raise that capability")
+        for one in chain:
+            most = {dim: one.limit.get(dim, 0) for dim in range(len(self.session.cluster.dims))}
+            remedy = "raise the capability of queues above it or lower what is guaranteed to others"
+            yield QueueLimit(one.queue, "limit", most, one.held, remedy)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         seat, asked = self._seat(queue), total_of(task.request for task in tasks)
