@@ -42,6 +42,8 @@ class Measurement(Struct):
     decisions: int
     binds: int
     evictions: int
+    held: int
+    """Pods held for room that is being freed when the first cycle ends."""
     loaded_mib: float
     """Memory in use once loaded."""
     peak_mib: float
@@ -100,6 +102,7 @@ def measure(path: str, cycles: int = 1, placed: bool = False) -> Measurement:
         decisions=len(first.decisions),
         binds=len(binds),
         evictions=sum(isinstance(one, Evict) for one in first.decisions),
+        held=len(first.pipelined),
         loaded_mib=loaded_mib,
         peak_mib=memory_peak(),
         placed={one.key: one.node for one in binds} if placed else {},

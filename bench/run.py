@@ -114,9 +114,9 @@ def problem_of(workload: Workload, seen: Measurement) -> str:
     if seen.failures:
         return seen.failures[0]
     expected = workload.expected_binds
-    if expected is not None and seen.binds != expected:
+    if seen.binds != expected:
         return f"bound {seen.binds} pods instead of {expected}"
-    return ""
+    return workload.clears.problem(workload.sizes.pending_pods, seen.evictions, seen.held)
 
 
 # -- printing
@@ -219,7 +219,7 @@ def _target(value: float | None, mixed: bool, instead: str) -> str:
 def _phase_rows(results: Sequence[Result]) -> list[list[str]]:
     names = list(dict.fromkeys(name for one in results for name in one.best.phases))
     names = [name for name in names if name != "close"] + ["close"]
-    rows = [["workload", "seed", "load", *names, "binds", "evicted", "decisions", "loaded MiB"]]
+    rows = [["workload", "seed", "load", *names, "binds", "evicted", "held", "decisions", "loaded MiB"]]
     for one in results:
         rows.append(
             [
@@ -229,6 +229,7 @@ def _phase_rows(results: Sequence[Result]) -> list[list[str]]:
                 *(seconds(one.best.phases.get(name)) for name in names),
                 f"{one.best.binds:,}",
                 f"{one.best.evictions:,}",
+                f"{one.best.held:,}",
                 f"{one.best.decisions:,}",
                 f"{one.best.loaded_mib:.0f}",
             ]

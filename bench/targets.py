@@ -34,6 +34,12 @@ TARGETS = {
     "W4-idle-5000n-50000p": Target("0.8-1.5", 0.010, 0.001, 512, 307),
     "W5-full-5000n-500x20": Target("1.7", 0.2, 0.05, 512, 307),
     "W5f-fragmented-5000n-500x20": Target("6.0", 0.3, 0.1, 512, 307),
+    "W5-full-5000n-500x20-evict": Target("168", 2.0, 0.3, 512, 307),
+    "W5f-fragmented-5000n-500x20-evict": Target("198", 3.0, 0.5, 512, 307),
+    "W6-preempt-1000n-50x20": Target("2.7", 0.5, 0.2),
+    "W6-preempt-1000n-50x20-gentle": Target("2.7", 0.5, 0.2),
+    "W7-reclaim-1000n-50x20": Target("1.0", 0.3, 0.1),
+    "W7-reclaim-1000n-50x20-gentle": Target("1.0", 0.3, 0.1),
     "M-5000n-100000p": Target(memory_reach=600),
 }
 

@@ -8,6 +8,7 @@ several kinds of nodes (see `mix`).
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
@@ -16,6 +17,7 @@ import msgspec
 
 from bench import mix
 from bench.manifests import GPU, Manifest, Request, gang, node, node_name, priority_class, queue
+from stromboli.engine.presets import preset
 
 STOCK = ("enqueue", "allocate", "backfill")
 EVICTING = ("enqueue", "allocate", "preempt", "reclaim", "backfill")
@@ -86,6 +88,30 @@ Build = Callable[[Sizes, int], Iterator[Manifest]]
 
 
 @dataclass(frozen=True, slots=True)
+class Clearing:
+    """What an evicting workload must decide: how many go, and whether everybody who waits is then held for room."""
+
+    victims: float = 0.0
+    """Per pending pod."""
+    exactly: bool = True
+    """Or at most so many."""
+    together: int = 1
+    """So many go together: whole gangs."""
+
+    def most(self, pending: int) -> int:
+        """How many may go."""
+        return math.ceil(self.victims * pending / self.together) * self.together
+
+    def problem(self, pending: int, evicted: int, held: int) -> str:
+        """What is wrong with what a cycle decided; empty if nothing is."""
+        most = self.most(pending)
+        if evicted > most or (self.exactly and evicted != most):
+            return f"evicted {evicted} pods instead of {'' if self.exactly else 'at most '}{most}"
+        wanted = pending if self.victims else 0
+        return "" if held == wanted else f"{held} pods are held for room being freed instead of {wanted}"
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A cluster to be measured, and how to know that the cycle did its work."""
 
@@ -101,21 +127,21 @@ class Workload:
     seed: int | None = None
     base: str = ""
     """For a mixed workload: the uniform one that it may cost three times as much as."""
-    decides: str = "binds"
-    """What it is about; eviction workloads are not checked for binds."""
+    clears: Clearing = Clearing()
+    """Whom it evicts."""
+    configurations: str = ""
+    """Arguments of actions, as text."""
     cycles: int = 6
 
     @property
     def policy(self) -> str:
         """The text of the configuration file."""
         more = "".join(f"  - name: {name}\n" for name in self.plugins)
-        return f'actions: "{", ".join(self.actions)}"\n{TIERS}{more}'
+        return f'actions: "{", ".join(self.actions)}"\n{TIERS}{more}{self.configurations}'
 
     @property
-    def expected_binds(self) -> int | None:
-        """How many pods the first cycle must bind; None where nobody says."""
-        if self.decides != "binds":
-            return None
+    def expected_binds(self) -> int:
+        """How many pods the first cycle must bind."""
         return self.sizes.pending_pods if self.binds_all else 0
 
     def scaled(self, factor: float) -> Workload:
@@ -224,6 +250,18 @@ def _racks(sizes: Sizes, seed: int) -> Iterator[Manifest]:
     yield from _pending(sizes, ALL_GPUS, networkTopology={"mode": "hard", "highestTierAllowed": 1})
 
 
+def _gentle(workload: Workload, preset_name: str, clears: Clearing) -> Workload:
+    """The same with the arguments that a preset gives its actions."""
+    _, key, arguments = preset(preset_name).partition("configurations:\n")
+    return replace(
+        workload,
+        name=f"{workload.name}-gentle",
+        about=f"{workload.about}, as in the preset {preset_name}",
+        configurations=key + arguments,
+        clears=clears,
+    )
+
+
 _SEED = 20260801
 _ONE_GANG = Sizes(nodes=1000, gangs=1, members=10_000)
 _GANGS = Sizes(nodes=1000, gangs=500, members=20)
@@ -246,7 +284,6 @@ _ALL = [
         _full,
         False,
         actions=EVICTING,
-        decides="evictions",
     ),
     Workload(
         "W5f-fragmented-5000n-500x20-evict",
@@ -255,7 +292,6 @@ _ALL = [
         _fragmented,
         False,
         actions=EVICTING,
-        decides="evictions",
     ),
     Workload(
         "W6-preempt-1000n-50x20",
@@ -264,7 +300,7 @@ _ALL = [
         _preempting,
         False,
         actions=("enqueue", "allocate", "preempt"),
-        decides="evictions",
+        clears=Clearing(0.5),
     ),
     Workload(
         "W7-reclaim-1000n-50x20",
@@ -273,7 +309,7 @@ _ALL = [
         _reclaiming,
         False,
         actions=("enqueue", "allocate", "reclaim"),
-        decides="evictions",
+        clears=Clearing(0.64, exactly=False),
     ),
     Workload(
         "W8-gpu-topology-1000n-60x16",
@@ -301,7 +337,17 @@ _MIXED = [
     if one.build is _empty
 ]
 
-WORKLOADS: dict[str, Workload] = {one.name: one for one in [*_ALL, *_MIXED]}
+_GENTLE = [
+    _gentle(one, name, clears)
+    for one in _ALL
+    for begin, name, clears in (
+        ("W6", "high-priority", Clearing(0.34, exactly=False, together=TEAM)),
+        ("W7", "fair-share", Clearing(0.34, exactly=False)),
+    )
+    if one.name.startswith(begin)
+]
+
+WORKLOADS: dict[str, Workload] = {one.name: one for one in [*_ALL, *_GENTLE, *_MIXED]}
 
 
 def custom(nodes: int, pending: int, running: int, name: str = "custom") -> Workload:

@@ -41,6 +41,21 @@ def test_sizes_are_those_a_real_volcano_was_timed_on() -> None:
     assert counts["M-5000n-100000p"] == (5000, 0, 100_000)
 
 
+def test_evictions_are_counted_and_so_is_who_is_held_for_room(tmp_path: Path) -> None:
+    """With the plain tiers as many go as in Volcano, with the arguments of a preset fewer, and gangs go whole."""
+    plain, gentle = (WORKLOADS[f"W6-preempt-1000n-50x20{end}"].scaled(TINY) for end in ("", "-gentle"))
+    assert plain.clears.most(1000) == 500
+    assert gentle.clears.most(1000) == 340
+    seen = run(plain, tmp_path)
+    assert (seen.evictions, seen.held) == (10, 20)
+    seen.evictions += 1
+    assert problem_of(plain, seen) == "evicted 11 pods instead of 10"
+    seen.evictions, seen.held = 10, 19
+    assert problem_of(plain, seen) == "19 pods are held for room being freed instead of 20"
+    seen.evictions = 21
+    assert problem_of(gentle, seen) == "evicted 21 pods instead of at most 20"
+
+
 def test_a_mixed_world_is_the_same_for_the_same_seed() -> None:
     mixed = WORKLOADS["W2-500x20-1000n-mixed"].scaled(TINY)
     assert mixed.encoded() == mixed.encoded()
