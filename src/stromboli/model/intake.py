@@ -133,11 +133,13 @@ class Intake:
         guarantee = rows(amounts(spec.guarantee.resource, "spec.guarantee.resource"))
         self.cluster.columns.widen()
         queue = self._queue(thing.name)
-        queue.object = thing
+        before, queue.object = queue.object, thing
         queue.created = seconds(thing.metadata.creation_timestamp)
         queue.capability, queue.deserved, queue.guarantee = dict(capability), dict(deserved), dict(guarantee)
         queue.reported = {name: str(amount) for name, amount in thing.status.allocated.items()}
-        self._regard_queue(queue)
+        self.cluster.dirty.queues[queue] = None
+        if before is None or before.spec != thing.spec or before.status.state != thing.status.state:
+            self._regard_queue(queue)  # more than the echo of a status or an annotation
 
     def _drop_queue(self, thing: QueueObject) -> None:
         queue = self.cluster.queues.get(thing.name)
