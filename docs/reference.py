@@ -142,7 +142,10 @@ def points(_: str) -> str:
 def unasked(_: str) -> str:
     """Points that no action or engine code asks yet."""
     source = "\n".join(path.read_text() for path in SOURCE.rglob("*.py"))
-    listed = [f"`{name}`" for name in POINTS if not re.search(rf"rules\.{name}\b", source)]
+    asked = (
+        r"rules\.{0}\b|Offer\(\s*\"{0}\""  # an action offers victims to the plugins by the name of the point
+    )
+    listed = [f"`{name}`" for name in POINTS if not re.search(asked.format(name), source)]
     return ", ".join(listed) + "." if listed else "None."
 
 
@@ -235,7 +238,11 @@ def planned(kind: str) -> str:
     """What Volcano has and we do not have yet."""
     listed = VOLCANO_PLUGINS if kind == "plugins" else VOLCANO_ACTIONS
     missing = CATALOG.planned_plugins if kind == "plugins" else CATALOG.planned_actions
-    return ", ".join(f"`{name}`" for name in listed if name in missing) + "."
+    return (
+        ", ".join(f"`{name}`" for name in listed if name in missing) + "."
+        if missing
+        else "None: all are there."
+    )
 
 
 # -- Markdown

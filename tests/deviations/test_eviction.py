@@ -1,0 +1,238 @@
+"""Where evicting differs from Volcano on purpose: docs/deviations.md, one test per row."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli.api.cases import read_case
+from stromboli.engine.decisions import PodCondition
+from stromboli.engine.policy import load_policy
+from stromboli.extensions import load_catalog
+from stromboli.model.intake import Intake
+from stromboli.scheduler import Scheduler
+from stromboli.simulator.jobs import merged
+from stromboli.simulator.rehearsal import Rehearsal
+from stromboli.simulator.report import Report
+from stromboli.testing import Result, World
+from stromboli.testing.policies import policy_text
+from stromboli.testing.world import NOON
+
+HOST = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+CASES = Path(__file__).parents[1] / "conformance" / "cases"
+URGENT = {"priority": 1000}
+STOCK = "priority gang conformance | predicates nodeorder"
+
+
+def policy(actions: str, plugins: str = STOCK, **arguments: object) -> str:
+    """The last of the actions gets the arguments."""
+    name = actions.rsplit(", ", maxsplit=1)[-1]
+    return f"{policy_text(actions, plugins)}configurations:\n- name: {name}\n  arguments: {json.dumps(arguments)}\n"
+
+
+def decide(case: str) -> Report:
+    """What we make of a case of tests/conformance."""
+    catalog, read, intake = load_catalog(), read_case(str(CASES / f"{case}.json")), Intake()
+    for thing in read.objects:
+        intake.put(thing)
+    return Report.of(
+        Scheduler(Rehearsal(intake, NOON), load_policy(read.config or "", catalog), catalog).cycle()
+    )
+
+
+# -- who may be a victim
+
+
+def test_nobody_goes_whom_one_plugin_of_the_tier_spares() -> None:
+    """Volcano evicts both (02 D4, wart preempt/empty-intersection-lets-the-next-plugin-start-anew)."""
+    world = World(nodes="n1 cpu=4")
+    world.job("bare", minimum=0, pods=1, cpu=2, priority=10, running_on="n1")
+    world.job("lofty", minimum=0, pods=1, cpu=2, priority=1000, running_on="n1", labels={"app": "x"})
+    world.job("new", cpu=4, priority=500)
+    result = world.run("enqueue, preempt", "priority pdb conformance gang | predicates nodeorder")
+    assert (result.evicted, result.pipelined) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("case", "evicted"),
+    [
+        ("random-preempt/15", []),
+        ("random-preempt/18", ["default/old14-w-0", "default/old14-w-1", "default/old7-w-0"]),
+    ],
+)
+def test_gang_keeps_its_gangs_whole_beside_two_other_plugins_of_its_tier(
+    case: str, evicted: list[str]
+) -> None:
+    """Volcano forgets that nothing was left, and breaks gangs (02 D4, warts random-preempt/15 and 18)."""
+    report = decide(case)
+    assert report.evicted == evicted
+    lost = Counter(pod.rsplit("-w-", 1)[0] for pod in evicted)
+    whole = json.loads((CASES / f"{case}.json").read_text())["objects"]
+    assert all(minimum(whole, job) <= members(whole, job) - count for job, count in lost.items())
+
+
+def minimum(objects: list[dict[str, Any]], job: str) -> int:
+    found = [
+        one for one in objects if one["kind"] == "PodGroup" and f"default/{one['metadata']['name']}" == job
+    ]
+    return int(found[0]["spec"]["minMember"])
+
+
+def members(objects: list[dict[str, Any]], job: str) -> int:
+    return sum(
+        one["kind"] == "Pod" and f"default/{one['metadata']['name']}".startswith(f"{job}-w-")
+        for one in objects
+    )
+
+
+def test_victims_leave_in_a_fixed_order_the_last_of_the_last_job_first() -> None:
+    """Volcano takes them out of a map (02 D12)."""
+
+    def evicted(names: list[str]) -> list[str]:
+        world = World(nodes="n1 cpu=4")
+        for name in names:
+            world.job(name, pods=2, minimum=1, cpu=1, priority={"a": 3, "b": 1}[name], running_on="n1 n1")
+        world.job("urgent", cpu=1, priority=9)
+        return world.run("enqueue, preempt", STOCK).evicted
+
+    assert evicted(["a", "b"]) == evicted(["b", "a"]) == ["default/b-1"]
+
+
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_a_pod_that_may_never_preempt_evicts_nobody(action: str) -> None:
+    """Volcano's gang pair does not ask (02 D6, wart gangpreempt/preemption-policy-never-is-ignored)."""
+    world = World(nodes="n1 cpu=4")
+    world.job("old", pods=2, minimum=0, cpu=2, priority=10, running_on="n1 n1")
+    world.job("new", cpu=2, priority=1000, spec={"preemptionPolicy": "Never"})
+    result = world.run(f"enqueue, {action}", STOCK)
+    assert (result.evicted, result.pipelined) == ([], {})
+
+
+@pytest.mark.parametrize(("switch", "evicted"), [(True, ["default/low-0"]), (False, [])])
+def test_reclaim_within_a_queue_if_asked_to(switch: bool, evicted: list[str]) -> None:
+    """Volcano reclaims across queues only (02 D3)."""
+    world = World(nodes="n1 cpu=2", queues="q")
+    world.job("same", pods=1, minimum=0, cpu=1, priority=5, running_on="n1", queue="q")
+    world.job("low", pods=1, minimum=0, cpu=1, priority=1, running_on="n1", queue="q")
+    world.job("new", cpu=1, priority=5, queue="q")
+    result = world.run(policy=policy("enqueue, reclaim", "gang conformance", enableSameQueueReclaim=switch))
+    assert result.evicted == evicted
+
+
+# -- what eviction cures
+
+
+def test_evicting_the_shunned_pod_cures_anti_affinity() -> None:
+    """In Volcano its count is older than the eviction (wart preempt/anti-affinity-is-not-cured)."""
+    rule = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "noisy"}}}
+    shy = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+    world = World(nodes="n1 cpu=16")
+    world.job("noisy", pods=1, minimum=0, cpu=1, priority=10, running_on="n1", labels={"app": "noisy"})
+    world.job("new", cpu=1, priority=1000, spec={"affinity": shy})
+    assert_takes_the_place(world.run("enqueue, preempt", STOCK), "default/noisy-0")
+
+
+def test_evicting_who_fills_the_skew_cures_topology_spread() -> None:
+    """In Volcano its count is older than the eviction (wart preempt/topology-spread-is-not-cured)."""
+    evenly = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "even"}},
+    }
+    world = World(nodes=f"n1 cpu=8 {ZONE}=east; n2 cpu=1 {ZONE}=west")
+    world.job("wall", cpu=1, priority=1000, running_on="n2")
+    world.job("old", pods=1, minimum=0, cpu=1, priority=10, running_on="n1", labels={"app": "even"})
+    world.job(
+        "new", cpu=1, priority=1000, labels={"app": "even"}, spec={"topologySpreadConstraints": [evenly]}
+    )
+    assert_takes_the_place(world.run("enqueue, preempt", STOCK), "default/old-0")
+
+
+def assert_takes_the_place(result: Result, victim: str) -> None:
+    assert (result.evicted, result.pipelined) == ([victim], {"default/new-0": "n1"})
+
+
+# -- topology-aware preemption
+
+
+def test_nobody_goes_where_another_node_has_room() -> None:
+    """Volcano's topology-aware search passes over a node that loses nobody (wart preempt/aware-no-victim-needed)."""
+    world = World(nodes="n1 cpu=4; n2 cpu=8")
+    world.job("old", pods=2, minimum=0, cpu=2, priority=10, running_on="n1 n1")
+    world.job("new", cpu=2, priority=1000)
+    aware = policy("enqueue, preempt", enableTopologyAwarePreemption=True, minCandidateNodesPercentage=100)
+    result = world.run(policy=aware)
+    assert (result.evicted, result.pipelined) == ([], {"default/new-0": "n2"})
+
+
+@pytest.mark.parametrize("aware", [True, False])
+@pytest.mark.parametrize(("limit", "evicted"), [(1, []), (4, ["default/old-0"])])
+def test_nobody_goes_for_a_pod_that_its_queue_may_not_take_even_then(
+    aware: bool, limit: int, evicted: list[str]
+) -> None:
+    """Volcano's topology-aware search evicts everybody and calls it a success (02 D7)."""
+    world = World(nodes="n1 cpu=4", queues=f"q capability=cpu:{limit}")
+    world.job("old", pods=1, minimum=0, cpu=1, priority=10, running_on="n1", queue="q")
+    world.job("new", cpu=4, priority=1000, queue="q", phase="Inqueue")
+    plugins = "priority gang conformance | predicates capacity nodeorder"
+    result = world.run(policy=policy("preempt", plugins, enableTopologyAwarePreemption=aware))
+    assert result.evicted == evicted
+
+
+# -- nominations
+
+
+def test_a_nominated_pod_is_left_to_allocate_whichever_action_comes_first() -> None:
+    """Volcano's answer depends on who looked before (wart preempt/nominated-pod-before-allocate-saw-it)."""
+
+    def run(actions: str) -> Result:
+        world = World(nodes="n1 cpu=4; n2 cpu=2")
+        world.job("old", pods=1, minimum=0, cpu=2, priority=10, running_on="n2")
+        world.job("new", pods=0, minimum=1, priority=1000)
+        world.add(pod("new-0", "new", cpu=2, spec=URGENT, status={"nominatedNodeName": "n1"}))
+        return world.run(actions, STOCK)
+
+    alone = run("enqueue, preempt")
+    assert (alone.evicted, alone.pipelined) == ([], {})
+    for actions in ("enqueue, allocate, preempt", "enqueue, preempt, allocate"):
+        assert run(actions).binds == {"default/new-0": "n1"}
+
+
+def test_a_pod_is_nominated_also_when_only_best_effort_pods_went() -> None:
+    """Volcano looks at what was freed, and they free nothing (02 D9)."""
+    world = World(nodes="n1 cpu=4,pods=1")
+    world.job("idle", pods=1, minimum=0, priority=10, running_on="n1")
+    world.job("new", cpu=1, priority=1000)
+    result = world.run("enqueue, preempt", STOCK)
+    assert result.evicted == ["default/idle-0"]
+    told = [one for one in result.decisions if isinstance(one, PodCondition)]
+    assert [one.nominated_node for one in told] == ["n1"]
+
+
+# -- backfill
+
+
+@pytest.mark.parametrize(("switch", "binds"), [(True, {"default/small-0": "n1"}), (False, {})])
+def test_backfill_hands_on_what_a_waiting_gang_holds_if_asked_to(switch: bool, binds: dict[str, str]) -> None:
+    """Volcano has no such stage (02 D2)."""
+    world = World(nodes="n1 cpu=2; n2 cpu=2").job("old", pods=0, phase="Running")
+    there = {"spec": {"nodeName": "n2"}, "status": {"phase": "Running"}}
+    world.add(pod("old-0", "old", cpu=2, metadata={"deletionTimestamp": "2026-11-01T12:00:30Z"}, **there))
+    world.job("gang", pods=2, cpu=2)  # one fits on n1, the other will on n2
+    world.job("small", cpu=1)
+    actions = "enqueue, allocate, backfill"
+    result = world.run(policy=policy(actions, "gang", enableBackFillNonBestEffortPods=switch))
+    assert result.binds == binds
+
+
+def pod(name: str, job: str, cpu: int, **more: dict[str, Any]) -> dict[str, Any]:
+    base = {
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": {"scheduling.k8s.io/group-name": job}},
+        "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]},
+    }
+    return merged(base, more)
