@@ -7,7 +7,8 @@ import pytest
 from stromboli.engine.catalog import action
 from stromboli.engine.nodefunctions import Column, Nodes
 from stromboli.engine.plugin import Plugin
-from stromboli.engine.session import EvictionNote, Session
+from stromboli.engine.session import Session
+from stromboli.engine.transaction import EvictionNote
 from stromboli.model.cluster import Change
 from stromboli.model.status import Status
 from stromboli.model.task import Task

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.engine.session import EvictionNote, Session, Trial
+from stromboli.engine.session import Session
+from stromboli.engine.transaction import EvictionNote, Trial
 from stromboli.model.cluster import Change, Refused
 from stromboli.model.status import Status
 from tests.building import cluster_of, group, node, pod, queue, running, session_over, task_of

@@ -15,7 +15,8 @@ from stromboli.engine.arguments import parse_arguments
 from stromboli.engine.catalog import Action
 from stromboli.engine.nodefunctions import Nodes
 from stromboli.engine.policy import load_policy
-from stromboli.engine.session import EvictionNote, Session
+from stromboli.engine.session import Session
+from stromboli.engine.transaction import EvictionNote
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.status import Status
 from stromboli.model.usage import NodeUsage

@@ -13,9 +13,10 @@ from stromboli.engine.clearing import clear
 from stromboli.engine.compatibility import error_cache
 from stromboli.engine.manners import Manners, settle_in
 from stromboli.engine.points import Choice
-from stromboli.engine.session import EvictionNote, Session
+from stromboli.engine.session import Session
 from stromboli.engine.starving import feed, seal, starving_jobs, wanting
 from stromboli.engine.statement import Statement
+from stromboli.engine.transaction import EvictionNote
 from stromboli.engine.victims import Hunt, Offer, enough
 from stromboli.model.job import Job
 from stromboli.model.nodes import Node

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.api import names
+from stromboli.engine.blame import Attempt
 from stromboli.engine.catalog import action
-from stromboli.engine.session import Attempt, EvictionNote, Session
+from stromboli.engine.session import Session
+from stromboli.engine.transaction import EvictionNote
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 from stromboli.engine.nodefunctions import BadAnswer, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job
 
 LONGEST = 500
 
@@ -54,3 +61,24 @@ def _culprit(error: BaseException) -> tuple[str, str]:
                 asked = (value.plugin, "node_filters" if isinstance(value, NodeFilter) else "node_scores")
         trace = trace.tb_next
     return asked
+
+
+class Attempt:
+    """Work on some jobs that a plugin's mistake ends, and nothing else."""
+
+    __slots__ = ("_jobs", "_session")
+
+    def __init__(self, session: Session, jobs: Iterable[Job]):
+        self._session = session
+        self._jobs = jobs
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, CycleLost):
+            return False
+        self._session.leave_out(self._jobs, failure_of(error))
+        return True

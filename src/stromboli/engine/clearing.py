@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stromboli.engine.session import EvictionNote
+from stromboli.engine.transaction import EvictionNote
 from stromboli.model.amounts import less_equal, plus
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from stromboli.engine.bundles import Bundle, bundles_of, shrink
 from stromboli.engine.evaluation import fits
 from stromboli.engine.manners import Manners
 from stromboli.engine.plugin import Eviction
-from stromboli.engine.session import EvictionNote
 from stromboli.engine.starving import seal, starving_jobs
+from stromboli.engine.transaction import EvictionNote
 from stromboli.engine.worksheet import worksheet
 from stromboli.model.amounts import Amounts, less_equal, shift, total_of
 from stromboli.model.status import Status

@@ -105,7 +105,7 @@ class Rules:
         return [tier for tier in tiers if tier]
 
     def _takes_part(self, plugin: Plugin, point: Point) -> bool:
-        if (plugin.name, point.name) in self._set_aside or not _overrides(plugin, point.name):
+        if (plugin.name, point.name) in self._set_aside or not _overrides(type(plugin), point.name):
             return False
         return not point.switches or any(plugin.switches.get(switch, True) for switch in point.switches)
 
@@ -119,8 +119,17 @@ class Rules:
 _SIMPLE_FORMS = {"node_filters": "filter_nodes", "node_scores": "score_nodes"}
 
 
-def _overrides(plugin: Plugin, name: str) -> bool:
-    kind = type(plugin)
+def points_of(kind: type[Plugin]) -> list[str]:
+    """The points that a plugin answers, whatever the policy switches off; of variants, those of any."""
+    variants = [kind, *(one for one in kind.__subclasses__() if one.name == kind.name)]
+    return [
+        name
+        for name in (*POINTS, *_own_points(kind))
+        if any(_overrides(variant, name) for variant in variants)
+    ]
+
+
+def _overrides(kind: type[Plugin], name: str) -> bool:
     if not hasattr(kind, name):
         return False
     return any(

@@ -7,23 +7,19 @@ outside the journal and survive the undo.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stromboli.api import names
-from stromboli.api.resources import resource_list
-from stromboli.engine.blame import CycleLost, Failure, failure_of
-from stromboli.engine.decisions import Bind, Decision, Event, Evict
+from stromboli.engine.blame import Attempt, Failure
+from stromboli.engine.decisions import Event
 from stromboli.engine.order import Backlog
 from stromboli.engine.placement import Place, Placement
-from stromboli.engine.statement import Statement
+from stromboli.engine.transaction import Transaction
 from stromboli.engine.verdict import Verdict, saying
-from stromboli.model.cluster import Change, Cluster, Dirty, ListenerFailed, Refused
+from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.status import Status
 from stromboli.model.task import Condition
 
@@ -40,66 +36,13 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
-class Trial(NamedTuple):
-    """Where a task stood when its last statement was taken back."""
-
-    status: Status
-    node: Node
-    nominated: bool
-
-
-class EvictionNote(NamedTuple):
-    """Why somebody was evicted: by which action, for whom, and who chose the victim."""
-
-    action: str
-    beneficiary: str = ""
-    chosen_by: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """`preempt for default/urgent, chosen by tier 1 (priority, conformance)`."""
-        whom = f" for {self.beneficiary}" if self.beneficiary else ""
-        return f"{self.action}{whom}" + (f", chosen by {self.chosen_by}" if self.chosen_by else "")
-
-
-class Undo:
-    """A change outside the moves, with the way back."""
-
-    __slots__ = ("back", "committed")
-
-    def __init__(self, back: Callable[[], None], committed: bool):
-        self.back = back
-        self.committed = committed
-
-
-class Attempt:
-    """Work on some jobs that a plugin's mistake ends, and nothing else."""
-
-    __slots__ = ("_jobs", "_session")
-
-    def __init__(self, session: Session, jobs: Iterable[Job]):
-        self._session = session
-        self._jobs = jobs
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if not isinstance(error, Exception) or isinstance(error, CycleLost):
-            return False
-        self._session.leave_out(self._jobs, failure_of(error))
-        return True
-
-
-class Session:
+class Session(Transaction):
     """What actions and plugins see of a cycle."""
 
     def __init__(
         self, cluster: Cluster, policy: Policy, rules: Rules, placement: Placement, now: float, id: str
     ):
-        self.cluster = cluster
+        super().__init__(cluster)
         self.policy = policy
         self.rules = rules
         self.now = now
@@ -107,17 +50,8 @@ class Session:
         self.services: Mapping[str, Any] = {}
         """Ways out for plugins that call somebody, handed in by whoever runs the scheduler; none in a rehearsal."""
         self.total = cluster.total
-        self.journal: list[Change | Undo] = []
-        self.open_statements = 0
-        self.rollbacks: list[int] = []
-        """How far the journal was taken back, each time it was."""
-        self.decisions: list[Decision] = []
-        self.verdicts: dict[Job, dict[Task, Verdict]] = {}
         self.objections: dict[Job, str] = {}
         """Why a job as a whole was left out."""
-        self.trials: dict[Task, Trial] = {}
-        self.had_room: dict[Job, int] = {}
-        """How many tasks of a job had room at once, when a statement that gave it any was last taken back."""
         self.failures: list[Failure] = []
         self.conditions: dict[Job, dict[str, Condition]] = {}
         """Conditions that plugins set on jobs in this session, by type."""
@@ -125,16 +59,12 @@ class Session:
         """Phases that jobs have once the cycle has come to its end."""
         self.changed: Dirty = cluster.dirty
         """What changed since the session before this one opened."""
-        self._placement = placement
-        self._failed_roles: dict[SubJob, set[str]] = {}
-        self._settled: set[Task] = set()
         self.said: dict[Job, dict[str, str]] = {}
         """What there was to say about jobs in this cycle, by topic, new or not."""
+        self._placement = placement
         self._told: dict[tuple[Job, str], tuple[str, str]] = {}
         self._writes: list[tuple[Job | Task | Queue, str, Any]] = []
-        self._nominated: set[Task] = set()
         self._holds: dict[Task, tuple[Node, float]] = {}
-        self._evictions: dict[Task, EvictionNote] = {}
 
     # -- looking at the work
 
@@ -246,142 +176,19 @@ class Session:
         mask[node.row] = True
         return mask
 
-    def statement(self) -> Statement:
-        return Statement(self)
-
-    def move(self, task: Task, status: Status, node: Node | None) -> Refused | None:
-        """Move a task and note it; a listener may refuse."""
-        try:
-            change = self.cluster.move(task, status, node)
-        except ListenerFailed as error:
-            raise CycleLost(failure_of(error.cause)) from error
-        if isinstance(change, Refused):
-            return change
-        self.journal.append(change)
-        return None
-
-    def record(self, back: Callable[[], None], committed: bool = False) -> None:
-        """Note a change that is not a move, with the way back; committed ones go back only with a lost cycle."""
-        self.journal.append(Undo(back, committed))
-
-    def roll_back(self, start: int) -> None:
-        """Take back everything since a position, last in, first out, and remember where tasks had stood."""
-        self.rollbacks.append(start)
-        had_room: set[Task] = set()
-        while len(self.journal) > start:
-            entry = self.journal.pop()
-            if isinstance(entry, Undo):
-                entry.back()
-                continue
-            task = entry.task
-            if task.status in (Status.ALLOCATED, Status.PIPELINED) and task.node is not None:
-                self.trials[task] = Trial(task.status, task.node, task in self._nominated)
-                if task.status is Status.ALLOCATED:
-                    had_room.add(task)
-            self._nominated.discard(task)
-            self._evictions.pop(task, None)
-            self._undo(entry)
-        if had_room:
-            self.had_room.update(Counter(task.job for task in had_room if task.job is not None))
-
-    def _undo(self, change: Change) -> None:
-        try:
-            self.cluster.undo(change)
-        except ListenerFailed as error:
-            raise CycleLost(failure_of(error.cause)) from error
-
-    def settle(self, start: int) -> None:
-        """Let everything since a position leave: bind what is allocated, evict what is releasing."""
-        for entry in self.journal[start:]:
-            if isinstance(entry, Undo):
-                entry.committed = True
-            elif entry.task.status is Status.ALLOCATED:
-                self.bind(entry.task)
-            elif entry.task.status is Status.RELEASING and entry.task not in self._settled:
-                self._evict(entry.task)
-
-    def bind(self, task: Task) -> None:
-        """Decide that an allocated task runs where it was placed."""
-        node, job = task.node, task.job
-        if node is None or job is None:
-            raise RuntimeError(f"{task!r} cannot be bound")
-        refused = self.move(task, Status.BINDING, node)
-        if refused is not None:  # it keeps its room until the session closes, and is then taken back
-            self.explain(task, saying(refused.why))
-            return
-        self._settled.add(task)
-        self.trials.pop(task, None)
-        self.decisions.append(Bind(task.namespace, task.name, task.uid, node.name, job.key))
-
-    def bind_allocated(self, job: Job) -> None:
-        """Bind every task of a job that holds room, whoever gave it."""
-        for task in sorted(job.by_status[Status.ALLOCATED], key=self.task_key):
-            self.bind(task)
-
-    def _evict(self, task: Task) -> None:
-        self._settled.add(task)
-        note = self.eviction_of(task)
-        named = self.cluster.dims.named({dim: int(amount) for dim, amount in task.request.items()})
-        job = task.job.key if task.job else ""
-        node = task.node.name if task.node else ""
-        self.decisions.append(
-            Evict(
-                task.namespace,
-                task.name,
-                task.uid,
-                node,
-                job,
-                note.action,
-                *note,
-                frees=resource_list(named),
-            )
-        )
-        text = names.POD_EVICTED.format(reason=note.sentence)
-        self.decisions.append(Event("Pod", task.namespace, task.name, "Warning", names.EVENT_EVICT, text))
-        if task.job is not None:
-            said = f"{task.name}: {note.sentence}"
-            self.decisions.append(
-                Event("PodGroup", task.job.namespace, task.job.name, "Normal", names.EVENT_EVICT, said)
-            )
-
-    def nominate(self, task: Task) -> None:
-        """Remember that somebody was evicted for this task."""
-        self._nominated.add(task)
-
-    def is_nominated(self, task: Task) -> bool:
-        return task in self._nominated
+    # -- once placed
 
     def hold_for(self, task: Task, seconds: float) -> None:
         """Hold the room that was cleared for a task beyond this cycle."""
         if task.node is not None and seconds > 0:
             self._holds[task] = (task.node, self.now + seconds)
 
-    def eviction_of(self, task: Task) -> EvictionNote:
-        """Why a task was evicted in this session."""
-        return self._evictions.get(task, EvictionNote(""))
+    def bind_allocated(self, job: Job) -> None:
+        """Bind every task of a job that holds room, whoever gave it."""
+        for task in sorted(job.by_status[Status.ALLOCATED], key=self.task_key):
+            self.bind(task)
 
-    def forget_eviction(self, task: Task) -> None:
-        self._evictions.pop(task, None)
-
-    def note_eviction(self, task: Task, note: EvictionNote) -> None:
-        self._evictions[task] = note
-
-    # -- explaining
-
-    def explain(self, task: Task, verdict: Verdict) -> None:
-        """Remember why a task was not placed; its role counts as failed in its sub-job."""
-        if task.job is not None:
-            self.verdicts.setdefault(task.job, {})[task] = verdict
-        if task.group is not None:
-            self._failed_roles.setdefault(task.group, set()).add(task.role)
-
-    def forgive(self, sub_job: SubJob) -> None:
-        """A sub-job is tried afresh: what its tasks met in an earlier turn no longer counts against their roles."""
-        self._failed_roles.pop(sub_job, None)
-
-    def failed_roles(self, sub_job: SubJob) -> set[str]:
-        """Roles of which some task found no node in this session."""
-        return self._failed_roles.get(sub_job, set())
+    # -- telling
 
     def tell(self, job: Job, topic: str, type: str, reason: str, message: str) -> None:
         """An event about a job, unless the last one on this topic said the same."""
@@ -432,7 +239,7 @@ class Session:
 
     def finish(self) -> None:
         """Undo what was kept but not committed, and let the model show what was decided."""
-        self._take_back()
+        self.take_back()
         for target, field, value in self._writes:
             setattr(target, field, value)
         for (job, topic), said in self._told.items():
@@ -442,44 +249,3 @@ class Session:
         for task, (node, until) in self._holds.items():
             if task.status is Status.PENDING:
                 self.cluster.reserve(task, node, until)
-
-    def _take_back(self) -> None:
-        """Undo what was not committed. Should a listener fail on the way, the journal holds what is left to abort."""
-        committed: list[Change | Undo] = []
-        try:
-            while self.journal:
-                entry = self.journal.pop()
-                if entry.committed if isinstance(entry, Undo) else entry.task in self._settled:
-                    committed.append(entry)
-                elif isinstance(entry, Undo):
-                    entry.back()
-                else:
-                    self._undo(entry)
-        except Exception:
-            self.journal.extend(reversed(committed))
-            raise
-
-    def abort(self) -> None:
-        """Undo the whole cycle: nothing left, so nothing happened."""
-        for entry in reversed(self.journal):
-            if isinstance(entry, Undo):
-                entry.back()
-            else:
-                self.cluster.undo(entry)
-        self.journal.clear()
-        self.decisions.clear()
-
-    @property
-    def pipelined(self) -> dict[str, str]:
-        """Tasks held for a node that is still being freed."""
-        found = {
-            task.key: task.node.name
-            for task in self.unsettled()
-            if task.status is Status.PIPELINED and task.node
-        }
-        return dict(sorted(found.items()))
-
-    def unsettled(self) -> set[Task]:
-        """Tasks that were given or promised room in this session and have not been bound."""
-        touched = {entry.task for entry in self.journal if isinstance(entry, Change)}
-        return {task for task in touched if task.status in (Status.ALLOCATED, Status.PIPELINED)}

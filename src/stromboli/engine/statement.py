@@ -14,33 +14,33 @@ from stromboli.model.cluster import Change, Refused
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.session import EvictionNote, Session
+    from stromboli.engine.transaction import EvictionNote, Transaction
     from stromboli.model.nodes import Node
     from stromboli.model.task import Task
 
 
 class Statement:
-    """A position in the session's journal."""
+    """A position in a transaction's journal."""
 
-    def __init__(self, session: Session):
-        self._session = session
-        self._start = len(session.journal)
+    def __init__(self, transaction: Transaction):
+        self._within = transaction
+        self._start = len(transaction.journal)
         self._ended = False
 
     def __enter__(self) -> Statement:
-        self._session.open_statements += 1
+        self._within.open_statements += 1
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._session.open_statements -= 1
+        self._within.open_statements -= 1
         if not self._ended:
-            self._session.roll_back(self._start)
+            self._within.roll_back(self._start)
 
     def __len__(self) -> int:
         """How many moves it holds."""
-        return len(self._session.journal) - self._start
+        return len(self._within.journal) - self._start
 
     def assign(self, task: Task, place: Place) -> Refused | None:
         """Allocate if it fits now, pipeline if it will."""
@@ -48,32 +48,32 @@ class Statement:
 
     def allocate(self, task: Task, node: Node) -> Refused | None:
         """Give the task room on a node."""
-        return self._session.move(task, Status.ALLOCATED, node)
+        return self._within.move(task, Status.ALLOCATED, node)
 
     def pipeline(self, task: Task, node: Node, evicted: bool = False) -> Refused | None:
         """Promise the task room that is still being freed; `evicted` if somebody was evicted for it."""
-        refused = self._session.move(task, Status.PIPELINED, node)
+        refused = self._within.move(task, Status.PIPELINED, node)
         if refused is None and evicted:
-            self._session.nominate(task)
+            self._within.nominate(task)
         return refused
 
     def evict(self, task: Task, note: EvictionNote) -> Refused | None:
         """Make a task leave its node."""
-        refused = self._session.move(task, Status.RELEASING, task.node)
+        refused = self._within.move(task, Status.RELEASING, task.node)
         if refused is None:
-            self._session.note_eviction(task, note)
+            self._within.note_eviction(task, note)
         return refused
 
     def restore(self, victim: Task, status: Status) -> Refused | None:
         """Let a victim stay after all."""
-        refused = self._session.move(victim, status, victim.node)
+        refused = self._within.move(victim, status, victim.node)
         if refused is None:
-            self._session.forget_eviction(victim)
+            self._within.forget_eviction(victim)
         return refused
 
     def changes(self) -> list[Change]:
         """The moves it holds, in order."""
-        return [entry for entry in self._session.journal[self._start :] if isinstance(entry, Change)]
+        return [entry for entry in self._within.journal[self._start :] if isinstance(entry, Change)]
 
     def evicted(self) -> list[Task]:
         """The tasks it makes leave, in order."""
@@ -86,14 +86,14 @@ class Statement:
 
     def release(self, task: Task) -> Refused | None:
         """Take back what a task was given earlier in this session."""
-        return self._session.move(task, Status.PENDING, None)
+        return self._within.move(task, Status.PENDING, None)
 
     def commit(self) -> None:
         """Let the decisions leave: binds for what is allocated, evictions for what is releasing."""
-        if self._session.open_statements > 1:
+        if self._within.open_statements > 1:
             raise RuntimeError("only the outermost statement may be committed")
         self._end()
-        self._session.settle(self._start)
+        self._within.settle(self._start)
 
     def keep(self) -> None:
         """Hold the moves until the session closes, or until the statement around this one ends; nothing leaves."""
