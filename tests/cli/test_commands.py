@@ -61,6 +61,46 @@ def test_a_wrong_policy_is_told_with_file_and_line(run: Run, tmp_path: Path) -> 
     assert run("policy", "check", tmp_path / "none.yaml").exit_code == 1
 
 
+def test_a_policy_may_come_from_standard_input(run: Run) -> None:
+    result = run("policy", "check", "-", input=PRESETS["basic"])
+    assert (result.exit_code, result.stdout) == (0, "-: right, enqueue, allocate, backfill\n")
+    result = run("policy", "check", "-", input='actions: "alocate"\n')
+    assert result.exit_code == 1
+    assert 'error: -:1: failed to find Action alocate; did you mean "allocate"?' in result.stderr
+
+
+def test_one_plugin_or_action_is_shown_in_detail(run: Run) -> None:
+    text = run("plugins", "capacity").stdout
+    assert text.startswith("capacity\nQueues with explicit shares")
+    assert "    ancestorReclaimLevel  a whole number, 0 unless given\n" in text
+    assert "    allocatable\n        Whether a queue may still take this task.\n" in text
+    assert "    victim_queue_order\n" in text, "what only a variant answers"
+    one = json.loads(run("plugins", "gang", "-o", "json").stdout)
+    assert one["name"] == "gang"
+    assert "job_ready" in one["points"]
+    assert "job_enqueueable" not in one["points"]
+    assert "predicateErrorCacheEnable" in run("actions", "allocate").stdout
+    wrong = run("plugins", "gnag")
+    assert wrong.exit_code == 2
+    assert 'there is no plugin "gnag"; did you mean "gang"?' in wrong.stderr
+    assert 'there is no action "alocate"; did you mean "allocate"?' in run("actions", "alocate").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("stromboli pl", ["plan", "plugins"]),
+        ("stromboli plan --preset f", ["fair-share", "full"]),
+        ("stromboli policy show ba", ["basic"]),
+        ("stromboli plugins ga", ["gang"]),
+        ("stromboli actions all", ["allocate"]),
+    ],
+)
+def test_shells_can_complete(run: Run, words: str, names: list[str]) -> None:
+    env = {"_STROMBOLI_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    assert run(env=env, prog_name="stromboli").stdout.split() == names
+
+
 def test_plugins_and_actions_are_listed_with_their_arguments(run: Run) -> None:
     assert "gang  Holds a job back" in run("plugins").stdout
     listed = {one["name"]: one for one in json.loads(run("plugins", "-o", "json").stdout)}

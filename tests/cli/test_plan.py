@@ -139,7 +139,65 @@ def test_pods_that_nobody_will_place_are_told(run: Run, tmp_path: Path) -> None:
     assert "set spec.schedulerName: volcano" in text
 
 
+def test_lines_end_where_their_words_do_and_only_what_was_read_is_counted(
+    run: Run, cluster: Path, policy: Path
+) -> None:
+    text = run("plan", "-f", cluster, "--policy", policy).stdout
+    assert [line for line in text.splitlines() if line != line.rstrip()] == []
+    assert "10 objects in" in text
+    assert planned(run, "-f", cluster, "--policy", policy)["objects"] == 10
+
+
+def test_a_priority_class_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
+    objects = [*nodes("n1 cpu=4"), *job_manifests("a", pods=5, cpu=1, group={"priorityClassName": "urgnt"})]
+    for pod in objects[2:]:
+        pod["spec"]["priorityClassName"] = "nope"
+    objects[2]["spec"]["priority"] = 7  # as read from a cluster that knows the class
+    objects[3]["spec"]["priorityClassName"] = "system-node-critical"
+    objects.append({"kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 9})
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    gone, misspelt = planned(run, "-f", file)["warnings"]
+    pods = "Pod default/a-2, Pod default/a-3, Pod default/a-4"
+    assert gone.startswith(f'PriorityClass "nope" of {pods} is not among the objects')
+    assert gone.endswith("(it counts as 0)")
+    assert misspelt.startswith(
+        'PriorityClass "urgnt" of PodGroup default/a is not among the objects; did you mean "urgent"?'
+    )
+    assert f"warning: {misspelt}\n" in run("plan", "-f", file).stderr
+
+
+def test_nodes_without_the_hostname_that_a_rule_goes_by_are_told(run: Run, tmp_path: Path) -> None:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    spread = {**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    spec = {"affinity": {"podAntiAffinity": {required: [term]}}, "topologySpreadConstraints": [spread]}
+    objects = [*nodes("n1 cpu=4; n2 cpu=4; n3 cpu=4"), *job_manifests("a", pods=2, cpu=1, spec=spec)]
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    assert "warnings" not in planned(run, "-f", file)
+    del objects[0]["metadata"]["labels"], objects[2]["metadata"]["labels"]
+    file.write_text(yaml.safe_dump_all(objects))
+    found = planned(run, "-f", file)["warnings"]
+    begin = "2 of 3 nodes (n1, n3) lack the label kubernetes.io/hostname, by which "
+    assert [text.removeprefix(begin).partition(" of ")[0] for text in found] == [
+        "podAntiAffinity",
+        "topologySpreadConstraints",
+    ]
+    assert "of Pod default/a-0 goes" in found[0]
+    case = write_case(tmp_path / "case.json", objects)
+    assert "warnings" not in planned(run, "-f", case), "a case says what is meant"
+
+
 # -- where it comes from
+
+
+def test_what_is_defined_twice_is_told_with_both_places(run: Run, tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump_all(nodes(f"{name} cpu=1; n cpu=1")))
+    result = run("plan", "-f", tmp_path)
+    first, second = (f"{tmp_path / name}.yaml#1" for name in "ab")
+    assert f"{second}: Node n: metadata.name: defined twice: {first} has it too" in result.stderr
 
 
 def test_folders_several_paths_and_standard_input(

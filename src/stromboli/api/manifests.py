@@ -67,16 +67,16 @@ class Manifests:
 
     def items(self) -> Iterator[Item]:
         """The objects with their places, complete, in input order; then the queues that always exist."""
-        seen: dict[type[Object], set[str]] = {}
-        for source, kind, index in self._entries:
+        seen: dict[type[Object], dict[str, int]] = {}
+        for number, (source, kind, index) in enumerate(self._entries):
             thing = self._complete(source, kind, index)
             if thing is None:
                 continue
-            keys = seen.setdefault(kind, set())
-            if thing.key in keys:
-                self._report(source.where, BadObject("metadata.name", "defined twice", describe(thing)))
+            first = seen.setdefault(kind, {}).setdefault(thing.key, number)
+            if first != number:
+                twice = f"defined twice: {self._entries[first][0].where} has it too"
+                self._report(source.where, BadObject("metadata.name", twice, describe(thing)))
                 continue
-            keys.add(thing.key)
             if kind is Queue and thing.name in self._circular:
                 continue
             yield Item(source.where, thing)

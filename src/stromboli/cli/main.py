@@ -12,7 +12,6 @@ from stromboli.cli.errors import Commands, set_up_log
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -14,7 +14,7 @@ from stromboli.cli.errors import EXPECTED, Usage, complain
 from stromboli.cli.inputs import Input, inputs_of, with_progress
 from stromboli.cli.output import PlanFormat, console, write_json, write_line, write_yaml
 from stromboli.cli.plan_text import tell_plan
-from stromboli.cli.policies import LENIENT, PLUGINS_DIR, chosen_policy, own_policy
+from stromboli.cli.policies import LENIENT, PLUGINS_DIR, chosen_policy, own_policy, preset_names
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.policy import Policy
 from stromboli.extensions import load_catalog
@@ -53,7 +53,11 @@ def plan(
         None, "--policy", metavar="FILE", help="Volcano's scheduler configuration file."
     ),
     preset: str | None = typer.Option(
-        None, "--preset", metavar="NAME", help="A policy from `stromboli policy show`."
+        None,
+        "--preset",
+        metavar="NAME",
+        help="A policy from `stromboli policy show`.",
+        autocompletion=preset_names,
     ),
     cycles: int = typer.Option(
         1, "--cycles", min=1, help="Cycles to run; in between, what was decided comes true."
@@ -112,7 +116,7 @@ def _is_number(text: str) -> bool:
 
 
 def _plan_one(one: Input, wishes: Wishes) -> Plan:
-    loaded = load(one.open, wishes.keep_going, with_progress)
+    loaded = load(one.open, wishes.keep_going, with_progress, by_hand=not one.is_case)
     policy = wishes.policy or own_policy(one.config, wishes.catalog, one.name, wishes.lenient)
     now = wishes.now
     if now is None:
@@ -143,7 +147,7 @@ def _plan_all(inputs: list[Input], wishes: Wishes, output: PlanFormat) -> bool:
 
 
 def _show(made: Plan, output: PlanFormat, title: str = "") -> bool:
-    """Print a plan; whether its cycle was lost."""
+    """Print a plan; whether a plugin failed in it."""
     if output is PlanFormat.TABLE:
         tell_plan(console(), made, title)
     else:
@@ -155,4 +159,4 @@ def _show(made: Plan, output: PlanFormat, title: str = "") -> bool:
         if output is PlanFormat.YAML and title:
             typer.echo("---")
         write({"name": title, **document(made)} if title else document(made))
-    return bool(made.lost)
+    return made.failed

@@ -4,12 +4,12 @@ from collections import Counter
 from itertools import islice
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from stromboli.api.objects import KINDS
 from stromboli.cli.errors import warn
 from stromboli.engine.decisions import Evict
+from stromboli.simulator.oddities import some
 from stromboli.simulator.plan import Plan
 from stromboli.simulator.report import Report
 from stromboli.simulator.waiting import Waiting
@@ -21,7 +21,7 @@ MOST = 50
 
 def tell_plan(out: Console, plan: Plan, title: str = "") -> None:
     """Print a plan."""
-    for message in plan.policy.warnings:
+    for message in plan.warnings:
         warn(message)
     for problem in plan.loaded.problems:
         warn(f"left out: {problem}")
@@ -36,7 +36,8 @@ def tell_plan(out: Console, plan: Plan, title: str = "") -> None:
 
 def _tell_cycle(out: Console, cycle: Report, number: int) -> None:
     if cycle.binds:
-        out.print(_bind_table(cycle, f"Binds of cycle {number}" if number else "Binds"))
+        out.print(Text("Binds" + (f" of cycle {number}" if number else ""), style="bold"))
+        _tell_binds(out, dict(islice(cycle.binds.items(), MOST)))
         _tell_rest(out, len(cycle.binds))
     if cycle.evictions:
         out.print(Text("Evictions" + (f" of cycle {number}" if number else ""), style="bold"))
@@ -45,13 +46,12 @@ def _tell_cycle(out: Console, cycle: Report, number: int) -> None:
         _tell_rest(out, len(cycle.evictions))
 
 
-def _bind_table(cycle: Report, title: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for column in ("  Pod", "Node"):
-        table.add_column(column, style="", header_style="dim", overflow="fold")
-    for pod, node in islice(cycle.binds.items(), MOST):
-        table.add_row(Text(f"  {pod}"), Text(node))
-    return table
+def _tell_binds(out: Console, binds: dict[str, str]) -> None:
+    """Pods and nodes in two columns."""
+    width = max(map(len, binds))
+    out.print(Text(f"  {'Pod':{width}}  Node", "dim"), soft_wrap=True)
+    for pod, node in binds.items():
+        out.print(Text(f"  {pod:{width}}  {node}"), soft_wrap=True)
 
 
 def eviction_sentence(eviction: Evict) -> str:
@@ -99,7 +99,7 @@ def _tell_unseen(out: Console, plan: Plan) -> None:
     """Pods that no cycle sees, with the way to let it see them."""
     loaded = plan.loaded
     if loaded.ungrouped:
-        out.print(Text(f"No PodGroup, so no cycle sees them: {_some(loaded.ungrouped)}", "yellow"))
+        out.print(Text(f"No PodGroup, so no cycle sees them: {some(loaded.ungrouped)}", "yellow"))
         out.print(Text("  -> give them the annotation scheduling.k8s.io/group-name and add that PodGroup"))
     for scheduler, count in sorted(loaded.foreign.items()):
         out.print(Text(f"Pending pods of another scheduler ({scheduler}): {count}", "yellow"))
@@ -120,10 +120,6 @@ def _unread_hint(kind: str) -> str:
         return f"{kind} is spelled {meant}"
     group = KINDS[kind][0]
     return f"a {kind} is read if its apiVersion is {f'{group}/...' if group else 'v1'}"
-
-
-def _some(pods: list[str]) -> str:
-    return ", ".join(pods[:3]) + (f" and {len(pods) - 3} more" if len(pods) > 3 else "")
 
 
 def _tell_sum(out: Console, plan: Plan) -> None:

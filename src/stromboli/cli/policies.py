@@ -1,14 +1,18 @@
 """Options that name a policy, and what they stand for."""
 
+import sys
 from pathlib import Path
 
 import typer
 
+from stromboli.api.sources import STDIN
 from stromboli.cli.errors import Usage
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.policy import Policy, default_policy, load_policy
 from stromboli.engine.policy_file import PolicyFile
+from stromboli.engine.presets import PRESETS
 from stromboli.engine.presets import preset as preset_text
+from stromboli.engine.yaml_lines import MAX_BYTES
 
 PLUGINS_DIR = typer.Option(
     None, "--plugins-dir", metavar="DIR", help="A folder of Python files with your own actions and plugins."
@@ -29,6 +33,18 @@ def chosen_policy(file: Path | None, preset: str | None, catalog: Catalog, lenie
     if preset is not None:
         return load_policy(preset_source(preset), catalog, f"preset {preset}", lenient)
     return None
+
+
+def read_policy(file: str, catalog: Catalog, lenient: bool) -> Policy:
+    """The policy in a file, or in standard input (`-`)."""
+    if file == STDIN:
+        return load_policy(sys.stdin.buffer.read(MAX_BYTES + 1), catalog, file, lenient)
+    return PolicyFile(Path(file), catalog, lenient).current
+
+
+def preset_names(begun: str) -> list[str]:
+    """How a name that was begun may go on, for shells."""
+    return [name for name in PRESETS if name.startswith(begun)]
 
 
 def own_policy(text: str | None, catalog: Catalog, where: str, lenient: bool) -> Policy:

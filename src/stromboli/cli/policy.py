@@ -6,9 +6,8 @@ import typer
 
 from stromboli.cli.errors import complain, warn
 from stromboli.cli.output import Format, write_json
-from stromboli.cli.policies import LENIENT, PLUGINS_DIR, preset_source
+from stromboli.cli.policies import LENIENT, PLUGINS_DIR, preset_names, preset_source, read_policy
 from stromboli.engine.policy import PolicyError
-from stromboli.engine.policy_file import PolicyFile
 from stromboli.engine.presets import PRESETS
 from stromboli.extensions import load_catalog
 
@@ -18,7 +17,9 @@ app = typer.Typer(help="Show the policies that come along, or check one of yours
 @app.command()
 def show(
     name: str | None = typer.Argument(
-        None, help="A preset, or `default` for the built-in policy; without it, all names."
+        None,
+        help="A preset, or `default` for the built-in policy; without it, all names.",
+        autocompletion=preset_names,
     ),
 ) -> None:
     """Print a policy as a file that you could have written."""
@@ -30,7 +31,7 @@ def show(
 
 @app.command()
 def check(
-    file: Path = typer.Argument(help="Volcano's scheduler configuration file."),
+    file: str = typer.Argument(help="Volcano's scheduler configuration file, or - for standard input."),
     output: Format = typer.Option(Format.TABLE, "-o", "--output"),
     lenient: bool = LENIENT,
     plugins_dir: Path | None = PLUGINS_DIR,
@@ -38,7 +39,7 @@ def check(
     """Say what is wrong with a policy, each with file and line; the exit status is 1 if anything is."""
     errors: tuple[str, ...] = ()
     try:
-        policy = PolicyFile(file, load_catalog(plugins_dir), lenient).current
+        policy = read_policy(file, load_catalog(plugins_dir), lenient)
         warnings = policy.warnings
     except PolicyError as error:
         errors, warnings = error.errors, error.warnings

@@ -7,7 +7,7 @@ from typing import Any
 
 from stromboli.engine.nodefunctions import NodeFilter, NodeScore, Refusal
 from stromboli.engine.plugin import POINTS, Bound, Eviction, Invalid, Key, Plugin, QueueLimit
-from stromboli.engine.points import Choice, Method, Point, depends_on_everything
+from stromboli.engine.points import Choice, Method, Point, depends_on_everything, vote
 from stromboli.model.job import Job, SubJob
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
@@ -60,6 +60,13 @@ class Rules:
         self._asked: dict[str, Method] = {
             name: point.combine(self._methods(point)) for name, point in points.items()
         }
+        self.welcome_if_there_is_room: Callable[[Job], bool] = vote(
+            [
+                [plugin.job_enqueueable for plugin in tier if not plugin.guards_room]
+                for tier in self._plugins_at(POINTS["job_enqueueable"])
+            ]
+        )
+        """As job_enqueueable, without those who only object that the cluster is full."""
         self._answered = {name for name, point in points.items() if any(self._methods(point))}
         for name in POINTS:
             setattr(self, name, self._asked[name])

@@ -12,10 +12,11 @@ from msgspec import Struct
 
 from stromboli.api import names
 from stromboli.api.errors import BadInput, BadObject, Problem
-from stromboli.api.manifests import Item, Manifests
+from stromboli.api.manifests import IMPLIED, Item, Manifests
 from stromboli.api.pod import Pod
 from stromboli.model.intake import Intake
 from stromboli.model.status import Status
+from stromboli.simulator.oddities import oddities
 
 Watch = Callable[[Iterable[Item], int], Iterable[Item]]
 """Wraps the objects on their way in, given how many there are: a progress bar."""
@@ -27,11 +28,14 @@ class Loaded(Struct):
     intake: Intake
     seconds: float
     objects: int
+    """How many were read; queues that exist anyway are not counted."""
     problems: list[Problem]
     unread: dict[str, int]
     """Objects of kinds that a scheduler does not read."""
     foreign: dict[str, int]
     """Pending pods that ask for another scheduler, by its name."""
+    warnings: list[str] = []
+    """What is odd, though it can be used."""
 
     @property
     def ungrouped(self) -> list[str]:
@@ -43,9 +47,15 @@ class Loaded(Struct):
 
 
 def load(
-    open_manifests: Callable[[], Manifests], keep_going: bool = False, watch: Watch = lambda items, _: items
+    open_manifests: Callable[[], Manifests],
+    keep_going: bool = False,
+    watch: Watch = lambda items, _: items,
+    by_hand: bool = True,
 ) -> Loaded:
-    """Read objects into a cluster. What cannot be used raises `BadInput`, or is left out if we keep going."""
+    """Read objects into a cluster. What cannot be used raises `BadInput`, or is left out if we keep going.
+
+    Unless they were written by hand, nobody is told what nodes lack that a kubelet would add.
+    """
     begin = time.perf_counter()
     intake, problems = Intake(), []
     foreign: Counter[str] = Counter()
@@ -61,13 +71,14 @@ def load(
                     raise BadInput([problem]) from None
                 problems.append(problem)
                 continue
-            count += 1
+            count += item.where != IMPLIED
             if isinstance(item.object, Pod) and _is_foreign(item.object):
                 foreign[item.object.spec.scheduler_name] += 1
         intake.cluster.settle()
     problems[:0] = manifests.problems
     seconds = time.perf_counter() - begin
-    return Loaded(intake, seconds, count, problems, dict(manifests.skipped), dict(foreign))
+    odd = oddities(intake.cluster, by_hand)
+    return Loaded(intake, seconds, count, problems, dict(manifests.skipped), dict(foreign), odd)
 
 
 def _is_foreign(pod: Pod) -> bool:

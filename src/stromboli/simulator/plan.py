@@ -36,6 +36,16 @@ class Plan(Struct):
     def lost(self) -> str:
         return next((one.lost for one in self.cycles if one.lost), "")
 
+    @property
+    def failed(self) -> bool:
+        """Whether plugins failed, over single jobs or so that a cycle came to nothing."""
+        return any(one.lost or one.failures for one in self.cycles)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is odd about the policy and the objects."""
+        return [*self.policy.warnings, *self.loaded.warnings]
+
 
 def make_plan(
     loaded: Loaded,
@@ -72,7 +82,7 @@ def document(plan: Plan) -> dict[str, Any]:
     result["objects"] = loaded.objects
     extras = {
         "failures": whole.failures,
-        "warnings": list(plan.policy.warnings),
+        "warnings": plan.warnings,
         "problems": [_problem(one) for one in loaded.problems],
         "ungrouped": loaded.ungrouped,
         "other_schedulers": loaded.foreign,
