@@ -163,8 +163,32 @@ def test_mistakes_in_the_short_notation_are_told() -> None:
         queues("q wieght=2")
     with pytest.raises(TypeError, match="job a: unknown term 'cpus'; did you mean \"cpu\""):
         World().job("a", cpus=1)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="node n1 is defined twice"):
+        World(nodes="n1 cpu=1; n2 cpu=1; n1 cpu=2")
+    with pytest.raises(ValueError, match="queue q is defined 3 times"):
+        queues("q; q; q")
+    with pytest.raises(ValueError, match="job a: running_on names 2 nodes for 1 pods"):
+        World(nodes="n1 cpu=1").job("a", running_on="n1 n1")
     with pytest.raises(LookupError, match="no pod 'x'"):
         World().task("x")
+
+
+def test_a_second_job_of_a_name_is_refused() -> None:
+    world = World(nodes="n1 cpu=1").job("a", cpu=1).job("a", namespace="other")
+    with pytest.raises(ValueError, match="there is a job default/a already; use `add`"):
+        world.job("a", cpu=2)
+
+
+def test_running_on_a_node_that_is_not_there_must_be_meant() -> None:
+    world = World(nodes="node-1 cpu=1")
+    with pytest.raises(
+        ValueError, match='job a: running_on: there is no node "nod-1"; did you mean "node-1"'
+    ):
+        world.job("a", running_on="nod-1")
+    assert "default/a-0" not in {task.key for task in world.cluster.tasks.values()}, "nothing of it is there"
+    task = world.job("a", running_on="gone", unknown_nodes=True).task("a-0")
+    assert task.node is not None
+    assert task.node.name == "gone"
 
 
 def test_the_same_world_gives_the_same_decisions() -> None:

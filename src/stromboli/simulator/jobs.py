@@ -66,13 +66,20 @@ def job_manifests(name: str, **terms: Unpack[Terms]) -> list[Manifest]:
         raise TypeError(f"job {name}: unknown term {term!r}{suggestion(term, Terms.__annotations__)}")
     roles = [role for role, count in terms.get("roles", {}).items() for _ in range(count)]
     members = roles or [""] * terms.get("pods", 1)
-    running_on = terms.get("running_on", ())
-    nodes = running_on.split() if isinstance(running_on, str) else list(running_on)
+    nodes = nodes_of(terms)
+    if len(nodes) > len(members):
+        raise ValueError(f"job {name}: running_on names {len(nodes)} nodes for {len(members)} pods")
     pods = [_pod(name, index, role, terms) for index, role in enumerate(members)]
     for pod, node in zip(pods, nodes, strict=False):
         pod["spec"]["nodeName"] = node
         pod["status"]["phase"] = names.POD_RUNNING
     return [_group(name, len(members), bool(nodes), terms), *pods]
+
+
+def nodes_of(terms: Terms) -> list[str]:
+    """Where its first pods run already."""
+    running_on = terms.get("running_on", ())
+    return running_on.split() if isinstance(running_on, str) else list(running_on)
 
 
 def _group(name: str, size: int, runs: bool, terms: Terms) -> Manifest:

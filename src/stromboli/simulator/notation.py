@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -23,12 +24,12 @@ def nodes(text: str) -> list[Manifest]:
 
     Unless given, a node takes 110 pods and 256Gi of memory; it has its name as hostname label.
     """
-    return [_node(line) for line in _lines(text)]
+    return [_node(line) for line in _lines(text, "node")]
 
 
 def queues(text: str) -> list[Manifest]:
     """`NAME [weight=2] [parent=x] [capability=cpu:4,memory:8Gi] [state=Closed] ...`, separated by `;`."""
-    return [_queue(line) for line in _lines(text)]
+    return [_queue(line) for line in _lines(text, "queue")]
 
 
 def amounts(text: str, sign: str = "=") -> dict[str, str]:
@@ -39,8 +40,12 @@ def amounts(text: str, sign: str = "=") -> dict[str, str]:
     return {name.strip(): amount.strip() for name, amount in pairs}
 
 
-def _lines(text: str) -> list[list[str]]:
-    return [words for line in text.replace("\n", ";").split(";") if (words := line.split())]
+def _lines(text: str, kind: str) -> list[list[str]]:
+    lines = [words for line in text.replace("\n", ";").split(";") if (words := line.split())]
+    for name, count in Counter(words[0] for words in lines).items():
+        if count > 1:
+            raise ValueError(f"{kind} {name} is defined {'twice' if count == 2 else f'{count} times'}")
+    return lines
 
 
 def _node(words: list[str]) -> Manifest:

@@ -6,15 +6,18 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Unpack
 
+from stromboli.api import names
 from stromboli.api.defaults import implied_queues
 from stromboli.api.meta import Object
 from stromboli.engine.catalog import Action
 from stromboli.engine.plugin import Plugin
+from stromboli.engine.problems import suggestion
 from stromboli.model.cluster import Cluster
+from stromboli.model.job import JobId
 from stromboli.model.task import Task
 from stromboli.scheduler import PERIOD, Scheduler
 from stromboli.simulator import notation
-from stromboli.simulator.jobs import Terms
+from stromboli.simulator.jobs import Terms, nodes_of
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.simulator.report import Report
 from stromboli.testing.policies import catalog_with, policy_of
@@ -47,13 +50,31 @@ class World:
         self.rehearsal.add(thing)
         return self
 
-    def job(self, name: str, **terms: Unpack[Terms]) -> World:
+    def job(self, name: str, *, unknown_nodes: bool = False, **terms: Unpack[Terms]) -> World:
         """A PodGroup with its pods `NAME-0`, `NAME-1`, ...; see `stromboli.simulator.jobs.Terms`.
 
         world.job("train", queue="research", pods=3, minimum=2, cpu=1, memory="2Gi", priority=10)
+
+        A second job of that name is refused, and so is `running_on` a node that is not there unless `unknown_nodes`
+        says that it is meant.
         """
+        id = JobId("PodGroup", terms.get("namespace", names.DEFAULT_NAMESPACE), name)
+        known = self.cluster.jobs.get(id)
+        if known is not None and known.group is not None:
+            raise ValueError(f"there is a job {known.key} already; use `add` to replace single objects")
+        if not unknown_nodes:
+            self._check_nodes(name, nodes_of(terms))
         self.rehearsal.add_job(name, **terms)
         return self
+
+    def _check_nodes(self, job: str, wanted: Iterable[str]) -> None:
+        known = {node.name for node in self.cluster.nodes.values() if node.object is not None}
+        for node in wanted:
+            if node not in known:
+                raise ValueError(
+                    f'job {job}: running_on: there is no node "{node}"{suggestion(node, known)}'
+                    " (say unknown_nodes=True if that is meant)"
+                )
 
     def run(
         self,
