@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stromboli.engine.transaction import EvictionNote
-from stromboli.model.amounts import less_equal, plus
+from stromboli.model.amounts import less_equal, minus, plus
 
 if TYPE_CHECKING:
     from stromboli.engine.manners import Manners
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stromboli.engine.victims import Hunt
     from stromboli.model.job import Job
     from stromboli.model.nodes import Node
+    from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
 Fits = Callable[["Session", "Task", "Node"], bool]
@@ -34,10 +35,14 @@ def clear(
     """Evict on one node until the task fits there, and promise it the place."""
     note = EvictionNote(action, task.job.key if task.job else "", choice.by)
     with session.statement() as there:
-        victims = iter(choice.victims)
-        while not (enough := fits(session, task, node)) and (victim := next(victims, None)) is not None:
-            there.evict(victim, note)
-        if not enough or (manners.no_harm and not _harmless(session, hunt, there, task, note)):
+        for victim in choice.victims:
+            if fits(session, task, node):
+                break
+            if not manners.no_harm or _expendable(session, hunt, task, victim):
+                there.evict(victim, note)
+        if not fits(session, task, node) or (
+            manners.no_harm and not _harmless(session, hunt, there, task, note)
+        ):
             return False
         gone = there.evicted()
         if there.pipeline(task, node, bool(gone)) is None:
@@ -47,12 +52,33 @@ def clear(
     return False
 
 
+def _expendable(session: Session, hunt: Hunt, task: Task, victim: Task) -> bool:
+    """Whether a victim's gang can spare it or may go as a whole, and its queue's guarantee holds without it."""
+    job, queue = victim.job, session.queue_of(victim)
+    if job is None or queue is None:
+        return True
+    if queue is not session.queue_of(task):
+        left = minus(plus(queue.allocated, queue.pipelined), victim.request)
+        if not less_equal(queue.guarantee, left):
+            return False
+    return job.ready_count != job.minimum or _may_go_whole(hunt, task, job)
+
+
+def _may_go_whole(hunt: Hunt, task: Task, job: Job) -> bool:
+    members = hunt.members(job)
+    return len(members) == job.allocated_count and all(hunt.may_go(task, member) for member in members)
+
+
 def _harmless(session: Session, hunt: Hunt, there: Statement, task: Task, note: EvictionNote) -> bool:
-    """Let gangs that would be broken go as a whole, if they may, and see that no queue loses its guarantee."""
+    """Let gangs that fell below their minimum go as a whole, and see that no queue lost its guarantee."""
     for job in dict.fromkeys(victim.job for victim in there.evicted()):
         if job is not None and not _complete(hunt, there, task, job, note):
             return False
-    mine = session.queue_of(task)
+    return guarantees_hold(session, there, session.queue_of(task))
+
+
+def guarantees_hold(session: Session, there: Statement, mine: Queue | None) -> bool:
+    """Whether no other queue was taken below its guarantee."""
     queues = dict.fromkeys(session.queue_of(victim) for victim in there.evicted())
     return all(
         queue is mine or queue is None or less_equal(queue.guarantee, plus(queue.allocated, queue.pipelined))
@@ -65,7 +91,6 @@ def _complete(hunt: Hunt, there: Statement, task: Task, job: Job, note: Eviction
     lost = sum(victim.job is job for victim in there.evicted())
     if job.ready_count >= job.minimum or job.ready_count + lost < job.minimum:
         return True
-    rest = hunt.members(job)
-    if len(rest) < job.allocated_count or not all(hunt.may_go(task, victim) for victim in rest):
+    if not _may_go_whole(hunt, task, job):
         return False
-    return all(there.evict(victim, note) is None for victim in rest)
+    return all(there.evict(victim, note) is None for victim in hunt.members(job))

@@ -13,6 +13,7 @@ import numpy as np
 
 from stromboli.engine.arguments import arg
 from stromboli.engine.bundles import Bundle, bundles_of, shrink
+from stromboli.engine.clearing import guarantees_hold
 from stromboli.engine.evaluation import fits
 from stromboli.engine.manners import Manners
 from stromboli.engine.plugin import Eviction
@@ -64,134 +65,118 @@ def raid(session: Session, how: Raid) -> None:
     for _, jobs in session.backlog(starving_jobs(session)).visits(skip=how.skip):
         for job in jobs:
             with session.attempt(job), session.statement() as trial:
-                if _plan(session, how, arguments, job) and session.rules.job_pipelined(job):
+                if Plan(session, how, arguments, job).works() and session.rules.job_pipelined(job):
                     seal(session, trial, arguments)
 
 
-def _plan(session: Session, how: Raid, arguments: Arguments, job: Job) -> bool:
-    """Find a domain and bundles with which the job can start; the moves stay in the statement around."""
-    sheet = _pending(session, job)
-    tasks = [task for part in sheet.values() for task in part]
-    if not tasks or job.queue is None or not all(task.preempts for task in tasks):
+class Plan:
+    """The search for a domain and for bundles with which a job can start; what works stays in the statement around."""
+
+    def __init__(self, session: Session, how: Raid, arguments: Arguments, job: Job):
+        self._session = session
+        self._how = how
+        self._arguments = arguments
+        self._job = job
+        self._sheet = self._pending()
+        tasks = [task for part in self._sheet.values() for task in part]
+        self._tasks = tasks
+        self._need = total_of(task.request for task in tasks)
+
+    def _pending(self) -> dict[SubJob, list[Task]]:
+        """Ungated pending tasks by sub-job; of a job that is ready, just the first sub-job that has any."""
+        sheet, pending = worksheet(self._session, self._job), {}
+        while sheet:
+            sub_job, tasks = sheet.pop()
+            if ungated := [task for task in reversed(tasks) if not task.gates]:
+                pending[sub_job] = ungated
+                if self._session.rules.job_ready(self._job):
+                    break
+        return pending
+
+    def works(self) -> bool:
+        """Try domain after domain."""
+        queue, most = self._job.queue, self._arguments.most_domains
+        if queue is None or not self._tasks or not all(task.preempts for task in self._tasks):
+            return False
+        if not self._how.may_begin(self._session, queue, self._tasks):
+            return False
+        domains = self._session.domains(self._job, "evict")[: most if most > 0 else MOST_DOMAINS]
+        return any(self._works_in(domain, queue) for domain in domains)
+
+    def _works_in(self, domain: Bools, queue: Queue) -> bool:
+        """Add bundle after bundle until they could be enough, then try; failing that, go on adding."""
+        columns = self._session.cluster.columns
+        room = columns.total((columns.idle + columns.releasing)[:, domain])
+        bundles, chosen_by = self._bundles(domain, queue)
+        victims: list[Task] = []
+        for bundle in bundles:
+            victims += bundle.tasks
+            shift(room, bundle.frees)
+            if less_equal(self._need, room) and self._try(victims, domain, chosen_by):
+                return True
         return False
-    if not how.may_begin(session, job.queue, tasks):
-        return False
-    need = total_of(task.request for task in tasks)
-    most = arguments.most_domains if arguments.most_domains > 0 else MOST_DOMAINS
-    return any(
-        _raid_domain(session, how, arguments, job, sheet, need, domain)
-        for domain in session.domains(job, "evict")[:most]
-    )
 
+    def _bundles(self, domain: Bools, queue: Queue) -> tuple[list[Bundle], str]:
+        """What may go in a domain, in the order in which it goes, and who said so."""
+        session, how = self._session, self._how
+        found = [
+            bundle
+            for other in session.jobs()
+            if other is not self._job and other.yields and how.from_job(self._job, other)
+            for bundle in bundles_of(other, self._inside(other, domain))
+        ]
+        offered = [task for bundle in how.order(session, found, queue, self._need) for task in bundle.tasks]
+        if not offered:
+            return [], ""
+        choice = session.rules.unified_evictable(Eviction(how.kind, self._job), offered)
+        left = shrink(found, set(choice.victims), self._arguments.whole_bundles)
+        return how.order(session, left, queue, self._need), choice.by
 
-def _pending(session: Session, job: Job) -> dict[SubJob, list[Task]]:
-    """Ungated pending tasks by sub-job; of a job that is ready, just the first sub-job that has any."""
-    sheet, pending = worksheet(session, job), {}
-    while sheet:
-        sub_job, tasks = sheet.pop()
-        if ungated := [task for task in reversed(tasks) if not task.gates]:
-            pending[sub_job] = ungated
-            if session.rules.job_ready(job):
-                break
-    return pending
+    def _inside(self, job: Job, domain: Bools) -> list[Task]:
+        return [
+            task
+            for status in self._how.statuses
+            for task in job.by_status[status]
+            if task.preemptable
+            and task.node is not None
+            and task.node.row >= 0
+            and domain[task.node.row]
+            and self._arguments.lets_go(self._session, task)
+        ]
 
+    # -- trying it out
 
-def _raid_domain(
-    session: Session,
-    how: Raid,
-    arguments: Arguments,
-    job: Job,
-    sheet: dict[SubJob, list[Task]],
-    need: Amounts,
-    domain: Bools,
-) -> bool:
-    """Add bundle after bundle until they could be enough, then try; failing that, go on adding."""
-    bundles = _bundles(session, how, arguments, job, need, domain)
-    room = _room(session, domain)
-    victims: list[Task] = []
-    for bundle in bundles:
-        victims += bundle.tasks
-        shift(room, bundle.frees)
-        if less_equal(need, room) and _try(session, how, job, sheet, victims, domain):
-            return True
-    return False
-
-
-def _room(session: Session, domain: Bools) -> Amounts:
-    columns = session.cluster.columns
-    free = (columns.idle + columns.releasing)[:, domain]
-    return columns.total(free)
-
-
-def _bundles(
-    session: Session, how: Raid, arguments: Arguments, job: Job, need: Amounts, domain: Bools
-) -> list[Bundle]:
-    """What may go in a domain, in the order in which it goes."""
-    queue = job.queue
-    if queue is None:
-        return []
-    found = [
-        bundle
-        for other in session.jobs()
-        if other is not job and other.yields and how.from_job(job, other)
-        for bundle in bundles_of(other, _inside(session, arguments, other, how.statuses, domain))
-    ]
-    offered = [task for bundle in how.order(session, found, queue, need) for task in bundle.tasks]
-    allowed = (
-        set(session.rules.unified_evictable(Eviction(how.kind, job), offered).victims) if offered else set()
-    )
-    return how.order(session, shrink(found, allowed, arguments.whole_bundles), queue, need)
-
-
-def _inside(
-    session: Session, manners: Manners, job: Job, statuses: tuple[Status, ...], domain: Bools
-) -> list[Task]:
-    return [
-        task
-        for status in statuses
-        for task in job.by_status[status]
-        if task.preemptable
-        and task.node is not None
-        and task.node.row >= 0
-        and domain[task.node.row]
-        and manners.lets_go(session, task)
-    ]
-
-
-# -- trying it out
-
-
-def _try(
-    session: Session, how: Raid, job: Job, sheet: dict[SubJob, list[Task]], victims: list[Task], domain: Bools
-) -> bool:
-    """Let the victims go and place everybody; it stays done only if the job can then start."""
-    was_ready = session.rules.job_ready(job)
-    note = EvictionNote(how.action, job.key, f"{how.kind} of whole gangs or their surplus")
-    with session.statement() as trial:
-        for victim in victims:
-            trial.evict(victim, note)
-        for sub_job, tasks in sheet.items():
-            if not _place_all(session, trial, sub_job, tasks, domain, bool(victims)):
+    def _try(self, victims: list[Task], domain: Bools, chosen_by: str) -> bool:
+        """Let the victims go and place everybody; it stays done only if the job can then start."""
+        session, job = self._session, self._job
+        was_ready = session.rules.job_ready(job)
+        note = EvictionNote(self._how.action, job.key, chosen_by)
+        with session.statement() as trial:
+            for victim in victims:
+                trial.evict(victim, note)
+            if self._arguments.no_harm and not guarantees_hold(session, trial, job.queue):
                 return False
-            if was_ready or session.rules.job_pipelined(job):
-                break
-        if session.rules.job_pipelined(job):
-            trial.keep()
-            return True
-    return False
+            for sub_job, tasks in self._sheet.items():
+                if not self._place_all(trial, sub_job, tasks, domain, bool(victims)):
+                    return False
+                if was_ready or session.rules.job_pipelined(job):
+                    break
+            if session.rules.job_pipelined(job):
+                trial.keep()
+                return True
+        return False
 
-
-def _place_all(
-    session: Session, trial: Statement, sub_job: SubJob, tasks: list[Task], domain: Bools, evicted: bool
-) -> bool:
-    queue = sub_job.job.queue
-    for task in tasks:
-        if queue is None or not session.rules.allocatable(queue, task):
-            return False
-        node = _best(session, task, domain)
-        if node is None or trial.pipeline(task, node, evicted) is not None:
-            return False
-    return session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)
+    def _place_all(
+        self, trial: Statement, sub_job: SubJob, tasks: list[Task], domain: Bools, evicted: bool
+    ) -> bool:
+        session, queue = self._session, sub_job.job.queue
+        for task in tasks:
+            if queue is None or not session.rules.allocatable(queue, task):
+                return False
+            node = _best(session, task, domain)
+            if node is None or trial.pipeline(task, node, evicted) is not None:
+                return False
+        return session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)
 
 
 def _best(session: Session, task: Task, domain: Bools) -> Node | None:

@@ -119,11 +119,11 @@ def _promised(trial: Statement, node: Node) -> list[Task]:
 
 
 def _still_fits(session: Session, task: Task, node: Node) -> bool:
-    """Whether a task that is held for a node would still be let in there."""
-    nominated = session.is_nominated(task)
+    """Whether a task that is held for a node would still be let in there, by its queue as by the node."""
+    nominated, queue = session.is_nominated(task), session.queue_of(task)
     with session.statement() as look:
         look.release(task)
-        fits = session.admits(task, node)
+        fits = queue is not None and session.rules.allocatable(queue, task) and session.admits(task, node)
     if nominated:
         session.nominate(task)
     return fits

@@ -102,6 +102,9 @@ class Plugin:
     counts_gangs: ClassVar[bool] = False
     """Whether its votes on victims only guard how many a gang can spare, which is moot when all of it goes."""
 
+    guards_room: ClassVar[bool] = False
+    """Whether it refuses jobs at the gate only because the cluster as a whole is full."""
+
     session: Session
     """The session that is open; set before `opening`."""
 

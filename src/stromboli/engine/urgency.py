@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from stromboli.model.amounts import Amounts, lacking, minus, plus, shift
+from stromboli.engine.transaction import EvictionNote
+from stromboli.model.amounts import Amounts, lacking, minus, shift
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
 
 PREEMPTING = {"preempt", "gangpreempt"}
 RECLAIMING = {"reclaim", "gangreclaim"}
 
 
 class Urgency:
-    """What could be taken from others in this cycle, less what was promised to whoever was let through already."""
+    """Lets jobs through that only want of room holds back, if others could make that room."""
 
     def __init__(self, session: Session):
         self._session = session
@@ -26,39 +29,58 @@ class Urgency:
         self._reclaims = bool(actions & RECLAIMING)
         columns = session.cluster.columns
         self._idle = minus(session.total, columns.total(columns.used))
-        self._promised: Amounts = {}
-        self._held: dict[Queue, dict[int, Amounts]] = {}
-        """By queue and job priority, what runs there."""
-        if self._preempts or self._reclaims:
-            for job in session.jobs():
-                if job.queue is not None and job.allocated:
-                    levels = self._held.setdefault(job.queue, {})
-                    shift(levels.setdefault(job.priority, {}), job.allocated)
+        self._promised: set[Task] = set()
+        """Victims that others who were let through count on."""
 
     def lets_through(self, job: Job) -> bool:
-        """Whether a job could start if lesser jobs of its queue, or what other queues owe it, made room."""
-        if job.min_resources is None or job.queue is None:
+        """Whether a job could start if others made room, and nothing but want of room speaks against it.
+
+        The gate is asked in a trial in which these others have gone, so that limits of the queue are judged as they
+        would be then.
+        """
+        queue, need = job.queue, job.min_resources
+        if queue is None or need is None or not (self._preempts or self._reclaims):
             return False
-        room = plus(self._idle, self._yielding(job, job.queue))
-        wanted = plus(job.min_resources, self._promised)
-        if lacking(wanted, room, job.min_resources):
+        missing = {dim: amount - self._idle.get(dim, 0) for dim, amount in need.items()}
+        missing = {dim: amount for dim, amount in missing.items() if amount > 0}
+        victims: list[Task] = []
+        freed: Amounts = {}
+        with self._session.statement() as look:
+            for victim in self._could_go(job, queue):
+                if not lacking(missing, freed, missing):
+                    break
+                if look.evict(victim, EvictionNote("enqueue", job.key)) is None:
+                    shift(freed, victim.request)
+                    victims.append(victim)
+            welcome = not lacking(missing, freed, missing) and self._session.rules.welcome_if_there_is_room(
+                job
+            )
+        if not victims or not welcome:
             return False
-        shift(self._promised, job.min_resources)
+        self._promised.update(victims)
+        self._idle = minus(self._idle, minus(need, freed))
         return True
 
-    def _yielding(self, job: Job, mine: Queue) -> Amounts:
-        room: Amounts = {}
-        if self._preempts:
-            for priority, held in self._held.get(mine, {}).items():
-                if priority < job.priority:
-                    shift(room, held)
-        if self._reclaims and self._may_reclaim(job, mine):
-            for queue, levels in self._held.items():
-                if queue is not mine and queue.reclaimable:
-                    for held in levels.values():
-                        shift(room, held)
-        return room
+    def _could_go(self, job: Job, mine: Queue) -> Iterator[Task]:
+        """Running tasks that the evicting actions of this policy could take for a job, the least urgent first."""
+        others = [
+            other for other in self._session.jobs() if other is not job and self._yields(other, job, mine)
+        ]
+        for other in sorted(others, key=lambda other: (other.priority, other.created, other.id)):
+            for victim in list(other.by_status[Status.RUNNING]):
+                if victim.preemptable and victim not in self._promised:
+                    yield victim
 
-    def _may_reclaim(self, job: Job, mine: Queue) -> bool:
-        tasks = [task for task in job.by_status[Status.PENDING] if not task.gates][: max(job.minimum, 1)]
-        return bool(tasks) and self._session.rules.preemptive(mine, tasks)
+    def _yields(self, other: Job, job: Job, mine: Queue) -> bool:
+        if other.queue is mine:
+            return self._preempts and other.priority < job.priority
+        return (
+            self._reclaims
+            and other.queue is not None
+            and other.queue.reclaimable
+            and self._session.rules.preemptive(mine, self._first(job))
+        )
+
+    def _first(self, job: Job) -> list[Task]:
+        """As many of a job's tasks as it needs to start."""
+        return [task for task in job.by_status[Status.PENDING] if not task.gates][: max(job.minimum, 1)]

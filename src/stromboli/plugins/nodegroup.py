@@ -103,7 +103,10 @@ class NodeGroup(Plugin):
         if dirty.everything or regrouped:
             self.allocated, self._held = {}, {}
             self._version += 1
-        for job in session.jobs() if dirty.everything or regrouped else dirty.jobs:
+        of_queues = (job for queue in dirty.queues for job in queue.jobs)
+        for job in (
+            session.jobs() if dirty.everything or regrouped else dict.fromkeys((*dirty.jobs, *of_queues))
+        ):
             self._recount(job)
 
     def _regroup(self, session: Session) -> bool:

@@ -30,6 +30,7 @@ class Overcommit(Plugin):
     """Counts what was let in and does not run yet against what is free, cluster-wide."""
 
     name = "overcommit"
+    guards_room = True
     Arguments = OvercommitArguments
     arguments: OvercommitArguments
 

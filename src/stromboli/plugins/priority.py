@@ -33,7 +33,9 @@ class Priority(Plugin):
         job = task.job
         if job is None or point != "preemptable":
             return None
-        return Bound((job.priority, task.priority), lambda other: other is job or other.priority < job.priority)
+        return Bound(
+            (job.priority, task.priority), lambda other: other is job or other.priority < job.priority
+        )
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         if eviction.kind == "reclaim":

@@ -1,0 +1,104 @@
+"""Eviction under the presets: no more than needed, nobody harmed, limits honoured."""
+
+import pytest
+
+from stromboli.engine.decisions import Evict
+from stromboli.engine.presets import PRESETS
+from stromboli.testing import World
+
+FULL_NODE = "n1 cpu=4,memory=8Gi,pods=110"
+
+
+def test_a_victim_that_the_limit_of_the_queue_needs_is_not_spared():
+    world = World(nodes="n1 cpu=4", queues="a; b")
+    world.job("low", pods=2, minimum=0, cpu=2, priority=10, running_on="n1 n1", queue="a")
+    world.job("urgent", cpu=2, priority=1000, queue="a")
+    world.job("other", cpu=2, priority=10, queue="b")
+    result = world.run(policy="high-priority", cycles=3)
+    assert result.binds == {"default/urgent-0": "n1", "default/other-0": "n1"}
+
+
+def test_a_queue_at_its_ceiling_gives_up_a_pod_even_where_nodes_have_room():
+    world = World(nodes="n1 cpu=4", queues="q capability=cpu:1")
+    world.job("low", minimum=0, cpu=1, priority=10, running_on="n1", queue="q")
+    world.job("urgent", cpu=1, priority=1000, queue="q")
+    result = world.run(policy=PRESETS["high-priority"].replace("proportion", "capacity"), cycles=2)
+    assert (result.evicted, result.binds) == (["default/low-0"], {"default/urgent-0": "n1"})
+
+
+def test_who_may_go_goes_where_a_gang_beside_it_must_stay():
+    world = World(nodes="n1 cpu=4; n2 cpu=4")
+    world.job("solo", cpu=2, priority=5, running_on="n1")
+    world.job("pair", minimum=2, cpu=2, priority=1, running_on="n1")
+    world.add(
+        {
+            "kind": "Pod",
+            "metadata": {
+                "name": "pair-x",
+                "annotations": {"scheduling.k8s.io/group-name": "pair", "volcano.sh/preemptable": "false"},
+            },
+            "spec": {
+                "nodeName": "n2",
+                "containers": [{"name": "m", "resources": {"requests": {"cpu": "4"}}}],
+            },
+            "status": {"phase": "Running"},
+        }
+    )
+    world.job("urgent", cpu=2, priority=9)
+    assert world.run(policy="high-priority").evicted == ["default/solo-0"]
+
+
+def test_a_gang_goes_whole_or_not_at_all():
+    world = World(nodes=FULL_NODE).job("gang", pods=4, cpu=1, priority=1, running_on="n1 n1 n1 n1")
+    world.job("urgent", cpu=1, priority=9)
+    assert len(world.run(policy="high-priority").evicted) == 4
+
+
+def crowded(queue="q"):
+    world = World(nodes=FULL_NODE, queues=queue)
+    world.job("low", pods=4, minimum=0, cpu=1, priority=1, running_on="n1 n1 n1 n1", queue="q")
+    return world
+
+
+def test_the_urgent_are_let_through_on_a_full_cluster():
+    world = crowded().job("urgent", cpu=2, priority=9, queue="q", min_resources={"cpu": 2})
+    result = world.run(policy="high-priority", cycles=2)
+    assert result.binds == {"default/urgent-0": "n1"}
+
+
+@pytest.mark.parametrize("job", [{"priority": 1}, {"priority": 9, "cpu": 5, "min_resources": {"cpu": 5}}])
+def test_whom_no_eviction_could_help_waits_at_the_gate(job):
+    world = crowded().job("other", **{"cpu": 2, "queue": "q", "min_resources": {"cpu": 2}, **job})
+    assert world.run(policy="high-priority").phases["default/other"] == "Pending"
+
+
+def test_a_closed_queue_lets_not_even_the_urgent_in():
+    world = crowded("q state=Closed").job("urgent", cpu=2, priority=9, queue="q", min_resources={"cpu": 2})
+    result = world.run(policy="high-priority")
+    assert (result.phases["default/urgent"], result.evicted) == ("Pending", [])
+
+
+def test_a_full_quota_of_the_namespace_holds_the_urgent_back():
+    world = crowded()
+    world.add(
+        {
+            "kind": "ResourceQuota",
+            "metadata": {"name": "quota", "namespace": "default"},
+            "spec": {"hard": {"cpu": "4"}},
+            "status": {"hard": {"cpu": "4"}, "used": {"cpu": "4"}},
+        }
+    )
+    world.job("urgent", cpu=2, priority=9, queue="q", min_resources={"cpu": 2})
+    policy = PRESETS["high-priority"].replace(
+        "- name: overcommit", "- name: overcommit\n  - name: resourcequota"
+    )
+    result = world.run(policy=policy)
+    assert (result.phases["default/urgent"], result.evicted) == ("Pending", [])
+
+
+def test_gang_actions_name_the_tier_that_chose():
+    world = World(nodes=FULL_NODE).job("gang", pods=4, cpu=1, priority=1, running_on="n1 n1 n1 n1")
+    world.job("urgent", pods=2, cpu=1, priority=9, phase="Inqueue")
+    result = world.run("gangpreempt", "priority gang conformance | predicates")
+    chosen = {one.chosen_by for one in result.decisions if isinstance(one, Evict)}
+    assert chosen == {"tier 1 (priority, gang, conformance)"}
