@@ -326,7 +326,7 @@ def _expect_best(
     task = world.task(pod["metadata"]["name"])
     evaluation = session._placement.evaluate(world.cluster, task)
     open_to = [one for one in machines if not slow.refusal(pod, one)]
-    names = [world.cluster.columns.nodes[row].name for row in np.flatnonzero(evaluation.feasible())]
+    names = [world.cluster.columns.nodes[row].name for row in evaluation.group(task, now=False)]
     assert names == [one["metadata"]["name"] for one in open_to]
     if len(open_to) > 1:
         scores = slow.scores(pod, open_to, WEIGHTS)

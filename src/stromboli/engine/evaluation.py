@@ -120,6 +120,7 @@ class Evaluation:
         self._layout = self._objects = self._clock = -1
         self._verdict: tuple[Any, Verdict] | None = None
         self._reach: tuple[Any, Bools] | None = None
+        self._follows_numbers: bool | None = None
 
     # -- keeping up
 
@@ -128,11 +129,14 @@ class Evaluation:
         columns = self.columns
         if columns.layout != self._layout or columns.objects != self._objects:
             self._start(task)
-        elif columns.clock != self._clock:
-            self._catch_up(task)
-            self._clock = columns.clock
         if self._watched or self._raw:
             self._refresh_watched(task, cycle)
+
+    def _look(self, task: Task) -> None:
+        """Bring the boards up to date, for whoever needs them."""
+        if self.columns.clock != self._clock:
+            self._catch_up(task)
+            self._clock = self.columns.clock
 
     def _start(self, task: Task) -> None:
         columns = self.columns
@@ -160,6 +164,7 @@ class Evaluation:
         self._volatile: list[NodeScore] = []
         self._groups: dict[int, tuple[Column, Bools, Column]] = {}
         self._verdict = self._reach = None
+        self._follows_numbers = None
         self._evaluate(task, np.flatnonzero(self._allowed), 1)
         self._layout, self._objects, self._clock = columns.layout, columns.objects, columns.clock
 
@@ -263,6 +268,7 @@ class Evaluation:
 
     def best(self, task: Task, within: Bools | None = None) -> tuple[int, bool]:
         """The best node by row and whether the task fits there right now; -1 where there is none."""
+        self._look(task)
         for board, fits_now in ((self.now, True), (self.later, False)):
             row = self._best_of(task, board, within)
             if row >= 0:
@@ -271,6 +277,7 @@ class Evaluation:
 
     def group(self, task: Task, now: bool, within: Bools | None = None) -> dict[int, float]:
         """The candidates of the moment by row, with their scores: those with room now, or those with room to come."""
+        self._look(task)
         board = self.now if now else self.later
         if self._watched or self._volatile or within is not None:
             board = self._final(task, board, within)
@@ -308,27 +315,30 @@ class Evaluation:
             known = self._groups[id(one)] = (raw, candidates, made * one.weight)
         return known[2]
 
-    def feasible(self, within: Bools | None = None) -> Bools:
-        """Every node that would take the task now or later."""
-        fine: Bools = self.later > NEVER
-        for filter in self._watched:
-            fine &= self._columns[id(filter)]
-        return fine if within is None else fine & within
-
     # -- for whoever makes room: nodes on which the task does not fit yet
 
     def reachable(self, task: Task) -> Bools:
         """Nodes on which nothing but what an eviction may cure keeps the task out."""
-        state = (self._clock, [self._versions.get(id(one)) for one in self._watched])
+        state = (self._moment(task), [self._versions.get(id(one)) for one in self._watched])
         if self._reach is None or self._reach[0] != state or None in state[1]:
             hopeless = explain(self.columns, task, self.filters, False, None).hopeless
             self._reach = (state, ~hopeless if hopeless is not None else Nodes(self.columns).all())
         return self._reach[1]
 
+    def _moment(self, task: Task) -> int:
+        """Of which numbers the reach is: of any, where one plugin filters and eviction cures all that they cause."""
+        if self._follows_numbers is None:
+            nodes = Nodes(self.columns)
+            self._follows_numbers = len({one.plugin for one in self.filters}) > 1 or any(
+                not check.curable for one in self._usage_filters for check in one.checks(task, nodes)
+            )
+        return self.columns.clock if self._follows_numbers else 0
+
     def ranked(self, task: Task, candidates: Bools) -> Iterator[int]:
         """Nodes by score, the best first, whether the task fits there or not."""
         if not candidates.any():
             return
+        self._look(task)
         board = np.where(candidates, self._scores, NEVER)
         for one in self._volatile:
             board = board + self._finished(one, task, candidates)
@@ -354,7 +364,7 @@ class Evaluation:
         """Why no node takes the task, counted over all nodes (or those within)."""
         if within is not None:
             return explain(self.columns, task, self.filters, self.resource_fit, within)
-        state = (self._clock, [self._versions.get(id(one)) for one in self._watched])
+        state = (self.columns.clock, [self._versions.get(id(one)) for one in self._watched])
         if self._verdict is None or self._verdict[0] != state or None in state[1]:
             verdict = explain(self.columns, task, self.filters, self.resource_fit, None)
             self._verdict = (state, verdict)
