@@ -102,3 +102,9 @@ def test_gang_actions_name_the_tier_that_chose():
     result = world.run("gangpreempt", "priority gang conformance | predicates")
     chosen = {one.chosen_by for one in result.decisions if isinstance(one, Evict)}
     assert chosen == {"tier 1 (priority, gang, conformance)"}
+
+
+def test_a_gang_that_cannot_start_holds_no_room_for_one_of_its_pods():
+    world = World(nodes="n1 cpu=1").job("pair", pods=2, cpu=1, priority=9)
+    result = world.run(policy="high-priority", cycles=2)
+    assert (result.pipelined, world.cluster.reservations) == ({}, {})

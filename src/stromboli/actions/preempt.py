@@ -95,6 +95,8 @@ def _rearrange(session: Session, hunt: Hunt, arguments: Arguments, job: Job) -> 
             with session.statement() as trial:
                 if not _make_room(session, hunt, arguments, trial, task):
                     return
+                if arguments.fewest_victims and not session.rules.job_pipelined(job):
+                    return  # room for one is of no use to a gang that cannot start with it
                 seal(session, trial, arguments)
 
 
