@@ -14,7 +14,7 @@ from stromboli.engine.redistribution import redistribute
 from stromboli.engine.session import Session
 from stromboli.engine.verdict import Verdict, saying
 from stromboli.model.job import Job
-from stromboli.model.nodes import Columns
+from stromboli.model.nodes import Columns, Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
@@ -34,20 +34,27 @@ class Arguments:
 @action("backfill", Arguments)
 def backfill(session: Session) -> None:
     """Place best-effort tasks one by one, on any node that takes them; then, if asked to, redistribute."""
-    candidates = [job for job in list(session.cluster.backlog) if _takes_part(session, job)]
+    cleared: dict[Task, Node | None] = {}
+    candidates = [job for job in list(session.cluster.backlog) if _takes_part(session, job, cleared)]
     for job in list(session.backlog(candidates).drain()):
         with session.attempt(job):
             for task in sorted(_best_effort(job), key=session.task_key):
                 _place(session, job, task)
+    for task, node in cleared.items():
+        if task.status is Status.PENDING:
+            session.move(task, Status.PIPELINED, node)
     if session.arguments("backfill").redistribution:
         redistribute(session)
 
 
-def _takes_part(session: Session, job: Job) -> bool:
+def _takes_part(session: Session, job: Job, cleared: dict[Task, Node | None]) -> bool:
+    """Whether there is work for a job; notes the places that were cleared for it, to be held if none is free now."""
     with session.attempt(job):
         if job.waits_for_queue or session.rules.job_valid(job) is not None:
             return False
         for task in [task for task in job.by_status[Status.PIPELINED] if task.best_effort]:
+            if session.is_nominated(task):
+                cleared[task] = task.node
             session.move(task, Status.PENDING, None)
         return bool(_best_effort(job))
     return False
