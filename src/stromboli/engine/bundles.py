@@ -51,6 +51,11 @@ def bundles_of(job: Job, tasks: Iterable[Task]) -> list[Bundle]:
     return [Bundle(job, tuple(part), kind) for part, kind in ((safe, True), (rest, False)) if part]
 
 
+def intact(job: Job) -> bool:
+    """Whether a gang has all that it must have: members, roles and sub-groups."""
+    return job.ready_count >= job.minimum and job.roles_ready and job.sub_groups_ready
+
+
 class Surplus:
     """What a gang can lose without falling below any of its minimums."""
 

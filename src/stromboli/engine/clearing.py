@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from stromboli.engine.bundles import Surplus, intact
 from stromboli.engine.transaction import EvictionNote
 from stromboli.model.amounts import less_equal, minus, plus
 
@@ -34,6 +35,7 @@ def clear(
 ) -> bool:
     """Evict on one node until the task fits there, and promise it the place."""
     note = EvictionNote(action, task.job.key if task.job else "", choice.by)
+    gangs = {victim.job for victim in choice.victims if manners.no_harm and victim.job and intact(victim.job)}
     with session.statement() as there:
         for victim in choice.victims:
             if fits(session, task, node):
@@ -41,7 +43,7 @@ def clear(
             if not manners.no_harm or _expendable(session, hunt, task, victim):
                 there.evict(victim, note)
         if not fits(session, task, node) or (
-            manners.no_harm and not _harmless(session, hunt, there, task, note)
+            manners.no_harm and not _harmless(session, hunt, there, task, gangs, note)
         ):
             return False
         gone = there.evicted()
@@ -61,7 +63,7 @@ def _expendable(session: Session, hunt: Hunt, task: Task, victim: Task) -> bool:
         left = minus(plus(queue.allocated, queue.pipelined), victim.request)
         if not less_equal(queue.guarantee, left):
             return False
-    return job.ready_count != job.minimum or _may_go_whole(hunt, task, job)
+    return not intact(job) or Surplus(job).take(victim) or _may_go_whole(hunt, task, job)
 
 
 def _may_go_whole(hunt: Hunt, task: Task, job: Job) -> bool:
@@ -69,10 +71,12 @@ def _may_go_whole(hunt: Hunt, task: Task, job: Job) -> bool:
     return len(members) == job.allocated_count and all(hunt.may_go(task, member) for member in members)
 
 
-def _harmless(session: Session, hunt: Hunt, there: Statement, task: Task, note: EvictionNote) -> bool:
-    """Let gangs that fell below their minimum go as a whole, and see that no queue lost its guarantee."""
+def _harmless(
+    session: Session, hunt: Hunt, there: Statement, task: Task, gangs: set[Job], note: EvictionNote
+) -> bool:
+    """Let gangs that were intact and are no more go as a whole, and see that no queue lost its guarantee."""
     for job in dict.fromkeys(victim.job for victim in there.evicted()):
-        if job is not None and not _complete(hunt, there, task, job, note):
+        if job in gangs and not intact(job) and not _complete(hunt, there, task, job, note):
             return False
     return guarantees_hold(session, there, session.queue_of(task))
 
@@ -87,10 +91,7 @@ def guarantees_hold(session: Session, there: Statement, mine: Queue | None) -> b
 
 
 def _complete(hunt: Hunt, there: Statement, task: Task, job: Job, note: EvictionNote) -> bool:
-    """If a gang fell below its minimum, let the rest of it go too; false if somebody of it must stay."""
-    lost = sum(victim.job is job for victim in there.evicted())
-    if job.ready_count >= job.minimum or job.ready_count + lost < job.minimum:
-        return True
+    """Let the rest of a gang go too; false if somebody of it must stay."""
     if not _may_go_whole(hunt, task, job):
         return False
     return all(there.evict(victim, note) is None for victim in hunt.members(job))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stromboli.api import names
 from stromboli.api.text import duration
 from stromboli.engine.arguments import arg
+from stromboli.engine.bundles import intact
 from stromboli.engine.placement import Place
 from stromboli.model.status import Status
 
@@ -85,7 +86,7 @@ def spare(session: Session, trial: Statement, whole_gangs: bool) -> None:
     """Let victims of a statement stay where all that was promised fits without their going; last in, first out."""
     groups: dict[object, list[Task]] = {}
     for victim in reversed(trial.evicted()):
-        broken = victim.job is not None and victim.job.ready_count < victim.job.minimum
+        broken = victim.job is not None and not intact(victim.job)
         groups.setdefault(victim.job if whole_gangs and broken else victim, []).append(victim)
     for victims in groups.values():
         _try_to_spare(session, trial, victims)
