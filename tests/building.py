@@ -22,6 +22,7 @@ from stromboli.api.pod import (
     TopologySpreadConstraint,
 )
 from stromboli.api.scheduling import (
+    Guarantee,
     PodGroup,
     PodGroupSpec,
     PodGroupStatus,
@@ -196,11 +197,20 @@ def queue(
     state: Any = "Open",
     parent: str = "",
     capability: Mapping[str, str] | None = None,
+    guarantee: Mapping[str, str] | None = None,
+    reclaimable: bool | None = None,
+    annotations: Mapping[str, str] | None = None,
     created: float = 0,
 ) -> Queue:
     return Queue(
-        ObjectMeta(name, creation_timestamp=at(created)),
-        QueueSpec(weight, dict(capability or {}), parent=parent),
+        ObjectMeta(name, creation_timestamp=at(created), annotations=dict(annotations or {})),
+        QueueSpec(
+            weight,
+            dict(capability or {}),
+            guarantee=Guarantee(dict(guarantee or {})),
+            reclaimable=reclaimable,
+            parent=parent,
+        ),
         QueueStatus(state),
     )
 

@@ -99,6 +99,8 @@ def _node_should_say(cluster: Cluster, node: Any, here: list[Task]) -> dict[str,
             pipelined.update(request)
         if _in_view(task):
             view = [total + int(part) for total, part in zip(view, task.shape.view, strict=True)]
+    for task in _expected(cluster, node):
+        pipelined.update({cluster.dims.names[dim]: int(n) for dim, n in task.shape.request.items()})
     idle = Counter(allocatable)
     idle.subtract(used)
     parts = {
@@ -113,6 +115,12 @@ def _node_should_say(cluster: Cluster, node: Any, here: list[Task]) -> dict[str,
         "view": tuple(view),
         "tasks": sorted(task.uid for task in here),
     }
+
+
+def _expected(cluster: Cluster, node: Any) -> list[Task]:
+    """Tasks for which room is held there beyond a cycle: it weighs while they wait."""
+    owners = [cluster.tasks.get(held.owner) for held in cluster.reservations.values() if held.node is node]
+    return [task for task in owners if task is not None and task.status is Status.PENDING]
 
 
 def _job_says(cluster: Cluster, job: Job) -> dict[str, Any]:
@@ -226,6 +234,9 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
             for job in cluster.jobs.values()
         },
         "reported": {queue.name: queue.reported for queue in cluster.queues.values()},
+        "reserved": {
+            owner: (held.owner, held.node.name, held.until) for owner, held in cluster.reservations.items()
+        },
     }
 
 

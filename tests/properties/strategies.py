@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import os
+import random
+from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -128,3 +131,115 @@ def worlds(draw: st.DrawFn, most_pods: int = 10, mostly_pending: bool = False) -
         pending = True if mostly_pending and draw(st.integers(0, 3)) else None
         things.append(draw(pods(f"pod-x-{number}", some_groups, pending)))
     return things
+
+
+# -- clusters in which somebody has to go
+
+SLOTS = 4
+LEVELS = {"high": 100, "middle": 10, "low": -5}
+SIZES: tuple[dict[str, Any], ...] = (
+    {"cpu": 1, "memory": "1Gi"},
+    {"cpu": 2, "memory": "1Gi"},
+    {"cpu": 1, "memory": "3Gi"},
+    {"cpu": None, "memory": None},
+)
+
+
+def contested_queues() -> list[Object]:
+    """An ordinary one, a heavy one, one that gives nothing back, one with a guarantee, and one that is full soon."""
+    return [
+        queue("default"),
+        queue("root"),
+        queue("heavy", weight=3, created=1),
+        queue("firm", reclaimable=False),
+        queue("sure", guarantee={"cpu": "2", "memory": "2Gi"}),
+        queue("small", capability={"cpu": "2", "memory": "4Gi"}),
+    ]
+
+
+def contest(
+    chance: random.Random, nodes: int = 3, waiting: int = 3, levels: Sequence[str] = tuple(LEVELS)
+) -> list[Object]:
+    """A small cluster that is mostly full, and jobs that want in; no node carries more than it has."""
+    things = contested_queues()
+    things.extend(priority_class(name, value) for name, value in LEVELS.items())
+    queues = ("default", chance.choice(("default", "heavy", "heavy", "sure", "firm", "small")))
+    settled = [f"old{number}" for number in range(chance.randint(1, 3))]
+    hungry = [f"new{number}" for number in range(waiting)]
+    for name in settled:
+        things.append(_contested_group(chance, name, chance.choice((1, 1, 2, 3, 0)), queues, levels[::-1]))
+    serial = count()
+    for name in NODES[:nodes]:
+        cpu = chance.choice((2, 4, 3))
+        zone = {names.ZONE: "east"} if chance.random() < 0.4 else {}
+        things.append(
+            node(name, cpu=cpu, memory="8Gi", pods=SLOTS, labels=zone, created=chance.randint(0, 1))
+        )
+        left = (cpu, 8, SLOTS)
+        while chance.random() < 0.95:
+            shape = chance.choice(SIZES)
+            left = tuple(have - part for have, part in zip(left, _weight(shape), strict=True))
+            if min(left) < 0:
+                break
+            owner = chance.choice((*settled * 3, *hungry))
+            things.append(_contested_pod(chance, f"pod-x-{next(serial)}", owner, shape, name))
+    for name in hungry:
+        minimum = chance.choice((1, 1, 2, 3, 0))
+        things.append(_contested_group(chance, name, minimum, queues, levels))
+        shape = chance.choice(SIZES)
+        for _ in range(minimum + chance.choice((0, 0, 1))):
+            some = shape if chance.random() < 0.8 else chance.choice(SIZES)
+            things.append(_contested_pod(chance, f"pod-x-{next(serial)}", name, some))
+    if chance.random() < 0.2:
+        things.append(_contested_pod(chance, f"pod-x-{next(serial)}", settled[0], SIZES[0]))
+    return things
+
+
+def contests(levels: Sequence[str] = tuple(LEVELS)) -> st.SearchStrategy[list[Object]]:
+    """Made from a seed, so that a failure is told by one number and shrinks in seconds."""
+    return st.builds(
+        lambda seed, nodes, waiting: contest(random.Random(seed), nodes, waiting, levels),
+        st.integers(0, 2**32),
+        st.integers(1, 4),
+        st.integers(1, 3),
+    )
+
+
+def _weight(shape: dict[str, Any]) -> tuple[int, int, int]:
+    return (shape["cpu"] or 0, int(str(shape["memory"] or "0Gi")[:-2]), 1)
+
+
+def _contested_group(
+    chance: random.Random, name: str, minimum: int, queues: Sequence[str], levels: Sequence[str]
+) -> Object:
+    """Of the levels the first is the likeliest."""
+    return group(
+        name,
+        minimum,
+        queue=chance.choice(queues),
+        roles={"ps": 1, "worker": 1} if chance.random() < 0.1 else {},
+        phase=chance.choice(("Inqueue", "Inqueue", "Running", "Pending")),
+        resources={"cpu": "2"} if chance.random() < 0.2 else None,
+        priority_class=chance.choice((levels[0], levels[0], *levels)),
+        policies=(POLICY,) if chance.random() < 0.1 else (),
+        created=chance.randint(0, 2),
+    )
+
+
+def _contested_pod(
+    chance: random.Random, name: str, owner: str, shape: dict[str, Any], where: str = ""
+) -> Object:
+    return pod(
+        name,
+        owner,
+        phase="Running" if where and chance.random() < 0.9 else "Pending",
+        node=where,
+        dying=bool(where) and chance.random() < 0.1,
+        role=chance.choice(("worker", "ps", "")),
+        priority=chance.choice((None, None, 10, 3)),
+        labels=chance.choice(({}, {}, {"rack": "1"}, {"rack": "2"})),
+        annotations={names.PREEMPTABLE: "false"} if where and chance.random() < 0.1 else {},
+        selector={names.ZONE: "east"} if not where and chance.random() < 0.1 else None,
+        created=chance.randint(0, 2),
+        **shape,
+    )
