@@ -55,10 +55,15 @@ def clear(
 
 
 def _expendable(session: Session, hunt: Hunt, task: Task, victim: Task) -> bool:
-    """Whether a victim's gang can spare it or may go as a whole, and its queue's guarantee holds without it."""
+    """Whether a victim's gang can spare it or may go as a whole, and its queue's guarantee holds without it.
+
+    Whom the first tier spares for himself stays, even if that tier names nobody and the next one is asked.
+    """
     job, queue = victim.job, session.queue_of(victim)
     if job is None or queue is None:
         return True
+    if not hunt.may_go(task, victim):
+        return False
     if queue is not session.queue_of(task):
         left = minus(plus(queue.allocated, queue.pipelined), victim.request)
         if not less_equal(queue.guarantee, left):
