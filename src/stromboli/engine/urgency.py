@@ -67,7 +67,7 @@ class Urgency:
             other for other in self._session.jobs() if other is not job and self._yields(other, job, mine)
         ]
         for other in sorted(others, key=lambda other: (other.priority, other.created, other.id)):
-            for victim in list(other.by_status[Status.RUNNING]):
+            for victim in sorted(other.by_status[Status.RUNNING], key=self._session.task_key, reverse=True):
                 if victim.preemptable and victim not in self._promised:
                     yield victim
 

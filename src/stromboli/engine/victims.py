@@ -80,6 +80,8 @@ class Freeable:
 
     freed: Ints
     offered: Ints
+    asker: Task
+    """One of the tasks to whom they are offered."""
     counted: set[Task]
     position: int
     """How long the journal was."""
@@ -94,7 +96,7 @@ class Freeable:
         return True
 
     def lose(self, victim: Task, row: int, position: int) -> None:
-        """A victim went: it can free nothing again."""
+        """A victim that was offered went: it can free nothing again."""
         self.offered[row] -= 1
         self.position = position
         if victim in self.counted:
@@ -177,6 +179,7 @@ class Hunt:
         return Freeable(
             freed,
             np.bincount(np.array(everybody, dtype=np.int64), minlength=len(columns)),
+            task,
             {victim for victims in counted.values() for victim in victims},
             len(self._session.journal),
             len(self._session.rollbacks),
@@ -187,7 +190,11 @@ class Hunt:
         position = len(self._session.journal)
         for known in self._columns.values():
             for victim in victims:
-                if victim.node is not None and known.holds(self._session):
+                if (
+                    victim.node is not None
+                    and self._offer.includes(known.asker, victim)
+                    and known.holds(self._session)
+                ):
                     known.lose(victim, victim.node.row, position)
 
     # -- who goes
@@ -215,13 +222,14 @@ class Hunt:
         return choice
 
     def members(self, job: Job) -> list[Task]:
-        """The tasks of a job that could be victims by their status."""
-        return [
+        """The tasks of a job that could be victims by their status, the last one first."""
+        found = (
             victim
             for status in self._offer.statuses
             for victim in job.by_status[status]
             if victim.node is not None and victim.node.row >= 0
-        ]
+        )
+        return sorted(found, key=self._session.task_key, reverse=True)
 
     def may_go(self, task: Task, victim: Task) -> bool:
         """Whether a task could go by itself; what a gang could spare does not count, since all of it goes."""
