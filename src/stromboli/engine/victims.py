@@ -42,15 +42,18 @@ class Offer:
     def on(self, task: Task, node: Node) -> list[Task]:
         """The tasks of a node that are offered."""
         return [
-            victim
-            for victim in node.tasks
-            if victim.status in self.statuses
-            and victim.preemptable
+            victim for victim in node.tasks if victim.status in self.statuses and self.includes(task, victim)
+        ]
+
+    def includes(self, task: Task, victim: Task) -> bool:
+        """Whether a task that holds room is offered, whatever its status."""
+        return (
+            victim.preemptable
             and victim.job is not None
             and victim.job.visible
             and self.from_job(task, victim.job)
             and self.accepts(task, victim)
-        ]
+        )
 
 
 def in_victim_order(session: Session, task: Task, victims: Iterable[Task]) -> list[Task]:
