@@ -1,0 +1,137 @@
+"""gangpreempt: an urgent gang takes the places of lesser gangs of its queue, as a whole (spec 02 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.engine.decisions import Evict, PodCondition
+from stromboli.testing import Result, World
+from tests.evicting import STOCK, pod, policy
+
+RAID = "enqueue, allocate, gangpreempt"
+THREE = "n1 cpu=2; n2 cpu=2; n3 cpu=2"
+
+
+def gang(world: World, name: str, on: str, minimum: int, **terms: Any) -> World:
+    count = len(on.split())
+    return world.job(
+        name, **{"pods": count, "minimum": minimum, "cpu": 1, "priority": 1, "running_on": on, **terms}
+    )
+
+
+def run(world: World, plugins: str = STOCK, **arguments: Any) -> Result:
+    return world.run(policy=policy(RAID, plugins, gangpreempt=arguments))
+
+
+def test_the_surplus_of_a_gang_goes_before_any_gang_goes_whole() -> None:
+    world = gang(World(nodes="n1 cpu=4"), "small", "n1", 1)
+    world = gang(world, "wide", "n1 n1 n1", 1, priority=5)
+    result = run(world.job("new", pods=2, cpu=1, priority=9))
+    assert result.evicted == ["default/wide-0", "default/wide-1"]
+    assert result.pipelined == {"default/new-0": "n1", "default/new-1": "n1"}
+
+
+def test_a_gang_without_surplus_goes_whole_even_if_less_would_do() -> None:
+    world = gang(World(nodes=THREE), "old", "n1 n1 n2 n2 n3 n3", 6)
+    result = run(world.job("new", cpu=1, priority=9))
+    assert len(result.evicted) == 6
+
+
+def test_it_may_be_told_to_leave_whole_gangs_alone() -> None:
+    world = gang(World(nodes=THREE), "old", "n1 n1 n2 n2 n3 n3", 6)
+    assert run(world.job("new", cpu=1, priority=9), allowWholeBundle=False).evicted == []
+    world = gang(World(nodes=THREE), "old", "n1 n1 n2 n2 n3 n3", 5)
+    assert len(run(world.job("new", cpu=1, priority=9), allowWholeBundle=False).evicted) == 1
+
+
+def test_a_whole_gang_stays_if_one_of_its_members_must() -> None:
+    world = World(nodes="n1 cpu=2").job("old", pods=0, minimum=2, priority=1, phase="Running")
+    world.add(pod("old-0", "old", cpu=1, on="n1"))
+    critical = {"spec": {"priorityClassName": "system-node-critical"}}
+    world.add({"kind": "PriorityClass", "metadata": {"name": "system-node-critical"}, "value": 1})
+    world.add(pod("old-1", "old", cpu=1, on="n1", **critical))
+    assert run(world.job("new", cpu=1, priority=9)).evicted == []
+
+
+def test_the_whole_of_the_demand_counts_and_not_only_the_minimum() -> None:
+    """quirk: 02 7.3: of a job of three pods that needs one, all three must find a place."""
+    world = gang(World(nodes="n1 cpu=2"), "old", "n1 n1", 0)
+    assert run(world.job("new", pods=3, minimum=1, cpu=1, priority=9)).evicted == []
+
+
+def test_equal_priorities_other_queues_and_jobs_that_do_not_yield_are_safe() -> None:
+    for terms in ({"priority": 9}, {"queue": "other"}, {"annotations": {"volcano.sh/preemptable": "false"}}):
+        world = gang(World(nodes="n1 cpu=2", queues="other"), "old", "n1 n1", 0, **terms)
+        assert run(world.job("new", cpu=1, priority=9)).evicted == [], terms
+
+
+@pytest.mark.parametrize("mark", [{"annotations"}, {"labels"}])
+def test_a_podgroup_may_refuse_for_all_its_pods(mark: set[str]) -> None:
+    world = World(nodes="n1 cpu=1")
+    (field,) = mark
+    world.add(
+        {
+            "kind": "PodGroup",
+            "metadata": {"name": "old", field: {"volcano.sh/preemptable": "false"}},
+            "spec": {"minMember": 0},
+            "status": {"phase": "Running"},
+        }
+    )
+    world.add(pod("old-0", "old", cpu=1, on="n1"))
+    assert run(world.job("new", cpu=1, priority=9)).evicted == []
+
+
+def test_one_pod_that_may_never_preempt_keeps_its_whole_job_from_it() -> None:
+    """02 D6; Volcano does not ask."""
+    world = gang(World(nodes="n1 cpu=2"), "old", "n1 n1", 0).job("new", pods=0, minimum=1, priority=9)
+    world.add(pod("new-0", "new", cpu=1)).add(pod("new-1", "new", cpu=1, spec={"preemptionPolicy": "Never"}))
+    assert run(world).evicted == []
+
+
+def test_the_lesser_and_then_the_younger_job_goes_first() -> None:
+    world = World(nodes="n1 cpu=3")
+    for name, priority in (("older", 1), ("younger", 1), ("higher", 2)):
+        gang(world, name, "n1", 0, priority=priority)
+    assert run(world.job("new", cpu=1, priority=9)).evicted == ["default/younger-0"]
+
+
+def test_bundles_are_added_until_everybody_has_a_place() -> None:
+    """Two single cpus on two nodes are enough in sum but not for a pod of two."""
+    world = World(nodes="n1 cpu=2; n2 cpu=2")
+    gang(world, "a", "n1", 0, priority=4)
+    gang(world, "b", "n1", 0, priority=3)
+    gang(world, "c", "n2", 0, priority=2)
+    gang(world, "d", "n2", 0, priority=1)
+    result = run(world.job("new", cpu=2, priority=9))
+    assert result.pipelined == {"default/new-0": "n2"}
+    assert result.evicted == ["default/c-0", "default/d-0"]
+
+
+def test_victims_that_were_not_needed_are_spared_if_asked_to() -> None:
+    world = gang(World(nodes=THREE), "old", "n1 n1 n2 n2 n3 n3", 0)
+    assert len(run(world.job("new", cpu=1, priority=9)).evicted) == 6
+    world = gang(World(nodes=THREE), "old", "n1 n1 n2 n2 n3 n3", 0)
+    assert len(run(world.job("new", cpu=1, priority=9), fewestVictims=True).evicted) == 1
+
+
+def test_who_wins_is_nominated_and_its_room_held_if_asked_to() -> None:
+    world = gang(World(nodes="n1 cpu=1"), "old", "n1", 0)
+    result = run(world.job("new", cpu=1, priority=9), holdFor="1m")
+    assert [one.nominated_node for one in result.decisions if isinstance(one, PodCondition)] == ["n1"]
+    assert [held.node.name for held in world.cluster.reservations.values()] == ["n1"]
+
+
+def test_the_decision_says_why() -> None:
+    world = gang(World(nodes="n1 cpu=1"), "old", "n1", 0)
+    (one,) = (one for one in run(world.job("new", cpu=1, priority=9)).decisions if isinstance(one, Evict))
+    assert (one.action, one.reason, one.beneficiary) == ("gangpreempt", "gangpreempt", "default/new")
+    assert one.chosen_by.startswith("tier 1 (")
+
+
+def test_a_gang_bound_to_a_network_topology_takes_part() -> None:
+    """preempt passes it over; this is its action."""
+    topology = {"networkTopology": {"mode": "soft"}}
+    world = gang(World(nodes="n1 cpu=1"), "old", "n1", 0)
+    assert run(world.job("new", cpu=1, priority=9, group=topology)).evicted == ["default/old-0"]
