@@ -135,3 +135,16 @@ def test_a_gang_bound_to_a_network_topology_takes_part() -> None:
     topology = {"networkTopology": {"mode": "soft"}}
     world = gang(World(nodes="n1 cpu=1"), "old", "n1", 0)
     assert run(world.job("new", cpu=1, priority=9, group=topology)).evicted == ["default/old-0"]
+
+
+def test_no_gang_is_left_crippled_if_no_harm_shall_be_done() -> None:
+    """One of two may not go; Volcano calls the other alone the whole of what it was offered."""
+
+    def evicted(**arguments: Any) -> list[str]:
+        world = World(nodes="n1 cpu=2").job("old", pods=0, minimum=2, priority=1, phase="Running")
+        stays = {"metadata": {"annotations": {"volcano.sh/preemptable": "false"}}}
+        world.add(pod("old-0", "old", cpu=1, on="n1", **stays)).add(pod("old-1", "old", cpu=1, on="n1"))
+        return run(world.job("new", cpu=1, priority=9), **arguments).evicted
+
+    assert evicted() == ["default/old-1"]
+    assert evicted(doNoHarm=True) == []

@@ -116,6 +116,14 @@ def shrink(bundles: Iterable[Bundle], allowed: set[Task], whole_too: bool) -> li
     return kept
 
 
+def without_cripples(bundles: list[Bundle]) -> list[Bundle]:
+    """Leave out the rest of a gang of which somebody else would stay behind."""
+    going: dict[Job, int] = {}
+    for bundle in bundles:
+        going[bundle.job] = going.get(bundle.job, 0) + len(bundle.tasks)
+    return [bundle for bundle in bundles if bundle.safe or going[bundle.job] == bundle.job.allocated_count]
+
+
 def by_job(session: Session, bundles: Iterable[Bundle]) -> list[Bundle]:
     """What jobs can spare first; of these, the job that comes last."""
     ordered = sorted(bundles, key=_tie)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.engine.arguments import arg
-from stromboli.engine.bundles import Bundle, bundles_of, shrink
+from stromboli.engine.bundles import Bundle, bundles_of, shrink, without_cripples
 from stromboli.engine.clearing import guarantees_hold
 from stromboli.engine.evaluation import fits
 from stromboli.engine.manners import Manners
@@ -130,6 +130,8 @@ class Plan:
             return [], ""
         choice = session.rules.unified_evictable(Eviction(how.kind, self._job), offered)
         left = shrink(found, set(choice.victims), self._arguments.whole_bundles)
+        if self._arguments.no_harm:
+            left = without_cripples(left)
         return how.order(session, left, queue, self._need), choice.by
 
     def _inside(self, job: Job, domain: Bools) -> list[Task]:
