@@ -108,3 +108,11 @@ def test_a_gang_that_cannot_start_holds_no_room_for_one_of_its_pods():
     world = World(nodes="n1 cpu=1").job("pair", pods=2, cpu=1, priority=9)
     result = world.run(policy="high-priority", cycles=2)
     assert (result.pipelined, world.cluster.reservations) == ({}, {})
+
+
+def test_who_a_later_tier_would_let_go_stays_where_the_first_tier_names_another():
+    """Asked about one more at a time, tier 2 names the gang before tier 1 has seen whom another gang can spare."""
+    world = World(nodes="n1 cpu=2; n2 cpu=1", queues="mine; theirs")
+    world.job("loose", pods=2, minimum=1, cpu=1, priority=5, running_on="n1 n2", queue="theirs")
+    world.job("tight", cpu=1, priority=1, running_on="n1", queue="theirs")
+    assert world.job("new", cpu=1, queue="mine").run(policy="fair-share").evicted == ["default/loose-0"]

@@ -216,11 +216,11 @@ class Hunt:
         if not self._legal_only:
             return ask(task, candidates)
         # Votes that count (so many per gang, per budget) name the first they see, and together may miss whoever all of
-        # them would let go. So ask about one more at a time.
+        # them would let go. So ask about one more at a time; what an earlier tier names beats what a later one does.
         choice = Choice([])
         for one in candidates:
             more = ask(task, [*choice.victims, one])
-            if len(more.victims) == len(choice.victims) + 1:
+            if more.victims and (not choice.victims or _beats(more, choice)):
                 choice = more
         return choice
 
@@ -263,6 +263,10 @@ class Hunt:
     def _moment(self) -> tuple[int, int]:
         cluster = self._session.cluster
         return (cluster.columns.clock, len(cluster.touched))
+
+
+def _beats(more: Choice, choice: Choice) -> bool:
+    return (more.tier, -len(more.victims)) < (choice.tier, -len(choice.victims))
 
 
 def enough(session: Session, task: Task, node: Node, victims: Iterable[Task] = ()) -> bool:
