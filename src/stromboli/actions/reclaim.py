@@ -43,6 +43,7 @@ def reclaim(session: Session) -> None:
         partial(_offered, arguments.same_queue),
         accepts=lambda task, victim: arguments.lets_go(session, victim),
         somebody=True,
+        depends_on=lambda task: task.job.priority if task.job and arguments.same_queue else None,
     )
     hunt = Hunt(session, offer, legal_only=arguments.fewest_victims)
     backlog = session.backlog(starving_jobs(session))

@@ -38,6 +38,8 @@ class Offer:
     accepts: Callable[[Task, Task], bool] = field(default=lambda task, victim: True)
     somebody: bool = False
     """Whether nodes on which nobody is offered are passed over even if the task fits there."""
+    depends_on: Callable[[Task], Hashable] = field(default=lambda task: None)
+    """What of a task decides who is offered to it, besides its queue and whether it is best-effort."""
 
     def on(self, task: Task, node: Node) -> list[Task]:
         """The tasks of a node that are offered."""
@@ -133,7 +135,7 @@ class Hunt:
         """Nodes that could take the task if all who may go went."""
         session = self._session
         bound = session.rules.bound(self._offer.point, task)
-        key = (session.queue_of(task), task.best_effort, bound.key)
+        key = (session.queue_of(task), task.best_effort, bound.key, self._offer.depends_on(task))
         freed, offered = self._freed(key, task, bound.may)
         reach = session.reachable(task)
         columns = session.cluster.columns
@@ -258,7 +260,7 @@ class Hunt:
         session = self._session
         bound = session.rules.bound(self._offer.point, task)
         own = task.job if self._depends_on_job(task) else None
-        return (session.queue_of(task), session.shape_key(task), bound.key, own)
+        return (session.queue_of(task), session.shape_key(task), bound.key, own, self._offer.depends_on(task))
 
     def _moment(self) -> tuple[int, int]:
         cluster = self._session.cluster
