@@ -13,8 +13,9 @@ from stromboli.engine.placement import Place
 from stromboli.engine.redistribution import redistribute
 from stromboli.engine.session import Session
 from stromboli.engine.verdict import Verdict, saying
+from stromboli.model.dims import Dimensions
 from stromboli.model.job import Job
-from stromboli.model.nodes import Columns, Node
+from stromboli.model.nodes import Ints, Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
@@ -82,16 +83,16 @@ def _place(session: Session, job: Job, task: Task) -> None:
 def _find(session: Session, task: Task) -> Place | Verdict:
     """The best node. One that carries more than it has takes nobody: the last look before a bind would refuse it."""
     best = session.place(task, resource_fit=False)
-    columns = session.cluster.columns
-    if isinstance(best, Verdict) or not (short := _short(columns, task, best.node.row)):
+    dims, idle = session.cluster.dims, session.cluster.unreserved(task)
+    if isinstance(best, Verdict) or not (short := _short(dims, idle, task, best.node.row)):
         return best
-    elsewhere = session.place(task, fits(task, columns.idle), resource_fit=False)
+    elsewhere = session.place(task, fits(task, idle), resource_fit=False)
     if isinstance(elsewhere, Place):
         return elsewhere
-    return saying(names.INSUFFICIENT.format(columns.dims.names[short[0]]))
+    return saying(names.INSUFFICIENT.format(dims.names[short[0]]))
 
 
-def _short(columns: Columns, task: Task, row: int) -> list[int]:
+def _short(dims: Dimensions, idle: Ints, task: Task, row: int) -> list[int]:
     """What a node lacks right now for a task to be bound there."""
     wanted = task.request
-    return [dim for dim in columns.dims.ordered(task.dims) if columns.idle[dim, row] < wanted.get(dim, 0)]
+    return [dim for dim in dims.ordered(task.dims) if idle[dim, row] < wanted.get(dim, 0)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from stromboli.model.amounts import Amounts, shift
 from stromboli.model.dims import Dimensions
 from stromboli.model.job import Job, JobId
-from stromboli.model.nodes import Columns, Node
+from stromboli.model.nodes import Columns, Ints, Node
 from stromboli.model.queue import Queue
 from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
 from stromboli.model.tallies import Tallies
@@ -208,6 +208,18 @@ class Cluster:
         held = self.reservations.get(task.uid)
         if held is not None and task.status is Status.PENDING and held.node.row >= 0:
             self.columns.weigh(held.node.row, task.shape, WEIGHT[Status.PIPELINED], sign)
+
+    def unreserved(self, task: Task) -> Ints:
+        """What nodes have idle, less what is held there for others than this task."""
+        idle: Ints = self.columns.idle
+        if not self.reservations:
+            return idle
+        left = idle.copy()
+        for held in self.reservations.values():
+            owner, row = self.tasks.get(held.owner), held.node.row
+            if owner is not None and owner is not task and owner.status is Status.PENDING and row >= 0:
+                left[:, row] -= owner.shape.dense(len(left))
+        return left
 
     def expire(self, now: float) -> None:
         """Let go of room whose time is over, whose task waits no longer or whose node is gone."""
