@@ -5,6 +5,7 @@ import pytest
 from stromboli.engine.decisions import Evict
 from stromboli.engine.presets import PRESETS
 from stromboli.testing import World
+from tests.evicting import pod
 
 FULL_NODE = "n1 cpu=4,memory=8Gi,pods=110"
 
@@ -116,3 +117,23 @@ def test_who_a_later_tier_would_let_go_stays_where_the_first_tier_names_another(
     world.job("loose", pods=2, minimum=1, cpu=1, priority=5, running_on="n1 n2", queue="theirs")
     world.job("tight", cpu=1, priority=1, running_on="n1", queue="theirs")
     assert world.job("new", cpu=1, queue="mine").run(policy="fair-share").evicted == ["default/loose-0"]
+
+
+def test_reclaim_evicts_nobody_where_a_filter_keeps_the_task_out_all_the_same():
+    world = World(nodes="n1 cpu=2", queues="mine; theirs")
+    world.job("old", pods=2, minimum=0, cpu=1, running_on="n1 n1", queue="theirs")
+    world.add(pod("rival", "stays", on="n1", metadata={"labels": {"app": "x"}}))
+    apart = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    world.job("new", cpu=1, queue="mine", spec={"affinity": rule})
+    result = world.run(policy="fair-share", cycles=2)
+    assert (result.evicted, result.pipelined) == ([], {})
+
+
+def test_reclaim_takes_from_a_sibling_where_their_parent_is_full_even_if_nodes_have_room():
+    children = "a parent=p deserved=cpu:2; b parent=p deserved=cpu:2"
+    world = World(nodes="n1 cpu=4; n2 cpu=4", queues=f"root; p parent=root capability=cpu:4; {children}")
+    world.job("old", pods=4, minimum=1, cpu=1, queue="a", running_on="n1 n1 n1 n1")
+    world.job("new", cpu=1, queue="b")
+    tree = PRESETS["fair-share"].replace("name: proportion", "name: capacity\n    enableHierarchy: true")
+    assert world.run(policy=tree, cycles=2).binds == {"default/new-0": "n1"}

@@ -245,5 +245,7 @@ def test_in_its_own_queue_a_job_finds_victims_that_a_lesser_one_before_it_could_
     world = World(nodes="n1 cpu=1", queues="mine")
     world.job("old", minimum=0, cpu=1, priority=5, running_on="n1", queue="mine")
     world.job("lesser", cpu=1, priority=1, queue="mine").job("urgent", cpu=1, priority=9, queue="mine")
-    text = policy(RECLAIM, "gang conformance | predicates nodeorder", reclaim={"enableSameQueueReclaim": True})
+    text = policy(
+        RECLAIM, "gang conformance | predicates nodeorder", reclaim={"enableSameQueueReclaim": True}
+    )
     assert world.run(policy=text).pipelined == {"default/urgent-0": "n1"}

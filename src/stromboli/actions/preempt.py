@@ -11,7 +11,7 @@ from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
 from stromboli.engine.clearing import clear
 from stromboli.engine.compatibility import error_cache
-from stromboli.engine.manners import Manners, settle_in
+from stromboli.engine.manners import Manners, settle_in, welcome
 from stromboli.engine.points import Choice
 from stromboli.engine.session import Session
 from stromboli.engine.starving import feed, seal, starving_jobs, wanting
@@ -103,14 +103,7 @@ def _rearrange(session: Session, hunt: Hunt, arguments: Arguments, job: Job) -> 
 def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statement, task: Task) -> bool:
     if not _may_preempt(session, task):
         return False
-    queue = session.queue_of(task)
-    if queue is None:
-        return False
-    if (
-        arguments.fewest_victims
-        and session.rules.allocatable(queue, task)
-        and settle_in(session, trial, task)
-    ):
+    if arguments.fewest_victims and settle_in(session, trial, task):
         return True
     if hunt.hopeless(task):
         return False
@@ -144,12 +137,7 @@ def _take(session: Session, hunt: Hunt, arguments: Arguments, task: Task, node: 
     choice = hunt.choose(task, node) or Choice([])
     if not enough(session, task, node, choice.victims):
         return False
-    return clear(session, hunt, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, _fits)
-
-
-def _fits(session: Session, task: Task, node: Node) -> bool:
-    queue = session.queue_of(task)
-    return queue is not None and session.rules.allocatable(queue, task) and session.admits(task, node)
+    return clear(session, hunt, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, welcome)
 
 
 # -- comparing nodes by whom they would lose
@@ -170,7 +158,7 @@ def _take_the_best(session: Session, hunt: Hunt, arguments: Arguments, task: Tas
     if not plans:
         return False
     _, node, choice = plans[-1] if not plans[-1][2].victims else min(plans, key=lambda plan: plan[0])
-    return clear(session, hunt, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, _fits)
+    return clear(session, hunt, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, welcome)
 
 
 def _least_loss(session: Session, hunt: Hunt, task: Task, node: Node) -> Choice | None:
@@ -181,11 +169,11 @@ def _least_loss(session: Session, hunt: Hunt, task: Task, node: Node) -> Choice 
     removed: list[Task] = []
     with session.statement() as look:
         for victim in choice.victims:
-            if _fits(session, task, node):
+            if welcome(session, task, node):
                 break
             if look.evict(victim, EvictionNote(names.EVICTED_BY_PREEMPT)) is None:
                 removed.append(victim)
-        if not _fits(session, task, node):
+        if not welcome(session, task, node):
             return None
         needed = [victim for victim in reversed(removed) if not _can_stay(session, look, task, node, victim)]
     return choice._replace(victims=[victim for victim in removed if victim in needed])
@@ -195,7 +183,7 @@ def _can_stay(session: Session, look: Statement, task: Task, node: Node, victim:
     status = look.status_before(victim)
     note = session.eviction_of(victim)
     look.restore(victim, status)
-    if _fits(session, task, node):
+    if welcome(session, task, node):
         return True
     look.evict(victim, note)
     return False

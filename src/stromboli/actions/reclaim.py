@@ -10,7 +10,7 @@ from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
 from stromboli.engine.clearing import clear
 from stromboli.engine.compatibility import error_cache
-from stromboli.engine.manners import Manners, settle_in
+from stromboli.engine.manners import Manners, settle_in, welcome
 from stromboli.engine.session import Session
 from stromboli.engine.starving import feed, starving_jobs
 from stromboli.engine.statement import Statement
@@ -80,4 +80,6 @@ def _take(session: Session, hunt: Hunt, arguments: Arguments, task: Task, node: 
     choice = hunt.choose(task, node)
     if choice is None or not enough(session, task, node, choice.victims):
         return False
-    return clear(session, hunt, arguments, names.EVICTED_BY_RECLAIM, task, node, choice, enough)
+    # quirk: spec 02 5: filters and limits of queues above are not asked again once somebody went
+    fits = welcome if arguments.fewest_victims else enough
+    return clear(session, hunt, arguments, names.EVICTED_BY_RECLAIM, task, node, choice, fits)

@@ -76,8 +76,17 @@ class Manners:
         return least <= 0 or (began is not None and session.now - began >= least)
 
 
+def welcome(session: Session, task: Task, node: Node) -> bool:
+    """Whether a task's queue and every filter would let it in on a node, once what is leaving has left."""
+    queue = session.queue_of(task)
+    return queue is not None and session.rules.allocatable(queue, task) and session.admits(task, node)
+
+
 def settle_in(session: Session, trial: Statement, task: Task) -> bool:
     """Promise a task room that is free, or is being freed already, without a further eviction."""
+    queue = session.queue_of(task)
+    if queue is None or not session.rules.allocatable(queue, task):
+        return False
     place = session.place(task)
     return isinstance(place, Place) and trial.pipeline(task, place.node, evicted=not place.now) is None
 
@@ -121,10 +130,10 @@ def _promised(trial: Statement, node: Node) -> list[Task]:
 
 def _still_fits(session: Session, task: Task, node: Node) -> bool:
     """Whether a task that is held for a node would still be let in there, by its queue as by the node."""
-    nominated, queue = session.is_nominated(task), session.queue_of(task)
+    nominated = session.is_nominated(task)
     with session.statement() as look:
         look.release(task)
-        fits = queue is not None and session.rules.allocatable(queue, task) and session.admits(task, node)
+        fits = welcome(session, task, node)
     if nominated:
         session.nominate(task)
     return fits
