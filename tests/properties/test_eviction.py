@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from stromboli.api import names
@@ -204,6 +204,7 @@ def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(things: list
     cluster, chance = Contest(things, "stock").cluster, random.Random(seed)
     cluster.settle()
     tasks, nodes = list(cluster.tasks.values()), cluster.columns.nodes
+    assume(tasks)
     for task in chance.sample(tasks, min(3, len(tasks))):
         cluster.reserve(task, chance.choice(nodes), 1e12)
     before = fingerprint(cluster)
