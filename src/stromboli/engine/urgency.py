@@ -41,6 +41,8 @@ class Urgency:
         queue, need = job.queue, job.min_resources
         if queue is None or need is None or not (self._preempts or self._reclaims):
             return False
+        if any(need.get(dim, 0) > limit for dim, limit in queue.capability.items()):
+            return False  # whoever goes, its queue may never take it
         missing = {dim: amount - self._idle.get(dim, 0) for dim, amount in need.items()}
         missing = {dim: amount for dim, amount in missing.items() if amount > 0}
         victims: list[Task] = []
