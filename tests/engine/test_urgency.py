@@ -1,0 +1,107 @@
+"""The gate lets those through who could start by eviction, and nobody else (beyond Volcano)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.testing import Result, World
+from tests.evicting import policy
+
+TIERS = "priority gang conformance | overcommit predicates proportion nodeorder"
+THROUGH = {"letUrgentThrough": True}
+
+
+def full(queues: str = "", **terms: Any) -> World:
+    world = World(nodes="n1 cpu=4", queues=queues)
+    return world.job(
+        "old", **{"pods": 4, "minimum": 1, "cpu": 1, "priority": 1, "running_on": "n1 n1 n1 n1", **terms}
+    )
+
+
+def gate(
+    world: World, actions: str = "enqueue, allocate, preempt, reclaim", tiers: str = TIERS, **more: Any
+) -> Result:
+    return world.run(policy=policy(actions, tiers, enqueue={**THROUGH, **more}))
+
+
+def let_in(result: Result, job: str = "new") -> bool:
+    return result.phases[f"default/{job}"] == "Inqueue"
+
+
+def urgent(world: World, name: str = "new", cpu: int = 2, **terms: Any) -> World:
+    return world.job(name, **{"pods": cpu, "cpu": 1, "priority": 9, "min_resources": {"cpu": cpu}, **terms})
+
+
+def test_an_urgent_gang_is_let_in_on_a_full_cluster_and_makes_its_room() -> None:
+    result = gate(urgent(full()))
+    assert let_in(result)
+    assert len(result.evicted) == 2
+    assert not let_in(gate(urgent(full()), letUrgentThrough=False)), "as in Volcano"
+
+
+@pytest.mark.parametrize(
+    "actions", ["enqueue, allocate", "enqueue, allocate, reclaim", "enqueue, allocate, shuffle"]
+)
+def test_only_if_the_policy_has_an_action_that_could_take_from_whom(actions: str) -> None:
+    assert not let_in(gate(urgent(full()), actions))
+
+
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_either_kind_of_preemption_will_do(action: str) -> None:
+    assert let_in(gate(urgent(full()), f"enqueue, {action}"))
+
+
+@pytest.mark.parametrize("terms", [{"priority": 1}, {"priority": 0}])
+def test_who_is_not_more_urgent_waits(terms: dict[str, Any]) -> None:
+    assert not let_in(gate(urgent(full(), **terms)))
+
+
+def test_who_asks_for_more_than_the_others_could_leave_waits() -> None:
+    assert not let_in(gate(urgent(full(), cpu=5)))
+
+
+def test_pods_that_may_not_be_preempted_leave_nothing() -> None:
+    assert not let_in(gate(urgent(full(annotations={"volcano.sh/preemptable": "false"}))))
+
+
+def test_what_one_counts_on_is_no_longer_there_for_the_next() -> None:
+    world = urgent(urgent(urgent(full(), "first", 2), "second", 2), "third", 2)
+    result = gate(world)
+    assert [let_in(result, name) for name in ("first", "second", "third")] == [True, True, False]
+
+
+def test_a_starving_queue_is_let_in_if_reclaim_could_serve_it() -> None:
+    def result(queues: str, actions: str = "enqueue, allocate, reclaim") -> Result:
+        return gate(urgent(full(queues, queue="theirs"), queue="mine", priority=1), actions)
+
+    assert let_in(result("mine; theirs"))
+    assert not let_in(result("mine; theirs reclaimable=false"))
+    assert not let_in(result("mine; theirs", "enqueue, allocate, preempt"))
+
+
+def test_a_queue_gets_no_more_than_its_share_that_way() -> None:
+    world = urgent(full("mine; theirs", queue="theirs"), queue="mine", cpu=3)
+    assert not let_in(gate(world))
+
+
+@pytest.mark.parametrize("queue", ["small capability=cpu:1", "small state=Closed"])
+def test_limits_of_a_queue_and_closed_doors_hold(queue: str) -> None:
+    """Only want of room is overruled."""
+    world = World(nodes="n1 cpu=4", queues=queue)
+    world.job("old", pods=4, minimum=1, cpu=1, priority=1, running_on="n1 n1 n1 n1", queue="small")
+    assert not let_in(gate(urgent(world, queue="small")))
+
+
+def test_who_has_no_minimum_resources_passes_as_ever() -> None:
+    assert let_in(gate(full().job("new", cpu=1, priority=1)))
+
+
+def test_looking_for_victims_leaves_no_trace() -> None:
+    world = full()
+    before = [(task.name, task.status, task.node) for task in world.cluster.tasks.values()]
+    gate(urgent(world, cpu=5))
+    assert [
+        (t.name, t.status, t.node) for t in world.cluster.tasks.values() if t.name.startswith("old")
+    ] == before
