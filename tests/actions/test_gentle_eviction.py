@@ -137,3 +137,30 @@ def test_reclaim_takes_from_a_sibling_where_their_parent_is_full_even_if_nodes_h
     world.job("new", cpu=1, queue="b")
     tree = PRESETS["fair-share"].replace("name: proportion", "name: capacity\n    enableHierarchy: true")
     assert world.run(policy=tree, cycles=2).binds == {"default/new-0": "n1"}
+
+
+def test_of_several_nodes_the_next_best_is_cleared_if_the_best_must_not_be():
+    world = World(nodes="n1 cpu=1; n2 cpu=1; n3 cpu=1")
+    world.job("pair", minimum=2, cpu=1, priority=1, running_on="n1").job(
+        "solo", cpu=1, priority=2, running_on="n3"
+    )
+    stays = {"annotations": {"volcano.sh/preemptable": "false"}}
+    world.add(pod("pair-x", "pair", cpu=1, on="n2", metadata=stays)).job("urgent", cpu=1, priority=9)
+    aware = (
+        "fewestVictims: true\n    enableTopologyAwarePreemption: true\n    minCandidateNodesPercentage: 100"
+    )
+    text = PRESETS["high-priority"].replace("fewestVictims: true", aware)
+    assert world.run(policy=text).evicted == ["default/solo-0"]
+
+
+def test_a_gang_finds_another_place_if_one_that_was_cleared_for_it_is_of_no_use_any_more():
+    """Whom the node cleared for it still serves takes that, so that the gang as a whole can start."""
+    world = World(nodes="n1 cpu=1; n2 cpu=1; n3 cpu=1")
+    world.job("low", pods=3, minimum=0, cpu=1, priority=1, running_on="n1 n2 n3").job(
+        "gang", pods=2, cpu=1, priority=9
+    )
+    assert world.run(policy="high-priority").pipelined == {"default/gang-0": "n1", "default/gang-1": "n2"}
+    taints = {"taints": [{"key": "broken", "effect": "NoSchedule"}]}
+    size = {"allocatable": {"cpu": "1", "memory": "8Gi", "pods": "110"}}
+    world.add({"kind": "Node", "metadata": {"name": "n2"}, "spec": taints, "status": size})
+    assert world.step(2).binds == {"default/gang-0": "n1", "default/gang-1": "n3"}

@@ -311,3 +311,14 @@ def test_the_gate_lets_the_urgent_through_and_the_preset_preempts_for_them() -> 
     result = world.run(policy="high-priority")
     assert result.evicted == ["default/old-0", "default/old-1"]
     assert world.step().bound_per_job == {"default/new": 2}
+
+
+def test_of_several_nodes_the_priority_of_the_victim_who_stays_longest_counts_first() -> None:
+    """# quirk: spec 02 6.4: of the victims' priorities that of the first listed counts, not the highest."""
+    world = World(nodes="n1 cpu=2; n2 cpu=2").job("old", pods=0, minimum=0)
+    for number, (node, priority) in enumerate([("n1", 1), ("n1", 5), ("n2", 2), ("n2", 2)]):
+        world.add(pod(f"old-x-{number}", "old", cpu=1, on=node, spec={"priority": priority}))
+    aware = {"enableTopologyAwarePreemption": True, "minCandidateNodesPercentage": 100}
+    text = policy("enqueue, preempt", "gang | conformance predicates", preempt=aware)
+    text = text.replace("- name: gang", "- name: gang\n    enablePreemptable: false")
+    assert world.job("new", cpu=2).run(policy=text).pipelined == {"default/new-0": "n1"}

@@ -101,11 +101,11 @@ def _rearrange(session: Session, hunt: Hunt, arguments: Arguments, job: Job) -> 
 
 
 def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statement, task: Task) -> bool:
-    if not _may_preempt(session, task):
+    if not task.preempts:
         return False
     if arguments.fewest_victims and settle_in(session, trial, task):
         return True
-    if hunt.hopeless(task):
+    if _has_its_node(session, task) or hunt.hopeless(task):
         return False
     if arguments.topology_aware:
         found = _take_the_best(session, hunt, arguments, task)
@@ -116,18 +116,14 @@ def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statem
     return found
 
 
-def _may_preempt(session: Session, task: Task) -> bool:
-    """Not if it may never, nor while the node that was cleared for it is about to be free."""
-    if not task.preempts:
-        return False
+def _has_its_node(session: Session, task: Task) -> bool:
+    """Whether the node that was cleared for a task lets it in or is about to be free; if so, it need not try again."""
     if not task.nominated:
-        return True
+        return False
     node = session.cluster.nodes.get(task.nominated)
     if node is None or node.row < 0 or session.admits(task, node):
-        return False
-    if not session.reachable(task)[node.row]:
         return True
-    return not any(
+    return bool(session.reachable(task)[node.row]) and any(
         other.leaves_for_another and other.pod_priority < task.pod_priority for other in node.tasks
     )
 
@@ -148,17 +144,18 @@ def _take_the_best(session: Session, hunt: Hunt, arguments: Arguments, task: Tas
     nodes = list(hunt.nodes_in_order(task))
     share = len(session.cluster.columns) * arguments.candidate_percentage // 100
     wanted = min(arguments.most_candidates, max(arguments.fewest_candidates, share))
-    plans: list[tuple[tuple[float, ...], Node, Choice]] = []
+    plans: list[tuple[Node, Choice]] = []
     for node in nodes:
         choice = _least_loss(session, hunt, task, node)
         if choice is not None:
-            plans.append((_loss(session, choice.victims), node, choice))
+            plans.append((node, choice))
             if not choice.victims or len(plans) == wanted:
                 break
-    if not plans:
-        return False
-    _, node, choice = plans[-1] if not plans[-1][2].victims else min(plans, key=lambda plan: plan[0])
-    return clear(session, hunt, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, welcome)
+    plans.sort(key=lambda plan: _loss(session, plan[1].victims))
+    return any(
+        clear(session, hunt, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, welcome)
+        for node, choice in plans
+    )
 
 
 def _least_loss(session: Session, hunt: Hunt, task: Task, node: Node) -> Choice | None:
@@ -190,7 +187,7 @@ def _can_stay(session: Session, look: Statement, task: Task, node: Node, victim:
 
 
 def _loss(session: Session, victims: list[Task]) -> tuple[float, ...]:
-    """Smaller is better: highest priority lost, sum of priorities, number, then the latest start."""
+    """Smaller is better: priority of who goes last, sum of priorities, number, then the latest start of the highest."""
     if not victims:
         return ()
     highest = max(victim.pod_priority for victim in victims)
@@ -199,4 +196,5 @@ def _loss(session: Session, victims: list[Task]) -> tuple[float, ...]:
         for victim in victims
         if victim.pod_priority == highest
     ]
-    return (highest, sum(victim.pod_priority + 2.0**31 for victim in victims), len(victims), -min(starts))
+    last = victims[-1].pod_priority
+    return (last, sum(victim.pod_priority + 2.0**31 for victim in victims), len(victims), -min(starts))
