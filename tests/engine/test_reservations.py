@@ -76,6 +76,15 @@ def test_what_is_held_is_gone_once_its_owner_runs() -> None:
     assert says(world.cluster) == should_say(world.cluster)
 
 
+def test_of_a_gang_that_somebody_left_for_all_places_are_held_also_those_that_were_free() -> None:
+    """Else it cannot start with what was cleared, and the eviction was in vain."""
+    world = World(nodes="n1 cpu=1; n2 cpu=1").job("old", minimum=0, cpu=1, priority=1, running_on="n1")
+    world.job("new", pods=2, cpu=1, priority=9)
+    assert world.run(policy=HOLDING).evicted == ["default/old-0"]
+    world.job("third", cpu=1, priority=99)
+    assert world.step().bound_per_job == {"default/new": 2}
+
+
 def test_nothing_is_held_for_who_only_found_room_that_was_free() -> None:
     world = World(nodes="n1 cpu=4").job("new", cpu=2, priority=9)
     world.run(policy=policy("enqueue, preempt", STOCK, preempt=GENTLE))

@@ -53,7 +53,8 @@ def seal(session: Session, trial: Statement, manners: Manners) -> None:
     """Let the evictions leave: spare who need not go, hold what was cleared for whom it was cleared."""
     if manners.fewest_victims:
         spare(session, trial, manners.no_harm)
+    anybody_went = bool(trial.evicted())  # then the room that was free counts as much: all of it, or it was in vain
     for change in trial.changes():
-        if change.status is Status.PIPELINED and session.is_nominated(change.task):
+        if change.status is Status.PIPELINED and (anybody_went or session.is_nominated(change.task)):
             session.hold_for(change.task, manners.hold)
     trial.commit()
