@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.engine.plugin import Plugin
+from stromboli.engine.plugin import Bound, Plugin
+from stromboli.engine.rules import Rules
 from stromboli.engine.transaction import EvictionNote
 from stromboli.engine.victims import Hunt, Offer, enough, in_victim_order
 from stromboli.model.job import Job
@@ -213,6 +214,29 @@ def test_victims_that_were_never_offered_to_a_task_are_not_missed_by_it() -> Non
     world.add(pod_manifest("new-x-2", "new", spec=on["n2"]))
     result = world.run("enqueue, preempt", STOCK)
     assert result.evicted == ["default/busy-0", "default/idle-0", "default/idle-1"]
+
+
+class Nobody(Anybody):
+    """Spares everybody, and says so beforehand."""
+
+    name = "nobody"
+
+    def victim_bound(self, point: str, task: Task) -> Bound:
+        return Bound(None, lambda job: False)
+
+
+def test_if_no_harm_is_to_be_done_nodes_are_not_asked_for_whom_the_first_tier_spares() -> None:
+    things = [queue(), node("n0", cpu=1), group("old"), running("a", "n0", "old", cpu=1)]
+    cluster = cluster_of(*things, group("new"), pod("t", "new", cpu=1))
+    session = session_over(cluster)
+    session.rules = Rules([[Nobody(None, {})], [Anybody(None, {})]])
+    offer = Offer("preemptable", (Status.RUNNING,), lambda task, job: job is not task.job)
+
+    def asked(no_harm: bool) -> list[str]:
+        nodes = Hunt(session, offer, no_harm=no_harm).nodes_in_order(task_of(cluster, "t"))
+        return [one.name for one in nodes]
+
+    assert (asked(no_harm=False), asked(no_harm=True)) == (["n0"], [])
 
 
 # -- votes

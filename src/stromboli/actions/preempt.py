@@ -54,7 +54,7 @@ def preempt(session: Session) -> None:
 
     def hunt(from_job: Callable[[Task, Job], bool]) -> Hunt:
         offer = Offer("preemptable", (Status.BOUND, Status.RUNNING), from_job, accepts)
-        return Hunt(session, offer, arguments.fewest_victims)
+        return Hunt(session, offer, arguments.fewest_victims, arguments.no_harm)
 
     between, within = hunt(_of_another_job), hunt(_of_the_same_job)
     hungry = [job for job in starving_jobs(session) if not _bound_to_topology(job)]

@@ -45,7 +45,7 @@ def reclaim(session: Session) -> None:
         somebody=True,
         depends_on=lambda task: task.job.priority if task.job and arguments.same_queue else None,
     )
-    hunt = Hunt(session, offer, legal_only=arguments.fewest_victims)
+    hunt = Hunt(session, offer, arguments.fewest_victims, arguments.no_harm)
     backlog = session.backlog(starving_jobs(session))
     for _, jobs in backlog.visits(skip=session.rules.overused):
         for job in jobs:
@@ -62,7 +62,7 @@ def _offered(same_queue: bool, task: Task, job: Job) -> bool:
 
 def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statement, task: Task) -> bool:
     queue = session.queue_of(task)
-    if queue is None or not task.preempts or not session.rules.preemptive(queue, [task]):
+    if queue is None or not task.preempts or not session.preemptive(queue, [task]):
         return False
     if arguments.fewest_victims and settle_in(session, trial, task):
         return True

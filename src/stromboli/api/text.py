@@ -1,6 +1,7 @@
 """Small values written as text in labels and annotations: booleans and durations as Go reads them."""
 
 import re
+from functools import lru_cache
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -18,10 +19,15 @@ def boolean(text: str) -> bool | None:
 
 def duration(text: str) -> float | None:
     """Seconds of a duration such as `1h2m3s`; none for what is no duration."""
+    return _seconds(text) if len(text) <= _LONGEST else None
+
+
+@lru_cache(maxsize=512)
+def _seconds(text: str) -> float | None:
     sign = -1.0 if text.startswith("-") else 1.0
     body = text[1:] if text[:1] in ("-", "+") else text
     if body == "0":
         return 0.0
-    if not body or len(body) > _LONGEST or not re.fullmatch(f"(?:{_PART.pattern})+", body):
+    if not body or not re.fullmatch(f"(?:{_PART.pattern})+", body):
         return None
     return sign * sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(body))

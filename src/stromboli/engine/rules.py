@@ -89,16 +89,26 @@ class Rules:
         tiers = self._voters[point]
         return [(plugin, getattr(plugin, point)(who, candidates)) for plugin in (tiers[0] if tiers else [])]
 
-    def bound(self, point: str, task: Task) -> Bound:
-        """Which jobs could have a victim for this task at all, by the tiers that vote at a point."""
+    def bound(self, point: str, task: Task, first_tier_spares: bool = False) -> Bound:
+        """Which jobs could have a victim for this task at all, by the tiers that vote at a point.
+
+        If whom the first tier spares is spared (as `votes` tells), what that tier says of gangs aside, few are left.
+        """
         keys: list[Hashable] = []
-        tiers = []
-        for tier in self._voters[point]:
-            bounds = [plugin.victim_bound(point, task) for plugin in tier]
+        tiers, always = [], []
+        for number, tier in enumerate(self._voters[point]):
+            bounds = [(plugin, plugin.victim_bound(point, task)) for plugin in tier]
             unknown = task.job.id if task.job else None
-            keys += [bound.key if bound else unknown for bound in bounds]
-            tiers.append([bound.may for bound in bounds if bound])
-        return Bound(tuple(keys), lambda job: any(all(may(job) for may in tier) for tier in tiers))
+            keys += [bound.key if bound else unknown for _, bound in bounds]
+            tiers.append([bound.may for _, bound in bounds if bound])
+            if first_tier_spares and number == 0:
+                always = [bound.may for plugin, bound in bounds if bound and not plugin.counts_gangs]
+        return Bound(
+            tuple(keys),
+            lambda job: (
+                all(may(job) for may in always) and any(all(may(job) for may in tier) for tier in tiers)
+            ),
+        )
 
     def _methods(self, point: Point) -> list[list[Method]]:
         return [

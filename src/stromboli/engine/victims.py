@@ -112,10 +112,11 @@ class Freeable:
 class Hunt:
     """The search for victims in one run of an action."""
 
-    def __init__(self, session: Session, offer: Offer, legal_only: bool = False):
+    def __init__(self, session: Session, offer: Offer, legal_only: bool = False, no_harm: bool = False):
         self._session = session
         self._offer = offer
         self._legal_only = legal_only
+        self._no_harm = no_harm
         self._columns: dict[Hashable, Freeable] = {}
         self._failed: dict[Hashable, tuple[int, int]] = {}
 
@@ -134,7 +135,7 @@ class Hunt:
     def _nodes(self, task: Task) -> Bools:
         """Nodes that could take the task if all who may go went."""
         session = self._session
-        bound = session.rules.bound(self._offer.point, task)
+        bound = session.rules.bound(self._offer.point, task, self._no_harm)
         key = (session.queue_of(task), task.best_effort, bound.key, self._offer.depends_on(task))
         freed, offered = self._freed(key, task, bound.may)
         reach = session.reachable(task)
