@@ -85,6 +85,21 @@ def test_of_a_gang_that_somebody_left_for_all_places_are_held_also_those_that_we
     assert world.step().bound_per_job == {"default/new": 2}
 
 
+def test_the_share_of_the_queue_is_held_with_the_room() -> None:
+    """One cpu of the queue's two was cleared for the gang; another job of the queue finds room, but no share."""
+    world = World(nodes="n1 cpu=2; n2 cpu=2", queues="q capability=cpu:2; other")
+    world.job("old", minimum=0, cpu=1, priority=1, running_on="n1", queue="q")
+    world.job("new", pods=2, cpu=1, priority=9, queue="q")
+    plugins = "priority gang conformance | predicates capacity nodeorder"
+    held = policy("enqueue, allocate, preempt", plugins, preempt=GENTLE)
+    assert world.run(policy=held).evicted == ["default/old-0"]
+    assert world.cluster.queues["q"].reserved[0] == 2000
+    world.job("third", cpu=1, priority=99, queue="q").job("else", cpu=1, queue="other")
+    assert world.step().bound_per_job == {"default/else": 1, "default/new": 2}
+    world.task("new-0")
+    assert world.cluster.queues["q"].reserved == {}
+
+
 def test_nothing_is_held_for_who_only_found_room_that_was_free() -> None:
     world = World(nodes="n1 cpu=4").job("new", cpu=2, priority=9)
     world.run(policy=policy("enqueue, preempt", STOCK, preempt=GENTLE))

@@ -36,7 +36,7 @@ def says(cluster: Cluster) -> dict[str, Any]:
         "queues": {
             queue.name: {
                 "jobs": sorted(job.key for job in queue.jobs),
-                **{which: _sum_named(cluster, getattr(queue, which)) for which in _SUMS},
+                **{which: _sum_named(cluster, getattr(queue, which)) for which in (*_SUMS, "reserved")},
             }
             for queue in cluster.queues.values()
             if queue.exists or queue.jobs
@@ -65,6 +65,9 @@ def should_say(cluster: Cluster) -> dict[str, Any]:
             queue.name: {
                 "jobs": sorted(job.key for job in jobs if job.queue is queue),
                 **_sums(cluster, [t for t in tasks if t.job is not None and t.job.queue is queue]),
+                "reserved": _reserved(
+                    cluster, [t for t in tasks if t.job is not None and t.job.queue is queue]
+                ),
             }
             for queue in cluster.queues.values()
             if queue.object is not None or any(job.queue is queue for job in jobs)
@@ -149,6 +152,7 @@ def _job_says(cluster: Cluster, job: Job) -> dict[str, Any]:
             for group in job.sub_jobs.values()
         },
         "total": _sum_named(cluster, job.total),
+        "reserved": _sum_named(cluster, job.reserved),
         **{which: _sum_named(cluster, getattr(job, which)) for which in _SUMS},
     }
 
@@ -172,6 +176,7 @@ def _job_should_say(cluster: Cluster, job: Job, tasks: list[Task]) -> dict[str, 
             for id, members in groups.items()
         },
         "total": _sum_of(cluster, tasks),
+        "reserved": _reserved(cluster, tasks),
         **_sums(cluster, tasks),
     }
 
@@ -193,6 +198,11 @@ def _sums(cluster: Cluster, tasks: list[Task]) -> dict[str, Any]:
         "pending": _sum_of(cluster, [task for task in tasks if task.status is Status.PENDING]),
         "pipelined": _sum_of(cluster, [task for task in tasks if task.status is Status.PIPELINED]),
     }
+
+
+def _reserved(cluster: Cluster, tasks: list[Task]) -> dict[str, int]:
+    waiting = [task for task in tasks if task.status is Status.PENDING]
+    return _sum_of(cluster, [task for task in waiting if task.uid in cluster.reservations])
 
 
 def _sum_of(cluster: Cluster, tasks: list[Task]) -> dict[str, int]:

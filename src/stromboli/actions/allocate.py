@@ -110,7 +110,7 @@ def _fill(
 
 def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:
     queue = sub_job.job.queue
-    if queue is None or not session.rules.allocatable(queue, task) or task.gates:
+    if queue is None or not session.allocatable(queue, task) or task.gates:
         return False
     if task.role and task.role in session.failed_roles(sub_job):
         session.explain(task, saying(names.ROLE_ALREADY_FAILED.format(task=task.name, role=task.role)))

@@ -173,7 +173,7 @@ class Plan:
     ) -> bool:
         session, queue = self._session, sub_job.job.queue
         for task in tasks:
-            if queue is None or not session.rules.allocatable(queue, task):
+            if queue is None or not session.allocatable(queue, task):
                 return False
             node = _best(session, task, domain)
             if node is None or trial.pipeline(task, node, evicted) is not None:

@@ -19,12 +19,13 @@ from stromboli.engine.order import Backlog
 from stromboli.engine.placement import Place, Placement
 from stromboli.engine.transaction import Transaction
 from stromboli.engine.verdict import Verdict, saying
+from stromboli.model.amounts import minus, shift
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.status import Status
 from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stromboli.engine.nodefunctions import Bools
     from stromboli.engine.policy import Policy
@@ -161,6 +162,20 @@ class Session(Transaction):
         with self._without_own_reservation(task):
             return self._placement.evaluate(self.cluster, task).admits(task, node.row)
 
+    def allocatable(self, queue: Queue, task: Task) -> bool:
+        """Whether a queue may still take a task; what it holds for other jobs counts."""
+        if not queue.reserved:
+            return self.rules.allocatable(queue, task)
+        with _promised_to_others(queue, task.job):
+            return self.rules.allocatable(queue, task)
+
+    def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
+        """Whether a queue may take from others for tasks of a job; what it holds for its other jobs counts."""
+        if not queue.reserved:
+            return self.rules.preemptive(queue, tasks)
+        with _promised_to_others(queue, tasks[0].job if tasks else None):
+            return self.rules.preemptive(queue, tasks)
+
     def future_idle(self, node: Node) -> Amounts:
         """What a node will have free once all that is promised and all that is leaving has come to pass."""
         columns, row = self.cluster.columns, node.row
@@ -249,3 +264,18 @@ class Session(Transaction):
         for task, (node, until) in self._holds.items():
             if task.status is Status.PENDING:
                 self.cluster.reserve(task, node, until)
+
+
+@contextmanager
+def _promised_to_others(queue: Queue, job: Job | None) -> Iterator[None]:
+    """What is held for other jobs of a queue beyond this cycle is as good as promised."""
+    others = (
+        minus(queue.reserved, job.reserved)
+        if job is not None and job.queue is queue
+        else dict(queue.reserved)
+    )
+    shift(queue.pipelined, others)
+    try:
+        yield
+    finally:
+        shift(queue.pipelined, others, -1)

@@ -80,7 +80,7 @@ class Urgency:
             self._reclaims
             and other.queue is not None
             and other.queue.reclaimable
-            and self._session.rules.preemptive(mine, self._first(job))
+            and self._session.preemptive(mine, self._first(job))
         )
 
     def _first(self, job: Job) -> list[Task]:

@@ -204,10 +204,18 @@ class Cluster:
             del self.reservations[task.uid]
 
     def hold(self, task: Task, sign: int) -> None:
-        """Put the weight of a task's reservation on its node, or take it off: it weighs only while Pending."""
+        """Put the weight of a task's reservation on, or take it off: it weighs only while the task is Pending."""
         held = self.reservations.get(task.uid)
-        if held is not None and task.status is Status.PENDING and held.node.row >= 0:
-            self.columns.weigh(held.node.row, task.shape, WEIGHT[Status.PIPELINED], sign)
+        if held is not None and task.status is Status.PENDING:
+            self._hold_on(held.node, task, sign)
+            if task.job is not None:
+                shift(task.job.reserved, task.shape.request, sign)
+                if task.job.queue is not None:
+                    shift(task.job.queue.reserved, task.shape.request, sign)
+
+    def _hold_on(self, node: Node, task: Task, sign: int) -> None:
+        if node.row >= 0:
+            self.columns.weigh(node.row, task.shape, WEIGHT[Status.PIPELINED], sign)
 
     def unreserved(self, task: Task) -> Ints:
         """What nodes have idle, less what is held there for others than this task."""
@@ -311,8 +319,9 @@ class Cluster:
 
     def _load_reservations(self, node: Node) -> None:
         for held in self.reservations.values():
-            if held.node is node and held.owner in self.tasks:
-                self.hold(self.tasks[held.owner], 1)
+            task = self.tasks.get(held.owner)
+            if held.node is node and task is not None and task.status is Status.PENDING:
+                self._hold_on(node, task, 1)
 
     def resize(self, node: Node) -> None:
         """A node's object changed: its size, labels or taints."""
@@ -363,7 +372,7 @@ class Cluster:
                 shift(getattr(job.queue, which), task.shape.request, sign)
 
     def _transfer(self, job: Job, queue: Queue, sign: int) -> None:
-        for which in ("allocated", "pending", "pipelined"):
+        for which in ("allocated", "pending", "pipelined", "reserved"):
             shift(getattr(queue, which), getattr(job, which), sign)
 
     def note(self, job: Job) -> None:

@@ -107,6 +107,7 @@ class Job(Gang):
         "queue",
         "reported",
         "reservable",
+        "reserved",
         "role_counts",
         "role_minimums",
         "sub_jobs",
@@ -143,6 +144,8 @@ class Job(Gang):
         self.allocated: Amounts = {}
         self.pipelined: Amounts = {}
         self.pending: Amounts = {}
+        self.reserved: Amounts = {}
+        """What its Pending tasks ask for that have room held for them beyond a cycle."""
         self.version = 0
         """Grows with every change; whoever remembers something about a job remembers this with it."""
 

@@ -28,6 +28,7 @@ class Queue:
         "pending",
         "pipelined",
         "reported",
+        "reserved",
     )
 
     def __init__(self, name: str):
@@ -44,6 +45,8 @@ class Queue:
         """What is promised to its tasks on nodes that are still being freed."""
         self.pending: Amounts = {}
         """What its Pending tasks ask for."""
+        self.reserved: Amounts = {}
+        """The part of it for which room is held beyond a cycle."""
         self.reported: dict[str, str] | None = None
         """The allocated amounts that its status shows."""
 
