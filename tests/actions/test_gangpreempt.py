@@ -148,3 +148,13 @@ def test_no_gang_is_left_crippled_if_no_harm_shall_be_done() -> None:
 
     assert evicted() == ["default/old-1"]
     assert evicted(doNoHarm=True) == []
+
+
+def test_nobody_is_evicted_on_trial_for_a_pod_that_would_fit_nowhere_even_then() -> None:
+    """What all could leave would be enough, but not on one node: so it is seen from the numbers."""
+    world = World(nodes="n1 cpu=3; n2 cpu=3; n3 cpu=3")
+    world.job("stays", pods=3, minimum=0, cpu=1, priority=9, running_on="n1 n2 n3")
+    world.job("low", pods=6, minimum=0, cpu=1, priority=1, running_on="n1 n1 n2 n2 n3 n3")
+    result = world.job("new", cpu=3, priority=5).run("enqueue, gangpreempt", STOCK)
+    assert result.evicted == []
+    assert len(result.outcome.session.rollbacks) == 1, "the job's own statement"

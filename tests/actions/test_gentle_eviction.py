@@ -5,7 +5,7 @@ import pytest
 from stromboli.engine.decisions import Evict
 from stromboli.engine.presets import PRESETS
 from stromboli.testing import World
-from tests.evicting import pod
+from tests.evicting import GENTLE, LOOSE, pod, policy
 
 FULL_NODE = "n1 cpu=4,memory=8Gi,pods=110"
 
@@ -164,3 +164,15 @@ def test_a_gang_finds_another_place_if_one_that_was_cleared_for_it_is_of_no_use_
     size = {"allocatable": {"cpu": "1", "memory": "8Gi", "pods": "110"}}
     world.add({"kind": "Node", "metadata": {"name": "n2"}, "spec": taints, "status": size})
     assert world.step(2).binds == {"default/gang-0": "n1", "default/gang-1": "n3"}
+
+
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_whoever_evicts_before_allocate_does_not_keep_what_is_free_from_it(action):
+    world = World(nodes="n1 cpu=2; n2 cpu=2")
+    world.job("low", pods=4, minimum=0, cpu=1, priority=1, running_on="n1 n1 n2 n2")
+    world.job("gang", pods=2, cpu=1, priority=9)
+    text = policy(
+        f"enqueue, {action}, allocate", LOOSE.replace("priority", "priority gang"), **{action: GENTLE}
+    )
+    result = world.run(policy=text, cycles=3)
+    assert (len(result.evicted), sorted(result.binds)) == (2, ["default/gang-0", "default/gang-1"])

@@ -5,7 +5,8 @@ A trial is a statement: victims leave, tasks are placed, and unless all of them 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job, SubJob
     from stromboli.model.nodes import Node
     from stromboli.model.queue import Queue
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
 MOST_DOMAINS = 8
@@ -105,14 +107,19 @@ class Plan:
 
     def _works_in(self, domain: Bools, queue: Queue) -> bool:
         """Add bundle after bundle until they could be enough, then try; failing that, go on adding."""
+        if self._arguments.fewest_victims and self._try([], domain, ""):
+            return True
         columns = self._session.cluster.columns
         room = columns.total((columns.idle + columns.releasing)[:, domain])
         bundles, chosen_by = self._bundles(domain, queue)
         victims: list[Task] = []
+        slots = Slots(self._session, next(iter(self._sheet.values())), domain)
         for bundle in bundles:
             victims += bundle.tasks
+            slots.free(bundle.tasks)
             shift(room, bundle.frees)
-            if less_equal(self._need, room) and self._try(victims, domain, chosen_by):
+            enough = less_equal(self._need, room) and slots.suffice()
+            if enough and self._try(victims, domain, chosen_by):
                 return True
         return False
 
@@ -181,11 +188,39 @@ class Plan:
         return session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)
 
 
+class Slots:
+    """For how many tasks of each shape nodes would have room once some have gone: a bound, before anybody is tried."""
+
+    def __init__(self, session: Session, tasks: list[Task], domain: Bools):
+        cluster = session.cluster
+        self._room = (cluster.columns.idle + cluster.columns.releasing - cluster.columns.pipelined) * domain
+        for task in tasks:
+            held = cluster.reservations.get(task.uid)
+            if held is not None and held.node.row >= 0:
+                self._room[:, held.node.row] += task.shape.dense(len(self._room))
+        self._wanted = Counter(task.shape for task in tasks)
+
+    def free(self, victims: Iterable[Task]) -> None:
+        for victim in victims:
+            if victim.node is not None:
+                self._room[:, victim.node.row] += victim.shape.dense(len(self._room))
+
+    def suffice(self) -> bool:
+        """Whether each shape by itself would find enough; together they may still not."""
+        return all(self._count(shape) >= wanted for shape, wanted in self._wanted.items())
+
+    def _count(self, shape: Shape) -> int:
+        asked = [(dim, int(amount)) for dim, amount in shape.request.items() if amount > 0]
+        there = [np.maximum(self._room[dim], 0) // amount for dim, amount in asked]
+        return int(np.minimum.reduce(there).sum())
+
+
 def _best(session: Session, task: Task, domain: Bools) -> Node | None:
     """The best node with room now, else with room to come; what an eviction may cure keeps nobody out here."""
     columns = session.cluster.columns
     reach = domain & session.reachable(task)
-    later = reach & fits(task, columns.idle + columns.releasing - columns.pipelined)
+    with session.without_own_reservation(task):
+        later = reach & fits(task, columns.idle + columns.releasing - columns.pipelined)
     now = later & fits(task, columns.idle)
     for group in (now, later):
         if np.any(group):

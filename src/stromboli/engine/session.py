@@ -129,11 +129,11 @@ class Session(Transaction):
             return refused
         if task.uid not in self.cluster.reservations:
             return self._placement.find(self.cluster, task, within, resource_fit)
-        with self._without_own_reservation(task):
+        with self.without_own_reservation(task):
             return self._placement.find(self.cluster, task, within, resource_fit)
 
     @contextmanager
-    def _without_own_reservation(self, task: Task) -> Iterator[None]:
+    def without_own_reservation(self, task: Task) -> Iterator[None]:
         """A task may use the room that is held for it."""
         self.cluster.hold(task, -1)
         try:
@@ -159,7 +159,7 @@ class Session(Transaction):
 
     def admits(self, task: Task, node: Node) -> bool:
         """Whether a task fits on a node once what is leaving has left, by every filter."""
-        with self._without_own_reservation(task):
+        with self.without_own_reservation(task):
             return self._placement.evaluate(self.cluster, task).admits(task, node.row)
 
     def allocatable(self, queue: Queue, task: Task) -> bool:

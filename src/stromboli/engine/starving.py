@@ -50,11 +50,18 @@ def feed(session: Session, job: Job, try_task: TryTask, manners: Manners) -> Non
 
 
 def seal(session: Session, trial: Statement, manners: Manners) -> None:
-    """Let the evictions leave: spare who need not go, hold what was cleared for whom it was cleared."""
+    """Let the evictions leave: spare who need not go, hold what was cleared for whom it was cleared.
+
+    Where all the room is free as it is, nothing is promised: promised again in every cycle, it would never be given.
+    """
     if manners.fewest_victims:
         spare(session, trial, manners.no_harm)
-    anybody_went = bool(trial.evicted())  # then the room that was free counts as much: all of it, or it was in vain
-    for change in trial.changes():
-        if change.status is Status.PIPELINED and (anybody_went or session.is_nominated(change.task)):
-            session.hold_for(change.task, manners.hold)
-    trial.commit()
+    anybody_went = bool(
+        trial.evicted()
+    )  # then the room that was free counts as much: all of it, or it was in vain
+    promised = [change.task for change in trial.changes() if change.status is Status.PIPELINED]
+    cleared = [task for task in promised if anybody_went or session.is_nominated(task)]
+    if cleared or not manners.fewest_victims:
+        for task in cleared:
+            session.hold_for(task, manners.hold)
+        trial.commit()
