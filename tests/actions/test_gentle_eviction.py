@@ -176,3 +176,22 @@ def test_whoever_evicts_before_allocate_does_not_keep_what_is_free_from_it(actio
     )
     result = world.run(policy=text, cycles=3)
     assert (len(result.evicted), sorted(result.binds)) == (2, ["default/gang-0", "default/gang-1"])
+
+
+def test_a_queue_above_keeps_its_guarantee_too():
+    queues = "p parent=root guarantee=cpu:3 deserved=cpu:2; a parent=p; b parent=root deserved=cpu:4"
+    world = World(nodes=FULL_NODE, queues=queues)
+    world.job("rich", pods=4, minimum=0, cpu=1, running_on="n1 n1 n1 n1", queue="a")
+    world.job("poor", pods=2, minimum=1, cpu=1, queue="b")
+    policy = PRESETS["fair-share"].replace("- name: proportion", "- name: capacity\n    enableHierarchy: true")
+    assert len(world.run(policy=policy).evicted) == 1
+
+
+def test_a_podgroup_cannot_ask_to_be_left_alone_for_ever():
+    world = World(nodes=FULL_NODE)
+    forever = {"stromboli.sh/min-run-time": "9999999h"}
+    world.job("squatter", pods=4, minimum=0, cpu=1, priority=1, running_on="n1 n1 n1 n1", annotations=forever)
+    for task in world.cluster.tasks.values():
+        task.started = world.rehearsal.now() - 25 * 3600
+    world.job("urgent", cpu=1, priority=9)
+    assert len(world.run(policy="high-priority").evicted) == 1

@@ -9,8 +9,9 @@ import pytest
 from stromboli.api.meta import Object
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Decision, Event, PodCondition, PodGroupStatus, QueueStatus
-from stromboli.engine.outcome import job_message, lineage, standing
+from stromboli.engine.outcome import job_message, standing
 from stromboli.engine.verdict import saying
+from stromboli.model.queue import lineage
 from stromboli.model.status import Status
 from tests.building import (
     cluster_of,

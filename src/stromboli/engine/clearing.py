@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from stromboli.engine.bundles import Surplus, intact
 from stromboli.engine.transaction import EvictionNote
-from stromboli.model.amounts import less_equal, minus, plus
+from stromboli.model.amounts import Vector, less_equal, minus, total_of
+from stromboli.model.queue import lineage
 
 if TYPE_CHECKING:
     from stromboli.engine.manners import Manners
@@ -64,10 +65,8 @@ def _expendable(session: Session, hunt: Hunt, task: Task, victim: Task) -> bool:
         return True
     if not hunt.may_go(task, victim):
         return False
-    if queue is not session.queue_of(task):
-        left = minus(plus(queue.allocated, queue.pipelined), victim.request)
-        if not less_equal(queue.guarantee, left):
-            return False
+    if not guarantee_holds(session, queue, session.queue_of(task), victim.request):
+        return False
     return not intact(job) or Surplus(job).take(victim) or _may_go_whole(hunt, task, job)
 
 
@@ -87,12 +86,23 @@ def _harmless(
 
 
 def guarantees_hold(session: Session, there: Statement, mine: Queue | None) -> bool:
-    """Whether no other queue was taken below its guarantee."""
+    """Whether no other queue, nor any above it, was taken below its guarantee."""
     queues = dict.fromkeys(session.queue_of(victim) for victim in there.evicted())
-    return all(
-        queue is mine or queue is None or less_equal(queue.guarantee, plus(queue.allocated, queue.pipelined))
-        for queue in queues
-    )
+    return all(queue is None or guarantee_holds(session, queue, mine) for queue in queues)
+
+
+def guarantee_holds(
+    session: Session, queue: Queue, mine: Queue | None, without: Vector | None = None
+) -> bool:
+    """Whether a queue and those above it keep their guarantees, some amount less; what I am below of is no matter."""
+    known = session.cluster.queues
+    ours = lineage(mine, known) if mine is not None else []
+    for above in lineage(queue, known):
+        if above.guarantee and above not in ours:
+            held = total_of(one.held for one in known.values() if above in lineage(one, known))
+            if not less_equal(above.guarantee, minus(held, without or {})):
+                return False
+    return True
 
 
 def _complete(hunt: Hunt, there: Statement, task: Task, job: Job, note: EvictionNote) -> bool:

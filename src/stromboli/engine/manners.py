@@ -27,6 +27,10 @@ def _no_duration(text: str) -> str | None:
     return None if seconds is not None and seconds >= 0 else "must be a duration such as 5m or 0s"
 
 
+LONGEST_WISH = 24 * 3600.0
+"""How long a PodGroup may ask to be left alone, in seconds, unless its queue grants more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Manners:
     """Arguments that all evicting actions share."""
@@ -67,11 +71,12 @@ class Manners:
         if least is None or victim.job is None:
             return True
         queue = victim.job.queue
-        for notes in (victim.job.annotations, queue.annotations if queue else {}):
-            said = duration(notes.get(names.MIN_RUN_TIME, ""))
-            if said is not None:
-                least = said
-                break
+        granted = duration(queue.annotations.get(names.MIN_RUN_TIME, "")) if queue else None
+        wished = duration(victim.job.annotations.get(names.MIN_RUN_TIME, ""))
+        if wished is not None:
+            least = min(wished, LONGEST_WISH if granted is None else granted)
+        elif granted is not None:
+            least = granted
         began = victim.started if victim.started is not None else victim.scheduled_at
         return least <= 0 or (began is not None and session.now - began >= least)
 

@@ -13,7 +13,7 @@ from stromboli.api import names
 from stromboli.api.resources import resource_list
 from stromboli.engine.decisions import Event, GroupCondition, PodCondition, PodGroupStatus, QueueStatus
 from stromboli.model.amounts import Amounts, shift
-from stromboli.model.queue import ROOT, Queue
+from stromboli.model.queue import Queue, lineage
 from stromboli.model.status import ALLOCATED_CLASS, SCHEDULED_CLASS, Status
 from stromboli.model.task import Condition
 
@@ -212,14 +212,3 @@ def _tell_queues(session: Session) -> None:
         if queue.reported != allocated:
             session.write(queue, "reported", allocated)
             session.decisions.append(QueueStatus(queue.name, allocated))
-
-
-def lineage(queue: Queue, queues: dict[str, Queue]) -> list[Queue]:
-    """A queue and its ancestors up to the root; an unknown parent counts as root, a cycle ends where it closes."""
-    found = [queue]
-    while found[-1].name != ROOT:
-        parent = queues.get(found[-1].parent) or queues.get(ROOT)
-        if parent is None or parent in found:
-            break
-        found.append(parent)
-    return found

@@ -140,7 +140,8 @@ class Hunt:
         freed, offered = self._freed(key, task, bound.may)
         reach = session.reachable(task)
         columns = session.cluster.columns
-        future = columns.idle + columns.releasing - columns.pipelined
+        with session.without_own_reservation(task):
+            future = columns.idle + columns.releasing - columns.pipelined
         worthwhile = reach & fits(task, future + freed)
         if self._offer.somebody:
             return worthwhile & (offered > 0)
@@ -274,5 +275,6 @@ def _beats(more: Choice, choice: Choice) -> bool:
 
 def enough(session: Session, task: Task, node: Node, victims: Iterable[Task] = ()) -> bool:
     """Whether what a node will have free, together with these victims, is enough for a task."""
-    future = session.future_idle(node)
+    with session.without_own_reservation(task):
+        future = session.future_idle(node)
     return less_equal(task.request, plus(future, total_of(victim.request for victim in victims)))

@@ -89,3 +89,14 @@ class Queue:
 
     def __repr__(self) -> str:
         return f"Queue({self.name})"
+
+
+def lineage(queue: Queue, queues: dict[str, Queue]) -> list[Queue]:
+    """A queue and its ancestors up to the root; an unknown parent counts as root, a cycle ends where it closes."""
+    found = [queue]
+    while found[-1].name != ROOT:
+        parent = queues.get(found[-1].parent) or queues.get(ROOT)
+        if parent is None or parent in found:
+            break
+        found.append(parent)
+    return found
