@@ -179,3 +179,26 @@ def _compare(info: msgspec.inspect.Type, schema: Manifest, path: str) -> None:
         assert info.le in (schema.get("maximum"), 2**31 - 1), path
     elif isinstance(info, msgspec.inspect.DictType):
         assert "additionalProperties" in schema, path
+
+
+@pytest.mark.parametrize(
+    ("field", "problem"),
+    [
+        ({"description": "no type"}, "needs a type"),
+        ({"type": "array"}, "an array needs items"),
+        ({"type": "string", "minimum": 1}, "does not go with a string: minimum"),
+        ({"type": "string", "nulable": True}, "does not go with a string: nulable"),
+        ({"type": "object", "description": "empty"}, "an object needs fields"),
+        (
+            {"type": "object", "required": ["a"], "properties": {"b": {"type": "string"}}},
+            "requires what it does",
+        ),
+        ({"type": "object", "properties": {}, "additionalProperties": {"type": "string"}}, "has fields of"),
+        ({"type": "integer", "minimum": 1, "default": 0}, "default: : 0 is out of range"),
+        ({"type": "string", "enum": ["a"], "default": "b"}, "default: : must be one of"),
+        ({"anyOf": [{"type": "string"}], "x-kubernetes-int-or-string": True}, "an int-or-string is exactly"),
+    ],
+)
+def test_a_schema_that_is_not_structural_would_be_noticed(field: Manifest, problem: str) -> None:
+    root = {"type": "object", "properties": {"metadata": {"type": "object"}, "field": field}}
+    assert any(one.startswith(f".field: {problem}") for one in schemas.structural_problems(root))
