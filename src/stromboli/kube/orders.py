@@ -44,6 +44,8 @@ class Order:
     """Those that stand on a PodGroup."""
     resources: tuple[str, ...] = ()
     """Those that a queue's status names."""
+    created: float = 0.0
+    """When a pod that is bound was created."""
     since: float | None = None
     """When it was first tried."""
     tries: int = 0

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 PATIENCE = 60.0
 """Seconds that a torn gang has to become whole."""
 RECENT = 600.0
-"""Seconds after its last bind for which a gang that we never saw whole counts as torn: it may be as old as a restart."""
+"""Seconds after its last bind for which a gang that we never saw whole, as after a restart, counts as torn."""
 REASON = "gang"
 TORN = "only {bound} of {minimum} could be bound within {patience:.0f}s, so all of them make room"
 

@@ -139,6 +139,9 @@ class KubernetesWorld:
                     yield Order(decision, uids.get((decision.namespace, decision.name), ""))
                 case Event() | PodGroupStatus():
                     yield self._of_group(decision)
+                case Bind():
+                    task = self.cluster.tasks.get(decision.uid)
+                    yield Order(decision, created=task.created if task else 0.0)
                 case QueueStatus():
                     known = self.cluster.queues.get(decision.name)
                     stands = known.object.status.allocated if known and known.object else ()
