@@ -14,6 +14,7 @@ from stromboli import __version__
 from stromboli.engine.policy import load_policy
 from stromboli.engine.presets import PRESETS
 from stromboli.extensions import load_catalog
+from stromboli.service.options import parse
 from tests.deploy.manifests import (
     DEPLOY,
     NODE_USAGE,
@@ -110,6 +111,17 @@ def test_the_configuration_has_volcanos_names_and_content() -> None:
     assert mount["readOnly"]
 
 
+def test_the_scheduler_understands_its_flags() -> None:
+    options = parse(CONTAINER["args"][1:])
+    assert options.notes == ()
+    assert options.enable_healthz
+    assert options.enable_metrics
+    assert {options.healthz_address, options.listen_address} == {
+        f":{port['containerPort']}" for port in CONTAINER["ports"]
+    }
+    assert POD["spec"]["terminationGracePeriodSeconds"] > options.shutdown_timeout
+
+
 def test_two_replicas_elect_a_leader_and_one_may_leave_at_a_time() -> None:
     deployment, budget = only(STANDALONE, "Deployment"), only(STANDALONE, "PodDisruptionBudget")
     assert deployment["spec"]["replicas"] == 2
@@ -144,9 +156,9 @@ def test_pods_are_important_probed_and_bounded() -> None:
     assert "cpu" not in CONTAINER["resources"]["limits"]
     ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
     assert ports == {"metrics": 8080, "health": 11251}
-    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        assert CONTAINER[probe]["httpGet"]["port"] in ports
-    assert _flags()["enable-healthz"] == _flags()["enable-metrics"] == "true"
+    probes = {"startupProbe": "/healthz", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
+    for probe, path in probes.items():
+        assert CONTAINER[probe]["httpGet"] == {"path": path, "port": "health"}
 
 
 def test_everything_that_selects_pods_selects_ours() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from stromboli.api.objects import GROUPS
 from stromboli.engine.decisions import Bind, Evict, PodCondition, PodGroupStatus, QueueAnnotation, QueueStatus
 from stromboli.kube import writes
+from stromboli.kube.resources import RESOURCES
 from tests.deploy.manifests import (
     DEPLOY,
     NODE_USAGE,
@@ -27,13 +27,12 @@ Right = tuple[str, str, str]
 
 VOLCANO = "scheduling.volcano.sh"
 NATIVE = "scheduling.k8s.io"
-WATCHED_BESIDES = {(NATIVE, "podgroups"), (NATIVE, "workloads"), ("shard.volcano.sh", "nodeshards")}
-"""Kinds that are found by discovery or read by the shard mode, and so are not among the kinds of `api`."""
+WATCHED_BESIDES = {(NATIVE, "podgroups"), (NATIVE, "workloads")}
+"""Kinds that are found by discovery, and so are not among the kinds of `api`."""
 WRITES: dict[Right, str] = {
     ("", "pods/binding", "create"): "bind",
     ("", "pods", "get"): "look again after a bind whose answer was lost",
     ("", "pods", "delete"): "evict",
-    ("", "pods", "patch"): "lift the queue's scheduling gate",
     ("", "pods/status", "patch"): "conditions, nominated node",
     ("", "events", "create"): "tell users",
     ("", "events", "patch"): "count what repeats",
@@ -43,7 +42,6 @@ WRITES: dict[Right, str] = {
     (VOLCANO, "queues", "create"): "make them",
     (VOLCANO, "queues", "patch"): "remember fair shares in an annotation",
     (VOLCANO, "queues/status", "patch"): "what a queue uses",
-    ("shard.volcano.sh", "nodeshards/status", "patch"): "which nodes a shard uses",
 }
 LEASES = {
     ("coordination.k8s.io", "leases", "create"): [],
@@ -66,12 +64,8 @@ def _rights(role: Manifest) -> Iterator[Right]:
                     yield group, resource, verb
 
 
-def _plural(kind: str) -> str:
-    return kind.lower() + ("es" if kind.endswith("s") else "s")
-
-
 def test_the_scheduler_may_do_what_it_does_and_nothing_else() -> None:
-    read = {(group, _plural(kind.__name__)) for group, kinds in GROUPS.items() for kind in kinds}
+    read = {(one.group, one.plural) for one in RESOURCES.values()}
     wanted = {(*one, verb) for one in read | WATCHED_BESIDES for verb in ("list", "watch")} | WRITES.keys()
     granted = list(_rights(only(STANDALONE, "ClusterRole")))
     assert sorted(granted) == sorted(wanted)
