@@ -16,7 +16,8 @@ from urllib.parse import quote
 import msgspec
 
 from stromboli.kube.asking import MERGE, Refused, Request
-from stromboli.kube.writes import VOLCANO, micro_time, timestamp
+from stromboli.kube.resources import LEASES, RESOURCES
+from stromboli.kube.writes import micro_time, timestamp
 
 BURST = 25
 REFILL = 300.0
@@ -26,7 +27,7 @@ REMEMBERED = 4096
 LONGEST = 1024
 """Characters of a message; the API server refuses longer ones."""
 COMBINED = "(combined from similar events): "
-_VERSIONS = {"Pod": "v1", "PodGroup": VOLCANO.removeprefix("/apis/"), "Lease": "coordination.k8s.io/v1"}
+_VERSIONS = {one.kind: one.api_version for one in (*RESOURCES.values(), LEASES)}
 
 
 class Subject(NamedTuple):

@@ -158,7 +158,9 @@ class Measuring:
 
     def _tell_queue(self, session: Session, queue: Queue, inqueue: Amounts) -> None:
         metrics, name = self.metrics, queue.name
-        limits = {limit.name: limit.most for limit in session.rules.queue_limits(queue) if limit.queue is queue}
+        limits = {
+            limit.name: limit.most for limit in session.rules.queue_limits(queue) if limit.queue is queue
+        }
         deserved = limits.get("deserved share", queue.deserved)
         families: dict[str, Amounts | None] = {
             "allocated": queue.allocated,

@@ -102,7 +102,9 @@ class Metrics:
         self.amounts = {family: QueueAmounts(family, self.registry) for family in QUEUE_FAMILIES}
         self.queue_share = self._gauge("queue_share", "What a queue has of what it deserves", QUEUE)
         self.queue_weight = self._gauge("queue_weight", "A queue's weight", QUEUE)
-        self.queue_overused = self._gauge("queue_overused", "Whether a queue has more than it deserves", QUEUE)
+        self.queue_overused = self._gauge(
+            "queue_overused", "Whether a queue has more than it deserves", QUEUE
+        )
         for name in ("namespace_share", "namespace_weight", "namespace_weighted_share"):
             self._gauge(name, "Declared for dashboards, never set, as in Volcano", ("namespace_name",))
         self._add_own()
@@ -110,7 +112,9 @@ class Metrics:
     def _add_own(self) -> None:
         own = OWN_PREFIX
         registry = self.registry
-        self.pending_jobs = Gauge(f"{own}queue_pending_jobs", "Jobs with pending tasks", QUEUE, registry=registry)
+        self.pending_jobs = Gauge(
+            f"{own}queue_pending_jobs", "Jobs with pending tasks", QUEUE, registry=registry
+        )
         self.pending_tasks = Gauge(f"{own}queue_pending_tasks", "Pending tasks", QUEUE, registry=registry)
         self.oldest = Gauge(
             f"{own}queue_oldest_pending_seconds", "Age of the oldest pending job", QUEUE, registry=registry

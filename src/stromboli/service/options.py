@@ -95,7 +95,9 @@ class Options:
     node_selector: tuple[str, ...] = flag(
         _listed, (), "key:value; only nodes with one of these labels are used; repeatable"
     )
-    resource_sync_timeout: float = flag(_duration, 60.0, "How long to wait for the first lists; 0: not at all")
+    resource_sync_timeout: float = flag(
+        _duration, 60.0, "How long to wait for the first lists; 0: not at all"
+    )
     plugins_dir: Path | None = flag(_path, None, "Folder of Python files with own actions and plugins")
     listen_address: str = flag(_text, ":8080", "Where metrics and debugging are served")
     enable_metrics: bool = flag(_yes, False, "Serve /metrics")
