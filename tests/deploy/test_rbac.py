@@ -56,7 +56,7 @@ ALL = [
 ROLES = [one for one in ALL if one["kind"] in ("ClusterRole", "Role")]
 
 
-def _rights(role: Manifest) -> Iterator[Right]:
+def rights_of(role: Manifest) -> Iterator[Right]:
     for rule in role["rules"]:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
@@ -67,7 +67,7 @@ def _rights(role: Manifest) -> Iterator[Right]:
 def test_the_scheduler_may_do_what_it_does_and_nothing_else() -> None:
     read = {(one.group, one.plural) for one in RESOURCES.values()}
     wanted = {(*one, verb) for one in read | WATCHED_BESIDES for verb in ("list", "watch")} | WRITES.keys()
-    granted = list(_rights(only(STANDALONE, "ClusterRole")))
+    granted = list(rights_of(only(STANDALONE, "ClusterRole")))
     assert sorted(granted) == sorted(wanted)
 
 
@@ -77,7 +77,7 @@ def test_the_lease_is_one_lease_in_one_namespace() -> None:
     found = {
         (group, resource, verb): rule.get("resourceNames", [])
         for rule in role["rules"]
-        for group, resource, verb in _rights({"rules": [rule]})
+        for group, resource, verb in rights_of({"rules": [rule]})
     }
     assert found == LEASES
     (container,) = only(STANDALONE, "Deployment")["spec"]["template"]["spec"]["containers"]
@@ -86,7 +86,7 @@ def test_the_lease_is_one_lease_in_one_namespace() -> None:
 
 @pytest.mark.parametrize("role", ROLES, ids=name_of)
 def test_no_role_has_a_wildcard_or_may_become_another(role: Manifest) -> None:
-    for group, resource, verb in _rights(role):
+    for group, resource, verb in rights_of(role):
         assert "*" not in group + resource + verb
         assert verb not in ("escalate", "bind", "impersonate", "deletecollection")
         assert group != "rbac.authorization.k8s.io"
@@ -94,7 +94,7 @@ def test_no_role_has_a_wildcard_or_may_become_another(role: Manifest) -> None:
 
 
 def test_the_scheduler_reads_no_secrets_and_changes_no_nodes() -> None:
-    rights = set(_rights(only(STANDALONE, "ClusterRole")))
+    rights = set(rights_of(only(STANDALONE, "ClusterRole")))
     assert not {right for right in rights if right[1] in ("secrets", "configmaps", "pods/exec")}
     assert {verb for _, resource, verb in rights if resource == "nodes"} == {"list", "watch"}
 
@@ -131,7 +131,7 @@ def test_the_table_in_the_documentation_is_the_one_that_is_granted() -> None:
         for resource in re.findall(r"`([a-z/]+)`", resources)
         for verb in verbs.split(", ")
     }
-    assert documented == set(_rights(only(STANDALONE, "ClusterRole"))) | LEASES.keys()
+    assert documented == set(rights_of(only(STANDALONE, "ClusterRole"))) | LEASES.keys()
 
 
 def test_every_request_of_the_writer_is_allowed() -> None:
