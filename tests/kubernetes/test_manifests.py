@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +25,7 @@ from tests.deploy.manifests import (
     schema_of,
 )
 from tests.deploy.test_rbac import LEASES, Right, rights_of
-from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.controlplane import ControlPlane, free_ports
 
 ACCOUNT = "system:serviceaccount:volcano-system:stromboli-scheduler"
 SERVER_SIDE = ("apply", "--server-side", "--validate=strict")
@@ -159,3 +162,69 @@ def test_pods_are_let_into_a_restricted_namespace(installed: ControlPlane) -> No
     pod["containers"][0]["securityContext"].pop("capabilities")
     with pytest.raises(RuntimeError, match="violates PodSecurity"):
         installed.kubectl("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(asked))
+
+
+def test_the_scheduler_needs_no_right_that_its_manifest_does_not_grant(
+    installed: ControlPlane, tmp_path: Path
+) -> None:
+    """With the flags, the policy and the account of the manifests a gang is bound, and nothing is forbidden."""
+    token = installed.token_for("volcano-system", "stromboli-scheduler")
+    (tmp_path / "kubeconfig").write_text(json.dumps(installed.config_for(token)))
+    ((key, policy),) = only(STANDALONE, "ConfigMap")["data"].items()
+    (tmp_path / key).write_text(policy)
+    _make_work(installed)
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(_command(tmp_path), stdout=log, stderr=log)
+    try:
+        installed.wait(lambda: _group(installed).get("phase") == "Running", "the gang to run", 30)
+        used = "jsonpath={.status.allocated.cpu}"
+        installed.wait(
+            lambda: installed.kubectl("get", "queue", "default", "-o", used) == "3", "its queue", 30
+        )
+    finally:
+        process.terminate()
+        ended = process.wait(30)
+    said = (tmp_path / "log").read_text()
+    assert ended == 0, said
+    assert "forbidden" not in said.lower()
+
+
+def _command(folder: Path) -> list[str]:
+    (container,) = only(STANDALONE, "Deployment")["spec"]["template"]["spec"]["containers"]
+    mount = container["volumeMounts"][0]["mountPath"]
+    flags = [
+        flag.replace("$(NAMESPACE)", "volcano-system").replace(mount, str(folder))
+        for flag in container["args"]
+    ]
+    metrics, health = free_ports(2)
+    places = [f"--listen-address=127.0.0.1:{metrics}", f"--healthz-address=127.0.0.1:{health}"]
+    return [sys.executable, "-m", "stromboli", *flags, *places, f"--kubeconfig={folder / 'kubeconfig'}"]
+
+
+def _make_work(plane: ControlPlane) -> None:
+    room = {"cpu": "8", "memory": "8Gi", "pods": "10"}
+    node = {"metadata": {"name": "node-1"}, "status": {"allocatable": room, "capacity": room}}
+    plane.request("POST", "/api/v1/nodes", node)
+    version = "scheduling.volcano.sh/v1beta1"
+    group = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "team", "namespace": "default"}}
+    asks = {"name": "main", "image": "a:1", "resources": {"requests": {"cpu": "1"}}}
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"team-{number}",
+                "namespace": "default",
+                "annotations": {"scheduling.k8s.io/group-name": "team"},
+            },
+            "spec": {"schedulerName": "volcano", "containers": [asks]},
+        }
+        for number in range(3)
+    ]
+    plane.apply({**group, "spec": {"minMember": 3}}, *pods)
+
+
+def _group(plane: ControlPlane) -> dict[str, Any]:
+    path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/team"
+    status: dict[str, Any] = json.loads(plane.request("GET", path)).get("status", {})
+    return status
