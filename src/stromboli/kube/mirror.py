@@ -71,6 +71,7 @@ class Mirror:
         self.reflectors = tuple(
             follow(source, RESOURCES[kind], kind, self.buffer, wanted=wanted) for kind in kinds
         )
+        self._running: asyncio.Task[None] | None = None
         self.applied = 0
         """How many news were applied so far."""
 
@@ -79,6 +80,17 @@ class Mirror:
         return self._intake.cluster
 
     # -- on the event loop
+
+    async def __aenter__(self) -> Mirror:
+        """Follow all kinds until the block ends."""
+        self._running = asyncio.create_task(self.run(), name="mirror")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._running
 
     async def run(self) -> None:
         """Follow all kinds, until cancelled."""
@@ -90,6 +102,11 @@ class Mirror:
         """Wait until all that there is was told; it is in the model after the next `news`."""
         for reflector in self.reflectors:
             await reflector.synced.wait()
+
+    @property
+    def lag(self) -> float:
+        """Seconds that the oldest news have been waiting for a cycle."""
+        return self.buffer.age
 
     @property
     def unsynced(self) -> list[str]:

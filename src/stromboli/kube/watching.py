@@ -150,6 +150,10 @@ class Reflector:
             except ValueError as error:  # what cannot be read would come again if we resumed before it
                 self.version = ""
                 pause = self._failed(str(error))
+            except Exception as error:
+                log.exception("%s: unexpected", self.resource)
+                self.version = ""
+                pause = self._failed(f"{type(error).__name__}: {error}")
             if pause:
                 await self._sleep(pause)
 
