@@ -111,8 +111,8 @@ class Unavailable(Exception):
 
 def split_address(address: str) -> tuple[str | None, int]:
     """`:8080` is every address; `[::1]:8080` one of IPv6."""
-    host, _, port = address.rpartition(":")
-    if not port.isdecimal() or int(port) > 65535:
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
         raise BadFlag(f"{address!r} is no address such as :8080 or 127.0.0.1:8080")
     return host.strip("[]") or None, int(port)
 
