@@ -184,3 +184,35 @@ def test_a_gang_whose_missing_member_came_after_the_others_were_bound_is_not_tor
     story.news(late)
     story.now += PATIENCE * 2
     assert story.news() == []
+
+
+def test_a_bind_that_keeps_failing_is_tried_again_ever_more_slowly() -> None:
+    story = Story()
+    pauses = []
+    for _ in range(5):
+        story.world.failed(Failure(story.bind("web-0"), "no"))
+        began = story.now
+        story.news()
+        while story.task("web-0").status is Status.BINDING:
+            story.now += 0.5
+            story.news()
+        pauses.append(story.now - began)
+    assert pauses == [0.0, 1.0, 2.0, 4.0, 8.0]
+    story.news(story.bound("web-0"))
+    story.mirror.intake.drop(story.bound("web-0"))
+    story.news(building.pod("web-0", group="web"))
+    story.world.failed(Failure(story.bind("web-0"), "no"))
+    story.news()
+    assert story.task("web-0").status is Status.PENDING
+
+
+def test_a_gang_that_only_waits_for_its_binds_is_not_called_unschedulable() -> None:
+    story = Story()
+    event = Event("PodGroup", "default", "web", "Warning", "Unschedulable", "0/2 tasks in gang unschedulable")
+    story.world.carry_out([event])
+    assert [one.decision for one in story.orders] == [event]
+    story.orders.clear()
+    story.bind("web-0")
+    story.bind("web-1")
+    story.world.carry_out([event])
+    assert not story.orders

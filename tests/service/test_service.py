@@ -22,8 +22,8 @@ from stromboli.service.endpoints import Endpoints, Unavailable, split_address
 from stromboli.service.errands import Errands
 from stromboli.service.logs import Lines, about
 from stromboli.service.options import BadFlag, parse
-from stromboli.service.process import tell
 from stromboli.service.queues import NoQueues, ensure_queues
+from stromboli.service.telling import tell
 from tests.kube.faking import GONE, FakeApi, body
 
 
@@ -177,7 +177,7 @@ def test_decisions_are_told_in_few_lines() -> None:
     told: list[tuple[str, object]] = []
     handler = logging.Handler()
     handler.emit = lambda record: told.append((record.getMessage(), vars(record)["facts"]))  # type: ignore[method-assign]
-    logger = logging.getLogger("stromboli.service.process")
+    logger = logging.getLogger("stromboli.service.telling")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.samples import Sample
 
 PREFIX = "volcano_"
@@ -61,6 +68,7 @@ class Metrics:
     """All of them, in a registry of their own."""
 
     def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # Volcano shows none
         self.registry = CollectorRegistry()
         ms = exponential(1, 5000, 20)
         self.cycle = self._histogram("e2e_scheduling_latency_milliseconds", "A whole cycle", ms)

@@ -31,6 +31,9 @@ from stromboli.model.task import Condition, Task
 
 log = logging.getLogger(__name__)
 
+LONGEST_PAUSE = 30.0
+"""Seconds before a pod whose bind keeps failing is placed again, at most."""
+
 
 class Mirror(Protocol):
     """Keeps a cluster in step with the API server."""
@@ -58,6 +61,10 @@ class KubernetesWorld:
         self._stop = stop
         self._wall = wall
         self._failures: queue.SimpleQueue[Failure] = queue.SimpleQueue()
+        self._failed_before: dict[str, int] = {}
+        """How often the bind of a task failed in a row, by uid."""
+        self._later: list[tuple[float, Failure]] = []
+        """Failures that wait until it is time to try again; the task keeps its room as long."""
         self._leaving: dict[str, None] = {}
         """Uids of tasks whose eviction is under way."""
         self._torn = TornGangs()
@@ -85,13 +92,34 @@ class KubernetesWorld:
         said += self._torn.release(self.cluster, self._wall())
         if said:
             self.carry_out(said)
+        if self._failed_before:
+            tasks = self.cluster.tasks
+            self._failed_before = {
+                uid: times
+                for uid, times in self._failed_before.items()
+                if uid in tasks and tasks[uid].status in (Status.PENDING, Status.BINDING)
+            }
 
     def _arrived(self) -> Iterator[Failure]:
+        now = self._wall()
         while True:
             try:
-                yield self._failures.get_nowait()
+                failure = self._failures.get_nowait()
             except queue.Empty:
-                return
+                break
+            self._later.append((now + self._pause(failure), failure))
+        due = [failure for time, failure in self._later if time <= now]
+        self._later = [one for one in self._later if one[0] > now]
+        yield from due
+
+    def _pause(self, failure: Failure) -> float:
+        """None the first time, then longer and longer: a bind that is refused for good must not be a busy loop."""
+        uid = failure.decision.uid
+        if isinstance(failure.decision, Evict) or failure.gone or uid not in self.cluster.tasks:
+            self._failed_before.pop(uid, None)
+            return 0.0
+        times = self._failed_before[uid] = self._failed_before.get(uid, 0) + 1
+        return 0.0 if times == 1 else min(2.0 ** (times - 2), LONGEST_PAUSE)
 
     def _take_back(self, failure: Failure) -> list[Decision]:
         """The task is again what it was before the decision, and its pod is told why."""
@@ -135,6 +163,8 @@ class KubernetesWorld:
         uids = dict(_pods(decisions))
         for decision in decisions:
             match decision:
+                case Event() if is_noise(self.cluster, decision):
+                    continue
                 case Event(kind="Pod"):
                     yield Order(decision, uids.get((decision.namespace, decision.name), ""))
                 case Event() | PodGroupStatus():
@@ -154,6 +184,14 @@ class KubernetesWorld:
         if job is None or job.group is None:
             return Order(decision)
         return Order(decision, job.group.metadata.uid, job.group.status.conditions)
+
+
+def is_noise(cluster: Cluster, event: Event) -> bool:
+    """Whether a gang is called unschedulable that is only waiting for its binds (spec 05 9.3, 18.6)."""
+    if event.kind != "PodGroup" or event.reason != names.EVENT_UNSCHEDULABLE or event.type != names.WARNING:
+        return False
+    job = cluster.jobs.get(JobId("PodGroup", event.namespace, event.name))
+    return job is not None and job.enough_ready and not job.counts[Status.PENDING] and bool(job.tasks)
 
 
 def _pods(decisions: Iterable[Decision]) -> Iterator[tuple[tuple[str, str], str]]:

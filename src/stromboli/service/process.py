@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -22,12 +21,9 @@ from stromboli.api.meta import Object
 from stromboli.api.scheduling import PodDisruptionBudget, PriorityClass
 from stromboli.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 from stromboli.engine.catalog import Catalog
-from stromboli.engine.cycle import Outcome
-from stromboli.engine.decisions import Bind, Event, Evict, PodGroupStatus
 from stromboli.engine.policy import Policy
 from stromboli.engine.policy_file import PolicyFile
 from stromboli.kube.asking import Refused, Unanswered
-from stromboli.kube.buffer import Trouble
 from stromboli.kube.client import Client
 from stromboli.kube.config import Access
 from stromboli.kube.election import Election, Terms
@@ -36,7 +32,7 @@ from stromboli.kube.limits import Limiter
 from stromboli.kube.measuring import Measuring
 from stromboli.kube.metrics import Metrics
 from stromboli.kube.mirror import CheckFailed, Mirror
-from stromboli.kube.orders import Failure, Order
+from stromboli.kube.orders import Failure
 from stromboli.kube.resources import RESOURCES, discover
 from stromboli.kube.world import KubernetesWorld
 from stromboli.kube.writer import Writer
@@ -48,6 +44,8 @@ from stromboli.service.logs import about
 from stromboli.service.options import Options
 from stromboli.service.parting import by_hash, by_label, parse_selectors
 from stromboli.service.queues import NoQueues, ensure_queues
+from stromboli.service.stopping import UntilStopped
+from stromboli.service.telling import became_leader, tell, unusable
 from stromboli.sources.feed import ALL, UsageFeed
 
 log = logging.getLogger(__name__)
@@ -161,7 +159,7 @@ class Process:
             options.default_queue,
             self._kinds(),
             self._wanted,
-            lambda trouble: _call(loop, partial(writer.submit, [_told(trouble)])),
+            lambda trouble: _call(loop, partial(writer.submit, [unusable(trouble)])),
         )
         world = KubernetesWorld(
             mirror, lambda orders: _call(loop, partial(writer.submit, orders)), self._stop
@@ -178,6 +176,8 @@ class Process:
         watching = asyncio.create_task(mirror.run(), name="watches")
         watching.add_done_callback(self._watches_ended)
         writer.start()
+        if self._election is not None:
+            writer.submit([became_leader(self._election)])
         try:
             async with self._until_stopped():
                 await self._in_step(mirror)
@@ -281,8 +281,8 @@ class Process:
         self._stopping.set()
         self._stop.set()
 
-    def _until_stopped(self) -> _UntilStopped:
-        return _UntilStopped(self._stopping)
+    def _until_stopped(self) -> UntilStopped:
+        return UntilStopped(self._stopping)
 
     def _dump_soon(self) -> None:
         if self._dumping is None or self._dumping.done():
@@ -340,57 +340,6 @@ class Process:
         return str(path)
 
 
-class _UntilStopped:
-    """What is inside is left when we are told to stop."""
-
-    def __init__(self, stopping: asyncio.Event):
-        self._stopping = stopping
-        self._watch: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> None:
-        self._watch = asyncio.create_task(self._wait(asyncio.current_task()))
-
-    async def _wait(self, inside: asyncio.Task[object] | None) -> None:
-        await self._stopping.wait()
-        if inside is not None:
-            inside.cancel()
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        if self._watch is not None:
-            self._watch.cancel()
-        current = asyncio.current_task()
-        if kind is asyncio.CancelledError and self._stopping.is_set():
-            if current is not None:
-                current.uncancel()
-            return True
-        return False
-
-
-def tell(outcome: Outcome) -> None:
-    """A line for each decision that matters."""
-    bound: Counter[str] = Counter()
-    nodes: dict[str, set[str]] = {}
-    for one in outcome.decisions:
-        match one:
-            case Bind():
-                bound[one.job] += 1
-                nodes.setdefault(one.job, set()).add(one.node)
-            case Evict():
-                log.info(
-                    "evict",
-                    extra=about(pod=one.key, node=one.node, action=one.action, beneficiary=one.beneficiary),
-                )
-            case PodGroupStatus():
-                log.info("phase", extra=about(job=f"{one.namespace}/{one.name}", phase=one.phase))
-            case Event(kind="PodGroup", type="Warning"):
-                log.info("waiting", extra=about(job=f"{one.namespace}/{one.name}", why=one.message))
-    for job, pods in bound.items():
-        log.info("bind", extra=about(job=job, pods=pods, nodes=len(nodes[job])))
-    spent = sum(outcome.seconds.values())
-    if outcome.decisions:
-        log.debug("cycle", extra=about(seconds=round(spent, 4), decisions=len(outcome.decisions)))
-
-
 def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
     """On the event loop, unless it is over."""
     with suppress(RuntimeError):
@@ -405,10 +354,3 @@ def _tell_dump(task: asyncio.Task[str]) -> None:
         log.error("the dump failed: %s", error)
     else:
         log.info("dumped", extra=about(file=task.result()))
-
-
-def _told(trouble: Trouble) -> Order:
-    """An event about an object that cannot be used."""
-    log.warning("%s %s/%s cannot be used: %s", trouble.kind, trouble.namespace, trouble.name, trouble.text)
-    event = Event(trouble.kind, trouble.namespace, trouble.name, "Warning", "Invalid", trouble.text)  # type: ignore[arg-type]
-    return Order(event, trouble.uid)
