@@ -261,7 +261,7 @@ def test_when_a_kind_is_taken_away_its_objects_are_gone() -> None:
 
 def test_without_the_right_to_look_it_says_so_and_is_not_in_step(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        end = follow(Refused(403, "Forbidden", 'pods is forbidden: User "x" cannot list'))
+        end = follow(*[Refused(403, "Forbidden", 'pods is forbidden: User "x" cannot list')] * 3)
     assert not end.reflector.synced.is_set()
     assert "does not let us list and watch it" in end.reflector.trouble
     assert caplog.text.count("forbidden") == 1

@@ -27,7 +27,8 @@ from tests.kubernetes.certificates import make_certificates
 from tests.kubernetes.program import program
 
 STARTUP = 120.0
-STOPPING = 20.0
+STOPPING = 5.0
+"""Seconds until a part that does not end by itself is killed."""
 CLIENT_LIMITS = ("--kube-api-qps=1000", "--kube-api-burst=2000")
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 

@@ -76,6 +76,7 @@ class Client:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            await asyncio.sleep(0)  # connections that were aborted close in the loop's next turn
 
     # -- one request
 
@@ -117,7 +118,11 @@ class Client:
                 if response.status == 401:
                     self.access.credentials.refused()
                 raise refusal(response.status, await response.content.read(CHUNK), response.headers)
-            yield response.content.iter_any()
+            try:
+                yield response.content.iter_any()
+            finally:  # a server that is gone would never say goodbye
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
 
     @asynccontextmanager
     async def _send(
@@ -145,6 +150,8 @@ class Client:
             raise Unanswered(
                 f"{self.access.server}: not believed to be the API server: {error.certificate_error}"
             ) from None
+        except aiohttp.ClientPayloadError:
+            raise Unanswered(f"{self._shown(request)}: the connection broke off") from None
         except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
             raise Unanswered(f"{self._shown(request)}: {str(error) or type(error).__name__}"[:500]) from None
 

@@ -17,6 +17,7 @@ from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.meta import Object
 from stromboli.api.pod import Pod
+from stromboli.kube.asking import Refused, Unanswered
 from stromboli.kube.buffer import Buffer, News, Trouble
 from stromboli.kube.checking import Difference, compare
 from stromboli.kube.resources import RESOURCES, Resource
@@ -67,7 +68,7 @@ class Mirror:
         self._told: dict[tuple[str, str, str], tuple[str, str]] = {}
         """Uid and text of what was last told about a bad object, by its kind, namespace and name."""
         self._questions: SimpleQueue[Question] = SimpleQueue()
-        self.buffer = buffer or Buffer()
+        self.buffer = buffer if buffer is not None else Buffer()
         self.reflectors = tuple(
             follow(source, RESOURCES[kind], kind, self.buffer, wanted=wanted) for kind in kinds
         )
@@ -151,16 +152,15 @@ class Mirror:
         """A cluster from a fresh list of everything."""
         intake = self._new_intake()
         for reflector in self.reflectors:
-            if reflector.installed is False:
-                continue
             try:
                 async for page in pages(self._source, reflector.resource, reflector.kind):
                     for sight in page.sights:
                         if sight.thing is not None and self._wanted(sight.thing):
                             _put(intake, sight.thing)
                     await asyncio.sleep(0)
-            except Expired as error:
-                raise CheckFailed(f"{reflector.resource}: {error}") from None
+            except (Expired, Refused, Unanswered) as error:
+                if not (isinstance(error, Refused) and error.status == 404):
+                    raise CheckFailed(f"{reflector.resource}: {error}") from None
         intake.cluster.settle()
         return intake.cluster
 

@@ -160,10 +160,11 @@ class Reflector:
     # -- what can go wrong
 
     def _failed(self, why: str, asked: float | None = None) -> float:
-        """How long to wait; the first failure, and each that says something else, is told."""
+        """How long to wait. That a watch breaks off now and then is nothing to worry about; failing again is."""
         self._failures += 1
-        if why and why != self.trouble:
-            log.warning("%s: %s; trying again", self.resource, why)
+        if why and (self._failures == 2 or why != self.trouble):
+            level = logging.INFO if self._failures == 1 else logging.WARNING
+            log.log(level, "%s: %s; trying again", self.resource, why)
         self.trouble = why
         return self._backoff.pause(self._failures, asked)
 
