@@ -23,7 +23,7 @@ from stromboli.engine.decisions import (
     QueueStatus,
 )
 from stromboli.kube.orders import Failure, Order
-from stromboli.kube.torn import TornGangs
+from stromboli.kube.torn import PATIENCE, TornGangs
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import JobId
 from stromboli.model.status import Status
@@ -54,8 +54,12 @@ class KubernetesWorld:
         submit: Callable[[list[Order]], None],
         stop: Flag,
         wall: Callable[[], float] = time.time,
+        patience: float = PATIENCE,
     ):
-        """`submit` hands orders over to the writer from any thread; `stop` ends a sleep."""
+        """`submit` hands orders over to the writer from any thread; `stop` ends a sleep.
+
+        A torn gang is released after `patience` seconds, or never if that is zero.
+        """
         self._mirror = mirror
         self._submit = submit
         self._stop = stop
@@ -67,7 +71,7 @@ class KubernetesWorld:
         """Failures that wait until it is time to try again; the task keeps its room as long."""
         self._leaving: dict[str, None] = {}
         """Uids of tasks whose eviction is under way."""
-        self._torn = TornGangs()
+        self._torn = TornGangs(patience) if patience > 0 else None
 
     @property
     def cluster(self) -> Cluster:
@@ -89,7 +93,8 @@ class KubernetesWorld:
         self._mirror.news()
         said = [decision for failure in self._arrived() for decision in self._take_back(failure)]
         self._keep_leaving()
-        said += self._torn.release(self.cluster, self._wall())
+        if self._torn is not None:
+            said += self._torn.release(self.cluster, self._wall())
         if said:
             self.carry_out(said)
         if self._failed_before:

@@ -120,6 +120,9 @@ class Options:
     log_format: str = flag(_text, "text", "text (logfmt) or json")
     v: int = flag(_whole, 0, "How much is logged: 4 and more shows details")
     shutdown_timeout: float = flag(_duration, 20.0, "How long writes in flight may take after a stop signal")
+    gang_bind_timeout: float = flag(
+        _duration, 60.0, "Evict a gang of which only a part could be bound for so long; 0: never"
+    )
     writes_in_flight: int = flag(_whole, 64, "Requests that may be under way at once")
     notes: tuple[str, ...] = ()
     """What was accepted and has no effect."""
