@@ -24,7 +24,7 @@ test: install  ## Run the tests
 	$(BIN)/pytest -n auto
 
 test-kubernetes: install  ## Run the tests against a real API server (needs Go; builds it once, in minutes)
-	$(BIN)/pytest -m kubernetes tests/kubernetes
+	$(BIN)/pytest -m kubernetes -rs tests/kubernetes
 
 lint: install  ## Check format, lint, types and import rules
 	$(BIN)/ruff format --check

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from stromboli.api.meta import Object
-from stromboli.kube.buffer import Buffer
+from stromboli.kube.buffer import LARGEST, Buffer
 from stromboli.kube.client import Client
 from stromboli.kube.config import Access
 from stromboli.kube.mirror import Mirror
@@ -22,8 +22,8 @@ from tests.properties.rebuild import facts, says, should_say
 class CountingBuffer(Buffer):
     """Notes how often each state of each object was told: once, if all is well."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, largest: int = LARGEST) -> None:
+        super().__init__(largest)
         self.told: Counter[tuple[str, str, str]] = Counter()
         self.gone: Counter[tuple[str, str]] = Counter()
 

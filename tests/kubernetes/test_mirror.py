@@ -218,3 +218,27 @@ def test_ten_thousand_pods_created_bound_and_deleted_while_we_watch(
         asyncio.run(story())
     finally:
         plane.kubectl("delete", "node", *(f"node-{index}" for index in range(10)), check=False)
+
+
+def test_whoever_reads_too_slowly_is_cut_off_and_catches_up(
+    plane: ControlPlane, access: Access, namespace: str
+) -> None:
+    """While nobody takes news, a full buffer makes the watch stall; afterwards nothing is missing or told twice."""
+    count = 5_000
+
+    async def story() -> None:
+        buffer = CountingBuffer(largest=200)
+        async with Client(access) as client, Mirror(client, buffer=buffer) as mirror:
+            await until(mirror, lambda: not mirror.unsynced, "the first lists")
+            process = crowd.start("create", plane.kubeconfig, namespace, count, "slow")
+            assert await do(process.wait, 300) == 0
+            await asyncio.sleep(2)
+            assert len(tasks(mirror, namespace)) == 0
+            await until(mirror, lambda: len(tasks(mirror, namespace)) == count, "all pods", 120)
+            await assert_in_step(mirror)
+            pods = reflector(mirror, Pod)
+            print(f"\n{pods.events} events, {pods.lists} lists, {pods.watches} watches")
+            assert pods.watches > 1
+
+    asyncio.run(story())
+    assert crowd.start("delete", plane.kubeconfig, namespace, count, "slow").wait(300) == 0
