@@ -102,6 +102,19 @@ def test_a_bind_that_is_refused_for_good_is_told_and_tried_again(stage: Stage, p
     all_is_well(stage, proxy, 8)
 
 
+def test_a_gang_of_which_one_pod_cannot_be_bound_makes_room_for_others(stage: Stage, proxy: Between) -> None:
+    proxy.rule = lambda method, path, count: 403 if path.endswith("/torn-3/binding") else None
+    stage.add_nodes(1, cpu=4)
+    stage.start_scheduler("--gang-bind-timeout=3s", server=proxy.url)
+    stage.submit("torn", pods=4)
+    stage.wait(lambda: len(stage.bound("torn")) == 3, "a part of the gang to be bound")
+    stage.wait(lambda: not stage.bound("torn"), "the part to be released")
+    assert any("only 3 of 4 could be bound" in text for _, text in stage.events("torn"))
+    stage.submit("other", pods=4)
+    stage.wait_for_running("other", 4)
+    stage.check()
+
+
 def test_watches_are_cut_again_and_again(stage: Stage, proxy: Between) -> None:
     stage.add_nodes(4, cpu=10)
     stage.start_scheduler(

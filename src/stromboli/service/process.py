@@ -162,7 +162,10 @@ class Process:
             lambda trouble: _call(loop, partial(writer.submit, [unusable(trouble)])),
         )
         world = KubernetesWorld(
-            mirror, lambda orders: _call(loop, partial(writer.submit, orders)), self._stop
+            mirror,
+            lambda orders: _call(loop, partial(writer.submit, orders)),
+            self._stop,
+            patience=options.gang_bind_timeout,
         )
         writer = self._writer = Writer(
             client,
