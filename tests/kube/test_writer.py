@@ -329,3 +329,8 @@ def test_an_event_whose_answer_was_lost_is_not_written_twice() -> None:
     api = FakeApi([LOST, CONFLICT])
     write(api, Event("Pod", "ns", "web-0", "Warning", "FailedScheduling", "m"))
     assert len({body(one)["metadata"]["name"] for one in api.asked}) == 1
+
+
+def test_an_answer_that_makes_no_sense_fails_the_bind_and_nothing_else() -> None:
+    outcome = write(FakeApi([CONFLICT, b"<html>"]), BIND)
+    assert [one.gone for one in outcome.failures] == [False]

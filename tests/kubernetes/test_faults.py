@@ -97,6 +97,10 @@ def test_a_bind_that_is_refused_for_good_is_told_and_tried_again(stage: Stage, p
         ),
         "the pod to be told",
     )
+    path = f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector=involvedObject.name%3Dtrain-3"
+    stage.wait(
+        lambda: any(one.get("count", 0) > 1 for one in stage.read(path)["items"]), "an event to be counted up"
+    )
     proxy.rule = lambda method, path, count: None
     stage.wait_for_running("train", 8)
     all_is_well(stage, proxy, 8)

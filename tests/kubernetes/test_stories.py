@@ -102,6 +102,37 @@ def test_an_urgent_gang_takes_the_place_of_another(stage: Stage) -> None:
     stage.check()
 
 
+def test_a_queue_reclaims_its_share(stage: Stage) -> None:
+    stage.policy.write_text(POLICY.replace("backfill", "reclaim, backfill"))
+    stage.add_nodes(2, cpu=2)
+    for queue in ("hungry", "late"):
+        stage.add_queue(queue, reclaimable=True)
+    stage.start_scheduler()
+    stage.submit("greedy", pods=4, minimum=1, queue="hungry")
+    stage.wait_for_running("greedy", 4)
+    stage.submit("owed", pods=2, minimum=1, queue="late")
+    stage.wait(lambda: stage.running("owed") >= 1, "the other queue to get its share")
+    evicted = {"greedy-0", "greedy-1", "greedy-2", "greedy-3"} - {
+        pod["metadata"]["name"] for pod in stage.pods("greedy")
+    }
+    assert evicted
+    assert all("reclaim" in dict(stage.events(name))["Evict"] for name in evicted)
+    stage.check()
+
+
+def test_a_bad_object_gets_one_clear_event_and_the_others_are_scheduled(stage: Stage) -> None:
+    stage.add_nodes(2, cpu=2)
+    stage.start_scheduler()
+    bad = stage._pod("bad", 0, 1, "")
+    bad["spec"]["containers"][0]["resources"]["requests"]["example.com/huge"] = "9223372036854775807"
+    bad["spec"]["containers"][0]["resources"]["limits"] = {"example.com/huge": "9223372036854775807"}
+    stage.plane.apply(bad)
+    stage.submit("good", pods=2)
+    stage.wait_for_running("good", 2)
+    stage.wait(lambda: "Invalid" in dict(stage.events("bad-0")), "the event")
+    assert [reason for reason, _ in stage.events("bad-0")] == ["Invalid"]
+
+
 def test_a_new_policy_is_in_force_without_a_restart_and_a_wrong_one_is_not(stage: Stage) -> None:
     stage.policy.write_text('actions: "enqueue"\ntiers:\n- plugins:\n  - name: gang\n')
     stage.add_nodes(1)

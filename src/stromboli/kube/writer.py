@@ -147,6 +147,9 @@ class Writer:
             if self._may_write() and self._worth_another_try(order, error):
                 return _wait(order.tries, error)
             self._give_up(order, str(error), gone=False)
+        except Exception as error:  # an answer that makes no sense must not leave a task on its way for ever
+            log.exception("%s failed in a way that nobody thought of", _named(order.decision))
+            self._give_up(order, f"{type(error).__name__}: {error}", gone=False)
         else:
             self._done(order, self._clock() - order.since)
         return None
