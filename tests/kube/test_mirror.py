@@ -217,3 +217,23 @@ def test_lag_is_how_long_news_wait() -> None:
     mirror.buffer.put(decoded(node("n1")), new=True)
     assert mirror.lag >= 0
     assert len(mirror.buffer) == 1
+
+
+def test_a_pod_that_ran_nowhere_is_still_heard_of() -> None:
+    mirror = mirror_of(*WORLD)
+    for version, phase in enumerate(("Running", "Succeeded"), start=2):
+        tell(mirror, pod("c", version=version) | {"status": {"phase": phase}})
+    assert mirror.cluster.tasks["Pod-c"].status is Status.SUCCEEDED
+
+
+def test_of_a_deleted_group_and_queue_nothing_is_remembered() -> None:
+    mirror = mirror_of(*WORLD)
+    job = next(iter(mirror.cluster.jobs.values()))
+    job.reported["Unschedulable"] = ("Unschedulable", "told before")
+    left = [one for one in WORLD if one["kind"] not in ("PodGroup", "Queue")]
+    for one in WORLD:
+        if one not in left:
+            mirror.buffer.drop(decoded(one))
+    mirror.news()
+    assert (job.phase, job.written, job.reported) == ("", None, {})
+    assert checked(mirror, Shelf(*left)) == []

@@ -70,13 +70,24 @@ async def assert_in_step(mirror: Mirror, seconds: float = 30) -> None:
         fresh = await mirror._listed()
         mirror.news()
         mirror.cluster.settle()
-        if facts(mirror.cluster) == facts(fresh) or time.monotonic() > end:
+        found = differing(facts(mirror.cluster), facts(fresh))
+        if not found or time.monotonic() > end:
             break
         await asyncio.sleep(0.3)
-    assert facts(mirror.cluster) == facts(fresh)
+    assert not found, "\n".join(found[:20])
     assert says(mirror.cluster) == should_say(mirror.cluster)
     assert isinstance(mirror.buffer, CountingBuffer)
     assert mirror.buffer.repeated == []
+
+
+def differing(ours: Any, theirs: Any, at: str = "") -> list[str]:
+    """Where two facts differ."""
+    if ours == theirs:
+        return []
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        keys = {**ours, **theirs}
+        return [one for key in keys for one in differing(ours.get(key), theirs.get(key), f"{at}/{key}")]
+    return [f"{at}: {ours}, not {theirs}"]
 
 
 def reflector(mirror: Mirror, kind: type[Object]) -> Reflector:
