@@ -3,10 +3,10 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench lock clean
+.PHONY: help install demo test test-kubernetes lint format bench lock clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP)  ## Prepare .venv with the `stromboli` command in it
 
@@ -22,6 +22,9 @@ demo: install  ## Watch two teams share a cluster, in under a minute
 
 test: install  ## Run the tests
 	$(BIN)/pytest -n auto
+
+test-kubernetes: install  ## Run the tests against a real API server (needs Go; builds it once, in minutes)
+	$(BIN)/pytest -m kubernetes -rs tests/kubernetes
 
 lint: install  ## Check format, lint, types and import rules
 	$(BIN)/ruff format --check

@@ -86,7 +86,7 @@ def run_command(command: Command) -> None:
     if program == ".":
         return
     if program == "make":
-        targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M)
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
         assert set(words) <= set(targets), command.line
         return
     assert program == "stromboli", f"{command.line}: what is not run needs the mark `not run`"

@@ -6,7 +6,7 @@ import sys
 import typer
 
 from stromboli import __version__
-from stromboli.cli import demo, listing, plan, policy
+from stromboli.cli import demo, listing, plan, policy, scheduler
 from stromboli.cli.errors import Commands, set_up_log
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.add_typer(policy.app, name="policy")
 app.command("plugins")(listing.plugins)
 app.command("actions")(listing.actions)
 app.command("demo")(demo.demo)
+app.command("scheduler", context_settings=scheduler.FREE_FORM)(scheduler.scheduler)
 
 
 def show_version(wanted: bool) -> None:

@@ -50,6 +50,8 @@ class Outcome:
     """What the queues of those jobs held by then."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Time per part: open, each action, close."""
+    plugins: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Time per plugin, when the session opened and when it closed."""
     lost: Failure | None = None
     """Why the whole cycle came to nothing."""
 
@@ -105,7 +107,7 @@ class Engine:
         outcome = Outcome([], session)
         try:
             with self._timed(outcome, "open"):
-                self._open(session)
+                self._open(session, outcome)
             for action in self._actions:
                 with self._timed(outcome, action.name):
                     action(session)
@@ -135,17 +137,21 @@ class Engine:
         cluster.dirty.everything = False
         return session
 
-    def _open(self, session: Session) -> None:
+    def _open(self, session: Session, outcome: Outcome) -> None:
         self._placement.opening()
         for plugin in self.rules.plugins:
             plugin.session = session
+            begin = self._timer()
             plugin.opening(session, session.changed)
+            outcome.plugins[plugin.name, "OnSessionOpen"] = self._timer() - begin
         self._fresh = False
         session.cluster.listeners = list(self._listeners)
 
     def _finish(self, session: Session, outcome: Outcome) -> None:
         for plugin in self.rules.plugins:
+            begin = self._timer()
             plugin.closing(session)
+            outcome.plugins[plugin.name, "OnSessionClose"] = self._timer() - begin
         tell_outcome(session)
         outcome.pipelined = session.pipelined
         if session.journal:

@@ -10,13 +10,22 @@ from stromboli.engine.yaml_lines import MAX_BYTES
 class PolicyFile:
     """The last good policy of a file: a wrong new version is reported and changes nothing."""
 
-    def __init__(self, path: Path, catalog: Catalog, lenient: bool = False) -> None:
-        """Read the file; `PolicyError` if it is wrong, as there is no good one to fall back on."""
+    def __init__(
+        self, path: Path, catalog: Catalog, lenient: bool = False, fallback: Policy | None = None
+    ) -> None:
+        """Read the file; if it is wrong, `fallback` is in force until it is right, or `PolicyError` without one."""
         self.path = path
         self.catalog = catalog
         self.lenient = lenient
         self._last_look = self._look()
-        self.current: Policy = self._load(self._last_look)
+        self.problems: tuple[str, ...] = ()
+        """Why the fallback is in force."""
+        try:
+            self.current: Policy = self._load(self._last_look)
+        except PolicyError as error:
+            if fallback is None:
+                raise
+            self.current, self.problems = fallback, error.errors
 
     def refresh(self) -> list[str]:
         """Look at the file again and take over what is new and right; messages if it changed."""

@@ -145,6 +145,7 @@ class Intake:
         queue = self.cluster.queues.get(thing.name)
         if queue is not None:
             queue.object = None
+            queue.reported = None
             self._regard_queue(queue)
             if not queue.jobs:
                 del self.cluster.queues[thing.name]
@@ -200,6 +201,7 @@ class Intake:
             tasks = self._take_out(job)
             job.group = None
             job.minimum = 0
+            job.phase, job.written, job.conditions, job.reported = "", None, {}, {}
             self._put_in(job, tasks)
             self._join(job, None)
             self._forget(job)
@@ -284,7 +286,8 @@ class Intake:
             if old is not None:
                 self._leave(old)
             return
-        if old is not None and ALLOCATED_CLASS[old.status] and not pod.spec.node_name:
+        waits = not pod.spec.node_name and pod.status.phase == names.POD_PENDING
+        if waits and old is not None and old.node is not None and ALLOCATED_CLASS[old.status]:
             return  # this very pod is being bound; an echo from before that tells nothing
         shape = self._interning.shape(pod)
         self._check_load(pod, shape)

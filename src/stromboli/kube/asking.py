@@ -1,0 +1,46 @@
+"""What the writer and the election need of a client: one request, answered, refused or lost."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+JSON = "application/json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class Request(NamedTuple):
+    """One call of the API, still on paper."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    content_type: str = JSON
+
+
+class Refused(Exception):
+    """The API server said no: with which status, for what reason, and when to ask again."""
+
+    def __init__(self, status: int, reason: str = "", message: str = "", retry_after: float | None = None):
+        super().__init__(message or reason or f"status {status}")
+        self.status = status
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class Unanswered(Exception):
+    """No answer came: nobody knows whether the request was carried out."""
+
+
+class Api(Protocol):
+    """A way to an API server."""
+
+    async def ask(self, request: Request, timeout: float) -> bytes:
+        """The body of the answer; `Refused` or `Unanswered` if there is none."""
+
+
+def passing(error: Exception) -> bool:
+    """Whether the same request may fare better a little later."""
+    if isinstance(error, Refused):
+        return error.status in (408, 409, 425, 429) or error.status >= 500
+    return isinstance(error, Unanswered)

@@ -1,0 +1,55 @@
+"""How fast and how often: a token bucket for requests, and growing pauses after failures."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
+Dice = Callable[[], float]
+"""A number from 0 to 1."""
+
+
+class Limiter:
+    """So many requests a second, with a burst of so many after a quiet time; first come, first served."""
+
+    def __init__(
+        self, qps: float, burst: int, clock: Clock = time.monotonic, sleep: Sleep = asyncio.sleep
+    ) -> None:
+        """Without a positive `qps` there is no limit."""
+        self._interval = 1.0 / qps if qps > 0 else 0.0
+        self._slack = self._interval * max(0, burst - 1)
+        self._clock = clock
+        self._sleep = sleep
+        self._due = clock()
+        """When the next request would be on time if they came evenly."""
+
+    async def take(self) -> None:
+        """Wait for one's turn."""
+        if not self._interval:
+            return
+        now = self._clock()
+        due = max(self._due, now)
+        self._due = due + self._interval
+        wait = due - self._slack - now
+        if wait > 0:
+            await self._sleep(wait)
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Pauses that double from `first` to `longest`, each shortened by chance so that many do not come at once."""
+
+    first: float = 0.25
+    longest: float = 30.0
+    dice: Dice = random.random
+
+    def pause(self, failures: int, asked: float | None = None) -> float:
+        """Seconds to wait after so many failures in a row; at least what the server asked for."""
+        full = min(self.longest, self.first * 2.0 ** min(max(failures, 1) - 1, 40))
+        pause = full * (0.5 + 0.5 * self.dice())
+        return pause if asked is None else max(pause, min(asked, 2 * self.longest))

@@ -1,0 +1,171 @@
+"""The metrics that a scheduler shows, with Volcano's names, labels and buckets (spec 05 13), and a few of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.samples import Sample
+
+PREFIX = "volcano_"
+OWN_PREFIX = "stromboli_"
+JOB = ("job_name", "queue", "job_namespace")
+QUEUE = ("queue_name",)
+QUEUE_FAMILIES = ("allocated", "request", "deserved", "inqueue", "capacity", "real_capacity")
+
+
+def exponential(first: float, last: float, count: int) -> list[float]:
+    """So many bounds from first to last, each the same factor above the one before."""
+    return [first * (last / first) ** (step / (count - 1)) for step in range(count)]
+
+
+class ExactCounter(Counter):
+    """A counter whose name does not end in `_total`, as some of Volcano's do not."""
+
+    def _child_samples(self) -> Iterable[Sample]:
+        return [one._replace(name="") for one in super()._child_samples() if one.name == "_total"]
+
+
+class QueueAmounts:
+    """One of the families that tell amounts of a queue: CPU, memory, everything else."""
+
+    def __init__(self, family: str, registry: CollectorRegistry):
+        name = f"{PREFIX}queue_{family}"
+        text = f"What a queue has: {family.replace('_', ' ')}"
+        self._cpu = Gauge(f"{name}_milli_cpu", f"{text}, in thousandths of a core", QUEUE, registry=registry)
+        self._memory = Gauge(f"{name}_memory_bytes", f"{text}, in bytes", QUEUE, registry=registry)
+        self._others = Gauge(
+            f"{name}_scalar_resources", f"{text}, other resources", (*QUEUE, "resource"), registry=registry
+        )
+        self._seen: dict[str, set[str]] = {}
+
+    def set(self, queue: str, amounts: dict[str, float]) -> None:
+        """Show these amounts; a resource once seen and now absent is zero."""
+        self._cpu.labels(queue).set(amounts.get("cpu", 0.0))
+        self._memory.labels(queue).set(amounts.get("memory", 0.0))
+        seen = self._seen.setdefault(queue, set())
+        seen |= amounts.keys() - {"cpu", "memory"}
+        for resource in seen:
+            self._others.labels(queue, resource).set(amounts.get(resource, 0.0))
+
+    def remove(self, queue: str) -> None:
+        for gauge in (self._cpu, self._memory):
+            forget(gauge, queue)
+        for resource in self._seen.pop(queue, ()):
+            forget(self._others, queue, resource)
+
+
+class Metrics:
+    """All of them, in a registry of their own."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # Volcano shows none
+        self.registry = CollectorRegistry()
+        ms = exponential(1, 5000, 20)
+        self.cycle = self._histogram("e2e_scheduling_latency_milliseconds", "A whole cycle", ms)
+        self.open = self._histogram("open_session_duration_milliseconds", "Opening a session", ms)
+        self.plugin = self._histogram(
+            "plugin_scheduling_latency_milliseconds",
+            "A plugin opening or closing a session",
+            exponential(0.1, 100, 15),
+            ("plugin", "OnSession"),
+        )
+        self.action = self._histogram(
+            "action_scheduling_latency_milliseconds", "An action", exponential(1, 2000, 20), ("action",)
+        )
+        self.task = self._histogram(
+            "task_scheduling_latency_milliseconds",
+            "From the creation of a pod to a stage",
+            exponential(50, 60_000, 30),
+            ("stage",),
+        )
+        self.stage = self._histogram(
+            "scheduling_stage_duration_milliseconds", "A stage", exponential(0.1, 500, 20), ("stage",)
+        )
+        self.job = self._histogram(
+            "e2e_job_scheduling_latency_milliseconds",
+            "From the creation of a PodGroup to its binding",
+            exponential(100, 120_000, 30),
+        )
+        self.job_duration = self._gauge("e2e_job_scheduling_duration", "The same for each job, in ms", JOB)
+        self.job_start = self._gauge("e2e_job_scheduling_start_time", "When a PodGroup was created", JOB)
+        self.job_last = self._gauge("e2e_job_scheduling_last_time", "When a job was last given room", JOB)
+        self.attempts = self._counter("schedule_attempts_total", "Tasks tried, by result", ("result",))
+        self.victims = self._gauge("pod_preemption_victims", "Victims of the last preemption")
+        self.preemptions = self._counter("total_preemption_attempts", "Preemptions tried")
+        self.evictions = self._counter("eviction_transactions_total", "Batches of evictions", ("action",))
+        self.short_tasks = self._gauge("unschedule_task_count", "Tasks short of minMember", ("job_id",))
+        self.short_jobs = self._gauge("unschedule_job_count", "Jobs short of minMember")
+        self.retries = self._counter("job_retry_counts", "Cycles in which a job was not ready", ("job_id",))
+        self.job_share = self._gauge("job_share", "A job's dominant share", ("job_ns", "job_id"))
+        self.amounts = {family: QueueAmounts(family, self.registry) for family in QUEUE_FAMILIES}
+        self.queue_share = self._gauge("queue_share", "What a queue has of what it deserves", QUEUE)
+        self.queue_weight = self._gauge("queue_weight", "A queue's weight", QUEUE)
+        self.queue_overused = self._gauge(
+            "queue_overused", "Whether a queue has more than it deserves", QUEUE
+        )
+        for name in ("namespace_share", "namespace_weight", "namespace_weighted_share"):
+            self._gauge(name, "Declared for dashboards, never set, as in Volcano", ("namespace_name",))
+        self._add_own()
+
+    def _add_own(self) -> None:
+        own = OWN_PREFIX
+        registry = self.registry
+        self.pending_jobs = Gauge(
+            f"{own}queue_pending_jobs", "Jobs with pending tasks", QUEUE, registry=registry
+        )
+        self.pending_tasks = Gauge(f"{own}queue_pending_tasks", "Pending tasks", QUEUE, registry=registry)
+        self.oldest = Gauge(
+            f"{own}queue_oldest_pending_seconds", "Age of the oldest pending job", QUEUE, registry=registry
+        )
+        self.decisions = Counter(f"{own}decisions", "Decisions, by kind", ("decision",), registry=registry)
+        self.failures = Counter(
+            f"{own}write_failures", "Binds and evictions that failed", ("decision",), registry=registry
+        )
+        self.lost = Counter(f"{own}lost_cycles", "Cycles that came to nothing", registry=registry)
+        self.mirror_lag = Gauge(
+            f"{own}mirror_lag_seconds", "How old the oldest unapplied news is", registry=registry
+        )
+        self.waiting_writes = Gauge(
+            f"{own}waiting_writes", "Objects with something to be written", registry=registry
+        )
+        self.dropped_events = Gauge(
+            f"{own}dropped_events", "Events left out because there were too many", registry=registry
+        )
+        self.leader = Gauge(f"{own}leader", "1 if this one leads", registry=registry)
+
+    def text(self) -> bytes:
+        """As Prometheus reads it."""
+        shown = generate_latest(self.registry)
+        for name in (b"total_preemption_attempts", b"job_retry_counts"):
+            shown = shown.replace(b" volcano_" + name + b"_total ", b" volcano_" + name + b" ")
+        return shown
+
+    # -- making
+
+    def _gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
+        return Gauge(PREFIX + name, text, labels, registry=self.registry)
+
+    def _counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
+        kind = Counter if name.endswith("_total") else ExactCounter
+        return kind(PREFIX + name, text, labels, registry=self.registry)
+
+    def _histogram(
+        self, name: str, text: str, buckets: Sequence[float], labels: Sequence[str] = ()
+    ) -> Histogram:
+        return Histogram(PREFIX + name, text, labels, registry=self.registry, buckets=buckets)
+
+
+def forget(metric: Any, *labels: str) -> None:
+    """Take a label set out, if it is there."""
+    with suppress(KeyError):
+        metric.remove(*labels)

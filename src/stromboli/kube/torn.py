@@ -1,0 +1,90 @@
+"""Gangs of which only a part was bound: completed within a while, or released as a whole.
+
+A gang is decided on as a whole, but its binds are written one by one: some may fail, or the scheduler may die half
+way. What is left waiting is placed again by the next cycles. Where that does not work out in time, the members that
+run in vain make room: they are evicted together, and the gang is whole again, waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from stromboli.engine.decisions import Decision, Event, Evict
+from stromboli.model.cluster import Cluster
+from stromboli.model.job import Job
+from stromboli.model.status import Status
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 60.0
+"""Seconds that a torn gang has to become whole."""
+RECENT = 600.0
+"""Seconds after its last bind for which a gang that we never saw whole, as after a restart, counts as torn."""
+REASON = "gang"
+TORN = "only {bound} of {minimum} could be bound within {patience:.0f}s, so all of them make room"
+
+_HOLDING = (Status.BOUND, Status.RUNNING)
+_SPENT = (Status.SUCCEEDED, Status.FAILED, Status.RELEASING)
+
+
+class TornGangs:
+    """Remembers since when which gangs are torn."""
+
+    def __init__(self, patience: float = PATIENCE):
+        self._patience = patience
+        self._since: dict[Job, float] = {}
+        self._whole: set[str] = set()
+        """Uids of PodGroups that were once bound in full: what they lose later is not ours to mend."""
+
+    def release(self, cluster: Cluster, now: float) -> list[Decision]:
+        """What to evict by now. Only jobs that changed or are known to be torn are looked at."""
+        dirty = cluster.dirty
+        for job in list(cluster.jobs.values()) if dirty.everything else list(dirty.jobs):
+            self._look(job, now)
+        decisions: list[Decision] = []
+        for job, since in list(self._since.items()):
+            if cluster.jobs.get(job.id) is not job or not self._torn(job, now):
+                del self._since[job]
+            elif now - since >= self._patience and not job.counts[Status.BINDING]:
+                del self._since[job]
+                decisions += self._evictions(job)
+        if len(self._whole) > 2 * len(cluster.jobs) + 1000:
+            self._whole &= {_uid(job) for job in cluster.jobs.values()}
+        return decisions
+
+    def _look(self, job: Job, now: float) -> None:
+        if job.group is not None and not job.counts[Status.BINDING] and job.ready_count >= job.minimum:
+            self._whole.add(_uid(job))
+            self._since.pop(job, None)
+        elif job not in self._since and self._torn(job, now):
+            self._since[job] = now
+
+    def _torn(self, job: Job, now: float) -> bool:
+        """Whether a part is bound, less than the minimum ever was, and those that wait were there when it was bound."""
+        counts = job.counts
+        holding = sum(counts[status] for status in _HOLDING)
+        if not holding or job.group is None or _uid(job) in self._whole or any(counts[one] for one in _SPENT):
+            return False
+        if job.ready_count >= job.minimum and not counts[Status.BINDING]:
+            return False
+        times = [task.scheduled_at for status in _HOLDING for task in job.by_status[status]]
+        bound = [time for time in times if time is not None]
+        if not bound or now - max(bound) > RECENT + self._patience:
+            return False
+        since = min(bound)
+        waiting = sum(task.created <= since for task in job.by_status[Status.PENDING])
+        return holding + counts[Status.BINDING] + waiting >= job.minimum
+
+    def _evictions(self, job: Job) -> Iterator[Decision]:
+        tasks = [task for status in _HOLDING for task in job.by_status[status]]
+        text = TORN.format(bound=len(tasks), minimum=job.minimum, patience=self._patience)
+        log.warning("%s: %s", job.key, text)
+        yield Event("PodGroup", job.namespace, job.name, "Warning", "Evict", text)
+        for task in sorted(tasks, key=lambda one: one.order):
+            node = task.node.name if task.node else ""
+            yield Evict(task.namespace, task.name, task.uid, node, job.key, REASON, REASON, job.key)
+
+
+def _uid(job: Job) -> str:
+    return job.group.metadata.uid if job.group else ""

@@ -1,0 +1,52 @@
+"""Logs: one line per decision that matters, as `key=value` or as JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+_LEVELS = {"WARNING": "warn", "CRITICAL": "error"}
+
+
+def about(**fields: Any) -> dict[str, Any]:
+    """Facts that go with a line: `log.info("bound", extra=about(pod=..., node=...))`."""
+    return {"facts": fields}
+
+
+class Lines(logging.Formatter):
+    """`time=... level=... message="..." key=value`, or the same as a JSON object."""
+
+    def __init__(self, as_json: bool) -> None:
+        super().__init__()
+        self._as_json = as_json
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": _LEVELS.get(record.levelname, record.levelname.lower()),
+            "message": record.getMessage(),
+            **getattr(record, "facts", {}),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        if self._as_json:
+            return json.dumps(line, default=str)
+        return " ".join(f"{key}={_quoted(str(value))}" for key, value in line.items())
+
+
+def _quoted(value: str) -> str:
+    plain = value and value.isprintable() and not any(mark in value for mark in ' "=')
+    return value if plain else json.dumps(value)
+
+
+def set_up(as_json: bool, verbosity: int) -> None:
+    """Let everything of ours go to standard error in lines."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Lines(as_json))
+    ours = logging.getLogger("stromboli")
+    ours.handlers[:] = [handler]
+    ours.setLevel(logging.DEBUG if verbosity >= 4 else logging.INFO)
+    ours.propagate = False

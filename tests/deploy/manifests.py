@@ -1,0 +1,79 @@
+"""What is in `deploy/`, read as kustomize reads it: only as much of it as our own files use."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+SAMPLES = Path(__file__).parent / "samples"
+CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Queue"}
+
+Manifest = dict[str, Any]
+
+
+def documents(path: Path) -> list[Manifest]:
+    return [one for one in yaml.safe_load_all(path.read_text()) if one is not None]
+
+
+def build(folder: Path) -> list[Manifest]:
+    """The objects of a kustomization, with its namespace and image tags."""
+    (plan,) = documents(folder / "kustomization.yaml")
+    unknown = plan.keys() - {"apiVersion", "kind", "namespace", "resources", "images"}
+    assert not unknown, f"{folder}: teach build() about {unknown}"
+    made = [copy.deepcopy(one) for part in plan.get("resources", []) for one in _part(folder / part)]
+    for one in made:
+        if "namespace" in plan and one["kind"] not in CLUSTER_WIDE:
+            one["metadata"]["namespace"] = plan["namespace"]
+        for container in containers(one):
+            for image in plan.get("images", []):
+                if container["image"] == image["name"]:
+                    container["image"] = f"{image['name']}:{image['newTag']}"
+    return made
+
+
+def _part(path: Path) -> list[Manifest]:
+    return build(path) if path.is_dir() else documents(path)
+
+
+def containers(manifest: Manifest) -> Iterator[Manifest]:
+    if manifest["kind"] == "Deployment":
+        yield from manifest["spec"]["template"]["spec"]["containers"]
+
+
+def name_of(manifest: Manifest) -> str:
+    return f"{manifest['kind']} {manifest['metadata']['name']}"
+
+
+def only(manifests: list[Manifest], kind: str, name: str = "") -> Manifest:
+    """The one object of that kind."""
+    (found,) = (one for one in manifests if one["kind"] == kind and name in ("", one["metadata"]["name"]))
+    return found
+
+
+CRDS = build(DEPLOY / "crds")
+STANDALONE = build(DEPLOY / "overlays" / "standalone")
+TAKEOVER = build(DEPLOY / "overlays" / "takeover")
+NODE_USAGE = build(DEPLOY / "components" / "node-usage")
+
+
+def schema_of(kind: str) -> Manifest:
+    """What the CRD says about objects of a kind."""
+    crd = next(one for one in CRDS if one["spec"]["names"]["kind"] == kind)
+    (version,) = crd["spec"]["versions"]
+    schema: Manifest = version["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def accepted_samples() -> list[Manifest]:
+    return documents(SAMPLES / "accepted.yaml")
+
+
+def refused_samples() -> list[tuple[str, Manifest]]:
+    """Objects that are wrong, each with the field that an API server complains about."""
+    return [(one["because"], one["object"]) for one in documents(SAMPLES / "refused.yaml")]

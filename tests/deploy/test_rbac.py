@@ -1,0 +1,159 @@
+"""Rights: what the code does, and not one verb more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from stromboli.engine.decisions import Bind, Evict, PodCondition, PodGroupStatus, QueueAnnotation, QueueStatus
+from stromboli.kube import writes
+from stromboli.kube.resources import RESOURCES
+from tests.deploy.manifests import (
+    DEPLOY,
+    NODE_USAGE,
+    ROOT,
+    STANDALONE,
+    TAKEOVER,
+    Manifest,
+    documents,
+    name_of,
+    only,
+)
+
+Right = tuple[str, str, str]
+"""Group, resource, verb."""
+
+VOLCANO = "scheduling.volcano.sh"
+NATIVE = "scheduling.k8s.io"
+WATCHED_BESIDES = {(NATIVE, "podgroups"), (NATIVE, "workloads")}
+"""Kinds that are found by discovery, and so are not among the kinds of `api`."""
+WRITES: dict[Right, str] = {
+    ("", "pods/binding", "create"): "bind",
+    ("", "pods", "get"): "look again after a bind whose answer was lost",
+    ("", "pods", "delete"): "evict",
+    ("", "pods/status", "patch"): "conditions, nominated node",
+    ("", "events", "create"): "tell users",
+    ("", "events", "patch"): "count what repeats",
+    (VOLCANO, "podgroups", "patch"): "phase, counts, conditions: there is no status subresource",
+    (NATIVE, "podgroups/status", "patch"): "the condition PodGroupScheduled",
+    (VOLCANO, "queues", "get"): "are `root` and `default` there?",
+    (VOLCANO, "queues", "create"): "make them",
+    (VOLCANO, "queues", "patch"): "remember fair shares in an annotation",
+    (VOLCANO, "queues/status", "patch"): "what a queue uses",
+}
+LEASES = {
+    ("coordination.k8s.io", "leases", "create"): [],
+    ("coordination.k8s.io", "leases", "get"): ["volcano"],
+    ("coordination.k8s.io", "leases", "update"): ["volcano"],
+}
+ALL = [
+    *STANDALONE,
+    *NODE_USAGE,
+    *(one for path in (DEPLOY / "later").glob("*.yaml") for one in documents(path)),
+]
+ROLES = [one for one in ALL if one["kind"] in ("ClusterRole", "Role")]
+
+
+def rights_of(role: Manifest) -> Iterator[Right]:
+    for rule in role["rules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                for verb in rule["verbs"]:
+                    yield group, resource, verb
+
+
+def test_the_scheduler_may_do_what_it_does_and_nothing_else() -> None:
+    read = {(one.group, one.plural) for one in RESOURCES.values()}
+    wanted = {(*one, verb) for one in read | WATCHED_BESIDES for verb in ("list", "watch")} | WRITES.keys()
+    granted = list(rights_of(only(STANDALONE, "ClusterRole")))
+    assert sorted(granted) == sorted(wanted)
+
+
+def test_the_lease_is_one_lease_in_one_namespace() -> None:
+    role = only(STANDALONE, "Role")
+    assert role["metadata"]["namespace"] == "volcano-system"
+    found = {
+        (group, resource, verb): rule.get("resourceNames", [])
+        for rule in role["rules"]
+        for group, resource, verb in rights_of({"rules": [rule]})
+    }
+    assert found == LEASES
+    (container,) = only(STANDALONE, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert "--leader-elect-resource-name=volcano" in container["args"]
+
+
+@pytest.mark.parametrize("role", ROLES, ids=name_of)
+def test_no_role_has_a_wildcard_or_may_become_another(role: Manifest) -> None:
+    for group, resource, verb in rights_of(role):
+        assert "*" not in group + resource + verb
+        assert verb not in ("escalate", "bind", "impersonate", "deletecollection")
+        assert group != "rbac.authorization.k8s.io"
+    assert all("nonResourceURLs" not in rule for rule in role["rules"])
+
+
+def test_the_scheduler_reads_no_secrets_and_changes_no_nodes() -> None:
+    rights = set(rights_of(only(STANDALONE, "ClusterRole")))
+    assert not {right for right in rights if right[1] in ("secrets", "configmaps", "pods/exec")}
+    assert {verb for _, resource, verb in rights if resource == "nodes"} == {"list", "watch"}
+
+
+@pytest.mark.parametrize("manifests", [STANDALONE, TAKEOVER], ids=["standalone", "takeover"])
+def test_bindings_join_the_account_of_the_pods_with_the_roles(manifests: list[Manifest]) -> None:
+    account = only(manifests, "ServiceAccount")["metadata"]
+    pod = only(manifests, "Deployment")["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == account["name"]
+    for kind in ("ClusterRole", "Role"):
+        binding = only(manifests, f"{kind}Binding")
+        assert binding["roleRef"] == {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": kind,
+            "name": only(manifests, kind)["metadata"]["name"],
+        }
+        (subject,) = binding["subjects"]
+        wanted = {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+        assert subject == wanted
+
+
+def test_nothing_of_later_is_applied_today() -> None:
+    later = {name_of(one) for path in (DEPLOY / "later").glob("*.yaml") for one in documents(path)}
+    assert later
+    assert not later & {name_of(one) for one in [*STANDALONE, *TAKEOVER, *NODE_USAGE]}
+
+
+def test_the_table_in_the_documentation_is_the_one_that_is_granted() -> None:
+    text = (ROOT / "docs" / "install.md").read_text()
+    rows = re.findall(r"^\| (core|[a-z0-9.]+) \| ([a-z`, /]+) \| ([a-z, ]+) \|", text, re.M)
+    documented = {
+        ("" if group == "core" else group, resource, verb)
+        for group, resources, verbs in rows
+        for resource in re.findall(r"`([a-z/]+)`", resources)
+        for verb in verbs.split(", ")
+    }
+    assert documented == set(rights_of(only(STANDALONE, "ClusterRole"))) | LEASES.keys()
+
+
+def test_every_request_of_the_writer_is_allowed() -> None:
+    bind = Bind("a", "b", "1", "n1", "a/j")
+    evict = Evict("a", "b", "1", "n1", "a/j", "preempt")
+    status = PodGroupStatus("a", "g", "Running", 1, 0, 0)
+    requests = [
+        writes.binding(bind),
+        writes.reading_pod("a", "b"),
+        writes.eviction_mark(evict, "", "volcano", 0),
+        writes.deletion(evict),
+        writes.pod_condition(PodCondition("a", "b", "1", "Unschedulable", ""), None),
+        writes.group_status(status, "1", []),
+        writes.queue_status(QueueStatus("q", {}), []),
+        writes.queue_annotation(QueueAnnotation("q", "stromboli.sh/fair-share", "1")),
+    ]
+    assert {_right(one.method, one.path) for one in requests} <= WRITES.keys()
+
+
+def _right(method: str, path: str) -> Right:
+    """What a request to one object needs."""
+    verbs = {"POST": "create", "GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+    found = re.fullmatch(r"/(?:api|apis/([^/]+))/[^/]+(?:/namespaces/[^/]+)?/([^/]+)/[^/]+(/[^/]+)?", path)
+    assert found is not None, path
+    return found[1] or "", found[2] + (found[3] or ""), verbs[method]

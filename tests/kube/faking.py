@@ -1,0 +1,76 @@
+"""An API server that says what a test wants, and a clock that a test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from stromboli.kube.asking import Refused, Request, Unanswered
+
+Answer = bytes | Exception
+
+
+class FakeApi:
+    """Notes every request; answers are taken from `answers`, then made by `answer`."""
+
+    def __init__(self, answers: Iterable[Answer] = (), answer: Callable[[Request], Answer] = lambda _: b"{}"):
+        self.asked: list[Request] = []
+        self.most_at_once = 0
+        self.delay = 0.0
+        self._answers = list(answers)
+        self.answer = answer
+        self._now = 0
+
+    async def ask(self, request: Request, timeout: float) -> bytes:
+        self.asked.append(request)
+        self._now += 1
+        self.most_at_once = max(self.most_at_once, self._now)
+        try:
+            await asyncio.sleep(self.delay)
+        finally:
+            self._now -= 1
+        said = self._answers.pop(0) if self._answers else self.answer(request)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    @property
+    def writes(self) -> list[Request]:
+        """All but events."""
+        return [one for one in self.asked if "/events" not in one.path]
+
+    @property
+    def events(self) -> list[Any]:
+        return [body(one) for one in self.asked if "/events" in one.path]
+
+
+class Clock:
+    """Time, as told."""
+
+    def __init__(self, now: float = 1000.0):
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+def body(request: Request) -> Any:
+    return msgspec.json.decode(request.body or b"null")
+
+
+def pod(uid: str, node: str = "") -> bytes:
+    spec = {"nodeName": node} if node else {}
+    return msgspec.json.encode({"metadata": {"uid": uid}, "spec": spec})
+
+
+LOST = Unanswered("the connection broke")
+CONFLICT = Refused(409, "Conflict", "already assigned")
+GONE = Refused(404, "NotFound", "not found")
+BROKEN = Refused(500, "InternalError", "etcd is on fire")

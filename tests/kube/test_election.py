@@ -1,0 +1,163 @@
+"""The election: one leader at a time, whatever clocks and answers do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from stromboli.kube.asking import Refused, Request, Unanswered
+from stromboli.kube.election import Election, Terms
+from tests.kube.faking import Clock
+
+
+class LeaseServer:
+    """Keeps one lease, with resource versions."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.down = False
+        self.version = 0
+
+    async def ask(self, request: Request, timeout: float) -> bytes:
+        await asyncio.sleep(0)
+        if self.down:
+            raise Unanswered("down")
+        if request.method == "GET":
+            if self.lease is None:
+                raise Refused(404)
+            return msgspec.json.encode(self.lease)
+        wanted = msgspec.json.decode(request.body or b"{}")
+        exists = self.lease is not None
+        if (request.method == "POST") == exists:
+            raise Refused(409 if exists else 404)
+        if exists and wanted["metadata"]["resourceVersion"] != str(self.version):
+            raise Refused(409)
+        self.version += 1
+        wanted["metadata"]["resourceVersion"] = str(self.version)
+        self.lease = wanted
+        return msgspec.json.encode(wanted)
+
+    @property
+    def holder(self) -> str:
+        return str(self.lease["spec"]["holderIdentity"]) if self.lease else ""
+
+
+def candidate(server: LeaseServer, name: str, clock: Clock, wall: Clock | None = None) -> Election:
+    return Election(
+        server, Terms("volcano-system", "volcano", name), clock, wall or Clock(1.7e9), sleep=clock.sleep
+    )
+
+
+def test_the_first_one_leads_and_the_second_waits() -> None:
+    server, clock = LeaseServer(), Clock()
+
+    async def run() -> None:
+        one, two = candidate(server, "one", clock), candidate(server, "two", clock)
+        await one.win()
+        assert one.may_write()
+        assert not await two._attempt()
+        assert not two.may_write()
+        assert two.leader == "one"
+
+    asyncio.run(run())
+    assert server.lease is not None
+    assert server.lease["spec"]["leaseDurationSeconds"] == 15
+
+
+def test_a_leader_that_cannot_renew_stops_writing_before_another_may_begin() -> None:
+    server, clock = LeaseServer(), Clock()
+
+    async def run() -> None:
+        one, two = candidate(server, "one", clock), candidate(server, "two", clock)
+        await one.win()
+        assert not await two._attempt()
+        writing = True
+        for _ in range(200):
+            clock.now += 0.1
+            won = await two._attempt()
+            writing = one.may_write()
+            if won:
+                break
+        assert not writing
+        assert two.may_write()
+        assert clock.now - 1000.0 >= 15.0
+        await one.keep()
+        assert not await one._attempt()
+
+    asyncio.run(run())
+    assert server.lease is not None
+    assert server.lease["spec"]["leaseTransitions"] == 1
+
+
+def test_a_wall_clock_that_jumps_neither_loses_nor_steals_the_lease() -> None:
+    server, clock = LeaseServer(), Clock()
+    walls = Clock(1.7e9), Clock(1.7e9)
+
+    async def run() -> None:
+        one, two = (candidate(server, name, clock, wall) for name, wall in zip("ab", walls, strict=True))
+        await one.win()
+        walls[0].now -= 86_400
+        walls[1].now += 86_400
+        for _ in range(20):
+            clock.now += 2.0
+            assert await one._attempt()
+            assert not await two._attempt()
+            assert one.may_write()
+
+    asyncio.run(run())
+
+
+def test_keeping_survives_a_short_outage_and_ends_with_a_long_one() -> None:
+    server, clock = LeaseServer(), Clock()
+
+    async def run() -> None:
+        one = candidate(server, "one", clock)
+        await one.win()
+        server.down = True
+        for _ in range(3):
+            clock.now += 2.0
+            assert not await one._attempt()
+        assert one.may_write()
+        server.down = False
+        assert await one._attempt()
+        server.down = True
+        await asyncio.wait_for(one.keep(), 5)
+        assert not one.may_write()
+
+    asyncio.run(run())
+
+
+def test_who_resigns_lets_the_next_one_lead_at_once() -> None:
+    server, clock = LeaseServer(), Clock()
+
+    async def run() -> None:
+        one, two = candidate(server, "one", clock), candidate(server, "two", clock)
+        await one.win()
+        assert not await two._attempt()
+        await one.resign()
+        assert not one.may_write()
+        assert await two._attempt()
+        assert server.holder == "two"
+
+    asyncio.run(run())
+
+
+def test_of_two_that_grab_at_once_one_wins() -> None:
+    server, clock = LeaseServer(), Clock()
+
+    async def run() -> None:
+        rivals = [candidate(server, name, clock) for name in ("one", "two", "three")]
+        won = await asyncio.gather(*(one._attempt() for one in rivals))
+        assert sum(won) == 1
+        assert sum(one.may_write() for one in rivals) == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("times", [(15, 15, 2), (15, 10, 9), (0, 10, 2), (15, 10, -1)])
+def test_terms_that_make_no_sense_are_refused(times: tuple[float, float, float]) -> None:
+    assert Terms("ns", "n", "me", *times).problem()
+    assert Terms("ns", "n", "me").problem() is None

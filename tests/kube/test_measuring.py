@@ -1,0 +1,136 @@
+"""Metrics: Volcano's names and labels, filled from cycles, and gone when their objects are."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from stromboli.engine.decisions import Bind, Evict
+from stromboli.engine.policy import load_policy
+from stromboli.kube.measuring import Measuring
+from stromboli.kube.metrics import Metrics, exponential
+from stromboli.kube.orders import Failure, Order
+from stromboli.model.intake import Intake
+from stromboli.scheduler import Scheduler
+from stromboli.simulator.rehearsal import Rehearsal
+from tests import building
+
+POLICY = """
+actions: "enqueue, allocate"
+tiers:
+- plugins:
+  - name: gang
+  - name: drf
+  - name: proportion
+  - name: predicates
+"""
+VOLCANO = """\
+e2e_scheduling_latency_milliseconds open_session_duration_milliseconds plugin_scheduling_latency_milliseconds
+action_scheduling_latency_milliseconds task_scheduling_latency_milliseconds scheduling_stage_duration_milliseconds
+e2e_job_scheduling_latency_milliseconds e2e_job_scheduling_duration e2e_job_scheduling_start_time
+e2e_job_scheduling_last_time schedule_attempts_total pod_preemption_victims total_preemption_attempts
+eviction_transactions_total unschedule_task_count unschedule_job_count job_retry_counts job_share
+queue_allocated_milli_cpu queue_allocated_memory_bytes queue_allocated_scalar_resources
+queue_request_milli_cpu queue_inqueue_memory_bytes queue_deserved_scalar_resources queue_capacity_milli_cpu
+queue_real_capacity_milli_cpu queue_share queue_weight queue_overused
+namespace_share namespace_weight namespace_weighted_share
+"""
+
+
+class Story:
+    def __init__(self) -> None:
+        self.world = Rehearsal(Intake(), building.at(100).timestamp())
+        self.metrics = Metrics()
+        self.measuring = Measuring(self.metrics, self.world.now)
+        catalog = building.built_in()
+        self.scheduler = Scheduler(self.world, load_policy(POLICY, catalog), catalog)
+        for thing in (building.queue("default"), building.queue("other"), building.node("n1", cpu=2)):
+            self.world.intake.put(thing)
+
+    def put(self, *things: object) -> None:
+        for thing in things:
+            self.world.intake.put(thing)  # type: ignore[arg-type]
+
+    def cycle(self) -> str:
+        self.measuring.cycle(self.scheduler.cycle())
+        return self.text
+
+    @property
+    def text(self) -> str:
+        return self.metrics.text().decode()
+
+
+def value(text: str, series: str) -> float:
+    found = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
+    assert found, f"no {series} in\n{text}"
+    return float(found[1])
+
+
+@pytest.mark.parametrize("name", VOLCANO.split())
+def test_every_metric_of_volcanos_is_there_under_its_name(name: str) -> None:
+    text = Metrics().text().decode()
+    assert re.search(rf"^# TYPE volcano_{name} ", text, re.MULTILINE), text
+
+
+def test_buckets_grow_by_a_factor() -> None:
+    assert exponential(1, 100, 3) == pytest.approx([1, 10, 100])
+
+
+def test_a_gang_that_runs_and_one_that_waits() -> None:
+    story = Story()
+    story.put(building.group("runs", 2), *(building.pod(f"runs-{n}", "runs") for n in range(2)))
+    story.put(building.group("waits", 3), *(building.pod(f"waits-{n}", "waits") for n in range(3)))
+    text = story.cycle()
+    assert value(text, 'volcano_unschedule_task_count{job_id="waits"}') == 3
+    assert value(text, 'volcano_unschedule_task_count{job_id="runs"}') == 0
+    assert value(text, "volcano_unschedule_job_count") == 1
+    assert value(text, 'volcano_job_retry_counts{job_id="waits"}') == 1
+    assert value(text, 'volcano_queue_allocated_milli_cpu{queue_name="default"}') == 2000
+    assert value(text, 'volcano_queue_request_milli_cpu{queue_name="default"}') == 5000
+    assert value(text, 'volcano_job_share{job_id="runs",job_ns="default"}') == 1.0
+    assert value(text, 'stromboli_queue_pending_tasks{queue_name="default"}') == 3
+    assert value(text, 'stromboli_queue_oldest_pending_seconds{queue_name="default"}') == 100
+    assert value(text, 'stromboli_decisions_total{decision="Bind"}') == 2
+    labels = '{job_name="runs",job_namespace="default",queue="default"}'
+    assert value(text, f"volcano_e2e_job_scheduling_duration{labels}") == 100_000
+    assert value(text, "volcano_e2e_scheduling_latency_milliseconds_count") == 1
+    assert value(text, 'volcano_action_scheduling_latency_milliseconds_count{action="allocate"}') == 1
+    series = 'volcano_plugin_scheduling_latency_milliseconds_count{OnSession="OnSessionOpen",plugin="gang"}'
+    assert value(text, series) == 1
+
+
+def test_series_of_what_is_gone_are_gone() -> None:
+    story = Story()
+    group, pod = building.group("runs", 1), building.pod("runs-0", "runs")
+    story.put(group, pod)
+    assert 'job_id="runs"' in story.cycle()
+    story.world.intake.drop(pod)
+    story.world.intake.drop(group)
+    story.world.intake.drop(building.queue("other"))
+    text = story.cycle()
+    assert "runs" not in text
+    assert 'queue_name="other"' not in text
+    assert 'queue_name="default"' in text
+
+
+def test_a_resource_that_a_queue_no_longer_holds_is_shown_as_zero() -> None:
+    story = Story()
+    amounts = story.metrics.amounts["allocated"]
+    amounts.set("q", {"cpu": 1.0, "nvidia.com/gpu": 2.0})
+    amounts.set("q", {"cpu": 1.0})
+    series = 'volcano_queue_allocated_scalar_resources{queue_name="q",resource="nvidia.com/gpu"}'
+    assert value(story.text, series) == 0
+
+
+def test_what_became_of_decisions() -> None:
+    story = Story()
+    bind = Bind("ns", "p", "u", "n1", "ns/j")
+    story.measuring.written(Order(bind, created=story.world.now() - 2), 0.01)
+    story.measuring.failed(Failure(Evict("ns", "p", "u", "n1", "ns/j", "preempt"), "no"))
+    text = story.text
+    assert value(text, 'volcano_task_scheduling_latency_milliseconds_sum{stage="Bound"}') == pytest.approx(
+        2000
+    )
+    assert value(text, 'volcano_scheduling_stage_duration_milliseconds_count{stage="Bind"}') == 1
+    assert value(text, 'stromboli_write_failures_total{decision="Evict"}') == 1

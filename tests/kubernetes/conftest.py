@@ -1,0 +1,72 @@
+"""One control plane for the whole run, and a namespace of its own for each test.
+
+Nothing here runs unless `-m` names `kubernetes`, so that `make test` needs no Go.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from stromboli.kube.config import Access, find_access
+from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.program import CannotBuild, program
+
+_numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    ours = [item for item in items if "tests/kubernetes/" in item.path.as_posix()]
+    for item in ours:
+        item.add_marker(pytest.mark.kubernetes)
+    if "kubernetes" not in (config.option.markexpr or ""):
+        config.hook.pytest_deselected(items=ours)
+        items[:] = [item for item in items if item not in ours]
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    """The program, built if need be; where that is impossible, the tests are skipped with the reason.
+
+    With STROMBOLI_NEEDS_KUBERNETES set, as in `.ci/run`, that is a failure.
+    """
+    try:
+        program()
+    except CannotBuild as error:
+        if os.environ.get("STROMBOLI_NEEDS_KUBERNETES"):
+            pytest.fail(f"no control plane: {error}", pytrace=False)
+        pytest.skip(f"no control plane: {error}")
+
+
+@pytest.fixture(scope="session")
+def plane(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """etcd and kube-apiserver with Volcano's CRDs, shared by tests that leave both running."""
+    with ControlPlane(tmp_path_factory.mktemp("plane")) as running:
+        running.kubectl("apply", "--server-side", "-k", "deploy/crds")
+        kinds = ("podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh")
+        running.kubectl(
+            "wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{one}" for one in kinds)
+        )
+        yield running
+
+
+@pytest.fixture
+def fresh_plane(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane of its own, for a test that breaks it; without CRDs."""
+    with ControlPlane(tmp_path_factory.mktemp("fresh")) as running:
+        yield running
+
+
+@pytest.fixture
+def access(plane: ControlPlane) -> Access:
+    return find_access(str(plane.kubeconfig))
+
+
+@pytest.fixture
+def namespace(plane: ControlPlane) -> str:
+    name = f"test-{next(_numbers)}"
+    plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    return name

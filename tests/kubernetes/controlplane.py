@@ -1,0 +1,268 @@
+"""A real Kubernetes control plane on 127.0.0.1 for tests: etcd and kube-apiserver, with RBAC, and what else is asked.
+
+    with ControlPlane(folder) as plane:
+        plane.start("kwok")
+        plane.kubectl("get", "nodes")
+        plane.restart("kube-apiserver")
+
+Parts are processes of their own. They end with this one, however it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import signal
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.kubernetes.certificates import make_certificates
+from tests.kubernetes.program import program
+
+STARTUP = 120.0
+STOPPING = 5.0
+"""Seconds until a part that does not end by itself is killed."""
+CLIENT_LIMITS = ("--kube-api-qps=1000", "--kube-api-burst=2000")
+DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on which nobody listened a moment ago."""
+    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in taken]
+    for one in taken:
+        one.close()
+    return ports
+
+
+class ControlPlane:
+    """Processes, where they listen, and how to talk to them as an administrator."""
+
+    def __init__(
+        self,
+        folder: Path,
+        api_server_flags: tuple[str, ...] = (),
+        service_accounts: bool = False,
+    ) -> None:
+        """Without `service_accounts`, pods need no account, and nodes are usable without a controller manager."""
+        self.folder = folder
+        self.program = program()
+        self.etcd_port, self.peer_port, self.port = free_ports(3)
+        self.server = f"https://127.0.0.1:{self.port}"
+        self.token = secrets.token_hex(16)
+        self.kubeconfig = folder / "kubeconfig"
+        self._flags = api_server_flags
+        self._service_accounts = service_accounts
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> ControlPlane:
+        make_certificates(self.folder / "pki")
+        (self.folder / "pki" / "tokens.csv").write_text(f'{self.token},admin,admin,"system:masters"\n')
+        self.kubeconfig.write_text(json.dumps(self.config_for(self.token)))
+        try:
+            self.start("etcd")
+            self.start("kube-apiserver")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in reversed(list(self._running)):
+            self.kill(name)
+
+    # -- processes
+
+    def start(self, name: str) -> None:
+        """Start a part, and wait until the API server answers if it is that."""
+        log = (self.folder / f"{name}.log").open("ab")
+        with log:
+            self._running[name] = subprocess.Popen(
+                (*DIE_WITH_PARENT, str(self.program / "kubetest"), name, *self._arguments(name)),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        if name == "kube-apiserver":
+            self.wait(self.ready, f"{name} to be ready")
+
+    def stop(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
+        """End a part, gently unless told otherwise."""
+        process = self._running.pop(name)
+        process.send_signal(how)
+        try:
+            process.wait(STOPPING)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOPPING)
+
+    def kill(self, name: str) -> None:
+        self.stop(name, signal.SIGKILL)
+
+    def restart(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
+        self.stop(name, how)
+        self.start(name)
+
+    def wait(self, condition: Callable[[], bool], what: str, seconds: float = STARTUP) -> None:
+        """Poll until it holds; a part that died in the meantime is shown with its last words."""
+        end = time.monotonic() + seconds
+        while not condition():
+            for name, process in self._running.items():
+                if process.poll() is not None:
+                    raise RuntimeError(f"{name} ended with {process.returncode}:\n{self.last_words(name)}")
+            if time.monotonic() > end:
+                raise TimeoutError(f"waited {seconds:g} seconds for {what}")
+            time.sleep(0.05)
+
+    def last_words(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
+
+    def ready(self) -> bool:
+        try:
+            return self.request("GET", "/readyz") == b"ok"
+        except (OSError, urllib.error.URLError):
+            return False
+
+    # -- talking to it
+
+    def request(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
+    ) -> bytes:
+        """One request as an administrator."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
+        request = urllib.request.Request(self.server + path, data, headers, method=method)
+        trust = ssl.create_default_context(cafile=str(self.folder / "pki" / "ca.crt"))
+        with urllib.request.urlopen(request, timeout=30, context=trust) as answer:
+            content: bytes = answer.read()
+        return content
+
+    def kubectl(self, *arguments: str, stdin: str = "", check: bool = True) -> str:
+        """What kubectl prints; what it complains of is in the error."""
+        done = subprocess.run(
+            (str(self.program / "kubetest"), "kubectl", "--kubeconfig", str(self.kubeconfig), *arguments),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        if check and done.returncode != 0:
+            raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def apply(self, *manifests: Any) -> None:
+        """Objects, as `kubectl apply` would."""
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(listed))
+
+    def token_for(self, namespace: str, account: str) -> str:
+        """A service account's token; the account must exist."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token: str = json.loads(self.request("POST", path, body))["status"]["token"]
+        return token
+
+    def config_for(self, token: str, server: str = "") -> dict[str, Any]:
+        """A kubeconfig for whoever has this token; `server` where something lies in between."""
+        cluster = {
+            "server": server or self.server,
+            "certificate-authority": str(self.folder / "pki" / "ca.crt"),
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": "test", "user": {"token": token}}],
+        }
+
+    # -- how each part is started
+
+    def _arguments(self, name: str) -> tuple[str, ...]:
+        flags: dict[str, Callable[[], tuple[str, ...]]] = {
+            "etcd": self._etcd,
+            "kube-apiserver": self._api_server,
+            "kube-controller-manager": self._controllers,
+            "kube-scheduler": self._scheduler,
+            "kwok": self._kwok,
+        }
+        return flags[name]()
+
+    def _etcd(self) -> tuple[str, ...]:
+        client, peer = f"http://127.0.0.1:{self.etcd_port}", f"http://127.0.0.1:{self.peer_port}"
+        return (
+            f"--data-dir={self.folder / 'etcd'}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+        )
+
+    def _api_server(self) -> tuple[str, ...]:
+        pki = self.folder / "pki"
+        lenient = "" if self._service_accounts else "ServiceAccount,TaintNodesByCondition"
+        return (
+            f"--etcd-servers=http://127.0.0.1:{self.etcd_port}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            "--endpoint-reconciler-type=none",
+            f"--tls-cert-file={pki / 'server.crt'}",
+            f"--tls-private-key-file={pki / 'server.key'}",
+            f"--client-ca-file={pki / 'ca.crt'}",
+            f"--token-auth-file={pki / 'tokens.csv'}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-signing-key-file={pki / 'sa.key'}",
+            f"--service-account-key-file={pki / 'sa.key'}",
+            "--authorization-mode=Node,RBAC",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--allow-privileged",
+            f"--disable-admission-plugins={lenient}",
+            *self._flags,
+        )
+
+    def _controllers(self) -> tuple[str, ...]:
+        pki = self.folder / "pki"
+        return (
+            f"--kubeconfig={self.kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            *CLIENT_LIMITS,
+            f"--service-account-private-key-file={pki / 'sa.key'}",
+            f"--root-ca-file={pki / 'ca.crt'}",
+        )
+
+    def _scheduler(self) -> tuple[str, ...]:
+        return (f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--secure-port=0", *CLIENT_LIMITS)
+
+    def _kwok(self) -> tuple[str, ...]:
+        return (
+            f"--kubeconfig={self.kubeconfig}",
+            "--manage-all-nodes=true",
+            "--node-lease-duration-seconds=40",
+            f"--config={self.program / 'kwok-stages.yaml'}",
+        )
+
+    def compact(self) -> None:
+        """Let etcd forget all history, as it does every few minutes in a real cluster."""
+        etcd = f"http://127.0.0.1:{self.etcd_port}/v3/kv"
+        status = _call(f"{etcd}/range", {"key": "AA=="})
+        _call(f"{etcd}/compaction", {"revision": status["header"]["revision"], "physical": True})
+
+
+def _call(url: str, body: Any) -> Any:
+    request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)

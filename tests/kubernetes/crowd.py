@@ -1,0 +1,56 @@
+"""Creates, binds or deletes many pods at once, in a process of its own: `python -m tests.kubernetes.crowd VERB ...`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+
+from stromboli.api.pod import Pod
+from stromboli.kube.client import Client
+from stromboli.kube.config import find_access
+from stromboli.kube.resources import RESOURCES
+from tests.kubernetes.objects import binding, pod
+
+PODS = RESOURCES[Pod]
+WIDTH = 50
+
+
+async def crowd(verb: str, kubeconfig: str, namespace: str, count: int, group: str) -> None:
+    async with Client(find_access(kubeconfig)) as client:
+
+        async def one(index: int) -> None:
+            name = f"{group}-{index}"
+            if verb == "create":
+                await client.create(PODS, pod(name, namespace, group), namespace)
+            elif verb == "bind":
+                target = binding(name, namespace, f"node-{index % 10}")
+                await client.post(PODS, name, "binding", target, namespace)
+            else:
+                await client.delete(PODS, name, namespace, {"gracePeriodSeconds": 0})
+
+        await _all(one, count)
+
+
+async def _all(one: Callable[[int], Awaitable[None]], count: int) -> None:
+    numbers = iter(range(count))
+
+    async def worker() -> None:
+        for number in numbers:
+            await one(number)
+
+    await asyncio.gather(*(worker() for _ in range(WIDTH)))
+
+
+def start(verb: str, kubeconfig: object, namespace: str, count: int, group: str) -> subprocess.Popen[bytes]:
+    """The same, beside us."""
+    arguments = (verb, str(kubeconfig), namespace, str(count), group)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.Popen((sys.executable, "-m", "tests.kubernetes.crowd", *arguments), env=environment)
+
+
+if __name__ == "__main__":
+    _, verb, kubeconfig, namespace, count, group = sys.argv
+    asyncio.run(crowd(verb, kubeconfig, namespace, int(count), group))

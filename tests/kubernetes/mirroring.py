@@ -1,0 +1,94 @@
+"""A mirror of a real API server, and the question whether it is what a fresh list says."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from stromboli.api.meta import Object
+from stromboli.kube.buffer import LARGEST, Buffer
+from stromboli.kube.client import Client
+from stromboli.kube.config import Access
+from stromboli.kube.mirror import Mirror
+from stromboli.kube.watching import Reflector
+from tests.properties.rebuild import facts, says, should_say
+
+
+class CountingBuffer(Buffer):
+    """Notes how often each state of each object was told: once, if all is well."""
+
+    def __init__(self, largest: int = LARGEST) -> None:
+        super().__init__(largest)
+        self.told: Counter[tuple[str, str, str]] = Counter()
+        self.gone: Counter[tuple[str, str]] = Counter()
+
+    def put(self, thing: Object, new: bool) -> None:
+        meta = thing.metadata
+        self.told[type(thing).__name__, meta.uid, meta.resource_version] += 1
+        super().put(thing, new)
+
+    def drop(self, thing: Object) -> None:
+        self.gone[type(thing).__name__, thing.metadata.uid] += 1
+        super().drop(thing)
+
+    @property
+    def repeated(self) -> list[Any]:
+        every = [*self.told.items(), *self.gone.items()]
+        return [what for what, times in every if times > 1]
+
+
+@asynccontextmanager
+async def mirroring(access: Access, **options: Any) -> AsyncIterator[Mirror]:
+    """A mirror that is in step."""
+    follow = partial(Reflector, **options)
+    async with Client(access) as client, Mirror(client, buffer=CountingBuffer(), follow=follow) as mirror:
+        await asyncio.wait_for(mirror.synced(), 60)
+        mirror.news()
+        yield mirror
+
+
+async def until(mirror: Mirror, condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    """Take news until it holds."""
+    end = time.monotonic() + seconds
+    while True:
+        mirror.news()
+        if condition():
+            return
+        assert time.monotonic() < end, f"waited {seconds:g} seconds for {what}; {mirror.troubles}"
+        await asyncio.sleep(0.05)
+
+
+async def assert_in_step(mirror: Mirror, seconds: float = 30) -> None:
+    """The model is, number by number, what one built from a fresh list is; and nothing was told twice."""
+    end = time.monotonic() + seconds
+    while True:
+        fresh = await mirror._listed()
+        mirror.news()
+        mirror.cluster.settle()
+        found = differing(facts(mirror.cluster), facts(fresh))
+        if not found or time.monotonic() > end:
+            break
+        await asyncio.sleep(0.3)
+    assert not found, "\n".join(found[:20])
+    assert says(mirror.cluster) == should_say(mirror.cluster)
+    assert isinstance(mirror.buffer, CountingBuffer)
+    assert mirror.buffer.repeated == []
+
+
+def differing(ours: Any, theirs: Any, at: str = "") -> list[str]:
+    """Where two facts differ."""
+    if ours == theirs:
+        return []
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        keys = {**ours, **theirs}
+        return [one for key in keys for one in differing(ours.get(key), theirs.get(key), f"{at}/{key}")]
+    return [f"{at}: {ours}, not {theirs}"]
+
+
+def reflector(mirror: Mirror, kind: type[Object]) -> Reflector:
+    return next(one for one in mirror.reflectors if one.kind is kind)

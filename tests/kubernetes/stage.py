@@ -1,0 +1,302 @@
+"""What a story needs: a control plane with nodes that pretend to run pods, and schedulers to start, stop and kill.
+
+with Stage(folder) as stage:
+    stage.add_nodes(3, cpu=4)
+    scheduler = stage.start_scheduler()
+    stage.submit("train", pods=4, minimum=4)
+    stage.wait_for_pods("train", "Running", 4)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
+
+NAMESPACE = "stories"
+POLICY = """
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+"""
+
+
+class Scheduler:
+    """One `stromboli scheduler`, running."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, health: int, metrics: int):
+        self.process = process
+        self.log = log
+        self._health = health
+        self._metrics = metrics
+
+    def get(self, path: str, health: bool = False, method: str = "GET") -> tuple[int, str]:
+        """Status and text of one of its endpoints."""
+        url = f"http://127.0.0.1:{self._health if health else self._metrics}{path}"
+        request = urllib.request.Request(url, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    @property
+    def leads(self) -> bool:
+        return "\nstromboli_leader 1.0" in self.get("/metrics")[1]
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def stop(self) -> int:
+        """Gently; the exit status."""
+        self.process.terminate()
+        return self.process.wait(60)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(20)
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+class Stage:
+    """A cluster of pretended nodes, and our scheduler with its own rights and no others."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.plane = ControlPlane(folder)
+        self.policy = folder / "scheduler.conf"
+        self.policy.write_text(POLICY)
+        self._schedulers: list[Scheduler] = []
+
+    def __enter__(self) -> Stage:
+        self.plane.__enter__()
+        try:
+            self._install()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in self._schedulers:
+            if one.process.poll() is None:
+                one.kill()
+        self.plane.__exit__()
+
+    def _install(self) -> None:
+        plane = self.plane
+        plane.kubectl("apply", "--server-side", "-k", "deploy/crds")
+        plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        for name in (NAMESPACE, "volcano-system"):
+            plane.kubectl("create", "namespace", name)
+        for file in ("service-account.yaml", "rbac.yaml"):
+            plane.kubectl("apply", "-n", "volcano-system", "-f", f"deploy/scheduler/{file}")
+        token = plane.token_for("volcano-system", "stromboli-scheduler")
+        (self.folder / "scheduler.kubeconfig").write_text(json.dumps(plane.config_for(token)))
+        plane.start("kwok")
+
+    # -- schedulers
+
+    def start_scheduler(self, *flags: str, wait: bool = True, server: str = "") -> Scheduler:
+        """One more of them; `server` where something lies between it and the API server."""
+        kubeconfig = self.folder / "scheduler.kubeconfig"
+        if server:
+            config = json.loads(kubeconfig.read_text())
+            config["clusters"][0]["cluster"]["server"] = server
+            kubeconfig = self.folder / f"scheduler-{len(self._schedulers)}.kubeconfig"
+            kubeconfig.write_text(json.dumps(config))
+        health, metrics = free_ports(2)
+        log = self.folder / f"scheduler-{len(self._schedulers)}.log"
+        command = (
+            *DIE_WITH_PARENT,
+            sys.executable,
+            "-m",
+            "stromboli",
+            "scheduler",
+            f"--kubeconfig={kubeconfig}",
+            f"--scheduler-conf={self.policy}",
+            "--schedule-period=200ms",
+            "--enable-healthz=true",
+            f"--healthz-address=127.0.0.1:{health}",
+            "--enable-metrics",
+            "--enable-pprof",
+            f"--listen-address=127.0.0.1:{metrics}",
+            f"--cache-dump-dir={self.folder}",
+            "--leader-elect-lease-duration=4s",
+            "--leader-elect-renew-deadline=3s",
+            "--leader-elect-retry-period=500ms",
+            *flags,
+        )
+        source = str(Path(__file__).parents[2] / "src")
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command,
+                stderr=file,
+                stdout=file,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": source},
+            )
+        scheduler = Scheduler(process, log, health, metrics)
+        self._schedulers.append(scheduler)
+        if wait:
+            self.wait(lambda: scheduler.get("/readyz", health=True)[0] == 200, "the scheduler to be ready")
+        return scheduler
+
+    # -- what users do
+
+    def add_nodes(self, count: int, cpu: int = 4, prefix: str = "node") -> None:
+        size = {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}
+        self.plane.apply(
+            *(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {"name": f"{prefix}-{number}", "labels": {"type": "kwok"}},
+                    "status": {"allocatable": size, "capacity": size},
+                }
+                for number in range(count)
+            )
+        )
+
+    def add_queue(self, name: str, **spec: Any) -> None:
+        self.plane.apply(
+            {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "Queue",
+                "metadata": {"name": name},
+                "spec": {"weight": 1, **spec},
+            }
+        )
+
+    def submit(
+        self,
+        name: str,
+        pods: int,
+        minimum: int = 0,
+        cpu: int = 1,
+        priority: str = "",
+        queue: str = "default",
+    ) -> None:
+        """A gang, with kubectl."""
+        group = {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"minMember": minimum or pods, "queue": queue, "priorityClassName": priority},
+        }
+        self.plane.apply(group, *(self._pod(name, number, cpu, priority) for number in range(pods)))
+
+    def _pod(self, group: str, number: int, cpu: int, priority: str) -> dict[str, Any]:
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{group}-{number}",
+                "namespace": NAMESPACE,
+                "labels": {"job": group},
+                "annotations": {"scheduling.k8s.io/group-name": group},
+            },
+            "spec": {
+                "schedulerName": "volcano",
+                "priorityClassName": priority,
+                "terminationGracePeriodSeconds": 0,
+                "containers": [
+                    {"name": "main", "image": "none", "resources": {"requests": {"cpu": str(cpu)}}}
+                ],
+            },
+        }
+
+    def delete(self, *what: str) -> None:
+        self.plane.kubectl("delete", "-n", NAMESPACE, "--ignore-not-found", "--wait=true", *what)
+
+    def tidy(self) -> None:
+        """As if no story had been told."""
+        for one in self._schedulers:
+            if one.process.poll() is None:
+                one.kill()
+        self._schedulers.clear()
+        self.policy.write_text(POLICY)
+        self.plane.kubectl("delete", "pods", "--all", "-n", NAMESPACE, "--force", "--grace-period=0")
+        self.plane.kubectl("delete", "podgroups.scheduling.volcano.sh", "--all", "-n", NAMESPACE)
+        for kind in ("nodes", "queues.scheduling.volcano.sh", "leases -n volcano-system", "events"):
+            self.plane.kubectl(
+                "delete", *kind.split(), "--all", *(("-n", NAMESPACE) if kind == "events" else ())
+            )
+
+    # -- what they see
+
+    def read(self, path: str) -> Any:
+        return json.loads(self.plane.request("GET", path))
+
+    def pods(self, job: str = "") -> list[Any]:
+        selector = f"?labelSelector=job%3D{job}" if job else ""
+        items: list[Any] = self.read(f"/api/v1/namespaces/{NAMESPACE}/pods{selector}")["items"]
+        return items
+
+    def bound(self, job: str = "") -> list[Any]:
+        return [pod for pod in self.pods(job) if pod["spec"].get("nodeName")]
+
+    def group(self, name: str) -> Any:
+        return self.read(f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{NAMESPACE}/podgroups/{name}")
+
+    def events(self, name: str) -> list[tuple[str, str]]:
+        """Reason and message of what was said about an object."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector=involvedObject.name%3D{name}"
+        return [(one["reason"], one["message"]) for one in self.read(path)["items"]]
+
+    def running(self, job: str) -> int:
+        return sum(pod["status"].get("phase") == "Running" for pod in self.pods(job))
+
+    def wait(self, condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+        try:
+            self.plane.wait(condition, what, seconds)
+        except (TimeoutError, RuntimeError) as error:
+            said = "\n".join(f"{one.log.name}:\n{one.said[-4000:]}" for one in self._schedulers)
+            raise AssertionError(f"{error}\n{said}") from None
+
+    def wait_for_running(self, job: str, count: int, seconds: float = 60.0) -> None:
+        self.wait(lambda: self.running(job) == count, f"{count} pods of {job} to run", seconds)
+
+    def check(self) -> None:
+        """No node holds more than it has."""
+        sizes = {
+            node["metadata"]["name"]: int(node["status"]["allocatable"]["cpu"])
+            for node in self.read("/api/v1/nodes")["items"]
+        }
+        held: dict[str, int] = {}
+        for pod in self.bound():
+            asked = sum(int(one["resources"]["requests"]["cpu"]) for one in pod["spec"]["containers"])
+            if pod["status"].get("phase") not in ("Succeeded", "Failed"):
+                held[pod["spec"]["nodeName"]] = held.get(pod["spec"]["nodeName"], 0) + asked
+        assert all(held[node] <= sizes.get(node, held[node]) for node in held), (held, sizes)
+
+    def steady(self, seconds: float, condition: Callable[[], bool]) -> bool:
+        """Whether it holds all the time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if not condition():
+                return False
+            time.sleep(0.1)
+        return True

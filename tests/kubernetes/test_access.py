@@ -1,0 +1,115 @@
+"""Logging in to a real API server, each way there is; what it has; what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli.api.pod import Pod
+from stromboli.api.scheduling import PodGroup, Queue
+from stromboli.kube.asking import Refused, Request, Unanswered
+from stromboli.kube.client import Client
+from stromboli.kube.config import find_access
+from stromboli.kube.resources import RESOURCES, discover, plurals
+from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.objects import pod
+from tests.serving import CERTIFICATE
+
+WHOAMI = Request(
+    "POST",
+    "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+    b'{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}',
+)
+
+
+def who(plane: ControlPlane, folder: Path, user: dict[str, Any], **cluster: Any) -> str:
+    """As whom the server knows somebody with such a kubeconfig."""
+    config = plane.config_for("")
+    config["users"][0]["user"] = user
+    config["clusters"][0]["cluster"] |= cluster
+    path = folder / "config"
+    path.write_text(json.dumps(config))
+
+    async def ask() -> str:
+        async with Client(find_access(str(path))) as client:
+            name: str = json.loads(await client.ask(WHOAMI))["status"]["userInfo"]["username"]
+            return name
+
+    return asyncio.run(ask())
+
+
+def test_a_token_a_certificate_and_a_program_all_let_us_in(plane: ControlPlane, tmp_path: Path) -> None:
+    pki = plane.folder / "pki"
+    assert who(plane, tmp_path, {"token": plane.token}) == "admin"
+    certificate = {"client-certificate": str(pki / "admin.crt"), "client-key": str(pki / "admin.key")}
+    assert who(plane, tmp_path, certificate) == "admin"
+    version = "client.authentication.k8s.io/v1"
+    credential = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": plane.token}}
+    program = {"apiVersion": version, "command": "echo", "args": [json.dumps(credential)]}
+    assert who(plane, tmp_path, {"exec": program}) == "admin"
+    assert who(plane, tmp_path, certificate | {"as": "somebody-else"}) == "somebody-else"
+
+
+def test_a_wrong_token_is_refused_and_a_wrong_authority_not_believed(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    with pytest.raises(Refused) as refused:
+        who(plane, tmp_path, {"token": "wrong"})
+    assert refused.value.status == 401
+    with pytest.raises(Unanswered, match="not believed to be the API server"):
+        who(plane, tmp_path, {"token": plane.token}, **{"certificate-authority": str(CERTIFICATE)})
+
+
+def test_what_the_server_has_is_discovered(plane: ControlPlane) -> None:
+    async def story() -> None:
+        async with Client(find_access(str(plane.kubeconfig))) as client:
+            assert await discover(client) == frozenset(RESOURCES)
+            assert "pods/binding" in await plurals(client, RESOURCES[Pod].root)
+            volcano = await plurals(client, RESOURCES[Queue].root)
+            assert "queues/status" in volcano
+            assert "podgroups/status" not in volcano
+
+    asyncio.run(story())
+
+
+def test_objects_are_created_read_patched_and_deleted(plane: ControlPlane, namespace: str) -> None:
+    groups = RESOURCES[PodGroup]
+
+    async def story() -> None:
+        async with Client(find_access(str(plane.kubeconfig))) as client:
+            body = {"apiVersion": groups.api_version, "kind": "PodGroup", "metadata": {"name": "g"}}
+            await client.create(groups, body, namespace)
+            await client.patch(groups, "g", {"spec": {"minMember": 3}}, namespace)
+            read = json.loads(await client.get(groups, "g", namespace))
+            assert read["spec"]["minMember"] == 3
+            assert json.loads(await client.list(groups, namespace))["items"] == [read]
+            with pytest.raises(Refused) as refused:
+                await client.create(groups, body, namespace)
+            assert (refused.value.status, refused.value.reason) == (409, "AlreadyExists")
+            await client.delete(groups, "g", namespace)
+            with pytest.raises(Refused) as refused:
+                await client.get(groups, "g", namespace)
+            assert refused.value.status == 404
+
+    asyncio.run(story())
+
+
+def test_a_service_account_may_do_only_what_it_is_given(plane: ControlPlane, namespace: str) -> None:
+    plane.kubectl("create", "serviceaccount", "reader", "-n", namespace)
+    token = plane.token_for(namespace, "reader")
+    path = plane.folder / f"{namespace}.config"
+    path.write_text(json.dumps(plane.config_for(token)))
+
+    async def story() -> None:
+        async with Client(find_access(str(path))) as client:
+            with pytest.raises(Refused, match="cannot list resource") as refused:
+                await client.list(RESOURCES[Pod])
+            assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
+            with pytest.raises(Refused):
+                await client.create(RESOURCES[Pod], pod("a", namespace), namespace)
+
+    asyncio.run(story())

@@ -1,0 +1,178 @@
+"""Trouble between a scheduler and the API server: nothing is bound twice, by half, or beyond a node's size."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kubernetes.faults import Between, Fault, Trouble, between
+from tests.kubernetes.stage import NAMESPACE, Stage
+
+pytestmark = pytest.mark.filterwarnings(  # connections of the one in between that a test broke off
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@pytest.fixture(scope="module")
+def theatre(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with Stage(tmp_path_factory.mktemp("faults")) as stage:
+        yield stage
+
+
+@pytest.fixture
+def stage(theatre: Stage) -> Iterator[Stage]:
+    yield theatre
+    theatre.tidy()
+
+
+@pytest.fixture
+def proxy(theatre: Stage) -> Iterator[Between]:
+    with between(theatre.plane) as running:
+        yield running
+
+
+def is_bind(path: str) -> bool:
+    return path.endswith("/binding")
+
+
+def all_is_well(stage: Stage, proxy: Between, pods: int) -> None:
+    """Each pod bound once, no node too full, the mirror as it should be."""
+    assert len(proxy.binds) == pods
+    assert set(proxy.binds.values()) == {1}
+    stage.check()
+    status, text = stage._schedulers[-1].get("/debug/consistency")
+    assert (status, json.loads(text)["differences"]) == (200, [])
+
+
+def test_answers_to_binds_are_lost(stage: Stage, proxy: Between) -> None:
+    proxy.rule = lambda method, path, count: Trouble.LOSE_ANSWER if is_bind(path) and count == 1 else None
+    stage.add_nodes(4, cpu=10)
+    scheduler = stage.start_scheduler(server=proxy.url)
+    stage.submit("train", pods=40)
+    stage.wait_for_running("train", 40)
+    stage.wait(lambda: stage.group("train")["status"]["phase"] == "Running", "the group to be Running")
+    all_is_well(stage, proxy, 40)
+    assert "failed" not in scheduler.said
+
+
+def test_binds_are_answered_with_500_at_first(stage: Stage, proxy: Between) -> None:
+    proxy.rule = lambda method, path, count: 500 if is_bind(path) and count <= 3 else None
+    stage.add_nodes(4, cpu=10)
+    stage.start_scheduler(server=proxy.url)
+    stage.submit("train", pods=40)
+    stage.wait_for_running("train", 40)
+    all_is_well(stage, proxy, 40)
+
+
+def test_everything_is_answered_with_429_every_other_time(stage: Stage, proxy: Between) -> None:
+    turns = [0]
+
+    def rule(method: str, path: str, count: int) -> Fault:
+        turns[0] += 1
+        return 429 if turns[0] % 2 else None
+
+    stage.add_nodes(4, cpu=10)
+    scheduler = stage.start_scheduler("--leader-elect=false", server=proxy.url)
+    proxy.rule = rule
+    stage.submit("train", pods=20)
+    stage.wait_for_running("train", 20, 90)
+    proxy.rule = lambda method, path, count: None
+    assert scheduler.process.poll() is None
+    all_is_well(stage, proxy, 20)
+
+
+def test_a_bind_that_is_refused_for_good_is_told_and_tried_again(stage: Stage, proxy: Between) -> None:
+    proxy.rule = lambda method, path, count: 403 if path.endswith("/train-3/binding") else None
+    stage.add_nodes(4, cpu=10)
+    stage.start_scheduler(server=proxy.url)
+    stage.submit("train", pods=8)
+    stage.wait(lambda: len(stage.bound("train")) == 7, "all but one to be bound")
+    stage.wait(
+        lambda: any(
+            reason == "FailedScheduling" and "failed to bind to node" in text
+            for reason, text in stage.events("train-3")
+        ),
+        "the pod to be told",
+    )
+    path = f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector=involvedObject.name%3Dtrain-3"
+    stage.wait(
+        lambda: any(one.get("count", 0) > 1 for one in stage.read(path)["items"]), "an event to be counted up"
+    )
+    proxy.rule = lambda method, path, count: None
+    stage.wait_for_running("train", 8)
+    all_is_well(stage, proxy, 8)
+
+
+def test_a_gang_of_which_one_pod_cannot_be_bound_makes_room_for_others(stage: Stage, proxy: Between) -> None:
+    proxy.rule = lambda method, path, count: 403 if path.endswith("/torn-3/binding") else None
+    stage.add_nodes(1, cpu=4)
+    stage.start_scheduler("--gang-bind-timeout=3s", server=proxy.url)
+    stage.submit("torn", pods=4)
+    stage.wait(lambda: len(stage.bound("torn")) == 3, "a part of the gang to be bound")
+    stage.wait(lambda: not stage.bound("torn"), "the part to be released")
+    assert any("only 3 of 4 could be bound" in text for _, text in stage.events("torn"))
+    stage.submit("other", pods=4)
+    stage.wait_for_running("other", 4)
+    stage.check()
+
+
+def test_watches_are_cut_again_and_again(stage: Stage, proxy: Between) -> None:
+    stage.add_nodes(4, cpu=10)
+    stage.start_scheduler(
+        "--kube-api-qps=60", "--kube-api-burst=10", "--leader-elect=false", server=proxy.url
+    )
+    stage.submit("train", pods=40)
+    for _ in range(8):
+        proxy.cut_watches()
+        time.sleep(0.3)
+    stage.wait_for_running("train", 40)
+    all_is_well(stage, proxy, 40)
+
+
+def test_a_leader_that_is_cut_off_gives_way_and_writes_nothing_more(stage: Stage, proxy: Between) -> None:
+    stage.add_nodes(5, cpu=20)
+    one = stage.start_scheduler(
+        "--writes-in-flight=1", "--kube-api-qps=40", "--kube-api-burst=5", server=proxy.url
+    )
+    stage.wait(lambda: one.leads, "the first to lead")
+    two = stage.start_scheduler()
+    stage.submit("train", pods=60)
+    stage.wait(lambda: len(stage.bound("train")) > 5, "the first binds")
+    proxy.rule = lambda method, path, count: Trouble.LOSE_REQUEST
+    proxy.cut_watches()
+    stage.wait(lambda: two.leads, "the second to lead", 20)
+    seen = len(proxy.seen)
+    proxy.rule = lambda method, path, count: None
+    stage.wait(lambda: len(stage.bound("train")) == 60, "all to be bound")
+    one.process.wait(20)
+    assert one.process.returncode == 1
+    assert [entry for entry in proxy.seen[seen:] if entry.method != "GET"] == []
+    stage.check()
+
+
+def test_an_eviction_that_fails_at_first_is_carried_out(stage: Stage, proxy: Between) -> None:
+    stage.policy.write_text(stage.policy.read_text().replace("backfill", "preempt, backfill"))
+    proxy.rule = lambda method, path, count: 500 if method == "DELETE" and count <= 2 else None
+    for name, value in (("low", 1), ("high", 100)):
+        stage.plane.apply(
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+            }
+        )
+    stage.add_nodes(1, cpu=2)
+    stage.start_scheduler(server=proxy.url)
+    stage.submit("old", pods=2, minimum=1, priority="low")
+    stage.wait_for_running("old", 2)
+    stage.submit("urgent", pods=1, priority="high")
+    stage.wait_for_running("urgent", 1)
+    assert len(stage.pods("old")) == 1
+    evicted = {pod["metadata"]["name"] for pod in stage.pods("old")} ^ {"old-0", "old-1"}
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{evicted.pop()}"
+    assert [one.method for one in proxy.seen if one.path == path] == ["DELETE"]
+    stage.check()

@@ -1,0 +1,244 @@
+"""A real API server, mirrored: whatever happens to it or in between, the model is what a fresh list says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli.api.node import Node
+from stromboli.api.pod import Pod
+from stromboli.api.scheduling import HyperNode, PodGroup, Queue
+from stromboli.kube.client import Client
+from stromboli.kube.config import Access, find_access
+from stromboli.kube.mirror import Mirror
+from stromboli.model.status import Status
+from tests.kubernetes import crowd
+from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.mirroring import CountingBuffer, assert_in_step, mirroring, reflector, until
+from tests.kubernetes.objects import binding, group, node, pod, queue
+
+
+def tasks(mirror: Mirror, namespace: str) -> dict[str, Status]:
+    found = mirror.cluster.tasks.values()
+    return {task.name: task.status for task in found if task.namespace == namespace}
+
+
+async def do(what: Any, *arguments: Any, **options: Any) -> Any:
+    """Something that blocks, beside the loop."""
+    return await asyncio.to_thread(what, *arguments, **options)
+
+
+def bind(plane: ControlPlane, name: str, namespace: str, where: str) -> None:
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}/binding"
+    plane.request("POST", path, binding(name, namespace, where))
+
+
+def test_pods_come_are_bound_run_and_go(plane: ControlPlane, access: Access, namespace: str) -> None:
+    """A gang is submitted with kubectl, bound, deleted: each step is in the model, and nothing is told twice."""
+
+    async def story() -> None:
+        async with mirroring(access) as mirror:
+            pods = [pod(f"web-{index}", namespace, "web") for index in range(3)]
+            await do(
+                plane.apply, queue("research"), group("web", namespace, 3, "research"), node("m1"), *pods
+            )
+            await until(mirror, lambda: len(tasks(mirror, namespace)) == 3, "three pods")
+            assert set(tasks(mirror, namespace).values()) == {Status.PENDING}
+            await do(bind, plane, "web-0", namespace, "m1")
+            await until(mirror, lambda: tasks(mirror, namespace)["web-0"] is Status.BOUND, "a bound pod")
+            assert mirror.cluster.nodes["m1"].tasks
+            await assert_in_step(mirror)
+            await do(plane.kubectl, "delete", "pod", "--all", "-n", namespace, "--force", "--grace-period=0")
+            await until(mirror, lambda: not tasks(mirror, namespace), "no pods")
+            await do(plane.kubectl, "delete", "queue", "research")
+            await do(plane.kubectl, "delete", "node", "m1")
+            await do(plane.kubectl, "delete", "podgroup", "web", "-n", namespace)
+            await assert_in_step(mirror)
+            assert [one.lists for one in mirror.reflectors] == [1] * len(mirror.reflectors)
+
+    asyncio.run(story())
+
+
+def test_a_check_agrees_and_finds_what_was_broken(
+    plane: ControlPlane, access: Access, namespace: str
+) -> None:
+    """`check()` is silent about a sound mirror, and names a pod that the model lost."""
+
+    async def story() -> None:
+        await do(plane.apply, pod("a", namespace), pod("b", namespace))
+        async with mirroring(access) as mirror:
+            await until(mirror, lambda: len(tasks(mirror, namespace)) == 2, "two pods")
+            assert await checked(mirror) == []
+            lost = next(task for task in mirror.cluster.tasks.values() if task.name == "a")
+            mirror.cluster.leave(lost)
+            [found] = await checked(mirror)
+            assert (found.kind, found.model) == ("Pod", "not there")
+            assert f"{namespace}/a" in found.key
+
+    asyncio.run(story())
+
+
+async def checked(mirror: Mirror) -> list[Any]:
+    check = asyncio.create_task(mirror.check(pause=0.1))
+    while not check.done():
+        mirror.news()
+        await asyncio.sleep(0.01)
+    return await check
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_restarted_api_server_is_followed_on(fresh_plane: ControlPlane, how: signal.Signals) -> None:
+    """The server goes down and comes back; watches resume, or list if it forgot, and tell only what is new."""
+    plane = fresh_plane
+    access = find_access(str(plane.kubeconfig))
+
+    async def story() -> None:
+        await do(plane.apply, pod("before", "default"))
+        async with mirroring(access, absent=3600) as mirror:
+            await do(plane.restart, "kube-apiserver", how)
+            await do(plane.apply, pod("after", "default"), node("n1"))
+            await until(mirror, lambda: set(tasks(mirror, "default")) == {"before", "after"}, "both pods")
+            await until(mirror, lambda: "n1" in mirror.cluster.nodes, "the node")
+            await assert_in_step(mirror)
+            assert reflector(mirror, Pod).lists <= 2
+            assert reflector(mirror, Pod).watches >= 2
+
+    asyncio.run(story())
+
+
+def test_history_that_was_compacted_away_is_made_up_for_by_a_list(fresh_plane: ControlPlane) -> None:
+    """While nobody watches, pods come, change and go, and etcd forgets how: only what differs is told."""
+    plane = fresh_plane
+
+    async def story() -> None:
+        await do(plane.apply, *(pod(name, "default") for name in ("same", "changed", "gone", "replaced")))
+        async with Client(find_access(str(plane.kubeconfig))) as client:
+            buffer = CountingBuffer()
+            mirror = Mirror(client, buffer=buffer)
+            async with mirror:
+                await mirror.synced()
+                mirror.news()
+            await do(plane.kubectl, "label", "pod", "changed", "new=label")
+            for name in ("gone", "replaced"):
+                await do(plane.kubectl, "delete", "pod", name, "--force", "--grace-period=0")
+            await do(plane.apply, pod("replaced", "default"), pod("fresh", "default"))
+            await do(plane.compact)
+            await do(plane.restart, "kube-apiserver")
+            async with mirror:
+                names = {"same", "changed", "replaced", "fresh"}
+                await until(mirror, lambda: set(tasks(mirror, "default")) == names, "the new list")
+                await assert_in_step(mirror)
+            follower = reflector(mirror, Pod)
+            assert follower.lists == 2
+            told = [what for what in buffer.told if what[0] == "Pod"]
+            assert len(told) == 4 + 3
+
+    asyncio.run(story())
+
+
+def test_kinds_that_are_not_installed_are_left_out_until_they_come(
+    fresh_plane: ControlPlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without Volcano's CRDs the mirror works and says what is off; once they are applied, it follows them."""
+    plane = fresh_plane
+
+    async def story() -> None:
+        async with mirroring(find_access(str(plane.kubeconfig)), absent=1.0) as mirror:
+            assert {one.kind for one in mirror.absent} == {"PodGroup", "Queue", "HyperNode"}
+            await do(plane.kubectl, "apply", "--server-side", "-k", "deploy/crds")
+            kinds = (PodGroup, Queue, HyperNode)
+            await until(mirror, lambda: all(reflector(mirror, one).installed for one in kinds), "the kinds")
+            await do(plane.apply, queue("research"))
+            await until(mirror, lambda: "research" in mirror.cluster.queues, "the queue")
+            await do(plane.kubectl, "delete", "crd", "queues.scheduling.volcano.sh")
+            await until(mirror, lambda: "research" not in mirror.cluster.queues, "the end of queues")
+            await assert_in_step(mirror)
+
+    asyncio.run(story())
+    assert "Queue (queues.scheduling.volcano.sh/v1beta1) is not installed, so no job" in caplog.text
+
+
+def test_an_account_without_rights_is_told_what_is_missing(
+    plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    """Nothing is scheduled on half the picture: the mirror is not in step, and says which kind it may not see."""
+    plane.kubectl("create", "serviceaccount", "blind", "-n", namespace)
+    path = tmp_path / "config"
+    path.write_text(json.dumps(plane.config_for(plane.token_for(namespace, "blind"))))
+
+    async def story() -> None:
+        async with Client(find_access(str(path))) as client, Mirror(client, kinds=[Pod, Node]) as mirror:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(mirror.synced(), 2)
+            assert len(mirror.unsynced) == 2
+            assert "cannot list resource" in mirror.unsynced[0]
+
+    asyncio.run(story())
+
+
+def test_ten_thousand_pods_created_bound_and_deleted_while_we_watch(
+    plane: ControlPlane, access: Access, namespace: str
+) -> None:
+    """We keep up with all that a crowd of clients can do, and each state of each pod is told exactly once."""
+    count = 10_000
+    nodes = [node(f"node-{index}", cpu="1000", memory="4000Gi", pods="2000") for index in range(10)]
+
+    async def during(mirror: Mirror, verb: str) -> float:
+        begin = time.monotonic()
+        process = crowd.start(verb, plane.kubeconfig, namespace, count, "crowd")
+        while process.poll() is None:
+            mirror.news()
+            await asyncio.sleep(0.05)
+        assert process.returncode == 0
+        return time.monotonic() - begin
+
+    async def story() -> None:
+        await do(plane.apply, *nodes, group("crowd", namespace, count))
+        async with mirroring(access) as mirror:
+            seconds = {"create": await during(mirror, "create")}
+            await until(mirror, lambda: len(tasks(mirror, namespace)) == count, "all pods", 120)
+            await assert_in_step(mirror)
+            seconds["bind"] = await during(mirror, "bind")
+            bound = lambda: set(tasks(mirror, namespace).values()) == {Status.BOUND}  # noqa: E731
+            await until(mirror, bound, "all pods bound", 120)
+            await assert_in_step(mirror)
+            seconds["delete"] = await during(mirror, "delete")
+            await until(mirror, lambda: not tasks(mirror, namespace), "no pods", 120)
+            await assert_in_step(mirror)
+            pods = reflector(mirror, Pod)
+            print(f"\n{seconds}, {pods.events} events, {pods.lists} lists, {pods.watches} watches")
+
+    try:
+        asyncio.run(story())
+    finally:
+        plane.kubectl("delete", "node", *(f"node-{index}" for index in range(10)), check=False)
+
+
+def test_whoever_reads_too_slowly_is_cut_off_and_catches_up(
+    plane: ControlPlane, access: Access, namespace: str
+) -> None:
+    """While nobody takes news, a full buffer makes the watch stall; afterwards nothing is missing or told twice."""
+    count = 5_000
+
+    async def story() -> None:
+        buffer = CountingBuffer(largest=200)
+        async with Client(access) as client, Mirror(client, buffer=buffer) as mirror:
+            await until(mirror, lambda: not mirror.unsynced, "the first lists")
+            process = crowd.start("create", plane.kubeconfig, namespace, count, "slow")
+            assert await do(process.wait, 300) == 0
+            await asyncio.sleep(2)
+            assert len(tasks(mirror, namespace)) == 0
+            await until(mirror, lambda: len(tasks(mirror, namespace)) == count, "all pods", 120)
+            await assert_in_step(mirror)
+            pods = reflector(mirror, Pod)
+            print(f"\n{pods.events} events, {pods.lists} lists, {pods.watches} watches")
+            assert pods.watches > 1
+
+    asyncio.run(story())
+    assert crowd.start("delete", plane.kubeconfig, namespace, count, "slow").wait(300) == 0
