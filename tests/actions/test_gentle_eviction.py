@@ -183,7 +183,9 @@ def test_a_queue_above_keeps_its_guarantee_too():
     world = World(nodes=FULL_NODE, queues=queues)
     world.job("rich", pods=4, minimum=0, cpu=1, running_on="n1 n1 n1 n1", queue="a")
     world.job("poor", pods=2, minimum=1, cpu=1, queue="b")
-    policy = PRESETS["fair-share"].replace("- name: proportion", "- name: capacity\n    enableHierarchy: true")
+    policy = PRESETS["fair-share"].replace(
+        "- name: proportion", "- name: capacity\n    enableHierarchy: true"
+    )
     assert len(world.run(policy=policy).evicted) == 1
 
 

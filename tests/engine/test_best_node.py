@@ -1,19 +1,21 @@
 """best_node: a plugin may pick among the candidates, given their scores (spec 02 0.7)."""
 
+from typing import ClassVar
+
 from stromboli.engine.plugin import Plugin
 from stromboli.testing import World
 
 NODES = "n1 cpu=4; n2 cpu=4; n3 cpu=1"
 
 
-def picking(name):
+def picking(picked):
     class Pick(Plugin):
         name = "pick"
-        seen: dict[str, float] = {}
+        seen: ClassVar[dict[str, float]] = {}
 
         def best_node(self, task, scores):
             type(self).seen = scores
-            return name
+            return picked
 
     return Pick
 
