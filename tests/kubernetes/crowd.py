@@ -16,6 +16,8 @@ from tests.kubernetes.objects import binding, pod
 
 PODS = RESOURCES[Pod]
 WIDTH = 50
+PADDING = 10_000
+"""Characters that make a pod large, so that few of them fill every buffer on the way."""
 
 
 async def crowd(verb: str, kubeconfig: str, namespace: str, count: int, group: str) -> None:
@@ -23,8 +25,11 @@ async def crowd(verb: str, kubeconfig: str, namespace: str, count: int, group: s
 
         async def one(index: int) -> None:
             name = f"{group}-{index}"
-            if verb == "create":
-                await client.create(PODS, pod(name, namespace, group), namespace)
+            if verb.startswith("create"):
+                made = pod(name, namespace, group)
+                if verb == "create-large":
+                    made["metadata"]["annotations"]["padding"] = "x" * PADDING
+                await client.create(PODS, made, namespace)
             elif verb == "bind":
                 target = binding(name, namespace, f"node-{index % 10}")
                 await client.post(PODS, name, "binding", target, namespace)

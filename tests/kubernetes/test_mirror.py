@@ -230,7 +230,7 @@ def test_whoever_reads_too_slowly_is_cut_off_and_catches_up(
         buffer = CountingBuffer(largest=200)
         async with Client(access) as client, Mirror(client, buffer=buffer) as mirror:
             await until(mirror, lambda: not mirror.unsynced, "the first lists")
-            process = crowd.start("create", plane.kubeconfig, namespace, count, "slow")
+            process = crowd.start("create-large", plane.kubeconfig, namespace, count, "slow")
             assert await do(process.wait, 300) == 0
             await asyncio.sleep(2)
             assert len(tasks(mirror, namespace)) == 0
