@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import msgspec
 import pytest
@@ -22,6 +23,7 @@ from stromboli.service.endpoints import Endpoints, Unavailable, split_address
 from stromboli.service.errands import Errands
 from stromboli.service.logs import Lines, about
 from stromboli.service.options import BadFlag, parse
+from stromboli.service.process import Process
 from stromboli.service.queues import NoQueues, ensure_queues
 from stromboli.service.telling import tell
 from tests.kube.faking import GONE, FakeApi, body
@@ -187,3 +189,29 @@ def test_decisions_are_told_in_few_lines() -> None:
         logger.setLevel(logging.NOTSET)
     assert [message for message, _ in told] == ["evict", "bind"]
     assert told[1][1] == {"job": "ns/j", "pods": 4, "nodes": 2}
+
+
+class _Waiting:
+    """A mirror whose lists never come in."""
+
+    unsynced: ClassVar[list[str]] = ["something: forbidden"]
+
+    def __init__(self, blind: list[str]) -> None:
+        self.blind = blind
+
+    async def synced(self) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(("blind", "goes_on"), [([], True), (["pods"], False)])
+def test_nothing_is_scheduled_before_pods_can_be_seen(blind: list[str], goes_on: bool) -> None:
+    service = SimpleNamespace(options=SimpleNamespace(resource_sync_timeout=0.01))
+
+    async def went_on() -> bool:
+        try:
+            await asyncio.wait_for(Process._in_step(service, _Waiting(blind)), 0.2)
+        except TimeoutError:
+            return False
+        return True
+
+    assert asyncio.run(went_on()) is goes_on

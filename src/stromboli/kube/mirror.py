@@ -29,6 +29,7 @@ from stromboli.model.status import Status
 log = logging.getLogger(__name__)
 
 ALL = tuple(RESOURCES)
+ESSENTIAL = ("nodes", "pods", "podgroups", "queues")
 ROUNDS = 3
 ANSWER = 60.0
 """Seconds within which the cycle's thread must answer a check."""
@@ -114,6 +115,12 @@ class Mirror:
         """The kinds that are still waited for, each with what keeps it."""
         waiting = [one for one in self.reflectors if not one.synced.is_set()]
         return [f"{one.resource}: {one.trouble or 'being listed'}" for one in waiting]
+
+    @property
+    def blind(self) -> list[str]:
+        """The kinds still waited for without which no decision would be sound."""
+        waiting = [one for one in self.reflectors if not one.synced.is_set()]
+        return [one.resource.plural for one in waiting if one.resource.plural in ESSENTIAL]
 
     @property
     def absent(self) -> list[Resource]:

@@ -211,16 +211,18 @@ class Process:
             self._stop.set()
 
     async def _in_step(self, mirror: Mirror) -> None:
-        """Wait until the first lists are in, or until that takes too long."""
+        """Wait until the first lists are in; too long for the lesser kinds, for ever for those that decisions need."""
         begin, most = time.monotonic(), self.options.resource_sync_timeout
-        if most > 0:
+        while most > 0:
             try:
                 await asyncio.wait_for(mirror.synced(), most)
+                break
             except TimeoutError:
                 left = "; ".join(mirror.unsynced)
-                log.warning(
-                    "not everything was listed within %gs: going on with what is here: %s", most, left
-                )
+                if not mirror.blind:
+                    log.warning("not everything was listed within %gs: going on without: %s", most, left)
+                    break
+                log.error("not scheduling before these can be listed and watched: %s", left)
         log.info("in step with the API server", extra=about(seconds=round(time.monotonic() - begin, 3)))
 
     async def _cycles(self, world: KubernetesWorld) -> None:
