@@ -197,3 +197,19 @@ def test_a_podgroup_cannot_ask_to_be_left_alone_for_ever():
         task.started = world.rehearsal.now() - 25 * 3600
     world.job("urgent", cpu=1, priority=9)
     assert len(world.run(policy="high-priority").evicted) == 1
+
+
+def test_the_least_urgent_go_wherever_they_are():
+    world = World(nodes="n1 cpu=2; n2 cpu=2", queues="mine; theirs")
+    world.job("dear", pods=2, cpu=1, priority=50, running_on="n1 n1", queue="theirs")
+    world.job("cheap", pods=2, minimum=0, cpu=1, priority=1, running_on="n2 n2", queue="theirs")
+    world.job("poor", pods=2, minimum=1, cpu=1, queue="mine")
+    assert world.run(policy="fair-share").evicted == ["default/cheap-1"]
+
+
+def test_a_victim_that_comes_back_finds_nobody_lesser_to_take_from():
+    world = World(nodes="n1 cpu=2; n2 cpu=2")
+    world.job("middle", pods=2, minimum=0, cpu=1, priority=50, running_on="n1 n1")
+    world.job("low", pods=2, minimum=0, cpu=1, priority=1, running_on="n2 n2")
+    world.job("urgent", pods=1, cpu=1, priority=100)
+    assert world.run(policy="high-priority").evicted == ["default/low-1"]

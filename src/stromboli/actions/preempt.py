@@ -107,13 +107,15 @@ def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statem
         return True
     if _has_its_node(session, task) or hunt.hopeless(task):
         return False
-    if arguments.topology_aware:
-        found = _take_the_best(session, hunt, arguments, task)
-    else:
-        found = any(_take(session, hunt, arguments, task, node) for node in hunt.nodes_by_score(task))
-    if not found:
-        hunt.give_up(task)
-    return found
+    for step in hunt.steps(task):
+        if arguments.topology_aware:
+            found = _take_the_best(session, step, arguments, task)
+        else:
+            found = any(_take(session, step, arguments, task, node) for node in step.nodes_by_score(task))
+        if found:
+            return True
+    hunt.give_up(task)
+    return False
 
 
 def _has_its_node(session: Session, task: Task) -> bool:

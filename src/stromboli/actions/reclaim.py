@@ -68,8 +68,8 @@ def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statem
         return True
     if hunt.hopeless(task):
         return False
-    for node in hunt.nodes_in_order(task):
-        if _take(session, hunt, arguments, task, node):
+    for step in hunt.steps(task):
+        if any(_take(session, step, arguments, task, node) for node in step.nodes_in_order(task)):
             return True
     hunt.give_up(task)
     return False

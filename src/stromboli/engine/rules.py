@@ -89,6 +89,10 @@ class Rules:
         tiers = self._voters[point]
         return [(plugin, getattr(plugin, point)(who, candidates)) for plugin in (tiers[0] if tiers else [])]
 
+    def first_tier(self, point: str) -> int:
+        """The number of the first tier in which anybody votes at a point."""
+        return next((number for number, tier in enumerate(self._methods(POINTS[point]), 1) if tier), 0)
+
     def bound(self, point: str, task: Task, first_tier_spares: bool = False) -> Bound:
         """Which jobs could have a victim for this task at all, by the tiers that vote at a point.
 

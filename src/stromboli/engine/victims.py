@@ -7,7 +7,7 @@ never visited, and what failed for one task is not tried for the next of its kin
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +119,44 @@ class Hunt:
         self._no_harm = no_harm
         self._columns: dict[Hashable, Freeable] = {}
         self._failed: dict[Hashable, tuple[int, int]] = {}
+        self._family: list[Hunt] = [self]
+        """This search, and those among its offer that look no higher than some priority."""
+        self._last_tier: int | None = None
+        """The last tier whose word counts, where not all do."""
+        self._up_to: dict[int, Hunt] = {}
+        self._levels: dict[Job | None, list[int]] = {}
+
+    def steps(self, task: Task) -> list[Hunt]:
+        """The searches to make one after the other: with manners, the least urgent go before anybody else is asked."""
+        return (
+            [self._no_higher_than(level) for level in self._priorities(task)] if self._legal_only else [self]
+        )
+
+    def _no_higher_than(self, level: int) -> Hunt:
+        known = self._up_to.get(level)
+        if known is None:
+            offer = self._offer
+
+            def accepts(task: Task, victim: Task) -> bool:
+                return victim.job is not None and victim.job.priority <= level and offer.accepts(task, victim)
+
+            known = Hunt(self._session, replace(offer, accepts=accepts), self._legal_only, self._no_harm)
+            known._family = self._family
+            known._last_tier = self._session.rules.first_tier(offer.point)
+            self._family.append(known)
+            self._up_to[level] = known
+        return known
+
+    def _priorities(self, task: Task) -> list[int]:
+        """The priorities of jobs that are offered to a task's job, the lowest first."""
+        found = self._levels.get(task.job)
+        if found is None:
+            offered = (job for job in self._session.jobs() if self._offer.from_job(task, job))
+            running = {
+                job.priority for job in offered if any(job.counts[status] for status in self._offer.statuses)
+            }
+            found = self._levels[task.job] = sorted(running)
+        return found
 
     # -- where it is worth asking
 
@@ -194,6 +232,11 @@ class Hunt:
 
     def lost(self, victims: Iterable[Task]) -> None:
         """These went: nobody need look for them again."""
+        gone = list(victims)
+        for hunt in self._family:
+            hunt._lose(gone)
+
+    def _lose(self, victims: list[Task]) -> None:
         position = len(self._session.journal)
         for known in self._columns.values():
             for victim in victims:
@@ -212,6 +255,8 @@ class Hunt:
         if not candidates:
             return None
         choice = self._vote(task, candidates)
+        if self._last_tier is not None and choice.tier > self._last_tier:
+            return Choice([])
         chosen = set(choice.victims)
         return choice._replace(victims=[victim for victim in candidates if victim in chosen])
 
