@@ -213,3 +213,12 @@ def test_a_victim_that_comes_back_finds_nobody_lesser_to_take_from():
     world.job("low", pods=2, minimum=0, cpu=1, priority=1, running_on="n2 n2")
     world.job("urgent", pods=1, cpu=1, priority=100)
     assert world.run(policy="high-priority").evicted == ["default/low-1"]
+
+
+def test_who_only_a_later_tier_lets_go_goes_if_nobody_else_can():
+    world = World(nodes="n1 cpu=2", queues="mine; theirs")
+    world.job("tight", pods=2, cpu=1, running_on="n1 n1", queue="theirs")
+    result = world.job("new", cpu=1, queue="mine").run(policy="fair-share")
+    assert result.evicted == ["default/tight-0", "default/tight-1"]
+    chosen = {one.chosen_by for one in result.decisions if isinstance(one, Evict)}
+    assert chosen == {"tier 2 (proportion)"}

@@ -127,10 +127,13 @@ class Hunt:
         self._levels: dict[Job | None, list[int]] = {}
 
     def steps(self, task: Task) -> list[Hunt]:
-        """The searches to make one after the other: with manners, the least urgent go before anybody else is asked."""
-        return (
-            [self._no_higher_than(level) for level in self._priorities(task)] if self._legal_only else [self]
-        )
+        """The searches to make one after the other.
+
+        With manners, whom the first tier lets go is looked for everywhere, the least urgent first, before anybody else.
+        """
+        if not self._legal_only:
+            return [self]
+        return [*(self._no_higher_than(level) for level in self._priorities(task)), self]
 
     def _no_higher_than(self, level: int) -> Hunt:
         known = self._up_to.get(level)
