@@ -17,27 +17,10 @@ import msgspec
 
 from bench import mix
 from bench.manifests import GPU, Manifest, Request, gang, node, node_name, priority_class, queue
-from stromboli.engine.presets import preset
+from stromboli.engine.presets import CHART, preset
 
 STOCK = ("enqueue", "allocate", "backfill")
 EVICTING = ("enqueue", "allocate", "preempt", "reclaim", "backfill")
-TIERS = """\
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-    enablePreemptable: false
-  - name: conformance
-- plugins:
-  - name: overcommit
-  - name: drf
-    enablePreemptable: false
-  - name: predicates
-  - name: proportion
-  - name: nodeorder
-  - name: binpack
-"""
-"""The tiers of Volcano's chart."""
 
 ONE: Request = {"cpu": "1", "memory": "2Gi"}
 TENTH: Request = {"cpu": "3200m", "memory": "2Gi"}
@@ -137,7 +120,7 @@ class Workload:
     def policy(self) -> str:
         """The text of the configuration file."""
         more = "".join(f"  - name: {name}\n" for name in self.plugins)
-        return f'actions: "{", ".join(self.actions)}"\n{TIERS}{more}{self.configurations}'
+        return CHART.format(actions=", ".join(self.actions)) + more + self.configurations
 
     @property
     def expected_binds(self) -> int:

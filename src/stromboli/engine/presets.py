@@ -17,7 +17,7 @@ tiers:
   - name: nodeorder
 """
 
-_CHART = """\
+CHART = """\
 actions: "{actions}"
 tiers:
 - plugins:
@@ -53,7 +53,7 @@ _GENTLE = """\
 
 
 def _preset(*actions: str) -> str:
-    text = _CHART.format(actions=", ".join(actions))
+    text = CHART.format(actions=", ".join(actions))
     evicting = [action for action in actions if action in ("reclaim", "preempt")]
     if evicting:
         text += _URGENT + "".join(_GENTLE.format(action=action) for action in evicting)

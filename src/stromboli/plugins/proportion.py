@@ -12,6 +12,7 @@ from stromboli.model.amounts import (
     Amounts,
     dominant_share,
     excess,
+    fits_added,
     is_empty,
     lacking,
     less_equal,
@@ -25,7 +26,6 @@ from stromboli.model.amounts import (
     total_of,
 )
 from stromboli.model.cluster import Dirty
-from stromboli.model.dims import PODS
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
@@ -83,13 +83,7 @@ class Proportion(Plugin):
         share = self._shares.get(queue)
         if share is None or not queue.open:
             return False
-        deserved, allocated, pipelined = share.deserved, queue.allocated, queue.pipelined
-        for dim, asked in task.shape.request.items():
-            if asked > 0 and dim != PODS:
-                held = allocated.get(dim, 0) + pipelined.get(dim, 0)
-                if held + asked > deserved.get(dim, 0):
-                    return False
-        return True
+        return fits_added(queue.held, task.request, share.deserved)
 
     def queue_limits(self, queue: Queue) -> Iterable[QueueLimit]:
         share = self._shares.get(queue)
