@@ -222,3 +222,15 @@ def test_who_only_a_later_tier_lets_go_goes_if_nobody_else_can():
     assert result.evicted == ["default/tight-0", "default/tight-1"]
     chosen = {one.chosen_by for one in result.decisions if isinstance(one, Evict)}
     assert chosen == {"tier 2 (proportion)"}
+
+
+def test_a_job_that_lost_pods_evicts_nobody_while_its_place_is_held():
+    world = World(nodes="n1 cpu=2; n2 cpu=2", queues="a; b")
+    world.job("victim", pods=2, cpu=1, priority=5, running_on="n1 n1", queue="a")
+    world.job("rich", pods=2, minimum=0, cpu=1, priority=1, running_on="n2 n2", queue="b")
+    world.job("urgent", pods=2, cpu=1, priority=9, queue="a")
+    first = world.run(policy="full")
+    assert {one.job for one in first.decisions if isinstance(one, Evict)} == {"default/victim"}
+    for name in ("victim-9", "victim-10"):
+        world.add(pod(name, "victim"))
+    assert world.step(2).evicted == []

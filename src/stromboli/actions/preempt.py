@@ -14,7 +14,7 @@ from stromboli.engine.compatibility import error_cache
 from stromboli.engine.manners import Manners, settle_in, welcome
 from stromboli.engine.points import Choice
 from stromboli.engine.session import Session
-from stromboli.engine.starving import feed, seal, starving_jobs, wanting
+from stromboli.engine.starving import feed, rests, seal, starving_jobs, wanting
 from stromboli.engine.statement import Statement
 from stromboli.engine.transaction import EvictionNote
 from stromboli.engine.victims import Hunt, Offer, enough
@@ -90,6 +90,8 @@ def _bound_to_topology(job: Job) -> bool:
 
 def _rearrange(session: Session, hunt: Hunt, arguments: Arguments, job: Job) -> None:
     """Within a job, each task by itself; the first that finds no place ends it."""
+    if rests(session, job, arguments):
+        return
     with session.attempt(job):
         for task in wanting(session, job):
             with session.statement() as trial:

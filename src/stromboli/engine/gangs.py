@@ -18,7 +18,7 @@ from stromboli.engine.clearing import guarantees_hold
 from stromboli.engine.evaluation import fits
 from stromboli.engine.manners import Manners
 from stromboli.engine.plugin import Eviction
-from stromboli.engine.starving import seal, starving_jobs
+from stromboli.engine.starving import rests, seal, starving_jobs
 from stromboli.engine.transaction import EvictionNote
 from stromboli.engine.worksheet import worksheet
 from stromboli.model.amounts import Amounts, less_equal, shift, total_of
@@ -66,6 +66,8 @@ def raid(session: Session, how: Raid) -> None:
     arguments: Arguments = session.arguments(how.action)
     for _, jobs in session.backlog(starving_jobs(session)).visits(skip=how.skip):
         for job in jobs:
+            if rests(session, job, arguments):
+                continue
             with session.attempt(job), session.statement() as trial:
                 if Plan(session, how, arguments, job).works() and session.rules.job_pipelined(job):
                     seal(session, trial, arguments)

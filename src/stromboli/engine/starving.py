@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
     from stromboli.model.task import Task
 
+EVICTED = "evicted"
+"""Under which name the cluster remembers which jobs lost pods lately, and until when they rest."""
+
 TryTask = Callable[[Statement, "Task"], bool]
 """Makes room for one task within a statement; whether it got some."""
 
@@ -40,6 +43,8 @@ def wanting(session: Session, job: Job) -> list[Task]:
 
 def feed(session: Session, job: Job, try_task: TryTask, manners: Manners) -> None:
     """Make room for a job task by task while it starves; all of it stands only if the job can start with it."""
+    if rests(session, job, manners):
+        return
     with session.attempt(job), session.statement() as trial:
         for task in wanting(session, job):
             if not session.rules.job_starving(job):
@@ -64,4 +69,20 @@ def seal(session: Session, trial: Statement, manners: Manners) -> None:
     if cleared or not manners.fewest_victims:
         for task in cleared:
             session.hold_for(task, manners.hold)
+        _let_rest(session, {victim.job for victim in trial.evicted() if victim.job is not None}, manners)
         trial.commit()
+
+
+def rests(session: Session, job: Job, manners: Manners) -> bool:
+    """Whether a job lost pods so lately that it evicts nobody itself: victims that come back start no circle."""
+    return manners.hold > 0 and session.now < session.cluster.memory.get(EVICTED, {}).get(job.key, 0.0)
+
+
+def _let_rest(session: Session, jobs: set[Job], manners: Manners) -> None:
+    """Remember who lost pods, for as long as what they left is held."""
+    if manners.hold > 0:
+        memory = session.cluster.memory
+        before = memory.get(EVICTED, {})
+        lately = {key: until for key, until in before.items() if until > session.now}
+        memory[EVICTED] = lately | {job.key: session.now + manners.hold for job in jobs}
+        session.record(lambda: memory.update({EVICTED: before}), committed=True)
