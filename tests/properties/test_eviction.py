@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import msgspec
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from stromboli.api import names
@@ -36,7 +36,7 @@ from tests.building import at, built_in, session_over
 from tests.properties import naive
 from tests.properties.living import LivingWorld, plain
 from tests.properties.rebuild import fingerprint, says, should_say
-from tests.properties.strategies import contests, examples
+from tests.properties.strategies import contest, contests, examples
 
 _changed = msgspec.structs.replace
 
@@ -334,6 +334,7 @@ def test_no_queue_is_taken_below_its_guarantee(policy: str, things: list[Object]
 
 
 @gentle_policy
+@example(things=contest(random.Random(3019), 3, 3, ("high", "low")))
 @given(things=contests(levels=("high", "low")))
 @examples(85)
 def test_a_victim_that_comes_back_drives_nobody_out(policy: str, things: list[Object]) -> None:
