@@ -11,12 +11,8 @@ import asyncio
 import logging
 import random
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Any
-
-import msgspec
 
 from stromboli.api import names
 from stromboli.engine.decisions import (
@@ -29,18 +25,18 @@ from stromboli.engine.decisions import (
     QueueAnnotation,
     QueueStatus,
 )
-from stromboli.kube import writes
-from stromboli.kube.asking import Api, Refused, Request, Unanswered, passing
+from stromboli.kube.asking import Api, Refused, Unanswered, passing
 from stromboli.kube.events import Events, Saying, Subject
 from stromboli.kube.lanes import Lanes
 from stromboli.kube.orders import URGENT, Failure, Order, merged
+from stromboli.kube.pen import Over, Pen
+from stromboli.kube.podwrites import PodWrites
+from stromboli.kube.statuswrites import StatusWrites
 
 log = logging.getLogger(__name__)
 
 WIDTH = 64
 """Requests in flight, at most."""
-TIMEOUT = 10.0
-"""Seconds that one request may take."""
 PATIENCE = 30.0
 """Seconds after which a bind or an eviction that is always refused has failed."""
 CONFLICTS = 5
@@ -48,30 +44,6 @@ CONFLICTS = 5
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 MOST_EVENTS = 20_000
 """Objects about which something waits to be written; beyond that, new events are left out."""
-REMEMBERED = 100_000
-
-
-class Over(Exception):
-    """A bind or an eviction cannot come to pass any more."""
-
-    def __init__(self, why: str, gone: bool = False):
-        super().__init__(why)
-        self.gone = gone
-
-
-class _Meta(msgspec.Struct):
-    uid: str = ""
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-
-
-class _Pod(msgspec.Struct):
-    """As much of a pod as tells where it is."""
-
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-    spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
 class Writer:
@@ -93,16 +65,23 @@ class Writer:
         self.events = events
         self.dropped = 0
         """Events that were left out because too much waited."""
-        self._api = api
         self._may_write = may_write
         self._failed = failed
         self._done = done
-        self._scheduler = scheduler
-        self._wall = wall
         self._clock = clock
         self._lanes: Lanes[Order] = Lanes(self._work, width, merged)
-        self._told: OrderedDict[Hashable, Any] = OrderedDict()
-        """What was last written of an object, for what the next patch of it must say."""
+        self._pen = Pen(api, may_write)
+        pods = PodWrites(self._pen, lambda order: self.submit([order]), scheduler, wall)
+        statuses = StatusWrites(self._pen, wall)
+        self._ways: dict[type[Decision], Callable[[Order], Awaitable[None]]] = {
+            Bind: pods.bind,
+            Evict: pods.evict,
+            PodCondition: pods.tell,
+            PodGroupStatus: statuses.tell_group,
+            QueueStatus: statuses.tell_queue,
+            QueueAnnotation: statuses.annotate_queue,
+            Event: self._tell_event,
+        }
 
     def __len__(self) -> int:
         """Objects about which something is still to be written."""
@@ -138,7 +117,7 @@ class Writer:
         now = self._clock()
         order.since = now if order.since is None else order.since
         try:
-            await _WAYS[type(order.decision)](self, order)
+            await self._ways[type(order.decision)](order)
         except Over as error:
             self._give_up(order, str(error), error.gone)
         except (Refused, Unanswered) as error:
@@ -175,117 +154,7 @@ class Writer:
         elif not isinstance(decision, Event):
             log.warning("%s was not written: %s", _named(decision), why)
 
-    async def _ask(self, request: Request) -> bytes:
-        if not self._may_write():
-            raise Over("no longer the leader")
-        return await self._api.ask(request, TIMEOUT)
-
-    # -- pods
-
-    async def _bind(self, order: Order) -> None:
-        bind = order.decision
-        assert isinstance(bind, Bind)
-        try:
-            await self._ask(writes.binding(bind))
-        except Refused as error:
-            if error.status == 404:
-                raise Over("the pod is gone", gone=True) from None
-            if error.status != 409 or not await self._is_bound(bind):
-                raise
-        self._told.pop(bind.uid, None)
-        text = names.SUCCESSFULLY_ASSIGNED.format(namespace=bind.namespace, name=bind.name, node=bind.node)
-        self._say("Pod", bind.namespace, bind.name, bind.uid, names.NORMAL, names.EVENT_SCHEDULED, text)
-
-    async def _is_bound(self, bind: Bind) -> bool:
-        """Whether the pod is on its node, as after a lost answer; `Over` if it never will be."""
-        try:
-            answer = await self._ask(writes.reading_pod(bind.namespace, bind.name))
-        except Refused as error:
-            if error.status == 404:
-                raise Over("the pod is gone", gone=True) from None
-            raise
-        pod = msgspec.json.decode(answer, type=_Pod)
-        if pod.metadata.uid != bind.uid:
-            raise Over("the pod is gone, and another one has its name", gone=True)
-        if pod.spec.node_name not in ("", bind.node):
-            raise Over(f"the pod is bound to {pod.spec.node_name} already", gone=True)
-        return pod.spec.node_name == bind.node
-
-    async def _evict(self, order: Order) -> None:
-        evict = order.decision
-        assert isinstance(evict, Evict)
-        reason = f"{evict.action or evict.reason}" + (
-            f" for {evict.beneficiary}" if evict.beneficiary else ""
-        )
-        text = names.POD_EVICTED.format(reason=reason)
-        with suppress(_Gone):
-            if not order.marked:
-                mark = writes.eviction_mark(evict, text, self._scheduler, self._wall())
-                await self._ask_of_pod(mark, {404, 422})
-                order.marked = True
-            await self._ask_of_pod(writes.deletion(evict), {404, 409})
-
-    async def _ask_of_pod(self, request: Request, gone: set[int]) -> None:
-        """Ask, where some refusals mean that the pod, known by its uid, is gone."""
-        try:
-            await self._ask(request)
-        except Refused as error:
-            if error.status in gone:
-                raise _Gone from None
-            raise
-
-    async def _tell_pod(self, order: Order) -> None:
-        said = order.decision
-        assert isinstance(said, PodCondition)
-        since = None if said.uid in self._told else self._wall()
-        with suppress(_Gone):
-            await self._ask_of_pod(writes.pod_condition(said, since), {404, 422})
-            self._remember(said.uid, True)
-
-    # -- PodGroups and queues
-
-    async def _tell_group(self, order: Order) -> None:
-        """Conditions are a list that a patch replaces as a whole: what stands there and what was written goes along."""
-        said = order.decision
-        assert isinstance(said, PodGroupStatus)
-        key = ("PodGroup", said.namespace, said.name, order.uid)
-        standing = writes.group_conditions(order.conditions, said, self._wall())
-        fresh = {one.type for one in said.conditions}
-        written: dict[str, dict[str, str]] = self._told.get(key, {})
-        conditions = {**standing, **{type: one for type, one in written.items() if type not in fresh}}
-        with suppress(_Gone):
-            await self._ask_of_pod(
-                writes.group_status(said, order.uid, conditions.values()), {404, 422} if order.uid else {404}
-            )
-            self._remember(key, {type: conditions[type] for type in (*written, *fresh)})
-
-    async def _tell_queue(self, order: Order) -> None:
-        said = order.decision
-        assert isinstance(said, QueueStatus)
-        key = ("Queue", said.name)
-        with suppress(_Gone):
-            request = writes.queue_status(said, {*order.resources, *self._told.get(key, ())})
-            await self._ask_of_pod(request, {404})
-            self._remember(key, tuple(said.allocated))
-
-    async def _annotate_queue(self, order: Order) -> None:
-        said = order.decision
-        assert isinstance(said, QueueAnnotation)
-        with suppress(_Gone):
-            await self._ask_of_pod(writes.queue_annotation(said), {404})
-
-    def _remember(self, key: Hashable, value: Any) -> None:
-        self._told[key] = value
-        self._told.move_to_end(key)
-        if len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
-
     # -- events
-
-    def _say(
-        self, kind: Any, namespace: str, name: str, uid: str, type: Any, reason: str, message: str
-    ) -> None:
-        self.submit([Order(Event(kind, namespace, name, type, reason, message), uid)])
 
     async def _tell_event(self, order: Order) -> None:
         said = order.decision
@@ -297,31 +166,16 @@ class Writer:
         if order.request is None:
             return
         try:
-            await self._ask(order.request)
+            await self._pen.ask(order.request)
         except Refused as error:
             if error.status == 409 and order.request.method == "POST":
                 return  # an answer was lost: it stands there
             if self.events.failed(saying, error):
                 order.request = self.events.request(saying)
                 if order.request is not None:
-                    await self._ask(order.request)
+                    await self._pen.ask(order.request)
                 return
             raise
-
-
-class _Gone(Exception):
-    """There is nobody left to write about."""
-
-
-_WAYS: dict[type[Decision], Callable[[Writer, Order], Awaitable[None]]] = {
-    Bind: Writer._bind,
-    Evict: Writer._evict,
-    PodCondition: Writer._tell_pod,
-    PodGroupStatus: Writer._tell_group,
-    QueueStatus: Writer._tell_queue,
-    QueueAnnotation: Writer._annotate_queue,
-    Event: Writer._tell_event,
-}
 
 
 def _wait(tries: int, error: Exception) -> float:

@@ -1,0 +1,49 @@
+"""What is told of PodGroups and queues: status alone, and nothing is lost that stands there (spec 05 9.2, 9.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from stromboli.engine.decisions import PodGroupStatus, QueueAnnotation, QueueStatus
+from stromboli.kube import writes
+from stromboli.kube.orders import Order
+from stromboli.kube.pen import Gone, Pen
+
+
+class StatusWrites:
+    """Orders about PodGroups and queues."""
+
+    def __init__(self, pen: Pen, wall: Callable[[], float]):
+        self._pen = pen
+        self._wall = wall
+
+    async def tell_group(self, order: Order) -> None:
+        """Conditions are a list that a patch replaces as a whole: what stands there and what was written goes along."""
+        said = order.decision
+        assert isinstance(said, PodGroupStatus)
+        key = ("PodGroup", said.namespace, said.name, order.uid)
+        standing = writes.group_conditions(order.conditions, said, self._wall())
+        fresh = {one.type for one in said.conditions}
+        written: dict[str, dict[str, str]] = self._pen.last(key, {})
+        conditions = {**standing, **{type: one for type, one in written.items() if type not in fresh}}
+        with suppress(Gone):
+            await self._pen.ask_of(
+                writes.group_status(said, order.uid, conditions.values()), {404, 422} if order.uid else {404}
+            )
+            self._pen.remember(key, {type: conditions[type] for type in (*written, *fresh)})
+
+    async def tell_queue(self, order: Order) -> None:
+        said = order.decision
+        assert isinstance(said, QueueStatus)
+        key = ("Queue", said.name)
+        with suppress(Gone):
+            request = writes.queue_status(said, {*order.resources, *self._pen.last(key, ())})
+            await self._pen.ask_of(request, {404})
+            self._pen.remember(key, tuple(said.allocated))
+
+    async def annotate_queue(self, order: Order) -> None:
+        said = order.decision
+        assert isinstance(said, QueueAnnotation)
+        with suppress(Gone):
+            await self._pen.ask_of(writes.queue_annotation(said), {404})
