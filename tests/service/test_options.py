@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.service.options import ACCEPTED, BadFlag, Options, parse, usage
+from stromboli.daemon.flags import BadFlag
+from stromboli.service.options import ACCEPTED, Options, parse, usage
 
 VOLCANO = """\
 master kubeconfig kube-api-qps kube-api-burst scheduler-name scheduler-conf disable-default-scheduler-config

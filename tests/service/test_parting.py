@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.api.meta import OwnerReference
-from stromboli.service.options import BadFlag
+from stromboli.daemon.flags import BadFlag
 from stromboli.service.parting import Ring, by_hash, by_label, parse_selectors
 from tests import building
 

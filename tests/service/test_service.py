@@ -17,12 +17,14 @@ import pytest
 from typer.testing import CliRunner
 
 from stromboli.cli.main import app
+from stromboli.daemon.endpoints import Endpoints, split_address
+from stromboli.daemon.flags import BadFlag
+from stromboli.daemon.logs import Lines, about
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.kube.asking import Refused, Request
-from stromboli.service.endpoints import Endpoints, Unavailable, split_address
+from stromboli.service.debugging import Debugging, Unavailable
 from stromboli.service.errands import Errands
-from stromboli.service.logs import Lines, about
-from stromboli.service.options import BadFlag, parse
+from stromboli.service.options import parse
 from stromboli.service.process import Process
 from stromboli.service.queues import NoQueues, ensure_queues
 from stromboli.service.telling import tell
@@ -87,7 +89,9 @@ def test_endpoints_show_health_metrics_and_what_is_wrong() -> None:
     addresses = ["--healthz-address=127.0.0.1:0", "--listen-address=127.0.0.1:0"]
 
     async def run() -> list[tuple[int, str]]:
-        endpoints = Endpoints(parse([*flags, *addresses]), inside)
+        options = parse([*flags, *addresses])
+        debugging = Debugging(inside).add_to if options.enable_pprof else None
+        endpoints = Endpoints(options, inside, debugging)
         await endpoints.start()
         health, metrics = endpoints.ports["health"], endpoints.ports["metrics"]
         said = [await asyncio.to_thread(_get, health, path) for path in ("/healthz", "/readyz", "/livez")]

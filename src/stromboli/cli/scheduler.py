@@ -6,10 +6,11 @@ import typer
 
 from stromboli import __version__
 from stromboli.cli.errors import Usage, complain
+from stromboli.daemon.flags import BadFlag
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.policy import Policy, default_policy
 from stromboli.engine.policy_file import PolicyFile
-from stromboli.service.options import BadFlag, Options, parse, usage
+from stromboli.service.options import Options, parse, usage
 
 FREE_FORM = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Go's way of writing flags is not typer's, so they are read here."""
@@ -33,11 +34,11 @@ def scheduler(context: typer.Context) -> None:
 
 
 def _run(options: Options) -> int:
+    from stromboli.daemon import logs
     from stromboli.extensions import load_catalog
     from stromboli.kube.config import find_access
     from stromboli.kube.credentials import BadConfig
     from stromboli.kube.election import Terms
-    from stromboli.service import logs
     from stromboli.service.process import Process
 
     if options.log_format not in ("text", "json"):

@@ -10,7 +10,7 @@ from stromboli.api.meta import Object
 from stromboli.api.node import Node
 from stromboli.api.pod import Pod
 from stromboli.api.scheduling import PodGroup
-from stromboli.service.options import BadFlag
+from stromboli.daemon.flags import BadFlag
 
 POINTS = 20
 """Places of each member on the ring."""

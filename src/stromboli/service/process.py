@@ -20,6 +20,9 @@ from stromboli import transport
 from stromboli.api.meta import Object
 from stromboli.api.scheduling import PodDisruptionBudget, PriorityClass
 from stromboli.api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from stromboli.daemon.endpoints import Endpoints
+from stromboli.daemon.logs import about
+from stromboli.daemon.stopping import UntilStopped
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.policy import Policy
 from stromboli.engine.policy_file import PolicyFile
@@ -37,14 +40,12 @@ from stromboli.kube.resources import RESOURCES, discover
 from stromboli.kube.world import KubernetesWorld
 from stromboli.kube.writer import Writer
 from stromboli.scheduler import Scheduler
+from stromboli.service.debugging import Debugging, Unavailable
 from stromboli.service.dump import placements, write_dump
-from stromboli.service.endpoints import Endpoints, Unavailable
 from stromboli.service.errands import Errands
-from stromboli.service.logs import about
 from stromboli.service.options import Options
 from stromboli.service.parting import by_hash, by_label, parse_selectors
 from stromboli.service.queues import NoQueues, ensure_queues
-from stromboli.service.stopping import UntilStopped
 from stromboli.service.telling import became_leader, tell, unusable
 from stromboli.sources.feed import ALL, UsageFeed
 
@@ -96,7 +97,8 @@ class Process:
                 for _ in range(2)
             ]
             self._client = clients[0]
-            endpoints = Endpoints(options, self)
+            debugging = Debugging(self).add_to if options.enable_pprof else None
+            endpoints = Endpoints(options, self, debugging)
             stack.push_async_callback(endpoints.stop)
             await endpoints.start()
             log.info("serving", extra=about(**endpoints.ports))

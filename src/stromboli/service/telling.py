@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
+from stromboli.daemon.logs import about
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Event, Evict, PodGroupStatus
 from stromboli.kube.buffer import Trouble
 from stromboli.kube.election import Election
 from stromboli.kube.orders import Order
 from stromboli.kube.world import is_noise
-from stromboli.service.logs import about
 
 log = logging.getLogger(__name__)
 

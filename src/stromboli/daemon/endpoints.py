@@ -1,20 +1,42 @@
-"""What the process shows of itself over HTTP: health, metrics, and a look inside (spec 05 1.4)."""
+"""What a process shows of itself over HTTP: health, metrics, and whatever else it wants to (spec 05 1.4)."""
 
 from __future__ import annotations
 
 import ssl
-import sys
-import traceback
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from aiohttp import web
-from msgspec import json
 
-from stromboli.service.options import BadFlag, Options
+from stromboli.daemon.flags import BadFlag
 
 GRACE = 2.0
 """Seconds that a request under way may take when we stop."""
+
+
+class Places(Protocol):
+    """What the flags say of it."""
+
+    @property
+    def enable_healthz(self) -> bool: ...
+
+    @property
+    def healthz_address(self) -> str: ...
+
+    @property
+    def enable_metrics(self) -> bool: ...
+
+    @property
+    def listen_address(self) -> str: ...
+
+    @property
+    def ca_cert_file(self) -> str: ...
+
+    @property
+    def tls_cert_file(self) -> str: ...
+
+    @property
+    def tls_private_key_file(self) -> str: ...
 
 
 class Inside(Protocol):
@@ -28,19 +50,17 @@ class Inside(Protocol):
 
     def metrics(self) -> bytes: ...
 
-    async def consistency(self) -> list[str]:
-        """Differences between the mirror and a fresh list."""
-
-    async def dump(self) -> str:
-        """Write the whole state to a file and say where."""
-
 
 class Endpoints:
     """The servers that the flags ask for."""
 
-    def __init__(self, options: Options, inside: Inside):
+    def __init__(
+        self, options: Places, inside: Inside, more: Callable[[web.Application], None] | None = None
+    ):
+        """`more` puts other pages beside the metrics."""
         self._options = options
         self._inside = inside
+        self._more = more
         self._runners: list[web.AppRunner] = []
         self.ports: dict[str, int] = {}
         """Where each of them listens, by name."""
@@ -50,7 +70,7 @@ class Endpoints:
         options = self._options
         if options.enable_healthz:
             await self._serve("health", self._health(), options.healthz_address, _tls(options))
-        if options.enable_metrics or options.enable_pprof:
+        if options.enable_metrics or self._more is not None:
             await self._serve("metrics", self._look_inside(), options.listen_address, None)
 
     async def stop(self) -> None:
@@ -77,36 +97,14 @@ class Endpoints:
         app = web.Application()
         if self._options.enable_metrics:
             app.router.add_get("/metrics", self._metrics)
-        if self._options.enable_pprof:
-            app.router.add_get("/debug/consistency", self._consistency)
-            app.router.add_post("/debug/dump", self._dump)
-            app.router.add_get("/debug/stacks", _stacks)
+        if self._more is not None:
+            self._more(app)
         return app
 
     async def _metrics(self, _: web.Request) -> web.Response:
         return web.Response(
             body=self._inside.metrics(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
         )
-
-    async def _consistency(self, _: web.Request) -> web.Response:
-        try:
-            differences = await self._inside.consistency()
-        except Unavailable as error:
-            return web.json_response({"error": str(error)}, status=503)
-        said = {"consistent": not differences, "differences": differences}
-        return web.Response(
-            body=json.encode(said), content_type="application/json", status=200 if not differences else 500
-        )
-
-    async def _dump(self, _: web.Request) -> web.Response:
-        try:
-            return web.json_response({"file": await self._inside.dump()})
-        except Unavailable as error:
-            return web.json_response({"error": str(error)}, status=503)
-
-
-class Unavailable(Exception):
-    """Not to be had just now."""
 
 
 def split_address(address: str) -> tuple[str | None, int]:
@@ -117,7 +115,7 @@ def split_address(address: str) -> tuple[str | None, int]:
     return host.strip("[]") or None, int(port)
 
 
-def _tls(options: Options) -> ssl.SSLContext | None:
+def _tls(options: Places) -> ssl.SSLContext | None:
     """TLS for the health endpoint, if all three files are given."""
     if not (options.ca_cert_file and options.tls_cert_file and options.tls_private_key_file):
         return None
@@ -138,11 +136,3 @@ def _verdict(ask: Callable[[], str]) -> Callable[[web.Request], Awaitable[web.Re
         return web.Response(text=why or "ok", status=503 if why else 200)
 
     return answer
-
-
-async def _stacks(_: web.Request) -> web.Response:
-    """What every thread is doing."""
-    shown = []
-    for thread, frame in sys._current_frames().items():
-        shown.append(f"thread {thread}\n" + "".join(traceback.format_stack(frame)))
-    return web.Response(text="\n".join(shown))

@@ -1,0 +1,176 @@
+"""Flags as Go programs take them: a frozen dataclass whose fields say how each is read.
+
+A flag is `--name value`, `--name=value`, or `--name` alone where it is a yes or no; one dash does as well.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from stromboli.api import text
+
+Options = TypeVar("Options")
+
+
+class BadFlag(ValueError):
+    """A flag that is not known, or a value that makes no sense; says the way out."""
+
+
+# -- how values are read
+
+
+def word(value: str) -> str:
+    return value
+
+
+def whole(value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise BadFlag("is not a whole number") from None
+
+
+def number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise BadFlag("is not a number") from None
+
+
+def yes(value: str) -> bool:
+    said = text.boolean(value)
+    if said is None:
+        raise BadFlag("is neither true nor false")
+    return said
+
+
+def duration(value: str) -> float:
+    seconds = text.duration(value)
+    if seconds is None or seconds < 0:
+        raise BadFlag("is no duration such as 1s or 500ms")
+    return seconds
+
+
+def listed(value: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def path(value: str) -> Path | None:
+    return Path(value) if value else None
+
+
+def gates(value: str) -> tuple[tuple[str, bool], ...]:
+    found = []
+    for part in listed(value):
+        name, _, wanted = part.partition("=")
+        found.append((name, yes(wanted)))
+    return tuple(found)
+
+
+# -- flags of a program
+
+
+def flag(parse: Callable[[str], Any], default: Any, about: str, name: str = "") -> Any:
+    """A flag, known by the name of its field unless it has another one."""
+    return field(default=default, metadata={"parse": parse, "about": about, "name": name})
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Flags that are taken and do nothing."""
+
+    why: Mapping[str, str]
+    """Of each, why it has no effect."""
+    quiet: Mapping[str, str] = field(default_factory=dict)
+    """Values of these that ask for nothing, so nothing need be said."""
+    switches: frozenset[str] = frozenset()
+
+
+LOGGING = {
+    "log-flush-frequency": "every line is written at once",
+    "logtostderr": "logs go to standard error",
+    "alsologtostderr": "logs go to standard error",
+    "stderrthreshold": "logs go to standard error",
+    "log-dir": "logs go to standard error",
+    "log-file": "logs go to standard error",
+    "vmodule": "-v holds for all",
+    "skip-headers": "lines have a time and a level",
+    "one-output": "logs go to standard error",
+}
+"""Flags of Go's logging that every program of Volcano's has."""
+LOGGING_SWITCHES = frozenset({"logtostderr", "alsologtostderr", "skip-headers", "one-output"})
+
+
+def parse(kind: Callable[..., Options], accepted: Accepted, arguments: Sequence[str]) -> Options:
+    """What the command line says; `BadFlag` if it makes no sense. `notes` tells what has no effect."""
+    flags = {_name(one): one for one in _flags(kind)}
+    values: dict[str, Any] = {}
+    notes: list[str] = []
+    left = list(arguments)
+    while left:
+        name, value = _next(left)
+        known = flags.get(name)
+        if known is None and name not in accepted.why:
+            raise BadFlag(_unknown(name, [*flags, *accepted.why]))
+        switch = known.metadata["parse"] is yes if known else name in accepted.switches
+        if value is None:
+            if not switch and not left:
+                raise BadFlag(f"--{name} needs a value")
+            value = "true" if switch else left.pop(0)
+        if known is None:
+            if value != accepted.quiet.get(name):
+                notes.append(f"--{name}={value} has no effect: {accepted.why[name]}")
+            continue
+        try:
+            parsed = known.metadata["parse"](value)
+        except BadFlag as error:
+            raise BadFlag(f"--{name}: {value!r} {error}") from None
+        if isinstance(parsed, tuple):
+            parsed = (*values.get(known.name, ()), *parsed)
+        values[known.name] = parsed
+    return kind(**values, notes=tuple(notes))
+
+
+def _next(left: list[str]) -> tuple[str, str | None]:
+    """The next flag, and its value if that stands in the same word."""
+    word = left.pop(0)
+    if not word.startswith("-") or word in ("-", "--"):
+        raise BadFlag(f"{word}: flags begin with --")
+    name, has_value, value = word.lstrip("-").partition("=")
+    return name.replace("_", "-"), value if has_value else None
+
+
+def usage(kind: type, accepted: Accepted) -> str:
+    """All flags, one per line."""
+    lines = [f"  --{_name(one):34}{one.metadata['about']} (default {shown(one)})" for one in _flags(kind)]
+    ignored = ", ".join(f"--{name}" for name in accepted.why)
+    return "\n".join(lines) + f"\n\nAccepted without effect, as Volcano has them: {ignored}"
+
+
+def _flags(kind: Any) -> list[Any]:
+    return [one for one in fields(kind) if one.metadata]
+
+
+def shown(one: Any) -> str:
+    """A flag's default, in words."""
+    default = one.default if one.default is not MISSING else ""
+    if one.metadata["parse"] is duration:
+        return f"{default:g}s"
+    if isinstance(default, tuple):
+        return ",".join(map(str, default)) or "none"
+    if isinstance(default, bool):
+        return str(default).lower()
+    return f"{default:g}" if isinstance(default, float) else str(default or "none")
+
+
+def _name(one: Any) -> str:
+    return str(one.metadata["name"] or one.name.replace("_", "-"))
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"--{name} is not known" + (f"; did you mean --{near[0]}?" if near else "; see --help")
