@@ -188,9 +188,13 @@ def test_an_object_that_cannot_be_used_is_told_once_until_it_is_mended() -> None
     assert [(one.kind, one.name) for one in troubles] == [("Node", "n1")]
     assert "many" in troubles[0].text
     assert set(mirror.cluster.nodes) == {"n2"}
-    tell(mirror, node("n1"))
-    tell(mirror, bad)
+    mirror.tell_again()
     assert len(troubles) == 2
+    tell(mirror, node("n1"))
+    mirror.tell_again()
+    assert len(troubles) == 2
+    tell(mirror, bad)
+    assert len(troubles) == 3
 
 
 def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(

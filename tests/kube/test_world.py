@@ -37,6 +37,9 @@ class Mirror:
         self.coming.clear()
         self.cluster.settle()
 
+    def tell_again(self) -> None:
+        raise AssertionError("nobody takes over here")
+
 
 class Story:
     def __init__(self, minimum: int = 2, members: int = 2) -> None:
@@ -216,3 +219,16 @@ def test_a_gang_that_only_waits_for_its_binds_is_not_called_unschedulable() -> N
     story.bind("web-1")
     story.world.carry_out([event])
     assert not story.orders
+
+
+def test_whoever_stands_by_keeps_in_step_and_decides_nothing() -> None:
+    """Not even over a gang that was torn long ago."""
+    story = Story()
+    story.mirror.coming += [story.bound("web-0")]
+    for _ in range(3):
+        story.world.follow()
+        story.now += 10 * PATIENCE
+    assert story.task("web-0").status is Status.BOUND
+    assert not story.orders
+    assert not story.world.cluster.dirty.jobs
+    assert story.world.cluster.dirty.everything

@@ -14,6 +14,7 @@ import pytest
 from stromboli.kube.config import Access, find_access
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.program import CannotBuild, program
+from tests.kubernetes.stage import Stage
 
 _numbers = itertools.count(1)
 
@@ -70,3 +71,17 @@ def namespace(plane: ControlPlane) -> str:
     name = f"test-{next(_numbers)}"
     plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     return name
+
+
+@pytest.fixture(scope="session")
+def theatre(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A cluster of pretended nodes, for stories with whole schedulers."""
+    with Stage(tmp_path_factory.mktemp("theatre")) as stage:
+        yield stage
+
+
+@pytest.fixture
+def stage(theatre: Stage) -> Iterator[Stage]:
+    """The same, empty at the start of every story."""
+    yield theatre
+    theatre.tidy()

@@ -16,18 +16,6 @@ pytestmark = pytest.mark.filterwarnings(  # connections of the one in between th
 )
 
 
-@pytest.fixture(scope="module")
-def theatre(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with Stage(tmp_path_factory.mktemp("faults")) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(theatre: Stage) -> Iterator[Stage]:
-    yield theatre
-    theatre.tidy()
-
-
 @pytest.fixture
 def proxy(theatre: Stage) -> Iterator[Between]:
     with between(theatre.plane) as running:

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+import time
 from pathlib import Path
 
-import pytest
-
+from tests.kubernetes.faults import between
 from tests.kubernetes.stage import NAMESPACE, POLICY, Stage
 
 PREEMPT = POLICY.replace("backfill", "preempt, backfill")
-
-
-@pytest.fixture(scope="module")
-def theatre(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with Stage(tmp_path_factory.mktemp("stories")) as stage:
-        yield stage
-
-
-@pytest.fixture
-def stage(theatre: Stage) -> Iterator[Stage]:
-    yield theatre
-    theatre.tidy()
 
 
 def test_a_gang_submitted_with_kubectl_binds_together_and_runs(stage: Stage) -> None:
@@ -187,20 +174,26 @@ def test_the_api_server_restarts_in_the_middle_of_a_gang(stage: Stage) -> None:
     assert (status, json.loads(text)["differences"]) == (200, [])
 
 
-def test_of_two_schedulers_one_leads_and_the_other_takes_over(stage: Stage) -> None:
-    stage.add_nodes(2, cpu=8)
-    one = stage.start_scheduler()
-    stage.wait(lambda: one.leads, "the first to lead")
-    two = stage.start_scheduler()
-    stage.submit("first", pods=4)
-    stage.wait_for_running("first", 4)
-    assert not two.leads
-    assert "bind" not in two.said
-    assert one.stop() == 0
-    stage.wait(lambda: two.leads, "the second to lead", 10)
-    stage.submit("second", pods=4)
-    stage.wait_for_running("second", 4)
-    stage.check()
+def test_of_two_schedulers_one_leads_and_the_other_is_in_step_writes_nothing_and_takes_over(
+    stage: Stage,
+) -> None:
+    with between(stage.plane) as proxy:
+        stage.add_nodes(2, cpu=8)
+        one = stage.start_scheduler()
+        stage.wait(lambda: one.leads, "the first to lead")
+        two = stage.start_scheduler(server=proxy.url)
+        stage.submit("first", pods=4)
+        stage.wait_for_running("first", 4)
+        assert json.loads(two.get("/debug/consistency")[1]) == {"consistent": True, "differences": []}
+        assert not two.leads
+        assert [seen for seen in proxy.seen if seen.method != "GET"] == []
+        assert one.stop() == 0
+        begin = time.monotonic()
+        stage.submit("second", pods=4)
+        stage.wait_for_running("second", 4)
+        assert time.monotonic() - begin < 10
+        assert two.leads
+        stage.check()
 
 
 def test_a_scheduler_that_is_killed_in_the_middle_of_a_gang_is_followed_by_another_that_completes_it(

@@ -23,9 +23,9 @@ from stromboli.daemon.logs import Lines, about
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.kube.asking import Refused, Request
 from stromboli.service.debugging import Debugging, Unavailable
+from stromboli.service.duty import in_step
 from stromboli.service.errands import Errands
 from stromboli.service.options import parse
-from stromboli.service.process import Process
 from stromboli.service.queues import NoQueues, ensure_queues
 from stromboli.service.telling import tell
 from tests.kube.faking import GONE, FakeApi, body
@@ -209,11 +209,9 @@ class _Waiting:
 
 @pytest.mark.parametrize(("blind", "goes_on"), [([], True), (["pods"], False)])
 def test_nothing_is_scheduled_before_pods_can_be_seen(blind: list[str], goes_on: bool) -> None:
-    service = SimpleNamespace(options=SimpleNamespace(resource_sync_timeout=0.01))
-
     async def went_on() -> bool:
         try:
-            await asyncio.wait_for(Process._in_step(service, _Waiting(blind)), 0.2)
+            await asyncio.wait_for(in_step(_Waiting(blind), 0.01), 0.2)
         except TimeoutError:
             return False
         return True

@@ -38,24 +38,15 @@ def _run(options: Options) -> int:
     from stromboli.extensions import load_catalog
     from stromboli.kube.config import find_access
     from stromboli.kube.credentials import BadConfig
-    from stromboli.kube.election import Terms
     from stromboli.service.process import Process
 
     if options.log_format not in ("text", "json"):
         raise BadFlag(f"--log-format: {options.log_format!r} is neither text nor json")
     logs.set_up(options.log_format == "json", options.v)
-    if options.leader_elect:
-        terms = Terms(
-            options.lease_namespace,
-            options.leader_elect_resource_name,
-            "me",
-            options.leader_elect_lease_duration,
-            options.leader_elect_renew_deadline,
-            options.leader_elect_retry_period,
-        )
-        if problem := terms.problem():
-            complain(problem)
-            return 1
+    terms = options.terms("me")
+    if terms is not None and (problem := terms.problem()):
+        complain(problem)
+        return 1
     catalog = load_catalog(options.plugins_dir)
     policy = _policy(options, catalog)
     try:

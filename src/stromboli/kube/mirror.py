@@ -66,8 +66,8 @@ class Mirror:
         self._source = source
         self._wanted = wanted
         self._tell = tell
-        self._told: dict[tuple[str, str, str], tuple[str, str]] = {}
-        """Uid and text of what was last told about a bad object, by its kind, namespace and name."""
+        self._told: dict[tuple[str, str, str], Trouble] = {}
+        """What was last told about a bad object, by its kind, namespace and name."""
         self._questions: SimpleQueue[Question] = SimpleQueue()
         self.buffer = buffer if buffer is not None else Buffer()
         self.reflectors = tuple(
@@ -183,6 +183,11 @@ class Mirror:
         self.applied += len(news)
         self._answer()
 
+    def tell_again(self) -> None:
+        """Report every object that cannot be used once more: whoever was told may have been somebody else."""
+        for trouble in self._told.values():
+            self._tell(trouble)
+
     def _apply(self, news: News) -> None:
         thing = news.thing
         if news.gone:
@@ -215,9 +220,8 @@ class Mirror:
         return True
 
     def _report(self, trouble: Trouble) -> None:
-        said = (trouble.uid, trouble.text)
-        if self._told.get(trouble[:3]) != said:
-            self._told[trouble[:3]] = said
+        if self._told.get(trouble[:3]) != trouble:
+            self._told[trouble[:3]] = trouble
             self._tell(trouble)
 
     def _answer(self) -> None:

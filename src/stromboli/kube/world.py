@@ -44,6 +44,9 @@ class Mirror(Protocol):
     def news(self) -> None:
         """Apply what the watches brought."""
 
+    def tell_again(self) -> None:
+        """Report every object that cannot be used once more."""
+
 
 class KubernetesWorld:
     """Mirror and writer, side by side."""
@@ -86,6 +89,17 @@ class KubernetesWorld:
     def failed(self, failure: Failure) -> None:
         """A bind or an eviction did not come to pass; from any thread."""
         self._failures.put(failure)
+
+    # -- while another one leads
+
+    def follow(self) -> None:
+        """Keep in step, and leave everything alone."""
+        self._mirror.news()
+        self.cluster.overlook()
+
+    def take_over(self) -> None:
+        """From now on it is for us to decide, and to say which objects cannot be used."""
+        self._mirror.tell_again()
 
     # -- news
 

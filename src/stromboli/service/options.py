@@ -9,6 +9,7 @@ from pathlib import Path
 from stromboli.api import names
 from stromboli.daemon import flags
 from stromboli.daemon.flags import duration, flag, gates, listed, number, path, whole, word, yes
+from stromboli.kube.election import Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +71,22 @@ class Options:
         return dict(self.feature_gates).get(name, default)
 
     @property
-    def lease_namespace(self) -> str:
-        return self.lock_object_namespace or self.leader_elect_resource_namespace
+    def component(self) -> str:
+        """As whom we speak in events."""
+        return self.scheduler_name[0] if len(self.scheduler_name) == 1 else names.SCHEDULER_NAME
+
+    def terms(self, identity: str) -> Terms | None:
+        """Of the election, if there is to be one."""
+        if not self.leader_elect:
+            return None
+        return Terms(
+            self.lock_object_namespace or self.leader_elect_resource_namespace,
+            self.leader_elect_resource_name,
+            identity,
+            self.leader_elect_lease_duration,
+            self.leader_elect_renew_deadline,
+            self.leader_elect_retry_period,
+        )
 
 
 _VOLUMES = "volumes are not bound by this version"

@@ -1,0 +1,180 @@
+"""What a scheduler does: it mirrors the cluster from the start, and decides and writes once it is its turn.
+
+A replica that stands by is as well informed as the leader, so a hand-over takes no longer than a cycle. It
+never writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+
+from stromboli import transport
+from stromboli.api.meta import Object
+from stromboli.api.scheduling import PodDisruptionBudget, PriorityClass
+from stromboli.api.workloads import ReplicaSet, ReplicationController, StatefulSet
+from stromboli.daemon.logs import about
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.policy import Policy
+from stromboli.engine.policy_file import PolicyFile
+from stromboli.kube.buffer import Trouble
+from stromboli.kube.client import Client
+from stromboli.kube.events import Events
+from stromboli.kube.measuring import Measuring
+from stromboli.kube.mirror import Mirror
+from stromboli.kube.orders import Failure, Order
+from stromboli.kube.resources import RESOURCES
+from stromboli.kube.world import KubernetesWorld
+from stromboli.kube.writer import Writer
+from stromboli.scheduler import Scheduler
+from stromboli.service.loop import Loop, call
+from stromboli.service.options import Options
+from stromboli.service.parting import Wanted, by_hash, by_label, parse_selectors
+from stromboli.service.telling import unusable
+from stromboli.sources.feed import ALL, UsageFeed
+
+log = logging.getLogger(__name__)
+
+
+class Duty:
+    """Mirror, loop and writer, side by side."""
+
+    def __init__(
+        self,
+        options: Options,
+        client: Client,
+        identity: str,
+        may_write: Callable[[], bool],
+        catalog: Catalog,
+        policy: Policy | PolicyFile,
+        measuring: Measuring,
+    ):
+        self._options = options
+        self._may_write = may_write
+        self._measuring = measuring
+        self._watching: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self.crashed = False
+        stop = threading.Event()
+        self.mirror = Mirror(
+            client,
+            options.scheduler_name,
+            options.default_queue,
+            kinds(options),
+            wanted(options),
+            self._unusable,
+        )
+        self.world = KubernetesWorld(
+            self.mirror,
+            self._submit,
+            stop,
+            patience=options.gang_bind_timeout,
+        )
+        self.writer = Writer(
+            client,
+            Events(options.component, identity, time.time),
+            may_write,
+            self._failed,
+            measuring.written,
+            scheduler=options.component,
+            width=options.writes_in_flight,
+        )
+        scheduler = Scheduler(
+            self.world,
+            policy,
+            catalog,
+            options.schedule_period,
+            usage=UsageFeed(ALL),
+            services={"post": transport.post},
+        )
+        self.loop = Loop(self.world, scheduler, measuring, stop)
+
+    async def __aenter__(self) -> Duty:
+        """Stand by."""
+        self._watching = asyncio.create_task(self.mirror.run(), name="watches")
+        self._watching.add_done_callback(self._watches_ended)
+        self.loop.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.loop.stop()
+        if self._watching is not None:
+            self._watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._watching
+
+    async def lead(self, first_words: Iterable[Order] = ()) -> int:
+        """Decide and write until told to stop; the exit status."""
+        self.writer.start()
+        self.writer.submit(first_words)
+        self.loop.lead()
+        await self.loop.ended.wait()
+        done = await self.writer.finish(self._options.shutdown_timeout if self._may_write() else 0.0)
+        log.info("stopped", extra=about(all_written=done))
+        return 1 if self.crashed or self.loop.crashed else 0
+
+    def stop(self) -> None:
+        """End after the cycle that is under way."""
+        self.loop.stop()
+
+    # -- between the parts
+
+    def _submit(self, orders: list[Order]) -> None:
+        call(self._loop, partial(self.writer.submit, orders))
+
+    def _unusable(self, trouble: Trouble) -> None:
+        """Told in the log by everybody, in an event by who leads; whoever takes over tells them again."""
+        order = unusable(trouble)
+        if self.loop.leads:
+            self._submit([order])
+
+    def _failed(self, failure: Failure) -> None:
+        self._measuring.failed(failure)
+        self.world.failed(failure)
+
+    def _watches_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            log.error("watching broke down", exc_info=task.exception())
+            self.crashed = True
+            self.stop()
+
+
+def kinds(options: Options) -> list[type[Object]]:
+    """What is watched, as far as flags and gates have it."""
+    off: set[type[Object]] = set()
+    if not options.priority_class or not options.gate("PriorityClass", True):
+        off.add(PriorityClass)
+    if not options.gate("PodDisruptionBudgetsSupport", True):
+        off.add(PodDisruptionBudget)
+    if not options.gate("WorkLoadSupport", True):
+        off |= {ReplicaSet, StatefulSet, ReplicationController}
+    return [kind for kind in RESOURCES if kind not in off]
+
+
+def wanted(options: Options) -> Wanted:
+    """Which objects are ours, by label and by hash."""
+    labelled = by_label(parse_selectors(options.node_selector))
+    hashed = by_hash(os.environ, options.scheduler_name)
+    return lambda thing: labelled(thing) and hashed(thing)
+
+
+async def in_step(mirror: Mirror, most: float) -> None:
+    """Wait until the first lists are in; so long for the lesser kinds, for ever for those that decisions need."""
+    begin = time.monotonic()
+    while most > 0:
+        try:
+            await asyncio.wait_for(mirror.synced(), most)
+            break
+        except TimeoutError:
+            left = "; ".join(mirror.unsynced)
+            if not mirror.blind:
+                log.warning("not everything was listed within %gs: going on without: %s", most, left)
+                break
+            log.error("not scheduling before these can be listed and watched: %s", left)
+    log.info("in step with the API server", extra=about(seconds=round(time.monotonic() - begin, 3)))
