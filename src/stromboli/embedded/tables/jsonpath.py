@@ -1,0 +1,113 @@
+"""The small part of JSONPath that CustomResourceDefinitions use for their columns.
+
+Fields (`.a.b`, `['a.b']`, `.a\\.b`), indexes (`[0]`, `[-1]`), `[*]`, and the filter `[?(@.type=="Ready")]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+LONGEST = 1024
+_FIELD = re.compile(r"\.((?:\\.|[^.\[\]\\])+)")
+_QUOTED = re.compile(r"\[(?:'((?:\\.|[^'\\])*)'|\"((?:\\.|[^\"\\])*)\")\]")
+_INDEX = re.compile(r"\[(-?[0-9]{1,9}|\*)\]")
+_FILTER = re.compile(
+    r"\[\?\(\s*@((?:\.(?:\\.|[^.\[\]\\=!<>\s)])+)*)\s*"
+    r"(?:(==|!=)\s*(?:'([^']*)'|\"([^\"]*)\"|(-?[0-9.]+|true|false)))?\s*\)\]"
+)
+_ESCAPED = re.compile(r"\\(.)")
+
+Step = Callable[[Any], Iterator[Any]]
+
+
+class BadPath(ValueError):
+    """A path that cannot be read."""
+
+
+@lru_cache(maxsize=1024)
+def parse(path: str) -> tuple[Step, ...]:
+    """The steps of a path; `BadPath` says where it stops making sense."""
+    text = path.strip()
+    if text.startswith("{") and text.endswith("}"):
+        text = text[1:-1]
+    text = text.removeprefix("$")
+    if len(text) > LONGEST:
+        raise BadPath(f"JSON path longer than {LONGEST} characters")
+    steps, place = [], 0
+    while place < len(text):
+        found = next(
+            ((make, match) for pattern, make in _KINDS if (match := pattern.match(text, place)) is not None),
+            None,
+        )
+        if found is None:
+            raise BadPath(f"JSON path {path!r}: not understood from {text[place : place + 30]!r} on")
+        steps.append(found[0](found[1]))
+        place = found[1].end()
+    return tuple(steps)
+
+
+def find(path: str, value: Any) -> list[Any]:
+    """Everything that a path leads to."""
+    found = [value]
+    for step in parse(path):
+        found = [inner for one in found for inner in step(one)]
+    return found
+
+
+def _field(match: re.Match[str]) -> Step:
+    return _named(_ESCAPED.sub(r"\1", match[1]))
+
+
+def _quoted(match: re.Match[str]) -> Step:
+    return _named(_ESCAPED.sub(r"\1", match[1] if match[1] is not None else match[2]))
+
+
+def _named(name: str) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if isinstance(value, dict) and name == "*":
+            yield from value.values()
+        elif isinstance(value, dict) and value.get(name) is not None:
+            yield value[name]
+
+    return step
+
+
+def _index(match: re.Match[str]) -> Step:
+    def step(value: Any) -> Iterator[Any]:
+        if match[1] == "*":
+            yield from value if isinstance(value, list) else ()
+            yield from value.values() if isinstance(value, dict) else ()
+        elif isinstance(value, list) and -len(value) <= int(match[1]) < len(value):
+            yield value[int(match[1])]
+
+    return step
+
+
+def _filter(match: re.Match[str]) -> Step:
+    wanted = next((text for text in match.groups()[2:] if text is not None), None)
+
+    def step(value: Any) -> Iterator[Any]:
+        for one in value if isinstance(value, list) else ():
+            inner = find(match[1], one)
+            if match[2] is None:
+                if inner:
+                    yield one
+            elif (bool(inner) and _shown(inner[0]) == wanted) == (match[2] == "=="):
+                yield one
+
+    return step
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_KINDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], ...] = (
+    (_FIELD, _field),
+    (_QUOTED, _quoted),
+    (_INDEX, _index),
+    (_FILTER, _filter),
+)

@@ -1,0 +1,132 @@
+"""A layout: which columns a kind has, and one function that fills a row of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Thing = dict[str, Any]
+"""An object as plain JSON."""
+Cells = list[Any]
+Fill = Callable[[Thing, float], Cells]
+"""The cells of one object at a time in seconds."""
+
+NONE = "<none>"
+UNKNOWN = "<unknown>"
+UNSET = "<unset>"
+INVALID = "<invalid>"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The head of a column; those of priority 1 appear with `-o wide` only."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    priority: int = 0
+    description: str = ""
+
+    def definition(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "format": self.format,
+            "description": self.description,
+            "priority": self.priority,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the objects of a kind are laid out."""
+
+    columns: tuple[Column, ...]
+    fill: Fill
+
+    def row(self, thing: Thing, now: float) -> Cells:
+        """The cells of one object; one that is not as it should be is shown by its name, and hides no others."""
+        try:
+            return self.fill(thing, now)
+        except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError):
+            meta = thing.get("metadata")
+            name = meta.get("name") if isinstance(meta, dict) else None
+            return [
+                str(name or INVALID) if column.name == "Name" else _blank(column) for column in self.columns
+            ]
+
+
+def _blank(column: Column) -> Any:
+    return None if column.type in ("integer", "number", "boolean") else INVALID
+
+
+def columns(heads: str) -> tuple[Column, ...]:
+    """From `Name | Data# | Age | IP+`: a plus for wide output only, a hash for a whole number."""
+    return tuple(_column(head.strip()) for head in heads.split("|"))
+
+
+def _column(head: str) -> Column:
+    name = head.rstrip("+#")
+    return Column(
+        name,
+        "integer" if "#" in head else "string",
+        "name" if name == "Name" else "",
+        1 if "+" in head else 0,
+    )
+
+
+def layout(heads: str, fill: Fill) -> Layout:
+    return Layout(columns(heads), fill)
+
+
+# -- what many rows need
+
+
+def part(thing: Thing, *path: str) -> Thing:
+    """A mapping inside an object; empty where there is none."""
+    for step in path:
+        thing = thing.get(step) or {}
+    return thing
+
+
+def name_of(thing: Thing) -> str:
+    return str(part(thing, "metadata").get("name", ""))
+
+
+def pairs(labels: Thing | None) -> str:
+    """`a=b,c=d`."""
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) if labels else NONE
+
+
+def listed(items: list[Any] | None, most: int = 3) -> str:
+    """`a,b,c + 2 more...`."""
+    if not items:
+        return NONE
+    text = ",".join(map(str, items[:most]))
+    return f"{text} + {len(items) - most} more..." if len(items) > most else text
+
+
+def condition(thing: Thing, type: str) -> Thing:
+    """A condition of the status; empty where it was never set."""
+    for one in part(thing, "status").get("conditions") or ():
+        if one.get("type") == type:
+            return dict(one)
+    return {}
+
+
+_OPERATORS = {"In": "in", "NotIn": "notin"}
+
+
+def selector_text(selector: Thing | None) -> str:
+    """A label selector as kubectl writes it."""
+    if not selector:
+        return NONE
+    terms = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for one in selector.get("matchExpressions") or ():
+        key, operator = one.get("key", ""), one.get("operator", "")
+        if operator in _OPERATORS:
+            terms.append(f"{key} {_OPERATORS[operator]} ({','.join(sorted(one.get('values') or ()))})")
+        else:
+            terms.append(f"!{key}" if operator == "DoesNotExist" else key)
+    return ",".join(terms) or NONE

@@ -1,0 +1,66 @@
+"""A list as the `Table` that kubectl asks for (`Accept: application/json;as=Table`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from stromboli.embedded.tables.layout import Layout, Thing, part
+from stromboli.embedded.tables.pods import FINISHED, PODS
+
+VERSION = "meta.k8s.io/v1"
+INCLUDE = ("Metadata", "Object", "None")
+"""What `includeObject` may be; the first unless told."""
+
+
+def table(
+    layout: Layout,
+    things: Iterable[Thing],
+    now: float,
+    include: str = "Metadata",
+    meta: Thing | None = None,
+    heads: bool = True,
+    version: str = VERSION,
+) -> dict[str, Any]:
+    """The objects as rows. `meta` is the list's own; a watch leaves out the `heads` after its first event."""
+    return {
+        "kind": "Table",
+        "apiVersion": version,
+        "metadata": meta or {},
+        "columnDefinitions": [column.definition() for column in layout.columns] if heads else [],
+        "rows": [_row(layout, thing, now, include) for thing in things],
+    }
+
+
+def _row(layout: Layout, thing: Thing, now: float, include: str) -> dict[str, Any]:
+    row: dict[str, Any] = {"cells": layout.row(thing, now)}
+    if layout is PODS:
+        _finished(thing, row)
+    if include == "Object":
+        row["object"] = thing
+    elif include == "Metadata":
+        row["object"] = partial_metadata(thing)
+    return row
+
+
+def _finished(pod: Thing, row: dict[str, Any]) -> None:
+    """Mark a pod that is over, as clients expect it."""
+    phase = part(pod, "status").get("phase")
+    if phase in FINISHED:
+        text = "The pod has completed successfully." if phase == "Succeeded" else "The pod failed."
+        row["conditions"] = [{"type": "Completed", "status": "True", "reason": phase, "message": text}]
+
+
+def partial_metadata(thing: Thing, version: str = VERSION) -> dict[str, Any]:
+    """An object's metadata alone (`as=PartialObjectMetadata`)."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": thing.get("metadata") or {}}
+
+
+def partial_list(things: Iterable[Thing], meta: Thing, version: str = VERSION) -> dict[str, Any]:
+    """A list of metadata (`as=PartialObjectMetadataList`)."""
+    return {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": version,
+        "metadata": meta,
+        "items": [partial_metadata(thing, version) for thing in things],
+    }
