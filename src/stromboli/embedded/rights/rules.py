@@ -1,0 +1,100 @@
+"""One rule of a role, and what it lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+import msgspec
+
+GROUP = "rbac.authorization.k8s.io"
+ANY = "*"
+
+
+class User(NamedTuple):
+    """Somebody whom the server knows by a token or certificate."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+class Asked(NamedTuple):
+    """What somebody wants to do: a verb on a resource, or on a path that is no resource."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    namespace: str = ""
+    path: str = ""
+
+    @property
+    def target(self) -> str:
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """These verbs on these resources, or on these paths."""
+
+    verbs: tuple[str, ...] = ()
+    api_groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    resource_names: tuple[str, ...] = ()
+    non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
+
+    def allows(self, asked: Asked) -> bool:
+        if asked.verb not in self.verbs and ANY not in self.verbs:
+            return False
+        if asked.path:
+            return any(_path_matches(one, asked.path) for one in self.non_resource_urls)
+        return (
+            (asked.group in self.api_groups or ANY in self.api_groups)
+            and self._covers(asked)
+            and (not self.resource_names or asked.name in self.resource_names)
+        )
+
+    def _covers(self, asked: Asked) -> bool:
+        resources = self.resources
+        return (
+            ANY in resources
+            or asked.target in resources
+            or (bool(asked.subresource) and f"{ANY}/{asked.subresource}" in resources)
+        )
+
+    def parts(self) -> Iterator[Asked]:
+        """Every single thing that the rule lets through; a wildcard stands for itself."""
+        for verb, path in product(self.verbs, self.non_resource_urls):
+            yield Asked(verb, path=path)
+        names = self.resource_names or ("",)
+        for verb, group, resource, name in product(self.verbs, self.api_groups, self.resources, names):
+            yield Asked(verb, group, *_split(resource), name=name)
+
+
+def _split(resource: str) -> tuple[str, str]:
+    plain, _, subresource = resource.partition("/")
+    return plain, subresource
+
+
+def _path_matches(rule: str, path: str) -> bool:
+    if rule in (ANY, path):
+        return True
+    return rule.endswith(ANY) and path.startswith(rule.rstrip(ANY))
+
+
+def rules_of(role: dict[str, Any]) -> tuple[Rule, ...]:
+    """The rules that a role spells out; one that cannot be read allows nothing."""
+    found = []
+    for one in role.get("rules") or ():
+        try:
+            found.append(msgspec.convert(_without_nulls(one), Rule))
+        except (msgspec.ValidationError, AttributeError):
+            continue
+    return tuple(found)
+
+
+def _without_nulls(rule: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in rule.items() if value is not None}
