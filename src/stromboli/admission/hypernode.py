@@ -7,6 +7,7 @@ from stromboli.admission.place import Place
 
 _NOT_RE2 = re.compile(r"\(\?(?:[=!]|<[=!]|P=|>|#|\()|(?<!\\)(?:\\\\)*\\[1-9kZ]|[*+?}]\+")
 """What Python's patterns have and RE2's lack: looking around and back, conditions, possessive repeats."""
+_SET = re.compile(r"(?<!\\)\[\^?\]?(?:\\.|[^\]\\])*\]")
 _LONGEST = 1000
 
 
@@ -27,7 +28,7 @@ def against_pattern(pattern: str) -> str:
     """Why RE2 would not take a pattern, or nothing."""
     if len(pattern) > _LONGEST:
         return f"longer than {_LONGEST} characters"
-    found = _NOT_RE2.search(pattern)
+    found = _NOT_RE2.search(_SET.sub("x", pattern))
     if found:
         return f"`{found[0]}` is not supported"
     try:

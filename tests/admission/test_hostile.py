@@ -1,0 +1,135 @@
+"""Whatever is sent, the answer is a completed object and a list of problems."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.admission.patches import difference
+from stromboli.admission.place import MOST
+from stromboli.admission.reviews import CREATE, DELETE, REVIEWS, UPDATE, admit, complete
+from tests.admission.judging import job, queue, submitted, task, world
+from tests.admission.test_queue import made
+from tests.admission.test_small_kinds import configured, cron, flow, group, hyper_node, pod
+
+PLENTY = {"capability": {"cpu": 9}, "deserved": {"cpu": 9}, "guarantee": {"cpu": 9}}
+PINNED = [{"name": "main", "image": "i", "resources": {"requests": {"cpu": 2}}}]
+GOOD: dict[str, dict[str, Any]] = {
+    "Job": job(
+        task(
+            "master",
+            containers=PINNED,
+            topologyPolicy="restricted",
+            policies=[{"event": "PodFailed", "action": "AbortJob"}],
+        ),
+        task(
+            "worker",
+            6,
+            dependsOn={"name": ["master"]},
+            partitionPolicy={"totalPartitions": 2, "partitionSize": 3},
+        ),
+        plugins={"mpi": ["--master=master"]},
+        volumes=[{"mountPath": "/d", "volumeClaimName": "c"}],
+        networkTopology={"mode": "hard"},
+    ),
+    "Queue": made(
+        parent="tree", capability={"cpu": 1}, deserved={"cpu": 1}, guarantee={"resource": {"cpu": 1}}
+    ),
+    "PodGroup": group(queue="default", subGroupPolicy=[{"name": "s"}]),
+    "Pod": pod(annotations={"volcano.sh/jdb-min-available": "1"}, schedulerName="volcano"),
+    "HyperNode": hyper_node("a"),
+    "JobFlow": flow(a=[], b=["a"]),
+    "CronJob": cron(timeZone="UTC"),
+}
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+WORLD = world(queue("tree", **PLENTY), queue("leaf", "tree"))
+
+
+def places(thing: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list) else ()
+    return [path, *(found for key, value in inner for found in places(value, (*path, key)))]
+
+
+@st.composite
+def spoilt(draw: st.DrawFn, kind: str) -> Any:
+    """An object of a kind with one or two of its parts replaced by anything."""
+    thing = copy.deepcopy(GOOD[kind])
+    for _ in range(draw(st.integers(1, 2))):
+        path = draw(st.sampled_from([path for path in places(thing) if path]))
+        inner = thing
+        for step in path[:-1]:
+            inner = inner[step]
+        inner[path[-1]] = draw(JSON)
+    return thing
+
+
+@pytest.mark.parametrize("kind", sorted(GOOD))
+@pytest.mark.parametrize("operation", [CREATE, UPDATE, DELETE])
+@given(data=st.data())
+def test_no_object_is_too_strange_to_be_judged(kind: str, operation: str, data: st.DataObject) -> None:
+    thing, old = data.draw(spoilt(kind)), data.draw(st.just(GOOD[kind]) | spoilt(kind))
+    group_name = next(one.resource.group for one in REVIEWS.values() if one.resource.kind == kind)
+    for context in (WORLD, configured(gates=True)):
+        verdict = admit(group_name, kind, operation, thing, old, context)
+        assert len(verdict.problems) <= MOST
+        assert len(str(verdict.report)) < 100_000
+
+
+@pytest.mark.parametrize("kind", sorted(GOOD))
+def test_what_is_good_passes(kind: str) -> None:
+    assert [str(one) for one in submitted(kind, GOOD[kind], WORLD).problems] == []
+
+
+def applied(thing: Any, operations: list[dict[str, Any]]) -> Any:
+    """A JSON patch, carried out the plain way."""
+    whole = {"": copy.deepcopy(thing)}
+    for operation in operations:
+        inner: Any = whole
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")]
+        for step in steps[:-1]:
+            inner = inner[int(step) if isinstance(inner, list) else step]
+        last: Any = int(steps[-1]) if isinstance(inner, list) else steps[-1]
+        if operation["op"] == "remove":
+            del inner[last]
+        else:
+            assert (last in inner) == (operation["op"] == "replace") or isinstance(inner, list)
+            inner[last] = operation["value"]
+    return whole[""]
+
+
+@given(before=JSON, after=JSON)
+def test_the_difference_turns_one_into_the_other(before: Any, after: Any) -> None:
+    turned = applied(before, difference(before, after))
+    assert json.dumps(turned, sort_keys=True) == json.dumps(after, sort_keys=True)
+
+
+@pytest.mark.parametrize("path", [path for path, review in REVIEWS.items() if review.default])
+@given(data=st.data())
+def test_completing_twice_completes_once(path: str, data: st.DataObject) -> None:
+    review = REVIEWS[path]
+    once = complete(review, data.draw(spoilt(review.resource.kind)), WORLD)
+    assert complete(review, once, WORLD) == once
+
+
+def test_an_object_nested_beyond_measure_is_refused() -> None:
+    deep: Any = {}
+    for _ in range(20_000):
+        deep = {"a": deep}
+    changed = job(task("a", 1, template={"spec": deep}))
+    verdict = admit(
+        "batch.volcano.sh", "Job", UPDATE, changed, job(task("a", 1, template={"spec": {"b": deep}})), WORLD
+    )
+    assert "nested too deeply" in str(verdict.report)
