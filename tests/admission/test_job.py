@@ -133,8 +133,8 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         "a volume of two things",
         job(task(), volumes=[{"mountPath": "/a", "volumeClaimName": "x", "volumeClaim": {}}]),
         [
-            "conflict: If you want to use an existing PVC, just specify VolumeClaimName.If you want to create a new PVC,"
-            " you do not need to specify VolumeClaimName"
+            "conflict: If you want to use an existing PVC, just specify VolumeClaimName.If you want to create a"
+            " new PVC, you do not need to specify VolumeClaimName"
         ],
     ),
     (

@@ -47,7 +47,8 @@ ROWS: list[tuple[dict[str, Any], list[str]]] = [
     (
         container(resources={"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}),
         [
-            f'{AT}.containers[0].resources.requests.cpu: Invalid value: "2": must be less than or equal to cpu limit of 1'
+            f'{AT}.containers[0].resources.requests.cpu: Invalid value: "2":'
+            " must be less than or equal to cpu limit of 1"
         ],
     ),
     (

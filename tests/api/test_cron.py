@@ -49,8 +49,6 @@ def test_the_next_time(schedule: str, expected: str) -> None:
         "*/0 * * * *",
         "5-1 * * * *",
         "@often",
-    ]
-    + [
         "@every",
         "@every soon",
         "0 0 L * *",

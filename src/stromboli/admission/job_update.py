@@ -28,7 +28,7 @@ def check(job: Place, old: Any) -> None:
     check_topology(spec["networkTopology"])
     before = old.get("spec") if isinstance(old, dict) else None
     before_tasks = before.get("tasks") if isinstance(before, dict) else None
-    if len(tasks) != len(before_tasks or ()):
+    if len(tasks) != (len(before_tasks) if isinstance(before_tasks, list) else 0):
         spec["tasks"].wrong("job updates may not add or remove tasks", "make a new job")
         return
     now, then = _fixed_part(spec.value), _fixed_part(before)
@@ -59,11 +59,16 @@ def _fixed_part(spec: Any) -> dict[str, Any]:
     kept = copy.deepcopy(spec)
     for free in ("minAvailable", "priorityClassName"):
         kept.pop(free, None)
-    for task in kept.get("tasks") or ():
-        if isinstance(task, dict):
-            task.pop("replicas", None)
-            task.pop("minAvailable", None)
-    for volume in kept.get("volumes") or ():
-        if isinstance(volume, dict) and volume.get("volumeClaim") is not None:
+    for task in _parts(kept, "tasks"):
+        task.pop("replicas", None)
+        task.pop("minAvailable", None)
+    for volume in _parts(kept, "volumes"):
+        if volume.get("volumeClaim") is not None:
             volume.pop("volumeClaimName", None)
     return kept
+
+
+def _parts(spec: dict[str, Any], field: str) -> list[dict[str, Any]]:
+    """The elements of a list, as far as they can be elements."""
+    found = spec.get(field)
+    return [part for part in found if isinstance(part, dict)] if isinstance(found, list) else []
