@@ -1,7 +1,7 @@
 """One object from its JSON: the kind picks the type, and what does not fit it is explained."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -49,7 +49,9 @@ class Title(msgspec.Struct, gc=False):
 
 
 _read_heading = msgspec.json.Decoder(Heading).decode
-_readers = {kind: msgspec.json.Decoder(kind).decode for _, kind in KINDS.values()}
+_readers: dict[type[Object], Callable[[Raw], Object]] = {
+    kind: msgspec.json.Decoder(kind).decode for _, kind in KINDS.values()
+}
 
 
 def decode(source: Raw | Mapping[str, Any]) -> Object | None:
@@ -73,7 +75,7 @@ def kind_in(raw: Raw) -> tuple[str, type[Object] | None]:
 def decode_as(kind: type[Object], raw: Raw) -> Object:
     """The object, known to be of that kind."""
     try:
-        return _readers[kind](raw)
+        return _reader(kind)(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if "got `null`" not in str(error):
             raise _explained(error, raw) from None
@@ -81,6 +83,14 @@ def decode_as(kind: type[Object], raw: Raw) -> Object:
         return msgspec.convert(_without_nulls(msgspec.json.decode(raw)), kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _explained(error, raw) from None
+
+
+def _reader(kind: type[Object]) -> Callable[[Raw], Object]:
+    """Kinds that the scheduler does not read, but others do, are learnt at first sight."""
+    found = _readers.get(kind)
+    if found is None:
+        found = _readers[kind] = msgspec.json.Decoder(kind).decode
+    return found
 
 
 def explain(error: Exception, content: Any = None) -> tuple[str, str]:

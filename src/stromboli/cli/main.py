@@ -6,7 +6,7 @@ import sys
 import typer
 
 from stromboli import __version__
-from stromboli.cli import demo, listing, plan, policy, scheduler
+from stromboli.cli import controllers, demo, listing, plan, policy, scheduler
 from stromboli.cli.errors import Commands, set_up_log
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command("plugins")(listing.plugins)
 app.command("actions")(listing.actions)
 app.command("demo")(demo.demo)
 app.command("scheduler", context_settings=scheduler.FREE_FORM)(scheduler.scheduler)
+app.command("controllers", context_settings=scheduler.FREE_FORM)(controllers.controllers)
 
 
 def show_version(wanted: bool) -> None:

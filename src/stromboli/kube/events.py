@@ -37,6 +37,8 @@ class Subject(NamedTuple):
     namespace: str
     name: str
     uid: str = ""
+    api_version: str = ""
+    """Where the kind's name does not say it."""
 
 
 class Saying(NamedTuple):
@@ -138,7 +140,7 @@ class Events:
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace},
             "involvedObject": {
-                "apiVersion": _VERSIONS.get(subject.kind, "v1"),
+                "apiVersion": subject.api_version or _VERSIONS.get(subject.kind, "v1"),
                 "kind": subject.kind,
                 "namespace": subject.namespace,
                 "name": subject.name,

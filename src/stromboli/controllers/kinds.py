@@ -1,0 +1,118 @@
+"""Which kinds controllers read and write, where they live, and a pod with just what controllers read of it."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from stromboli.api.batch import CronJob, Job
+from stromboli.api.bus import Command
+from stromboli.api.flow import JobFlow, JobTemplate
+from stromboli.api.meta import Condition, Int32, LabelSelector, Object, Record, Value
+from stromboli.api.pod import Container, Resources
+from stromboli.api.resources import ResourceList
+from stromboli.api.scheduling import PodGroup, PriorityClass, Queue
+from stromboli.api.storage import PersistentVolumeClaim
+from stromboli.kube.resources import RESOURCES, Resource
+
+
+class Terminated(Value, frozen=True):
+    exit_code: Int32 = 0
+    reason: str = ""
+
+
+class ContainerState(Value, frozen=True):
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Value, frozen=True):
+    """How a container is doing, or how it ended."""
+
+    name: str = ""
+    ready: bool = False
+    restart_count: Int32 = 0
+    state: ContainerState | None = None
+
+
+class PodSpec(Record):
+    """What is counted of a pod, and who places it."""
+
+    scheduler_name: str = ""
+    node_name: str = ""
+    priority_class_name: str = ""
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: ResourceList = field(default_factory=dict)
+    resources: Resources | None = None
+
+
+class PodStatus(Record):
+    phase: str = ""
+    reason: str = ""
+    pod_ip: str = field(default="", name="podIP")
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Object):
+    """A pod, as controllers see it."""
+
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+
+class WorkloadSpec(Record):
+    replicas: Int32 = 1
+    selector: LabelSelector | None = None
+
+
+class WorkloadStatus(Record):
+    update_revision: str = ""
+
+
+class ReplicaSet(Object):
+    spec: WorkloadSpec = field(default_factory=WorkloadSpec)
+
+
+class StatefulSet(Object):
+    spec: WorkloadSpec = field(default_factory=WorkloadSpec)
+    status: WorkloadStatus = field(default_factory=WorkloadStatus)
+
+
+class Owner(Object):
+    """Anything that made a pod, for its annotations alone."""
+
+
+BATCH, FLOW = "batch.volcano.sh", "flow.volcano.sh"
+PLACES: dict[type[Object], Resource] = {
+    Pod: Resource("", "v1", "pods", "Pod"),
+    ReplicaSet: Resource("apps", "v1", "replicasets", "ReplicaSet"),
+    StatefulSet: Resource("apps", "v1", "statefulsets", "StatefulSet"),
+    PodGroup: RESOURCES[PodGroup],
+    Queue: RESOURCES[Queue],
+    PriorityClass: RESOURCES[PriorityClass],
+    PersistentVolumeClaim: RESOURCES[PersistentVolumeClaim],
+    Job: Resource(BATCH, "v1alpha1", "jobs", "Job"),
+    CronJob: Resource(BATCH, "v1alpha1", "cronjobs", "CronJob"),
+    JobFlow: Resource(FLOW, "v1alpha1", "jobflows", "JobFlow"),
+    JobTemplate: Resource(FLOW, "v1alpha1", "jobtemplates", "JobTemplate"),
+    Command: Resource("bus.volcano.sh", "v1alpha1", "commands", "Command"),
+}
+"""Where every kind lives that a controller watches."""
+
+
+def api_version(thing: Object) -> str:
+    """As manifests and owner references write it."""
+    return PLACES[type(thing)].api_version
+
+
+def controlled_by(owner: Object) -> dict[str, object]:
+    """The reference by which `owner` is the controller of what it makes."""
+    return {
+        "apiVersion": api_version(owner),
+        "kind": type(owner).__name__,
+        "name": owner.name,
+        "uid": owner.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

@@ -1,0 +1,170 @@
+"""An API server in a dictionary, as quick as a test wants it: list, watch, create, patch and delete, with versions.
+
+What it cannot do (schemas, rights, admission, owners that take what they own with them) is tested on real ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qs
+
+from stromboli.kube.asking import Refused, Request
+from stromboli.kube.resources import Resource
+
+Manifest = dict[str, Any]
+_PATH = re.compile(
+    r"/(?:api|apis/[^/]+)/[^/]+(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<part>\w+))?"
+)
+
+
+class MemoryApi:
+    """Objects by plural, namespace and name. Everything asked is noted in `asked`."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str, str], Manifest] = {}
+        self.asked: list[Request] = []
+        self.before: Callable[[Request], None] = lambda request: None
+        """Called before a request is carried out; may raise."""
+        self.after: Callable[[Request], None] = lambda request: None
+        """Called after it: what it raises is an answer that was lost."""
+        self._version = 0
+        self._changes: list[tuple[int, str, str, Manifest]] = []
+
+    # -- what a test does
+
+    def put(self, plural: str, thing: Manifest) -> Manifest:
+        """An object, as somebody else would write it."""
+        meta = thing.setdefault("metadata", {})
+        key = (plural, meta.get("namespace", ""), meta["name"])
+        meta.setdefault("uid", self.objects.get(key, thing)["metadata"].get("uid", f"uid-{meta['name']}"))
+        meta.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
+        return self._store("MODIFIED" if key in self.objects else "ADDED", key, thing)
+
+    def remove(self, plural: str, name: str, namespace: str = "") -> None:
+        self._forget((plural, namespace, name))
+
+    def find(self, plural: str, name: str, namespace: str = "") -> Manifest:
+        return self.objects[plural, namespace, name]
+
+    def every(self, plural: str) -> list[Manifest]:
+        return [thing for key, thing in self.objects.items() if key[0] == plural]
+
+    @property
+    def writes(self) -> list[Request]:
+        """All that was written, but for events."""
+        return [one for one in self.asked if one.method != "GET" and "/events" not in one.path]
+
+    @property
+    def events(self) -> list[tuple[str, str]]:
+        """Reason and message of every event."""
+        return [(one["reason"], one["message"]) for one in self.every("events")]
+
+    # -- a client's side
+
+    async def ask(self, request: Request, timeout: float = 30.0) -> bytes:
+        self.asked.append(request)
+        await asyncio.sleep(0)
+        self.before(request)
+        answer = json.dumps(self._answer(request)).encode()
+        self.after(request)
+        return answer
+
+    async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
+        items = [json.loads(json.dumps(one)) for one in self.every(resource.plural)]
+        return json.dumps({"metadata": {"resourceVersion": str(self._version)}, "items": items}).encode()
+
+    @asynccontextmanager
+    async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        where, _, query = path.partition("?")
+        yield self._lines(where.rpartition("/")[2], int(parse_qs(query)["resourceVersion"][0]))
+
+    async def _lines(self, plural: str, since: int) -> AsyncIterator[bytes]:
+        seen = 0
+        while True:
+            while seen < len(self._changes):
+                version, kind, type_, thing = self._changes[seen]
+                seen += 1
+                if version > since and kind == plural:
+                    yield json.dumps({"type": type_, "object": thing}).encode() + b"\n"
+            await asyncio.sleep(0.001)
+
+    # -- one request
+
+    def _answer(self, request: Request) -> Any:
+        found = _PATH.fullmatch(request.path)
+        assert found is not None, request.path
+        key = (found["plural"], found["namespace"] or "", found["name"] or "")
+        body = json.loads(request.body or b"null")
+        if request.method == "POST":
+            return self._create(found["plural"], found["namespace"] or "", body)
+        if key not in self.objects:
+            raise Refused(404, "NotFound", f"{key} not found")
+        if request.method == "GET":
+            return self.objects[key]
+        if request.method == "DELETE":
+            self._same(key, (body or {}).get("preconditions", {}))
+            return self._forget(key)
+        assert request.method == "PATCH"
+        return self._patch(key, body, found["part"])
+
+    def _create(self, plural: str, namespace: str, body: Manifest) -> Manifest:
+        meta = body["metadata"]
+        if namespace:
+            meta["namespace"] = namespace
+        key = (plural, namespace, meta["name"])
+        if key in self.objects:
+            raise Refused(409, "AlreadyExists", f"{meta['name']} already exists")
+        meta.setdefault("uid", f"uid-{meta['name']}-{self._version}")
+        meta.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
+        return self._store("ADDED", key, body)
+
+    def _patch(self, key: tuple[str, str, str], patch: Manifest, part: str | None) -> Manifest:
+        self._same(key, patch.get("metadata", {}))
+        before = self.objects[key]
+        patch = json.loads(json.dumps(patch))
+        for field in ("uid", "resourceVersion"):
+            patch.get("metadata", {}).pop(field, None)
+        if part == "status":
+            patch = {"status": patch.get("status", {})}
+        after = merged(before, patch)
+        return before if after == before else self._store("MODIFIED", key, after)
+
+    def _same(self, key: tuple[str, str, str], conditions: Manifest) -> None:
+        meta = self.objects[key]["metadata"]
+        for field in ("uid", "resourceVersion"):
+            if conditions.get(field, meta[field]) != meta[field]:
+                raise Refused(409, "Conflict", f"{key}: {field} is {meta[field]}")
+
+    def _store(self, type_: str, key: tuple[str, str, str], thing: Manifest) -> Manifest:
+        self._version += 1
+        thing = json.loads(json.dumps(thing))
+        thing["metadata"]["resourceVersion"] = str(self._version)
+        self.objects[key] = thing
+        self._changes.append((self._version, key[0], type_, thing))
+        return thing
+
+    def _forget(self, key: tuple[str, str, str]) -> Manifest:
+        thing = self.objects.pop(key)
+        self._version += 1
+        gone = json.loads(json.dumps(thing))
+        gone["metadata"]["resourceVersion"] = str(self._version)
+        self._changes.append((self._version, key[0], "DELETED", gone))
+        return gone
+
+
+def merged(thing: Any, patch: Any) -> Any:
+    """A JSON merge patch (RFC 7386)."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(thing) if isinstance(thing, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result

@@ -1,0 +1,65 @@
+"""Controllers at work in a test: on an API server in memory, until nothing is left to be done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from stromboli.controllers.controller import Controller
+from stromboli.controllers.crew import Controllers
+from stromboli.controllers.options import Options
+from tests.controllers.memory import MemoryApi
+
+NOW = 1_767_225_600.0
+"""2026-01-01, when everything in memory was created."""
+
+
+class Watch:
+    """A clock that a test sets."""
+
+    def __init__(self, now: float = NOW) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@asynccontextmanager
+async def working(
+    api: MemoryApi,
+    *kinds: type[Controller[Any]],
+    options: Options | None = None,
+    clock: Callable[[], float] | None = None,
+    may_write: Callable[[], bool] = lambda: True,
+) -> AsyncIterator[Controllers]:
+    """A crew that works as long as the block lasts."""
+    crew = Controllers(api, options, may_write, clock=clock or Watch(), kinds=kinds)  # type: ignore[arg-type]
+    running = asyncio.create_task(crew.run())
+    try:
+        yield crew
+    finally:
+        crew.stop()
+        async with asyncio.timeout(10):
+            await running
+
+
+async def settled(api: MemoryApi, crew: Controllers, seconds: float = 10.0) -> None:
+    """Wait until the crew has seen everything and has nothing to do."""
+    async with asyncio.timeout(seconds):
+        calm = 0
+        while calm < 3:
+            asked = len(api.asked)
+            await asyncio.sleep(0.005)
+            calm = calm + 1 if crew.quiet and len(api.asked) == asked else 0
+
+
+async def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+def names(things: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted(one["metadata"]["name"] for one in things)
