@@ -1,0 +1,211 @@
+"""JSON patch (RFC 6902): a list of operations, all of which succeed or none is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from stromboli.embedded.patching.errors import PatchError, check_depth
+
+MAX_OPERATIONS = 10_000
+MAX_COPIED = 3 * 1024 * 1024
+"""Bytes that `copy` operations may make out of nothing."""
+
+_MISSING = object()
+
+
+def json_patch(document: Any, operations: Any) -> Any:
+    """The document after all operations."""
+    check_depth(operations)
+    if not isinstance(operations, list):
+        raise PatchError(400, "a JSON patch is a list of operations")
+    if len(operations) > MAX_OPERATIONS:
+        count = len(operations)
+        message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}"
+        raise PatchError(413, message)
+    draft = Draft(document)
+    for operation in operations:
+        draft.carry_out(operation)
+    check_depth(draft.root, "result of the patch")
+    return draft.root
+
+
+class Draft:
+    """A document being changed: containers are copied before their first change, and only then."""
+
+    def __init__(self, document: Any) -> None:
+        self.root = document
+        self._own: dict[int, Any] = {}
+        """Containers that nobody else sees, by id, and held so that no id comes back."""
+        self._copied = 0
+
+    def carry_out(self, operation: Any) -> None:
+        if not isinstance(operation, dict):
+            raise PatchError(400, f"an operation of a JSON patch is an object, not {_shown(operation)}")
+        verb = _VERBS.get(operation.get("op", ""))
+        if verb is None:
+            raise PatchError(400, f"unknown operation {_shown(operation.get('op'))} in a JSON patch")
+        verb(self, operation)
+
+    # -- operations
+
+    def add(self, operation: dict[str, Any]) -> None:
+        self._put(_path(operation, "path"), _value(operation))
+
+    def remove(self, operation: dict[str, Any]) -> None:
+        self._take(_path(operation, "path"))
+
+    def replace(self, operation: dict[str, Any]) -> None:
+        path, value = _path(operation, "path"), _value(operation)
+        if not path:
+            self.root = value
+            return
+        parent, key = self._open(path)
+        parent[key] = value
+
+    def move(self, operation: dict[str, Any]) -> None:
+        source, target = _path(operation, "from"), _path(operation, "path")
+        if target[: len(source)] == source and target != source:
+            raise _refused(f"cannot move {_text(source)} into itself")
+        self._put(target, self._take(source))
+
+    def copy(self, operation: dict[str, Any]) -> None:
+        value = self._find(_path(operation, "from"))
+        check_depth(value, "result of the patch")
+        text = msgspec.json.encode(value)
+        self._copied += len(text)
+        if self._copied > MAX_COPIED:
+            raise PatchError(413, f"a JSON patch may copy at most {MAX_COPIED} bytes")
+        self._put(_path(operation, "path"), msgspec.json.decode(text))
+
+    def test(self, operation: dict[str, Any]) -> None:
+        path = _path(operation, "path")
+        found = self._find(path, missing=None)
+        if not same(found, operation.get("value")):
+            raise _refused(f"testing value {_text(path)} failed")
+
+    # -- places in the document
+
+    def _find(self, path: list[str], missing: Any = _MISSING) -> Any:
+        node = self.root
+        for token in path:
+            key = _key(node, token)
+            if key is None:
+                if missing is not _MISSING:
+                    return missing
+                raise _refused(f"there is nothing at {_text(path)}")
+            node = node[key]
+        return node
+
+    def _open(self, path: list[str]) -> tuple[Any, Any]:
+        """The container around an existing place, ours to change, and the key in it."""
+        parent = self._around(path)
+        key = _key(parent, path[-1])
+        if key is None:
+            raise _refused(f"there is nothing at {_text(path)}")
+        return parent, key
+
+    def _around(self, path: list[str]) -> Any:
+        self.root = node = self._owned(self.root)
+        for token in path[:-1]:
+            key = _key(node, token)
+            if key is None:
+                raise _refused(f"there is nothing around {_text(path)}")
+            node[key] = node = self._owned(node[key])
+        return node
+
+    def _owned(self, node: Any) -> Any:
+        if id(node) in self._own or not isinstance(node, dict | list):
+            return node
+        copied = node.copy()
+        self._own[id(copied)] = copied
+        return copied
+
+    def _put(self, path: list[str], value: Any) -> None:
+        if not path:
+            self.root = value
+            return
+        parent, token = self._around(path), path[-1]
+        if isinstance(parent, dict):
+            parent[token] = value
+        elif isinstance(parent, list):
+            place = len(parent) if token == "-" else _number(token)
+            if place is None or place > len(parent):
+                raise _refused(f"there is no place {_text(path)} in a list of {len(parent)}")
+            parent.insert(place, value)
+        else:
+            raise _refused(f"there is nothing around {_text(path)}")
+
+    def _take(self, path: list[str]) -> Any:
+        if not path:
+            raise _refused("the whole object cannot be removed")
+        parent, key = self._open(path)
+        return parent.pop(key)
+
+
+_VERBS: dict[Any, Callable[[Draft, dict[str, Any]], None]] = {
+    "add": Draft.add,
+    "remove": Draft.remove,
+    "replace": Draft.replace,
+    "move": Draft.move,
+    "copy": Draft.copy,
+    "test": Draft.test,
+}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality as JSON has it: true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+def _path(operation: dict[str, Any], name: str) -> list[str]:
+    text = operation.get(name)
+    if not isinstance(text, str):
+        raise PatchError(400, f"operation {_shown(operation.get('op'))} of a JSON patch needs {name!r}")
+    if not text:
+        return []
+    if not text.startswith("/"):
+        raise PatchError(400, f"a path in a JSON patch begins with a slash, not {_shown(text)}")
+    return [token.replace("~1", "/").replace("~0", "~") for token in text[1:].split("/")]
+
+
+def _value(operation: dict[str, Any]) -> Any:
+    if "value" not in operation:
+        raise PatchError(400, f"operation {_shown(operation.get('op'))} of a JSON patch needs 'value'")
+    return operation["value"]
+
+
+def _key(node: Any, token: str) -> Any:
+    """The key or index that leads on from here, or None."""
+    if isinstance(node, dict):
+        return token if token in node else None
+    if isinstance(node, list):
+        number = _number(token)
+        return number if number is not None and number < len(node) else None
+    return None
+
+
+def _number(token: str) -> int | None:
+    plain = token.isascii() and token.isdigit() and len(token) < 10 and (token == "0" or token[0] != "0")
+    return int(token) if plain else None
+
+
+def _refused(why: str) -> PatchError:
+    return PatchError(422, f"the server rejected our request due to an error in our request: {why}")
+
+
+def _text(path: list[str]) -> str:
+    return "/" + "/".join(path) if path else "the root"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:80] + "..."

@@ -1,0 +1,27 @@
+"""Merge patch (RFC 7386): what is given replaces, null removes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stromboli.embedded.patching.errors import PatchError, check_depth
+
+
+def merge_patch(document: Any, patch: Any) -> Any:
+    """The document with the patch merged in; lists are replaced whole."""
+    check_depth(patch)
+    if not isinstance(patch, dict):
+        raise PatchError(400, f"a merge patch of an object is an object, not {type(patch).__name__}")
+    return _merged(document, patch)
+
+
+def _merged(document: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(document) if isinstance(document, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = _merged(result.get(key), value)
+    return result

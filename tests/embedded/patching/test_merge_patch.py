@@ -1,0 +1,72 @@
+"""Merge patches: the examples of RFC 7386, and the laws behind them."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from stromboli.embedded.patching.errors import MAX_DEPTH, PatchError
+from stromboli.embedded.patching.merge_patch import merge_patch
+from tests.embedded.patching.workload import documents
+
+
+@pytest.mark.parametrize(
+    ("document", "patch", "result"),
+    [
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ],
+)
+def test_the_examples_of_the_standard(document: Any, patch: Any, result: Any) -> None:
+    assert merge_patch(document, patch) == result
+
+
+@given(documents, documents)
+def test_merging_twice_is_merging_once_and_the_document_stays_as_it_was(document: Any, patch: Any) -> None:
+    document, patch = {"it": document}, {"it": patch}
+    before = repr(document)
+    once = merge_patch(document, patch)
+    assert merge_patch(once, patch) == once
+    assert repr(document) == before
+
+
+def diff(old: Any, new: Any) -> Any:
+    """The merge patch from one document to another, for documents without null."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        if key not in old:
+            patch[key] = value
+        elif old[key] != value or type(old[key]) is not type(value):
+            patch[key] = diff(old[key], value)
+    return patch
+
+
+def without_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_null(one) for key, one in value.items() if one is not None}
+    return [without_null(one) for one in value if one is not None] if isinstance(value, list) else value
+
+
+@given(documents, documents)
+def test_the_difference_leads_to_the_target(old: Any, new: Any) -> None:
+    old, new = without_null({"it": old}), without_null({"it": new})
+    assert merge_patch(old, diff(old, new)) == new
+
+
+def test_a_patch_that_is_no_object_or_too_deep_is_refused() -> None:
+    with pytest.raises(PatchError, match="is an object") as refused:
+        merge_patch({}, [1])
+    assert refused.value.code == 400
+    deep: Any = {}
+    for _ in range(MAX_DEPTH + 1):
+        deep = {"a": deep}
+    with pytest.raises(PatchError, match="deeper than"):
+        merge_patch({}, deep)
