@@ -1,0 +1,48 @@
+"""The API server alone, as a process of its own: `python -m stromboli.embedded DATA [--port N] [--crds]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from stromboli.embedded.server import Server
+from stromboli.embedded.store import HISTORY
+
+
+async def serve(options: argparse.Namespace) -> None:
+    """Until somebody says stop; `ready` is printed once it answers."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with Server(
+        options.data,
+        options.host,
+        options.port,
+        crds=options.crds,
+        history=options.history,
+        power_safe=options.power_safe,
+    ) as server:
+        server.kubeconfig(options.data / "kubeconfig")
+        print(f"ready {server.url}", flush=True)
+        await stop.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m stromboli.embedded", description=__doc__)
+    parser.add_argument("data", type=Path, help="folder for objects, keys and the kubeconfig")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="where to listen; others than this machine may ask if told so"
+    )
+    parser.add_argument("--port", type=int, default=0, help="0 for any that is free")
+    parser.add_argument("--crds", action="store_true", help="bring Volcano's kinds along")
+    parser.add_argument("--history", type=int, default=HISTORY, help="changes that watches may go back to")
+    parser.add_argument("--power-safe", action="store_true", help="wait for the disk at every commit")
+    asyncio.run(serve(parser.parse_args(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    main()

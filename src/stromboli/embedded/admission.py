@@ -1,0 +1,64 @@
+"""What is decided about an object before it is stored: by the server itself, and by webhooks that were registered."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from stromboli.embedded.errors import cause, forbidden, not_found
+from stromboli.embedded.identity import User
+from stromboli.embedded.kinds import Kind
+from stromboli.embedded.registry import Registry
+from stromboli.embedded.store import Store
+
+Content = dict[str, Any]
+
+
+class Question(NamedTuple):
+    """A write that others may have a say in."""
+
+    operation: str
+    kind: Kind
+    namespace: str
+    name: str
+    part: str
+    user: User
+    dry_run: bool = False
+
+
+class Admission:
+    """Rules that look at more than the object itself."""
+
+    def __init__(self, store: Store, registry: Registry):
+        self._store = store
+        self._namespaces = registry.find("", "v1", "namespaces")
+
+    def place(self, kind: Kind, namespace: str, name: str) -> None:
+        """Nothing is created where there is no place, or none for long."""
+        if not kind.namespaced or self._namespaces is None:
+            return
+        record = self._store.get("namespaces", "", namespace)
+        if record is None:
+            raise not_found(self._namespaces, namespace)
+        if record.meta.deletion_timestamp:
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            message = f"namespace {namespace} is being terminated"
+            raise forbidden(kind, name, why, [cause("metadata.namespace", message, "NamespaceTerminating")])
+
+    def begin(self, kind: Kind, namespace: str, content: Content) -> None:
+        """Complete a new object from what else is there."""
+
+    def count(self, kind: Kind, namespace: str, content: Content) -> None:
+        """Refuse what a quota has no room for."""
+
+    def recount(self, kind: Kind, content: Content, old: Content) -> None:
+        """The same for a change."""
+
+    def asks(self, question: Question) -> bool:
+        """Whether a webhook wants to hear of it."""
+        return False
+
+    async def ask(
+        self, question: Question, content: Content | None, old: Content | None
+    ) -> tuple[Content, tuple[str, ...]]:
+        """What webhooks make of it."""
+        return content or {}, ()

@@ -1,0 +1,152 @@
+"""Deletion: at once, after some grace, when finalizers allow, and with or without what an object owns."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+
+from stromboli.embedded import metadata
+from stromboli.embedded.admission import Question
+from stromboli.embedded.errors import bad_request, conflict, forbidden, success
+from stromboli.embedded.kinds import Kind
+from stromboli.embedded.objects import Objects, Options
+from stromboli.embedded.records import Record
+
+Content = dict[str, Any]
+
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+_POLICIES = ("Background", "Foreground", "Orphan")
+LONGEST_GRACE = 7 * 24 * 3600
+
+
+class Preconditions(msgspec.Struct, rename="camel"):
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(msgspec.Struct, rename="camel"):
+    """What a client may say about a deletion."""
+
+    grace_period_seconds: int | None = None
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    preconditions: Preconditions | None = None
+    dry_run: tuple[str, ...] | None = None
+
+    @property
+    def policy(self) -> str:
+        if self.propagation_policy:
+            return self.propagation_policy
+        return "Orphan" if self.orphan_dependents else "Background"
+
+
+def read_options(body: bytes, query: Any) -> DeleteOptions:
+    """From the body, and from the query where the body is silent."""
+    try:
+        options = msgspec.json.decode(body, type=DeleteOptions) if body.strip() else DeleteOptions()
+        if options.grace_period_seconds is None and "gracePeriodSeconds" in query:
+            options.grace_period_seconds = int(query["gracePeriodSeconds"])
+    except (msgspec.DecodeError, ValueError) as error:
+        raise bad_request(f"DeleteOptions: {error}") from None
+    options.propagation_policy = options.propagation_policy or query.get("propagationPolicy")
+    if options.dry_run is None and query.get("dryRun"):
+        options.dry_run = (query["dryRun"],)
+    if options.policy not in _POLICIES:
+        message = f'DeleteOptions.propagationPolicy: Unsupported value: "{options.policy[:100]}"'
+        raise bad_request(f"{message}: supported values: {', '.join(_POLICIES)}")
+    if not 0 <= (options.grace_period_seconds or 0) <= LONGEST_GRACE:
+        raise bad_request(f"gracePeriodSeconds: must be between 0 and {LONGEST_GRACE}")
+    return options
+
+
+async def delete(
+    objects: Objects, kind: Kind, namespace: str, name: str, asked: DeleteOptions, options: Options
+) -> tuple[bytes, int]:
+    """The answer and its status: the object as long as it is still there, otherwise a Status."""
+    refuse_protected(kind, name)
+    record = objects.get(kind, namespace, name)
+    question = Question("DELETE", kind, namespace, name, "", options.user, options.dry_run)
+    if objects.admission.asks(question):
+        await objects.admission.ask(question, None, record.object())
+        record = objects.get(kind, namespace, name)
+    _check(kind, record, asked.preconditions)
+    content, old = record.object(), record.object()
+    meta = content["metadata"]
+    _mark(kind, content, asked)
+    stays = bool(meta.get("finalizers")) or bool(meta["deletionGracePeriodSeconds"])
+    stays = stays or bool(kind.id == "namespaces" and (content.get("spec") or {}).get("finalizers"))
+    if options.dry_run:
+        return msgspec.json.encode(content if stays else success(kind, name, meta["uid"])), 200
+    if stays:
+        if kind.id == "namespaces":
+            content["status"] = {**(content.get("status") or {}), "phase": "Terminating"}
+        if content != old:
+            record = objects.store.put(record.key, content)
+        return record.data, 200
+    objects.store.remove(record.key, content)
+    if kind.id == "pods":  # kubectl shows what it deleted
+        return msgspec.json.encode(content), 200
+    return msgspec.json.encode(success(kind, name, meta["uid"])), 200
+
+
+def _check(kind: Kind, record: Record, preconditions: Preconditions | None) -> None:
+    if preconditions is None:
+        return
+    name = record.key.name
+    if preconditions.uid and preconditions.uid != record.meta.uid:
+        why = (
+            "Precondition failed: UID in precondition:"
+            f" {preconditions.uid}, UID in object meta: {record.meta.uid}"
+        )
+        raise conflict(kind, name, why)
+    if preconditions.resource_version and preconditions.resource_version != str(record.revision):
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {preconditions.resource_version},"
+            f" ResourceVersion in object meta: {record.revision}"
+        )
+        raise conflict(kind, name, why)
+
+
+def _mark(kind: Kind, content: Content, asked: DeleteOptions) -> None:
+    """Write into an object that it is to go, and how."""
+    meta = content["metadata"]
+    grace = _grace(kind, content, asked.grace_period_seconds)
+    already = meta.get("deletionTimestamp")
+    if not already or grace < int(meta.get("deletionGracePeriodSeconds") or 0):
+        meta["deletionTimestamp"] = metadata.stamp(time.time() + grace)
+        meta["deletionGracePeriodSeconds"] = grace
+        if "generation" in meta and not already:
+            meta["generation"] = int(meta["generation"]) + 1
+    finalizers = [one for one in meta.get("finalizers") or () if one not in (FOREGROUND, ORPHAN)]
+    held = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(asked.policy)
+    if held is None and already:
+        return  # a deletion that was asked for before goes on as it was asked for
+    if held:
+        finalizers.append(held)
+    if finalizers:
+        meta["finalizers"] = finalizers
+    else:
+        meta.pop("finalizers", None)
+
+
+def _grace(kind: Kind, content: Content, asked: int | None) -> int:
+    """Only pods that may run somewhere are given time."""
+    if kind.id != "pods":
+        return 0
+    spec, status = content.get("spec") or {}, content.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+        return 0
+    if asked is not None:
+        return asked
+    return max(int(spec.get("terminationGracePeriodSeconds", 30)), 0)
+
+
+PROTECTED = ("default", "kube-system", "kube-public")
+
+
+def refuse_protected(kind: Kind, name: str) -> None:
+    """What the server cannot do without."""
+    if kind.id == "namespaces" and name in PROTECTED:
+        raise forbidden(kind, name, "this namespace may not be deleted")

@@ -1,0 +1,268 @@
+"""One HTTP request, from who asks to the answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from stromboli.embedded import changing, deleting, listing, parts
+from stromboli.embedded.access import Access
+from stromboli.embedded.discovery import VERSION, Discovery
+from stromboli.embedded.errors import Refusal, bad_request, no_such_resource
+from stromboli.embedded.forms import WHOLE, Form, accepted, listed, shown
+from stromboli.embedded.identity import ANONYMOUS, AUTHENTICATED, Tokens, User, user_of_certificate
+from stromboli.embedded.objects import Objects, Options, Outcome
+from stromboli.embedded.paths import Target, target
+from stromboli.embedded.records import Key, Record
+from stromboli.embedded.store import WriteFailed
+from stromboli.embedded.streams import stream
+from stromboli.embedded.watching import Hub
+
+log = logging.getLogger(__name__)
+
+JSON = "application/json"
+HEALTH = ("/healthz", "/readyz", "/livez")
+_TRUE = ("true", "1", "t", "True")
+LARGEST_HEADER = 8192
+
+
+class Handling:
+    """Everything an answer is made from."""
+
+    def __init__(self, objects: Objects, hub: Hub, tokens: Tokens, access: Access, anonymous: bool = False):
+        self.objects = objects
+        self.hub = hub
+        self.tokens = tokens
+        self.access = access
+        self.discovery = Discovery(objects.registry)
+        self._anonymous = anonymous
+        """Whether whoever shows no token is let in as an administrator."""
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The answer, whatever happens."""
+        try:
+            return await self._answer(request)
+        except Refusal as refusal:
+            return refused(refusal)
+        except web.HTTPRequestEntityTooLarge as error:
+            return refused(Refusal(413, f"the request is too large: {error.text}"))
+        except WriteFailed as error:
+            log.error("not written: %s", error)
+            return refused(Refusal(500, f"Internal error occurred: not written: {error}"))
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception:
+            log.exception("%s %s failed", request.method, request.path[:500])
+            return refused(Refusal(500, "Internal error occurred: see the log of the server"))
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        path, method = request.rel_url.raw_path, request.method
+        if path in HEALTH or path.startswith(tuple(f"{one}/" for one in HEALTH)):
+            return web.Response(text="ok")
+        if path == "/version":
+            return answer(msgspec.json.encode(VERSION))
+        user = self.user(request)
+        query = request.rel_url.query
+        depth = path.count("/", 1) - path.endswith("/")
+        if depth > (1 if path.startswith("/api/") else 2):
+            watching = query.get("watch", "") in _TRUE
+            about = target(path, method, watching, self.objects.registry)
+            self.access.check(user, about)
+            return await self._do(request, about, user, query)
+        self.access.check_path(user, path, method.lower())
+        return self._document(request, path.rstrip("/"))
+
+    def _document(self, request: web.BaseRequest, path: str) -> web.Response:
+        found = self.discovery.document(path, request.headers.get("Accept", ""))
+        if found is None:
+            if path.startswith(("/api/", "/apis/")):
+                raise no_such_resource()
+            return web.Response(status=404, text="404 page not found\n")
+        return web.Response(body=found[0], headers={"Content-Type": found[1]})
+
+    # -- who
+
+    def user(self, request: web.BaseRequest) -> User:
+        """Whoever asks; refused if nobody can tell."""
+        known = self._known(request)
+        if known is None:
+            raise Refusal(401, "Unauthorized")
+        return self._impersonated(known, request.headers)
+
+    def _known(self, request: web.BaseRequest) -> User | None:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and len(token) < LARGEST_HEADER:
+            found = self.tokens.read(token.strip())
+            if found is None:
+                return None
+            user, uid = found
+            return user if not uid or self._account_exists(user, uid) else None
+        if request.transport is not None and (peer := request.transport.get_extra_info("peercert")):
+            return user_of_certificate(peer)
+        return User("admin", ("system:masters", AUTHENTICATED)) if self._anonymous else None
+
+    def _account_exists(self, user: User, uid: str) -> bool:
+        """A token is worth nothing once its service account is gone."""
+        _, _, namespace, name = user.name.split(":", 3)
+        record = self.objects.store.get("serviceaccounts", namespace, name)
+        return record is not None and record.meta.uid == uid
+
+    def _impersonated(self, user: User, headers: Any) -> User:
+        name = headers.get("Impersonate-User")
+        if not name:
+            return user
+        self.access.check_impersonation(user, name)
+        groups = tuple(headers.getall("Impersonate-Group", ()))
+        return User(name, (*groups, AUTHENTICATED) if name != ANONYMOUS.name else groups)
+
+    # -- what
+
+    async def _do(
+        self, request: web.BaseRequest, about: Target, user: User, query: Mapping[str, str]
+    ) -> web.StreamResponse:
+        kind, store = about.kind, self.objects.store
+        if about.verb == "watch":
+            return await stream(request, store, self.hub, kind, about.namespace, query)
+        form = accepted(request.headers.get("Accept", ""), query.get("includeObject", ""))
+        if about.verb == "list":
+            found = listing.page(store, kind, about.namespace, query)
+            await store.settled()
+            return answer(listed(kind, found, form))
+        if about.verb == "get":
+            return await self._get(request, about, form, query)
+        data = await request.read()
+        options = _options(user, query, request)
+        if about.verb in ("delete", "deletecollection"):
+            return await self._delete(about, data, options, query)
+        if about.part:
+            outcome = await self._part(about, data, options, request, query)
+        else:
+            outcome = await self._write(about, data, options, request, query)
+        await store.settled()
+        return written(about, outcome, form)
+
+    async def _get(
+        self, request: web.BaseRequest, about: Target, form: Form, query: Mapping[str, str]
+    ) -> web.StreamResponse:
+        record = self.objects.get(about.kind, about.namespace, about.name)
+        if about.part == "scale":
+            return answer(msgspec.json.encode(parts.scale(about.kind, record)))
+        await self.objects.store.settled()
+        return answer(shown(about.kind, record, form))
+
+    async def _write(
+        self,
+        about: Target,
+        data: bytes,
+        options: Options,
+        request: web.BaseRequest,
+        query: Mapping[str, str],
+    ) -> Outcome:
+        kind, objects = about.kind, self.objects
+        content_type = request.content_type
+        if about.verb == "create":
+            content = changing.body(data, content_type)
+            return await objects.create(kind, about.namespace, content, options)
+        if about.verb == "update":
+            content = changing.body(data, content_type)
+            return await objects.update(
+                kind, about.namespace, about.name, lambda _: _copy(content), options, about.part
+            )
+        force = query.get("force", "") in _TRUE
+        new = objects.store.get(kind.id, about.namespace, about.name) is None
+        if content_type == changing.APPLY and not about.part and new:
+            content = changing.body(data, content_type)
+            return await objects.create(kind, about.namespace, content, options)
+        change = changing.change(kind, data, content_type, options.manager, force)
+        return await objects.update(kind, about.namespace, about.name, change, options, about.part)
+
+    async def _part(
+        self,
+        about: Target,
+        data: bytes,
+        options: Options,
+        request: web.BaseRequest,
+        query: Mapping[str, str],
+    ) -> Outcome:
+        kind, objects, place = about.kind, self.objects, (about.namespace, about.name)
+        if about.part in ("status", "finalize"):
+            return await self._write(about, data, options, request, query)
+        content = changing.body(data, request.content_type)
+        if not isinstance(content, dict):
+            raise bad_request("the body of the request must be an object")
+        if about.part == "binding":
+            return Outcome(parts.bind(objects, kind, *place, content, options), created=True)
+        if about.part == "eviction":
+            return Outcome(await parts.evict(objects, kind, *place, content, options), created=True)
+        if about.part == "token":
+            made = parts.token(self.tokens, objects.get(kind, *place), content)
+            return Outcome(msgspec.json.encode(made), created=True)
+        return await self._rescale(about, content, options)
+
+    async def _rescale(self, about: Target, content: dict[str, Any], options: Options) -> Outcome:
+        kind, objects, place = about.kind, self.objects, (about.namespace, about.name)
+        replicas = (content.get("spec") or {}).get("replicas")
+        await objects.update(kind, *place, lambda old: parts.rescaled(kind, old, replicas), options)
+        return Outcome(msgspec.json.encode(parts.scale(kind, objects.get(kind, *place))))
+
+    async def _delete(
+        self, about: Target, data: bytes, options: Options, query: Mapping[str, str]
+    ) -> web.Response:
+        kind, store = about.kind, self.objects.store
+        asked = deleting.read_options(data, query)
+        options = options._replace(dry_run=options.dry_run or bool(asked.dry_run))
+        if about.verb == "delete":
+            content, status = await deleting.delete(
+                self.objects, kind, about.namespace, about.name, asked, options
+            )
+            await store.settled()
+            return answer(content, status)
+        found = listing.page(store, kind, about.namespace, query)
+        for record in found.records:
+            try:
+                await deleting.delete(
+                    self.objects, kind, record.key.namespace, record.key.name, asked, options
+                )
+            except Refusal as refusal:
+                if refusal.code != 404:
+                    raise
+        await store.settled()
+        return answer(listing.encoded(kind, found))
+
+
+def _copy(content: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(content))
+
+
+def _options(user: User, query: Mapping[str, str], request: web.BaseRequest) -> Options:
+    dry = query.get("dryRun", "")
+    if dry not in ("", "All"):
+        raise bad_request(f'dryRun: Unsupported value: "{dry[:100]}": supported values: "All"')
+    manager = query.get("fieldManager") or request.headers.get("User-Agent", "unknown").partition("/")[0]
+    return Options(user, dry == "All", manager[:128], query.get("fieldValidation", "Warn"))
+
+
+def written(about: Target, outcome: Outcome, form: Form) -> web.Response:
+    data = outcome.data
+    if form != WHOLE and not about.part:
+        data = shown(about.kind, Record(Key(about.kind.id, "", ""), 0, data), form)
+    response = answer(data, 201 if outcome.created else 200)
+    for warning in outcome.warnings[:50]:
+        text = warning[:500].replace("\\", "\\\\").replace('"', '\\"')
+        response.headers.add("Warning", f'299 - "{text}"')
+    return response
+
+
+def answer(data: bytes, status: int = 200) -> web.Response:
+    return web.Response(body=data, status=status, content_type=JSON)
+
+
+def refused(refusal: Refusal) -> web.Response:
+    response = answer(msgspec.json.encode(refusal.status()), refusal.code)
+    if refusal.retry_after:
+        response.headers["Retry-After"] = str(refusal.retry_after)
+    return response

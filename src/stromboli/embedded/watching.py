@@ -1,0 +1,174 @@
+"""Changes, handed to everybody who watches: each is encoded once, and each connection gets what is new in one write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from stromboli.embedded.kinds import Kind
+from stromboli.embedded.records import Change, Record
+from stromboli.embedded.selectors import Selector
+
+LARGEST_BACKLOG = 16 * 1024 * 1024
+"""Bytes that wait for a slow reader, who is cut off beyond that and may resume where it was."""
+
+Form = Callable[[Record, bool], bytes]
+"""How an object is shown; the flag says whether this is the first in the stream."""
+
+
+def _nothing() -> None:
+    pass
+
+
+def plain(record: Record, first: bool) -> bytes:
+    return record.data
+
+
+def event(kind: str, content: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), content)
+
+
+def bookmark(kind: Kind, revision: int, initial: bool = False) -> bytes:
+    """How far the stream has come, without an object."""
+    metadata: dict[str, Any] = {"resourceVersion": str(revision), "creationTimestamp": None}
+    if initial:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    content = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
+    return event("BOOKMARK", msgspec.json.encode(content))
+
+
+class Watch:
+    """One stream: who is meant, where it stands, and what waits to be sent."""
+
+    def __init__(self, kind: Kind, namespace: str, selector: Selector, form: Form = plain):
+        self.kind = kind
+        self.namespace = namespace
+        self.selector = selector
+        self.form = form
+        self.everything = not namespace and not selector.labels and not selector.fields
+        self.revision = 0
+        """Of the last change that was looked at."""
+        self.bookmarks = False
+        self.ended = False
+        self.cut: Callable[[], None] = _nothing
+        """What ends the connection of a reader who does not keep up."""
+        self._waiting: list[bytes] = []
+        self._size = 0
+        self._first = True
+        self._news = asyncio.Event()
+
+    def meant(self, record: Record | None) -> bool:
+        if record is None or (self.namespace and record.key.namespace != self.namespace):
+            return False
+        return self.everything or self.selector.matches(record.labels, record.field)
+
+    def push(self, line: bytes) -> None:
+        if self.ended:
+            return
+        self._waiting.append(line)
+        self._size += len(line)
+        if self._size > LARGEST_BACKLOG:
+            self._waiting.clear()
+            self.ended = True
+            self.cut()
+        self._news.set()
+
+    def show(self, kind: str, record: Record) -> None:
+        """An event in this stream's own form."""
+        self.push(event(kind, self.form(record, self._first)))
+        self._first = False
+
+    def end(self) -> None:
+        self.ended = True
+        self._news.set()
+
+    async def news(self) -> bytes:
+        """All that came since; waits for something. Empty once there will be nothing more."""
+        while not self._waiting and not self.ended:
+            self._news.clear()
+            await self._news.wait()
+        lines = b"".join(self._waiting)
+        self._waiting.clear()
+        self._size = 0
+        return lines
+
+    def tell(self, change: Change, encoded: dict[str, bytes]) -> None:
+        """A change, as it looks from here: what begins to be meant is added, what ceases to be is deleted."""
+        if change.revision <= self.revision:
+            return
+        self.revision = change.revision
+        known, now = self.meant(change.before), self.meant(change.after)
+        if not known and not now:
+            return
+        if now:
+            kind, record = ("MODIFIED" if known else "ADDED"), change.after
+        else:
+            kind, record = "DELETED", change.gone or _as_of(change)
+        assert record is not None
+        if self.form is not plain:
+            self.show(kind, record)
+            return
+        if kind not in encoded:
+            encoded[kind] = event(kind, record.data)
+        self.push(encoded[kind])
+
+
+def _as_of(change: Change) -> Record | None:
+    """What ceases to be meant is shown as it was, at the revision at which it ceased."""
+    if change.before is None:
+        return None
+    content = change.before.object()
+    content["metadata"]["resourceVersion"] = str(change.revision)
+    return Record(change.key, change.revision, msgspec.json.encode(content))
+
+
+class Hub:
+    """Everybody who watches, by kind."""
+
+    def __init__(self, most: int):
+        self._watches: dict[str, list[Watch]] = {}
+        self._most = most
+        self._count = 0
+        self.revision = 0
+        """Of the last change that was published."""
+
+    @property
+    def full(self) -> bool:
+        return self._count >= self._most
+
+    def join(self, watch: Watch) -> None:
+        self._watches.setdefault(watch.kind.id, []).append(watch)
+        self._count += 1
+
+    def leave(self, watch: Watch) -> None:
+        self._watches[watch.kind.id].remove(watch)
+        self._count -= 1
+
+    def all(self, resource: str = "") -> Iterable[Watch]:
+        if resource:
+            return tuple(self._watches.get(resource, ()))
+        return [watch for watches in self._watches.values() for watch in watches]
+
+    def publish(self, batch: Sequence[Change]) -> None:
+        self.revision = batch[-1].revision
+        for change in batch:
+            watches = self._watches.get(change.key.resource)
+            if watches:
+                encoded: dict[str, bytes] = {}
+                for watch in watches:
+                    watch.tell(change, encoded)
+
+    def remind(self) -> None:
+        """Tell those who want to know how far they are, so that they can resume from there after a quiet time."""
+        for watch in self.all():
+            if watch.bookmarks:
+                watch.push(bookmark(watch.kind, max(self.revision, watch.revision)))
+
+    def finish(self, watch: Watch) -> None:
+        """Its time is over; what waits is still sent."""
+        if watch.bookmarks:
+            watch.push(bookmark(watch.kind, max(self.revision, watch.revision)))
+        watch.end()

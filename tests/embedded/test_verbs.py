@@ -1,0 +1,223 @@
+"""What one may do with objects, as any client would see it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.embedded.asking import MERGE, PODS, config_map, pod, running
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def test_an_object_is_created_read_changed_and_deleted(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            made = await api.post(PODS, pod("a"))
+            meta = made["metadata"]
+            assert meta["uid"]
+            assert meta["creationTimestamp"].endswith("Z")
+            assert (meta["namespace"], meta["generation"]) == ("default", 1)
+            assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+            assert await api.get(f"{PODS}/a") == made
+            changed = await api.patch(f"{PODS}/a", {"metadata": {"labels": {"x": "y"}}})
+            assert int(changed["metadata"]["resourceVersion"]) > int(meta["resourceVersion"])
+            assert changed["metadata"]["uid"] == meta["uid"]
+            await api.delete(f"{PODS}/a")
+            status, answer = await api.ask("GET", f"{PODS}/a")
+            assert (status, answer["reason"], answer["message"]) == (404, "NotFound", 'pods "a" not found')
+            assert answer["details"] == {"name": "a", "kind": "pods"}
+
+    asyncio.run(story())
+
+
+def test_the_second_of_a_name_is_refused_and_generated_names_differ(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(PODS, pod("a"))
+            status, answer = await api.ask("POST", PODS, pod("a"))
+            assert (status, answer["reason"]) == (409, "AlreadyExists")
+            names = set()
+            for _ in range(20):
+                body = {**pod(""), "metadata": {"generateName": "job-"}}
+                names.add((await api.post(PODS, body))["metadata"]["name"])
+            assert len(names) == 20
+            assert all(name.startswith("job-") and len(name) == 9 for name in names)
+
+    asyncio.run(story())
+
+
+def test_an_update_from_an_old_version_is_a_conflict(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            old = await api.post(MAPS, config_map("a", {"n": "1"}))
+            newer = await api.patch(f"{MAPS}/a", {"data": {"n": "2"}})
+            status, answer = await api.ask("PUT", f"{MAPS}/a", {**old, "data": {"n": "3"}})
+            assert (status, answer["reason"]) == (409, "Conflict")
+            assert answer["message"].startswith(
+                'Operation cannot be fulfilled on configmaps "a": the object has'
+            )
+            status, answer = await api.ask("PUT", f"{MAPS}/a", {**newer, "data": {"n": "3"}})
+            assert (status, answer["data"]) == (200, {"n": "3"})
+            status, again = await api.ask("PUT", f"{MAPS}/a", answer)
+            assert again == answer, "nothing changed, so it is the same version"
+
+    asyncio.run(story())
+
+
+def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            assert (await api.ask("POST", f"{MAPS}?dryRun=All", config_map("a")))[0] == 201
+            assert (await api.ask("GET", f"{MAPS}/a"))[0] == 404
+            await api.post(MAPS, config_map("a", {"n": "1"}))
+            changed = await api.patch(f"{MAPS}/a?dryRun=All", {"data": {"n": "2"}})
+            assert changed["data"] == {"n": "2"}
+            assert (await api.ask("DELETE", f"{MAPS}/a?dryRun=All"))[0] == 200
+            assert (await api.get(f"{MAPS}/a"))["data"] == {"n": "1"}
+            assert (await api.ask("DELETE", f"{MAPS}/a", {"dryRun": ["All"]}))[0] == 200
+            assert (await api.ask("POST", f"{MAPS}?dryRun=Some", config_map("b")))[0] == 400
+            await api.get(f"{MAPS}/a")
+
+    asyncio.run(story())
+
+
+def test_pages_show_one_moment_whatever_happens_meanwhile(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            for number in range(10):
+                await api.post(MAPS, config_map(f"m{number}", {"n": str(number)}))
+            page = await api.get(f"{MAPS}?limit=4")
+            seen = page["items"]
+            assert page["metadata"]["remainingItemCount"] == 6
+            await api.delete(f"{MAPS}/m7")
+            await api.post(MAPS, config_map("m55"))
+            await api.patch(f"{MAPS}/m8", {"data": {"n": "changed"}})
+            while token := page["metadata"].get("continue"):
+                page = await api.get(f"{MAPS}?limit=4&continue={token}")
+                seen += page["items"]
+            assert [(one["metadata"]["name"], one["data"]["n"]) for one in seen] == [
+                (f"m{number}", str(number)) for number in range(10)
+            ]
+
+    asyncio.run(story())
+
+
+def test_selectors_choose_by_labels_and_fields(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            for name, tier in (("a", "web"), ("b", "db"), ("c", "db")):
+                await api.post(PODS, pod(name, metadata={"labels": {"tier": tier}}))
+            await api.patch(f"{PODS}/c/status", {"status": {"phase": "Running"}})
+
+            async def names(query: str) -> list[str]:
+                return [one["metadata"]["name"] for one in (await api.get(f"{PODS}?{query}"))["items"]]
+
+            assert await names("labelSelector=tier%3Ddb") == ["b", "c"]
+            assert await names("labelSelector=tier+in+(web,x),!other") == ["a"]
+            assert await names("labelSelector=tier!=db") == ["a"]
+            assert await names("fieldSelector=status.phase%3DRunning") == ["c"]
+            assert await names("fieldSelector=metadata.name%3Db") == ["b"]
+            assert await names("fieldSelector=spec.nodeName%3D&labelSelector=tier") == ["a", "b", "c"]
+            status, answer = await api.ask("GET", f"{PODS}?fieldSelector=spec.nonsense%3D1")
+            assert (status, "field label not supported" in answer["message"]) == (400, True)
+
+    asyncio.run(story())
+
+
+def test_a_pod_is_bound_once_and_its_spec_stays(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(PODS, pod("a"))
+            target = {"target": {"kind": "Node", "name": "n1"}}
+            assert (await api.post(f"{PODS}/a/binding", target))["status"] == "Success"
+            bound = await api.get(f"{PODS}/a")
+            assert bound["spec"]["nodeName"] == "n1"
+            assert [(one["type"], one["status"]) for one in bound["status"]["conditions"]] == [
+                ("PodScheduled", "True")
+            ]
+            status, answer = await api.ask("POST", f"{PODS}/a/binding", target)
+            assert (status, answer["reason"]) == (409, "Conflict")
+            assert 'pod a is already assigned to node "n1"' in answer["message"]
+            status, answer = await api.ask("PATCH", f"{PODS}/a", {"spec": {"nodeName": "n2"}}, MERGE)
+            assert (status, answer["reason"]) == (422, "Invalid")
+
+    asyncio.run(story())
+
+
+def test_status_is_written_on_its_own_path_alone(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(PODS, {**pod("a"), "status": {"phase": "Running"}})
+            assert (await api.get(f"{PODS}/a"))["status"]["phase"] == "Pending"
+            await api.patch(f"{PODS}/a", {"status": {"phase": "Failed"}})
+            assert (await api.get(f"{PODS}/a"))["status"]["phase"] == "Pending"
+            both = {"spec": {"nodeName": "n"}, "status": {"phase": "Running"}}
+            changed = await api.patch(f"{PODS}/a/status", both)
+            assert changed["status"]["phase"] == "Running"
+            assert "nodeName" not in changed["spec"]
+
+    asyncio.run(story())
+
+
+def test_a_pod_that_runs_is_given_time_and_one_that_waits_is_not(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(PODS, pod("a", terminationGracePeriodSeconds=7))
+            await api.post(f"{PODS}/a/binding", {"target": {"name": "n1"}})
+            leaving = await api.delete(f"{PODS}/a")
+            assert leaving["metadata"]["deletionGracePeriodSeconds"] == 7
+            assert (await api.get(f"{PODS}/a"))["metadata"]["deletionTimestamp"]
+            await api.delete(f"{PODS}/a", {"gracePeriodSeconds": 0})
+            assert (await api.ask("GET", f"{PODS}/a"))[0] == 404
+            await api.post(PODS, pod("b"))
+            await api.delete(f"{PODS}/b")
+            assert (await api.ask("GET", f"{PODS}/b"))[0] == 404
+
+    asyncio.run(story())
+
+
+def test_finalizers_hold_an_object_and_preconditions_protect_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            made = await api.post(MAPS, config_map("a", finalizers=["example.com/hold"]))
+            wrong = {"preconditions": {"uid": "another"}}
+            assert (await api.ask("DELETE", f"{MAPS}/a", wrong))[0] == 409
+            right = {"preconditions": {"uid": made["metadata"]["uid"]}}
+            assert (await api.delete(f"{MAPS}/a", right))["metadata"]["deletionTimestamp"]
+            held = {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}
+            assert (await api.ask("PATCH", f"{MAPS}/a", held, MERGE))[0] == 422
+            await api.patch(f"{MAPS}/a", {"metadata": {"finalizers": None}})
+            assert (await api.ask("GET", f"{MAPS}/a"))[0] == 404
+
+    asyncio.run(story())
+
+
+def test_whoever_shows_no_token_or_a_wrong_one_is_not_let_in(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            for token in ("", "wrong", "a.b.c"):
+                status, answer = await api.ask("GET", PODS, token=token)
+                assert (status, answer["reason"]) == (401, "Unauthorized")
+            assert await api.ask("GET", "/readyz", token="") == (200, "ok")
+
+    asyncio.run(story())
+
+
+def test_bodies_that_are_too_large_or_no_objects_are_refused(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            large = config_map("a", {"x": "y" * (3 * 1024 * 1024)})
+            assert (await api.ask("POST", MAPS, large))[0] == 413
+            for body in (b"[]", b"{", b"\xff", b"[" * 5000, b"null", b'{"metadata":[]}', b'{"kind":"Pod"}'):
+                status, answer = await api.ask("POST", MAPS, body)
+                assert (status, answer["reason"]) == (400, "BadRequest"), body
+            assert (await api.ask("POST", MAPS, b"x", "text/plain"))[0] == 415
+            for name in ("", "A", "a/b", "-a", "a" * 254, "a..b"):
+                assert (await api.ask("POST", MAPS, config_map(name)))[0] == 422, name
+            assert (await api.ask("POST", MAPS, config_map("a", labels={"k": "v" * 64})))[0] == 422
+            assert (await api.ask("POST", "/api/v1/namespaces/nowhere/pods", pod("a")))[0] == 404
+            assert (await api.ask("GET", "/api/v1/nonsense"))[0] == 404
+            assert (await api.ask("PUT", MAPS, config_map("a")))[0] == 405
+
+    asyncio.run(story())
