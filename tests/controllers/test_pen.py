@@ -65,6 +65,10 @@ def test_a_patch_holds_for_what_was_looked_at() -> None:
     assert body(api.asked[1])["metadata"] == {"uid": "u1"}
 
 
+def test_a_patch_of_what_is_gone_is_no_trouble() -> None:
+    assert write(FakeApi([GONE]), lambda pen: pen.patch(POD, {})) is None
+
+
 def test_a_conflict_is_thought_over_not_repeated() -> None:
     api = FakeApi([CONFLICT])
     with pytest.raises(Refused, match="it has changed"):

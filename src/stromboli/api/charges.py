@@ -3,10 +3,11 @@
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from typing import Protocol
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
-from stromboli.api.pod import Container, PodSpec, Resources
+from stromboli.api.pod import Container, Resources
 from stromboli.api.quantity import (
     Quantity,
     QuantityError,
@@ -24,7 +25,23 @@ COMPUTE = (names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE)
 NATIVE_DOMAIN = "kubernetes.io/"
 
 
-def pod_charges(spec: PodSpec) -> Charges:
+class Needs(Protocol):
+    """What is read of a pod's spec."""
+
+    @property
+    def containers(self) -> tuple[Container, ...]: ...
+
+    @property
+    def init_containers(self) -> tuple[Container, ...]: ...
+
+    @property
+    def overhead(self) -> ResourceList: ...
+
+    @property
+    def resources(self) -> Resources | None: ...
+
+
+def pod_charges(spec: Needs) -> Charges:
     """One pod of this spec, as its namespace is charged for it."""
     charges: Charges = {names.PODS: Fraction(1), names.COUNT_PREFIX + names.PODS: Fraction(1)}
     for name, amount in _effective(spec, "requests").items():
@@ -69,7 +86,7 @@ def _is_extended(name: str) -> bool:
     return bool(slash) and not f"{domain}/".endswith(NATIVE_DOMAIN)
 
 
-def _effective(spec: PodSpec, part: str) -> Charges:
+def _effective(spec: Needs, part: str) -> Charges:
     """Requests, or limits, of the pod as a whole: containers add up, init containers count by their peak."""
     total = _sum(_stated(one.resources, part) for one in spec.containers)
     peak, sidecars = _init_peak(spec.init_containers, part)

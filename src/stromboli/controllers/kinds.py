@@ -4,33 +4,15 @@ from __future__ import annotations
 
 from msgspec import field
 
-from stromboli.api.batch import CronJob, Job
-from stromboli.api.bus import Command
+from stromboli.api.cronjob import CronJob
 from stromboli.api.flow import JobFlow, JobTemplate
-from stromboli.api.meta import Condition, Int32, LabelSelector, Object, Record, Value
+from stromboli.api.job import Command, Job, JobPod, JobPodStatus
+from stromboli.api.meta import Int32, LabelSelector, Object, Record
 from stromboli.api.pod import Container, Resources
 from stromboli.api.resources import ResourceList
 from stromboli.api.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.storage import PersistentVolumeClaim
 from stromboli.kube.resources import RESOURCES, Resource
-
-
-class Terminated(Value, frozen=True):
-    exit_code: Int32 = 0
-    reason: str = ""
-
-
-class ContainerState(Value, frozen=True):
-    terminated: Terminated | None = None
-
-
-class ContainerStatus(Value, frozen=True):
-    """How a container is doing, or how it ended."""
-
-    name: str = ""
-    ready: bool = False
-    restart_count: Int32 = 0
-    state: ContainerState | None = None
 
 
 class PodSpec(Record):
@@ -45,17 +27,12 @@ class PodSpec(Record):
     resources: Resources | None = None
 
 
-class PodStatus(Record):
-    phase: str = ""
-    reason: str = ""
+class PodStatus(JobPodStatus):
     pod_ip: str = field(default="", name="podIP")
-    conditions: tuple[Condition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(Object):
-    """A pod, as controllers see it."""
+class Pod(JobPod):
+    """A pod as all controllers see it, so that pods are watched once: its marks, its fate, and what it asks for."""
 
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)

@@ -25,7 +25,6 @@ Kind = TypeVar("Kind", bound=Object)
 TIMEOUT = 30.0
 ATTEMPTS = 4
 FOREGROUND, BACKGROUND = "Foreground", "Background"
-LEARNT = Callable[[Object], None]
 
 
 class Deposed(Exception):
@@ -70,8 +69,8 @@ class Pen:
 
     async def patch(
         self, thing: Kind, patch: Mapping[str, Any], subresource: str = "", exact: bool = True
-    ) -> Kind:
-        """Change an object (JSON merge patch) and return it as it is now.
+    ) -> Kind | None:
+        """Change an object (JSON merge patch) and return it as it is now, None if it is gone.
 
         `exact`: only if nobody changed it since it was looked at, else `Refused` with 409. Otherwise it must at least
         be the same object, not another one of its name.
@@ -81,7 +80,12 @@ class Pen:
         held = {"uid": meta.uid, **({"resourceVersion": meta.resource_version} if exact else {})}
         body = {**patch, "metadata": {**patch.get("metadata", {}), **held}}
         path = resource.path(meta.namespace, meta.name, subresource)
-        answer = await self._write(Request("PATCH", path, msgspec.json.encode(body), MERGE))
+        try:
+            answer = await self._write(Request("PATCH", path, msgspec.json.encode(body), MERGE))
+        except Refused as error:
+            if error.status == 404:
+                return None
+            raise
         self._wrote("patch", resource.plural)
         return _decoded(type(thing), answer)
 

@@ -108,8 +108,10 @@ class Shelf(Generic[Thing]):
         if before is not None and thing.metadata.uid in ("", before.metadata.uid):
             self._change(thing.key, before, None)
 
-    def learn(self, thing: Object) -> None:
+    def learn(self, thing: Object | None) -> None:
         """What the API server answered to a write: the object as it is now, if it is still there."""
+        if thing is None:
+            return
         before = self._things.get(thing.key)
         if before is not None and before.metadata.uid == thing.metadata.uid:
             self.put(thing)
