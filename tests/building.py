@@ -257,6 +257,7 @@ def engine(
     actions: str = "enqueue, allocate, backfill",
     own: Iterable[type[Plugin]] = (),
     own_actions: Iterable[Action] = (),
+    features: Iterable[str] = (),
 ) -> Engine:
     """An engine whose tiers are lists of plugin names; `own` plugins and actions may be named as well."""
     known = built_in()
@@ -268,4 +269,4 @@ def engine(
     for tier in tiers:
         lines.append("- plugins:")
         lines.extend(f"  - name: {name.strip()}" for name in tier.split(","))
-    return Engine(load_policy("\n".join(lines), catalog), catalog)
+    return Engine(load_policy("\n".join(lines), catalog), catalog, features=features)

@@ -7,7 +7,7 @@ embedded one, or a rehearsal in memory.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from stromboli.engine.catalog import Catalog
@@ -56,16 +56,17 @@ class Scheduler:
         say: Callable[[str], None] = log.warning,
         usage: UsageFeed | None = None,
         services: Mapping[str, Any] | None = None,
+        features: Iterable[str] = (),
     ) -> None:
         """Unless given `usage` and `services`, nothing is asked of a network: node usage comes from files only."""
         self.world = world
         self.period = period
         self._catalog = catalog
         self._say = say
-        self._services = services
+        self._parts: dict[str, Any] = {"services": services, "features": frozenset(features)}
         self._usage = usage or UsageFeed(LOCAL, say)
         self._file = policy if isinstance(policy, PolicyFile) else None
-        self.engine = Engine(self._wanted(policy), catalog, services=services)
+        self.engine = Engine(self._wanted(policy), catalog, **self._parts)
 
     def cycle(self) -> Outcome:
         """One cycle: what was decided is on its way when this returns."""
@@ -95,7 +96,7 @@ class Scheduler:
     def use(self, policy: Policy) -> None:
         """Put another policy in force, unless its plugins cannot be built."""
         try:
-            fresh = Engine(policy, self._catalog, services=self._services)
+            fresh = Engine(policy, self._catalog, **self._parts)
         except Exception as error:
             self._say(
                 f"{policy.source_name}: {type(error).__name__}: {error}; the policy before stays in force"

@@ -9,6 +9,7 @@ import pytest
 
 from stromboli.api import scheduling
 from stromboli.api.decoding import decode
+from stromboli.api.sharding import NodeShard
 from tests.deploy import schemas
 from tests.deploy.manifests import CRDS, Manifest, accepted_samples, name_of, refused_samples, schema_of
 
@@ -120,7 +121,7 @@ def test_what_the_crds_accept_can_be_read(sample: Manifest) -> None:
 
 def test_the_kinds_that_the_scheduler_reads_have_samples() -> None:
     read = {type(decode(sample)) for sample in ACCEPTED} - {type(None)}
-    assert read == {scheduling.PodGroup, scheduling.Queue, scheduling.HyperNode}
+    assert read == {scheduling.PodGroup, scheduling.Queue, scheduling.HyperNode, NodeShard}
 
 
 def test_defaults_are_those_of_volcano() -> None:

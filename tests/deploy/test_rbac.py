@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from stromboli.engine.decisions import Bind, Evict, PodCondition, PodGroupStatus, QueueAnnotation, QueueStatus
+from stromboli.engine.decisions import (
+    Bind,
+    Evict,
+    GateRemoval,
+    PodCondition,
+    PodGroupStatus,
+    QueueAnnotation,
+    QueueStatus,
+    ShardStatus,
+)
 from stromboli.kube import writes
 from stromboli.kube.resources import RESOURCES
 from tests.deploy.manifests import (
@@ -33,6 +42,7 @@ WRITES: dict[Right, str] = {
     ("", "pods/binding", "create"): "bind",
     ("", "pods", "get"): "look again after a bind whose answer was lost",
     ("", "pods", "delete"): "evict",
+    ("", "pods", "patch"): "lift the queue's scheduling gate",
     ("", "pods/status", "patch"): "conditions, nominated node",
     ("", "events", "create"): "tell users",
     ("", "events", "patch"): "count what repeats",
@@ -42,6 +52,7 @@ WRITES: dict[Right, str] = {
     (VOLCANO, "queues", "create"): "make them",
     (VOLCANO, "queues", "patch"): "remember fair shares in an annotation",
     (VOLCANO, "queues/status", "patch"): "what a queue uses",
+    ("shard.volcano.sh", "nodeshards/status", "patch"): "which nodes we use",
 }
 LEASES = {
     ("coordination.k8s.io", "leases", "create"): [],
@@ -147,6 +158,8 @@ def test_every_request_of_the_writer_is_allowed() -> None:
         writes.group_status(status, "1", []),
         writes.queue_status(QueueStatus("q", {}), []),
         writes.queue_annotation(QueueAnnotation("q", "stromboli.sh/fair-share", "1")),
+        writes.shard_status(ShardStatus("s", (), (), ())),
+        writes.gate_removal(GateRemoval("a", "b", "1")),
     ]
     assert {_right(one.method, one.path) for one in requests} <= WRITES.keys()
 

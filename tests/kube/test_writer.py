@@ -15,10 +15,12 @@ from stromboli.engine.decisions import (
     Decision,
     Event,
     Evict,
+    GateRemoval,
     GroupCondition,
     PodCondition,
     PodGroupStatus,
     QueueStatus,
+    ShardStatus,
 )
 from stromboli.kube import writer as writing
 from stromboli.kube.asking import Refused, Request
@@ -334,3 +336,20 @@ def test_an_event_whose_answer_was_lost_is_not_written_twice() -> None:
 def test_an_answer_that_makes_no_sense_fails_the_bind_and_nothing_else() -> None:
     outcome = write(FakeApi([CONFLICT, b"<html>"]), BIND)
     assert [one.gone for one in outcome.failures] == [False]
+
+
+def test_of_shard_statuses_that_wait_the_last_is_written() -> None:
+    api = FakeApi()
+    write(api, ShardStatus("mine", ("n1",), (), ()), ShardStatus("mine", ("n2",), ("n3",), ("n1",)))
+    (patch,) = api.writes
+    assert (patch.method, patch.path) == ("PATCH", "/apis/shard.volcano.sh/v1alpha1/nodeshards/mine/status")
+    assert body(patch)["status"] == {"nodesInUse": ["n2"], "nodesToAdd": ["n3"], "nodesToRemove": ["n1"]}
+
+
+def test_one_gate_of_one_pod_is_taken_away() -> None:
+    api = FakeApi()
+    write(api, GateRemoval("ns", "web-0", "u1"))
+    (patch,) = api.writes
+    assert (patch.method, patch.path) == ("PATCH", "/api/v1/namespaces/ns/pods/web-0")
+    gate = {"name": "scheduling.volcano.sh/queue-allocation-gate", "$patch": "delete"}
+    assert body(patch) == {"metadata": {"uid": "u1"}, "spec": {"schedulingGates": [gate]}}

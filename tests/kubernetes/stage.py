@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ class Stage:
         self.plane = ControlPlane(folder)
         self.policy = folder / "scheduler.conf"
         self.policy.write_text(POLICY)
-        self._schedulers: list[Scheduler] = []
+        self.schedulers: list[Scheduler] = []
 
     def __enter__(self) -> Stage:
         self.plane.__enter__()
@@ -100,7 +100,7 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for one in self._schedulers:
+        for one in self.schedulers:
             if one.process.poll() is None:
                 one.kill()
         self.plane.__exit__()
@@ -119,16 +119,18 @@ class Stage:
 
     # -- schedulers
 
-    def start_scheduler(self, *flags: str, wait: bool = True, server: str = "") -> Scheduler:
+    def start_scheduler(
+        self, *flags: str, wait: bool = True, server: str = "", env: Mapping[str, str] | None = None
+    ) -> Scheduler:
         """One more of them; `server` where something lies between it and the API server."""
         kubeconfig = self.folder / "scheduler.kubeconfig"
         if server:
             config = json.loads(kubeconfig.read_text())
             config["clusters"][0]["cluster"]["server"] = server
-            kubeconfig = self.folder / f"scheduler-{len(self._schedulers)}.kubeconfig"
+            kubeconfig = self.folder / f"scheduler-{len(self.schedulers)}.kubeconfig"
             kubeconfig.write_text(json.dumps(config))
         health, metrics = free_ports(2)
-        log = self.folder / f"scheduler-{len(self._schedulers)}.log"
+        log = self.folder / f"scheduler-{len(self.schedulers)}.log"
         command = (
             *DIE_WITH_PARENT,
             sys.executable,
@@ -156,10 +158,10 @@ class Stage:
                 stderr=file,
                 stdout=file,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": source},
+                env={**os.environ, "PYTHONPATH": source, **(env or {})},
             )
         scheduler = Scheduler(process, log, health, metrics)
-        self._schedulers.append(scheduler)
+        self.schedulers.append(scheduler)
         if wait:
             self.wait(lambda: scheduler.get("/readyz", health=True)[0] == 200, "the scheduler to be ready")
         return scheduler
@@ -198,17 +200,25 @@ class Stage:
         cpu: int = 1,
         priority: str = "",
         queue: str = "default",
+        scheduler: str = "volcano",
+        gate: str = "",
     ) -> None:
-        """A gang, with kubectl."""
+        """A gang, with kubectl; `gate` holds its pods until the queue has room."""
         group = {
             "apiVersion": "scheduling.volcano.sh/v1beta1",
             "kind": "PodGroup",
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"minMember": minimum or pods, "queue": queue, "priorityClassName": priority},
         }
-        self.plane.apply(group, *(self._pod(name, number, cpu, priority) for number in range(pods)))
+        made = [self.pod(name, number, cpu, priority) for number in range(pods)]
+        for pod in made:
+            pod["spec"]["schedulerName"] = scheduler
+            if gate:
+                pod["metadata"]["annotations"][gate] = "true"
+                pod["spec"]["schedulingGates"] = [{"name": gate}]
+        self.plane.apply(group, *made)
 
-    def _pod(self, group: str, number: int, cpu: int, priority: str) -> dict[str, Any]:
+    def pod(self, group: str, number: int, cpu: int = 1, priority: str = "") -> dict[str, Any]:
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -233,10 +243,10 @@ class Stage:
 
     def tidy(self) -> None:
         """As if no story had been told."""
-        for one in self._schedulers:
+        for one in self.schedulers:
             if one.process.poll() is None:
                 one.kill()
-        self._schedulers.clear()
+        self.schedulers.clear()
         self.policy.write_text(POLICY)
         self.plane.kubectl("delete", "pods", "--all", "-n", NAMESPACE, "--force", "--grace-period=0")
         self.plane.kubectl("delete", "podgroups.scheduling.volcano.sh", "--all", "-n", NAMESPACE)
@@ -273,7 +283,7 @@ class Stage:
         try:
             self.plane.wait(condition, what, seconds)
         except (TimeoutError, RuntimeError) as error:
-            said = "\n".join(f"{one.log.name}:\n{one.said[-4000:]}" for one in self._schedulers)
+            said = "\n".join(f"{one.log.name}:\n{one.said[-4000:]}" for one in self.schedulers)
             raise AssertionError(f"{error}\n{said}") from None
 
     def wait_for_running(self, job: str, count: int, seconds: float = 60.0) -> None:

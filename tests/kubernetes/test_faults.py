@@ -31,7 +31,7 @@ def all_is_well(stage: Stage, proxy: Between, pods: int) -> None:
     assert len(proxy.binds) == pods
     assert set(proxy.binds.values()) == {1}
     stage.check()
-    status, text = stage._schedulers[-1].get("/debug/consistency")
+    status, text = stage.schedulers[-1].get("/debug/consistency")
     assert (status, json.loads(text)["differences"]) == (200, [])
 
 

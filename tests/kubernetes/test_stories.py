@@ -110,7 +110,7 @@ def test_a_queue_reclaims_its_share(stage: Stage) -> None:
 def test_a_bad_object_gets_one_clear_event_and_the_others_are_scheduled(stage: Stage) -> None:
     stage.add_nodes(2, cpu=2)
     stage.start_scheduler()
-    bad = stage._pod("bad", 0, 1, "")
+    bad = stage.pod("bad", 0)
     bad["spec"]["containers"][0]["resources"]["requests"]["example.com/huge"] = "9223372036854775807"
     bad["spec"]["containers"][0]["resources"]["limits"] = {"example.com/huge": "9223372036854775807"}
     stage.plane.apply(bad)

@@ -110,12 +110,26 @@ def _fill(
 
 def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:
     queue = sub_job.job.queue
-    if queue is None or not session.allocatable(queue, task) or task.gates:
+    if queue is None or not session.allocatable(queue, task):
+        return False
+    if task.gates:
+        if _may_be_let_out(session, task):
+            session.lift_gate(task)
         return False
     if task.role and task.role in session.failed_roles(sub_job):
         session.explain(task, saying(names.ROLE_ALREADY_FAILED.format(task=task.name, role=task.role)))
         return False
     return True
+
+
+def _may_be_let_out(session: Session, task: Task) -> bool:
+    """Whether only our own gate holds a task, and it asked for that (spec 05 6.5)."""
+    gate = names.QUEUE_ALLOCATION_GATE
+    return (
+        names.QUEUE_ADMISSION in session.features
+        and task.gates == (gate,)
+        and task.annotations.get(gate) == "true"
+    )
 
 
 def _find(session: Session, task: Task, within: Bools | None) -> Place | Verdict:

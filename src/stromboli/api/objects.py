@@ -1,6 +1,6 @@
 """The kinds that the scheduler reads, by name."""
 
-from stromboli.api import node, pod, scheduling, storage, workloads
+from stromboli.api import node, pod, scheduling, sharding, storage, workloads
 from stromboli.api.meta import Object
 
 GROUPS: dict[str, tuple[type[Object], ...]] = {
@@ -18,6 +18,7 @@ GROUPS: dict[str, tuple[type[Object], ...]] = {
     "policy": (scheduling.PodDisruptionBudget,),
     "scheduling.k8s.io": (scheduling.PriorityClass,),
     "scheduling.volcano.sh": (scheduling.PodGroup, scheduling.Queue),
+    "shard.volcano.sh": (sharding.NodeShard,),
     "storage.k8s.io": (storage.StorageClass, node.CSINode),
     "topology.volcano.sh": (scheduling.HyperNode,),
 }
@@ -32,6 +33,7 @@ CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
         scheduling.Namespace,
         scheduling.PriorityClass,
         scheduling.Queue,
+        sharding.NodeShard,
         storage.PersistentVolume,
         storage.StorageClass,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,9 +65,11 @@ class Engine:
         catalog: Catalog,
         timer: Callable[[], float] = time.perf_counter,
         services: Mapping[str, Any] | None = None,
+        features: Iterable[str] = (),
     ):
         self.policy = policy
         self._services = dict(services or {})
+        self._features = frozenset(features)
         self._catalog = catalog
         self._timer = timer
         self._actions = [catalog.actions[name] for name in policy.actions]
@@ -133,6 +135,7 @@ class Engine:
         cluster.dirty.everything |= self._fresh
         session = Session(cluster, self.policy, self.rules, self._placement, now, f"{now:.0f}-{self._number}")
         session.services = self._services
+        session.features = self._features
         cluster.dirty = Dirty()
         cluster.dirty.everything = False
         return session

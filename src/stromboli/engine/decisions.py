@@ -94,6 +94,23 @@ class QueueAnnotation(Decision, frozen=True):
     value: str
 
 
+class ShardStatus(Decision, frozen=True):
+    """Which nodes a scheduler uses, which it is still to get, and which to give up."""
+
+    name: str
+    in_use: tuple[str, ...]
+    to_add: tuple[str, ...]
+    to_remove: tuple[str, ...]
+
+
+class GateRemoval(Decision, frozen=True):
+    """Let a pod out of the gate that held it until its queue had room."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
 class Event(Decision, frozen=True):
     """Something a user should read about an object."""
 

@@ -266,14 +266,18 @@ class Evaluation:
 
     # -- choosing
 
-    def best(self, task: Task, within: Bools | None = None) -> tuple[int, bool]:
-        """The best node by row and whether the task fits there right now; -1 where there is none."""
+    def best(self, task: Task, groups: Sequence[Bools | None] = (None,)) -> tuple[int, bool, Bools | None]:
+        """The best node by row (-1: none), whether the task fits there right now, and of which group it is.
+
+        Of groups that are tried one after the other, any with room now goes before any with room to come.
+        """
         self._look(task)
         for board, fits_now in ((self.now, True), (self.later, False)):
-            row = self._best_of(task, board, within)
-            if row >= 0:
-                return row, fits_now
-        return -1, False
+            for within in groups:
+                row = self._best_of(task, board, within)
+                if row >= 0:
+                    return row, fits_now, within
+        return -1, False, None
 
     def group(self, task: Task, now: bool, within: Bools | None = None) -> dict[int, float]:
         """The candidates of the moment by row, with their scores: those with room now, or those with room to come."""

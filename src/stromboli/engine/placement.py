@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stromboli.engine.evaluation import Evaluation
 from stromboli.engine.nodefunctions import Bools
+from stromboli.engine.sharding import own_nodes_first, own_nodes_only
 from stromboli.engine.verdict import Verdict, everywhere
 
 if TYPE_CHECKING:
@@ -54,11 +55,11 @@ class Placement:
     ) -> Place | Verdict:
         """The best node, or why there is none. Ties fall to the lowest (creation time, name)."""
         evaluation = self.evaluate(cluster, task, resource_fit)
-        row, now = evaluation.best(task, within)
+        row, now, group = evaluation.best(task, own_nodes_first(cluster, within))
         if row < 0:
             return evaluation.verdict(task, within)
         if self._rules.has("best_node"):
-            row = self._preferred(cluster, task, evaluation.group(task, now, within), row)
+            row = self._preferred(cluster, task, evaluation.group(task, now, group), row)
         return Place(cluster.columns.nodes[row], now)
 
     def _preferred(self, cluster: Cluster, task: Task, scores: dict[int, float], best: int) -> int:
@@ -80,7 +81,7 @@ class Placement:
             evaluation = self._known[key] = Evaluation(
                 cluster.columns,
                 task,
-                self._rules.node_filters(task),
+                [*own_nodes_only(cluster), *self._rules.node_filters(task)],
                 self._rules.node_scores(task),
                 resource_fit,
             )

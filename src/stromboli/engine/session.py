@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.engine.blame import Attempt, Failure
-from stromboli.engine.decisions import Event
+from stromboli.engine.decisions import Event, GateRemoval
 from stromboli.engine.order import Backlog
 from stromboli.engine.placement import Place, Placement
+from stromboli.engine.sharding import own_nodes_first
 from stromboli.engine.transaction import Transaction
 from stromboli.engine.verdict import Verdict, saying
 from stromboli.model.amounts import minus, shift
@@ -50,6 +51,8 @@ class Session(Transaction):
         self.id = id
         self.services: Mapping[str, Any] = {}
         """Ways out for plugins that call somebody, handed in by whoever runs the scheduler; none in a rehearsal."""
+        self.features: frozenset[str] = frozenset()
+        """Feature gates that are on, of those that are off by default."""
         self.total = cluster.total
         self.objections: dict[Job, str] = {}
         """Why a job as a whole was left out."""
@@ -154,8 +157,10 @@ class Session(Transaction):
     def ranked(self, task: Task, candidates: Bools) -> Iterator[Node]:
         """Nodes by score, the best first, whether a task fits there or not."""
         nodes = self.cluster.columns.nodes
-        rows = self._placement.evaluate(self.cluster, task).ranked(task, candidates)
-        return (nodes[row] for row in rows)
+        evaluation = self._placement.evaluate(self.cluster, task)
+        for group in own_nodes_first(self.cluster, candidates):
+            if group is not None:
+                yield from (nodes[row] for row in evaluation.ranked(task, group))
 
     def admits(self, task: Task, node: Node) -> bool:
         """Whether a task fits on a node once what is leaving has left, by every filter."""
@@ -202,6 +207,10 @@ class Session(Transaction):
         """Bind every task of a job that holds room, whoever gave it."""
         for task in sorted(job.by_status[Status.ALLOCATED], key=self.task_key):
             self.bind(task)
+
+    def lift_gate(self, task: Task) -> None:
+        """Let a task out of the gate that held it until its queue had room; it is placed once that is done."""
+        self.decisions.append(GateRemoval(task.namespace, task.name, task.uid))
 
     # -- telling
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from stromboli.engine.evaluation import fits
 from stromboli.engine.points import Choice
+from stromboli.engine.sharding import own_nodes_first
 from stromboli.model.amounts import less_equal, plus, total_of
 from stromboli.model.job import Job
 from stromboli.model.status import Status
@@ -167,7 +168,9 @@ class Hunt:
         """Nodes worth asking, one after the other."""
         worthwhile = self._nodes(task)
         nodes = self._session.cluster.columns.nodes
-        return (nodes[row] for row in np.flatnonzero(worthwhile).tolist())
+        for group in own_nodes_first(self._session.cluster, worthwhile):
+            if group is not None:
+                yield from (nodes[row] for row in np.flatnonzero(group).tolist())
 
     def nodes_by_score(self, task: Task) -> Iterator[Node]:
         """Nodes worth asking, the best for the task first."""

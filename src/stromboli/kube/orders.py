@@ -14,15 +14,24 @@ from stromboli.engine.decisions import (
     Decision,
     Event,
     Evict,
+    GateRemoval,
     PodCondition,
     PodGroupStatus,
     QueueAnnotation,
     QueueStatus,
+    ShardStatus,
 )
 from stromboli.kube.asking import Request
 
 URGENT, SOON, LATER = range(3)
-_URGENCY = {Bind: URGENT, Evict: URGENT, PodCondition: SOON, PodGroupStatus: SOON}
+_URGENCY = {
+    Bind: URGENT,
+    Evict: URGENT,
+    GateRemoval: SOON,
+    ShardStatus: SOON,
+    PodCondition: SOON,
+    PodGroupStatus: SOON,
+}
 
 
 class Failure(Struct, frozen=True):
@@ -60,12 +69,14 @@ class Order:
     def lane(self) -> Hashable:
         """Orders of one lane are carried out one after the other."""
         match self.decision:
-            case Bind() | Evict() | PodCondition() as one:
+            case Bind() | Evict() | PodCondition() | GateRemoval() as one:
                 return ("Pod", one.namespace, one.name)
             case PodGroupStatus() as one:
                 return ("PodGroup", one.namespace, one.name)
             case QueueStatus() | QueueAnnotation() as one:
                 return ("Queue", one.name)
+            case ShardStatus() as one:
+                return ("NodeShard", one.name)
             case Event() as one:
                 return ("Event", one.kind, one.namespace, one.name)
         raise TypeError(f"nobody knows how to carry out {self.decision!r}")
@@ -87,6 +98,8 @@ def merged(earlier: Order, later: Order) -> Order | None:
         case PodGroupStatus() as one, PodGroupStatus() as other if earlier.uid == later.uid:
             conditions = {said.type: said for said in (*one.conditions, *other.conditions)}
             later.decision = replace(other, conditions=tuple(conditions.values()))
+            return later
+        case (ShardStatus(), ShardStatus()) | (GateRemoval(), GateRemoval()):
             return later
         case QueueStatus(), QueueStatus():
             later.resources = tuple({*earlier.resources, *later.resources})

@@ -8,7 +8,7 @@ from contextlib import suppress
 import msgspec
 
 from stromboli.api import names
-from stromboli.engine.decisions import Bind, Event, Evict, PodCondition
+from stromboli.engine.decisions import Bind, Event, Evict, GateRemoval, PodCondition
 from stromboli.kube import writes
 from stromboli.kube.asking import Refused
 from stromboli.kube.orders import Order
@@ -90,3 +90,9 @@ class PodWrites:
         with suppress(Gone):
             await self._pen.ask_of(writes.pod_condition(said, since), {404, 422})
             self._pen.remember(said.uid, True)
+
+    async def lift_gate(self, order: Order) -> None:
+        said = order.decision
+        assert isinstance(said, GateRemoval)
+        with suppress(Gone):
+            await self._pen.ask_of(writes.gate_removal(said), {404, 409, 422})

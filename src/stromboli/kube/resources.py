@@ -43,7 +43,12 @@ class Resource(NamedTuple):
         return f"{self.plural}.{self.group or 'core'}/{self.version}"
 
 
-VERSIONS = {"": "v1", "scheduling.volcano.sh": "v1beta1", "topology.volcano.sh": "v1alpha1"}
+VERSIONS = {
+    "": "v1",
+    "scheduling.volcano.sh": "v1beta1",
+    "topology.volcano.sh": "v1alpha1",
+    "shard.volcano.sh": "v1alpha1",
+}
 """Of groups that are not at v1, and of the core."""
 
 
@@ -71,6 +76,7 @@ EVENTS = Resource("", "v1", "events", "Event")
 WITHOUT: dict[str, str] = {
     "PodGroup": "no gang can be scheduled",
     "Queue": "no job can be scheduled",
+    "NodeShard": "this scheduler has no nodes of its own",
     "HyperNode": "the network's topology is not considered",
 }
 """What is switched off if a kind is not installed."""

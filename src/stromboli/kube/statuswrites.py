@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from stromboli.engine.decisions import PodGroupStatus, QueueAnnotation, QueueStatus
+from stromboli.engine.decisions import PodGroupStatus, QueueAnnotation, QueueStatus, ShardStatus
 from stromboli.kube import writes
 from stromboli.kube.orders import Order
 from stromboli.kube.pen import Gone, Pen
@@ -47,3 +47,9 @@ class StatusWrites:
         assert isinstance(said, QueueAnnotation)
         with suppress(Gone):
             await self._pen.ask_of(writes.queue_annotation(said), {404})
+
+    async def tell_shard(self, order: Order) -> None:
+        said = order.decision
+        assert isinstance(said, ShardStatus)
+        with suppress(Gone):
+            await self._pen.ask_of(writes.shard_status(said), {404})

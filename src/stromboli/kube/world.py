@@ -23,6 +23,7 @@ from stromboli.engine.decisions import (
     QueueStatus,
 )
 from stromboli.kube.orders import Failure, Order
+from stromboli.kube.shards import Shards
 from stromboli.kube.torn import PATIENCE, TornGangs
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import JobId
@@ -58,6 +59,7 @@ class KubernetesWorld:
         stop: Flag,
         wall: Callable[[], float] = time.time,
         patience: float = PATIENCE,
+        shards: Shards | None = None,
     ):
         """`submit` hands orders over to the writer from any thread; `stop` ends a sleep.
 
@@ -67,6 +69,7 @@ class KubernetesWorld:
         self._submit = submit
         self._stop = stop
         self._wall = wall
+        self._shards = shards
         self._failures: queue.SimpleQueue[Failure] = queue.SimpleQueue()
         self._failed_before: dict[str, int] = {}
         """How often the bind of a task failed in a row, by uid."""
@@ -109,6 +112,8 @@ class KubernetesWorld:
         self._keep_leaving()
         if self._torn is not None:
             said += self._torn.release(self.cluster, self._wall())
+        if self._shards is not None:
+            said += self._shards.refresh(self.cluster)
         if said:
             self.carry_out(said)
         if self._failed_before:

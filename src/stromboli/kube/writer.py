@@ -20,10 +20,12 @@ from stromboli.engine.decisions import (
     Decision,
     Event,
     Evict,
+    GateRemoval,
     PodCondition,
     PodGroupStatus,
     QueueAnnotation,
     QueueStatus,
+    ShardStatus,
 )
 from stromboli.kube.asking import Api, Refused, Unanswered, passing
 from stromboli.kube.events import Events, Saying, Subject
@@ -77,9 +79,11 @@ class Writer:
             Bind: pods.bind,
             Evict: pods.evict,
             PodCondition: pods.tell,
+            GateRemoval: pods.lift_gate,
             PodGroupStatus: statuses.tell_group,
             QueueStatus: statuses.tell_queue,
             QueueAnnotation: statuses.annotate_queue,
+            ShardStatus: statuses.tell_shard,
             Event: self._tell_event,
         }
 

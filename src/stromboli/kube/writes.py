@@ -11,8 +11,19 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.meta import Condition
-from stromboli.engine.decisions import Bind, Evict, PodCondition, PodGroupStatus, QueueAnnotation, QueueStatus
+from stromboli.api.sharding import NodeShard
+from stromboli.engine.decisions import (
+    Bind,
+    Evict,
+    GateRemoval,
+    PodCondition,
+    PodGroupStatus,
+    QueueAnnotation,
+    QueueStatus,
+    ShardStatus,
+)
 from stromboli.kube.asking import MERGE, STRATEGIC, Request
+from stromboli.kube.resources import RESOURCES
 
 VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
 
@@ -135,6 +146,19 @@ def queue_status(said: QueueStatus, stands: Iterable[str]) -> Request:
 def queue_annotation(said: QueueAnnotation) -> Request:
     body = {"metadata": {"annotations": {said.key: said.value}}}
     return _request("PATCH", queue_path(said.name), body, MERGE)
+
+
+def shard_status(said: ShardStatus) -> Request:
+    status = {"nodesInUse": said.in_use, "nodesToAdd": said.to_add, "nodesToRemove": said.to_remove}
+    path = RESOURCES[NodeShard].path(name=said.name, subresource="status")
+    return _request("PATCH", path, {"status": status}, MERGE)
+
+
+def gate_removal(said: GateRemoval) -> Request:
+    """Takes this one gate out of the list, and leaves others alone."""
+    gate = {"name": names.QUEUE_ALLOCATION_GATE, "$patch": "delete"}
+    body = {"metadata": {"uid": said.uid}, "spec": {"schedulingGates": [gate]}}
+    return _request("PATCH", pod_path(said.namespace, said.name), body, STRATEGIC)
 
 
 def _status_patch(namespace: str, name: str, uid: str, status: dict[str, Any]) -> Request:

@@ -15,6 +15,7 @@ from stromboli.model.dims import Dimensions
 from stromboli.model.job import Job, JobId
 from stromboli.model.nodes import Columns, Ints, Node
 from stromboli.model.queue import Queue
+from stromboli.model.shard import Shard
 from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
 from stromboli.model.tallies import Tallies
 from stromboli.model.task import Task
@@ -129,6 +130,8 @@ class Cluster:
         """How busy nodes really are, by name; replaced as a whole between cycles, never changed in place."""
         self.listeners: list[Listener] = []
         self.dirty = Dirty()
+        self.shard: Shard | None = None
+        """The nodes that are this scheduler's, if several divide them."""
         self.touched: list[Job] = []
         """Jobs in the order in which moves touched them, for whoever keeps jobs sorted."""
 
@@ -136,6 +139,13 @@ class Cluster:
         """Let changes pass that nobody takes note of: whoever looks next looks at everything."""
         self.dirty = Dirty()
         self.touched.clear()
+
+    def divide(self, shard: Shard) -> None:
+        """Let other nodes be this scheduler's; what is remembered of nodes is looked at again."""
+        before, self.shard = self.shard, shard
+        if before is None or before.nodes != shard.nodes:
+            self.columns.objects += 1
+            self.dirty.nodes = True
 
     # -- the one move
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from stromboli.api.meta import Object
 from stromboli.api.node import CSINode
 from stromboli.api.scheduling import HyperNode, Namespace, PodDisruptionBudget, PriorityClass, ResourceQuota
+from stromboli.api.sharding import NodeShard
 from stromboli.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from stromboli.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
@@ -18,6 +19,7 @@ class Objects:
     quotas: dict[str, ResourceQuota] = field(default_factory=dict)
     budgets: dict[str, PodDisruptionBudget] = field(default_factory=dict)
     hyper_nodes: dict[str, HyperNode] = field(default_factory=dict)
+    node_shards: dict[str, NodeShard] = field(default_factory=dict)
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
     claims: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
     storage_classes: dict[str, StorageClass] = field(default_factory=dict)
@@ -55,6 +57,7 @@ SHELVES: dict[type[Object], str] = {
     ResourceQuota: "quotas",
     PodDisruptionBudget: "budgets",
     HyperNode: "hyper_nodes",
+    NodeShard: "node_shards",
     PersistentVolume: "volumes",
     PersistentVolumeClaim: "claims",
     StorageClass: "storage_classes",

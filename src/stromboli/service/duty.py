@@ -18,6 +18,7 @@ from functools import partial
 from stromboli import transport
 from stromboli.api.meta import Object
 from stromboli.api.scheduling import PodDisruptionBudget, PriorityClass
+from stromboli.api.sharding import NodeShard
 from stromboli.api.workloads import ReplicaSet, ReplicationController, StatefulSet
 from stromboli.daemon.logs import about
 from stromboli.engine.catalog import Catalog
@@ -30,6 +31,7 @@ from stromboli.kube.measuring import Measuring
 from stromboli.kube.mirror import Mirror
 from stromboli.kube.orders import Failure, Order
 from stromboli.kube.resources import RESOURCES
+from stromboli.kube.shards import Shards
 from stromboli.kube.world import KubernetesWorld
 from stromboli.kube.writer import Writer
 from stromboli.scheduler import Scheduler
@@ -75,6 +77,7 @@ class Duty:
             self._submit,
             stop,
             patience=options.gang_bind_timeout,
+            shards=shards(options),
         )
         self.writer = Writer(
             client,
@@ -92,6 +95,7 @@ class Duty:
             options.schedule_period,
             usage=UsageFeed(ALL),
             services={"post": transport.post},
+            features=[name for name, on in options.feature_gates if on],
         )
         self.loop = Loop(self.world, scheduler, measuring, stop)
 
@@ -154,7 +158,15 @@ def kinds(options: Options) -> list[type[Object]]:
         off.add(PodDisruptionBudget)
     if not options.gate("WorkLoadSupport", True):
         off |= {ReplicaSet, StatefulSet, ReplicationController}
+    if options.scheduler_sharding_mode == "none":
+        off.add(NodeShard)
     return [kind for kind in RESOURCES if kind not in off]
+
+
+def shards(options: Options) -> Shards | None:
+    """The nodes of our own, if the flags speak of any."""
+    mode, name = options.scheduler_sharding_mode, options.scheduler_sharding_name
+    return None if mode == "none" else Shards(name, strict=mode == "hard")
 
 
 def wanted(options: Options) -> Wanted:

@@ -8,8 +8,14 @@ from pathlib import Path
 
 from stromboli.api import names
 from stromboli.daemon import flags
-from stromboli.daemon.flags import duration, flag, gates, listed, number, path, whole, word, yes
+from stromboli.daemon.flags import BadFlag, duration, flag, gates, listed, number, path, whole, word, yes
 from stromboli.kube.election import Terms
+
+
+def sharding(value: str) -> str:
+    if value not in ("none", "soft", "hard"):
+        raise BadFlag("is none of none, soft and hard")
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +54,12 @@ class Options:
     tls_private_key_file: str = flag(word, "", "Its key")
     cache_dumper: bool = flag(yes, True, "SIGUSR1 and SIGUSR2 write the whole state to a file")
     cache_dump_dir: Path = flag(Path, Path("/tmp"), "Folder for such files")
+    scheduler_sharding_mode: str = flag(
+        sharding,
+        "none",
+        "Nodes of our NodeShard: none looks at no shards, soft prefers them, hard uses no others",
+    )
+    scheduler_sharding_name: str = flag(word, names.SCHEDULER_NAME, "Name of our NodeShard")
     leader_elect: bool = flag(yes, True, "Elect one of several schedulers by a lease")
     leader_elect_lease_duration: float = flag(duration, 15.0, "How long others wait for a silent leader")
     leader_elect_renew_deadline: float = flag(duration, 10.0, "How long a leader tries to renew")
@@ -95,19 +107,17 @@ ACCEPTED: dict[str, str] = {
     "csi-storage": _VOLUMES,
     "ignored-provisioners": _VOLUMES,
     "node-worker-threads": "nodes are taken in as they come",
-    "gate-removal-worker-num": "the queue-admission gate is not removed by this version",
+    "gate-removal-worker-num": "--writes-in-flight holds for all that is written",
     "minimum-feasible-nodes": "all nodes are considered",
     "minimum-percentage-nodes-to-find": "all nodes are considered",
     "percentage-nodes-to-find": "all nodes are considered",
-    "scheduler-sharding-mode": "node shards are not read by this version",
-    "scheduler-sharding-name": "node shards are not read by this version",
     "leader-elect-resource-lock": "a Lease is always used",
     **flags.LOGGING,
 }
 """Flags of Volcano's that are taken and do nothing, and why."""
 _ACCEPTED = flags.Accepted(
     ACCEPTED,
-    quiet={"scheduler-sharding-mode": "none", "leader-elect-resource-lock": "leases", "csi-storage": "true"},
+    quiet={"leader-elect-resource-lock": "leases", "csi-storage": "true"},
     switches=flags.LOGGING_SWITCHES | {"csi-storage"},
 )
 

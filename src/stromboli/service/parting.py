@@ -14,6 +14,7 @@ from stromboli.daemon.flags import BadFlag
 
 POINTS = 20
 """Places of each member on the ring."""
+MOST_MEMBERS = 1000
 Wanted = Callable[[Object], bool]
 
 
@@ -56,7 +57,10 @@ def by_hash(environment: Mapping[str, str], schedulers: Iterable[str]) -> Wanted
     if not dash:
         raise BadFlag(f"SCHEDULER_POD_NAME: {me!r} is no name of a StatefulSet's pod, such as scheduler-0")
     number = environment.get("SCHEDULER_NUM", "")
-    ring = Ring(f"{base}-{index}" for index in range(int(number) if number.isdecimal() else 1))
+    members = int(number) if number.isdecimal() else 1
+    if not 0 < members <= MOST_MEMBERS:
+        raise BadFlag(f"SCHEDULER_NUM: {number} is not between 1 and {MOST_MEMBERS}")
+    ring = Ring(f"{base}-{index}" for index in range(members))
     ours = frozenset(schedulers)
 
     def wanted(thing: Object) -> bool:

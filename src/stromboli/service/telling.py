@@ -7,7 +7,7 @@ from collections import Counter
 
 from stromboli.daemon.logs import about
 from stromboli.engine.cycle import Outcome
-from stromboli.engine.decisions import Bind, Event, Evict, PodGroupStatus
+from stromboli.engine.decisions import Bind, Event, Evict, GateRemoval, PodGroupStatus
 from stromboli.kube.buffer import Trouble
 from stromboli.kube.election import Election
 from stromboli.kube.orders import Order
@@ -30,6 +30,8 @@ def tell(outcome: Outcome) -> None:
                     "evict",
                     extra=about(pod=one.key, node=one.node, action=one.action, beneficiary=one.beneficiary),
                 )
+            case GateRemoval():
+                log.info("let out of the gate", extra=about(pod=f"{one.namespace}/{one.name}"))
             case PodGroupStatus():
                 log.info("phase", extra=about(job=f"{one.namespace}/{one.name}", phase=one.phase))
             case Event(kind="PodGroup", type="Warning") if not is_noise(outcome.session.cluster, one):

@@ -6,6 +6,7 @@ from stromboli.model.amounts import Amounts, Vector, dominant_share, is_empty, p
 from stromboli.model.dims import PODS
 from stromboli.model.queue import Queue
 
+NOTHING: Vector = {}
 Standing = tuple[float, bool]
 """Who comes first: the smaller share, then who deserves anything at all."""
 
@@ -59,14 +60,14 @@ class Allotment:
             return (1.0, True)
         return (dominant_share(self.held, self.deserved), False)
 
-    def has_room(self, request: Vector) -> bool:
-        """Whether a request fits below its limit (FITS, without building sums)."""
+    def has_room(self, request: Vector, kept: Vector = NOTHING) -> bool:
+        """Whether a request fits below its limit (FITS, without building sums), beside what is kept for others."""
         limit, below = self.limit, self.held_below
         allocated, pipelined = self.queue.allocated, self.queue.pipelined
         for dim, asked in request.items():
             if asked > 0 and dim != PODS:
                 held = allocated.get(dim, 0) + pipelined.get(dim, 0) + below.get(dim, 0)
-                if held + asked > limit.get(dim, 0):
+                if held + kept.get(dim, 0) + asked > limit.get(dim, 0):
                     return False
         return True
 

@@ -1,7 +1,4 @@
-"""The plugin `capacity`: what each queue deserves, may have at most and is guaranteed is written in the queue itself.
-
-Left out: the queue-allocation gate (spec 03 10), which is off in Volcano unless its feature gate is on.
-"""
+"""The plugin `capacity`: what each queue deserves, may have and is guaranteed is written in the queue itself."""
 
 from __future__ import annotations
 
@@ -23,6 +20,7 @@ from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.plugins.capacity import reclaiming
+from stromboli.plugins.capacity.admitted import Admitted, asks_queue
 from stromboli.plugins.capacity.allotment import Allotment, Standing
 from stromboli.plugins.capacity.tree import Tree, below_root, side_by_side
 
@@ -71,9 +69,12 @@ class Capacity(Plugin):
         self._tree = Tree({}, {}, [])
         self._pledges = Pledges()
         self._said: set[str] = set()
+        self._admitted: Admitted | None = None
+        """Only with the feature SchedulingGatesQueueAdmission."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._pledges.opening(session.cluster, dirty)
+        self._admitted = Admitted(session.cluster) if names.QUEUE_ADMISSION in session.features else None
         if dirty.everything or dirty.queues or dirty.nodes:
             self._tree = self._lay_out(session)
             said = {odd.text(session.cluster.dims) for odd in self._tree.oddities}
@@ -97,9 +98,22 @@ class Capacity(Plugin):
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         seat, request = self._seat(queue), task.request
-        if seat is None or not queue.open or not seat.has_room(request):
+        kept = self._admitted.beside(task, queue) if self._admitted is not None else {}
+        if seat is None or not queue.open or not seat.has_room(request, kept):
             return False
-        return all(ancestor.has_room(request) for ancestor in seat.ancestors)
+        if not all(ancestor.has_room(request) for ancestor in seat.ancestors):
+            return False
+        if self._admitted is not None and asks_queue(task):
+            self._admitted.add(task, queue)
+        return True
+
+    def on_move(self, change: Change) -> str | None:
+        task = change.task
+        if self._admitted is not None and task.job is not None and asks_queue(task):
+            self._admitted.drop(task)
+            if change.status is Status.PENDING and task.job.queue is not None:
+                self._admitted.add(task, task.job.queue)
+        return None
 
     def queue_limits(self, queue: Queue) -> Iterable[QueueLimit]:
         seat = self._seat(queue)
@@ -196,6 +210,7 @@ class HierarchicalCapacity(Capacity):
         return below_root(session.cluster.queues.values(), session.total)
 
     def on_move(self, change: Change) -> str | None:
+        super().on_move(change)
         gained = _HOLDS[change.status] - _HOLDS[change.old_status]
         allotment = self._tree.of(change.task.job.queue) if gained and change.task.job else None
         if allotment is not None:
