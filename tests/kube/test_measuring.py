@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.policy import load_policy
@@ -35,6 +38,11 @@ queue_allocated_milli_cpu queue_allocated_memory_bytes queue_allocated_scalar_re
 queue_request_milli_cpu queue_inqueue_memory_bytes queue_deserved_scalar_resources queue_capacity_milli_cpu
 queue_real_capacity_milli_cpu queue_share queue_weight queue_overused
 namespace_share namespace_weight namespace_weighted_share
+queue_request_memory_bytes queue_request_scalar_resources queue_inqueue_milli_cpu queue_inqueue_scalar_resources
+queue_deserved_milli_cpu queue_deserved_memory_bytes queue_capacity_memory_bytes queue_capacity_scalar_resources
+queue_real_capacity_memory_bytes queue_real_capacity_scalar_resources
+vgpu_device_shared_number vgpu_device_allocated_memory vgpu_device_allocated_cores vgpu_device_memory_limit
+vgpu_device_memory_allocation_for_a_certain_pod vgpu_device_core_allocation_for_a_certain_pod
 """
 
 
@@ -96,8 +104,17 @@ def test_a_gang_that_runs_and_one_that_waits() -> None:
     assert value(text, f"volcano_e2e_job_scheduling_duration{labels}") == 100_000
     assert value(text, "volcano_e2e_scheduling_latency_milliseconds_count") == 1
     assert value(text, 'volcano_action_scheduling_latency_milliseconds_count{action="allocate"}') == 1
+    assert value(text, 'volcano_schedule_attempts_total{result="scheduled"}') == 2
+    for stage in ("Predicate", "Scoring"):
+        assert value(text, f'volcano_scheduling_stage_duration_milliseconds_count{{stage="{stage}"}}') == 2
     series = 'volcano_plugin_scheduling_latency_milliseconds_count{OnSession="OnSessionOpen",plugin="gang"}'
     assert value(text, series) == 1
+
+
+def test_a_task_that_fits_nowhere_is_an_attempt_too() -> None:
+    story = Story()
+    story.put(building.group("lost", 1), building.pod("lost-0", "lost", selector={"no": "such"}))
+    assert value(story.cycle(), 'volcano_schedule_attempts_total{result="unschedulable"}') == 1
 
 
 def test_series_of_what_is_gone_are_gone() -> None:
@@ -128,9 +145,39 @@ def test_what_became_of_decisions() -> None:
     bind = Bind("ns", "p", "u", "n1", "ns/j")
     story.measuring.written(Order(bind, created=story.world.now() - 2), 0.01)
     story.measuring.failed(Failure(Evict("ns", "p", "u", "n1", "ns/j", "preempt"), "no"))
+    story.measuring.failed(Failure(bind, "no"))
+    story.measuring.watched(story.world.now() - 3)
+    story.measuring.asked("10.0.0.1:6443", "POST", "409")
     text = story.text
+    assert value(text, 'volcano_task_scheduling_latency_milliseconds_sum{stage="Watched"}') == 3000
+    assert value(text, 'volcano_schedule_attempts_total{result="error"}') == 1
+    assert value(text, 'rest_client_requests_total{code="409",host="10.0.0.1:6443",method="POST"}') == 1
     assert value(text, 'volcano_task_scheduling_latency_milliseconds_sum{stage="Bound"}') == pytest.approx(
         2000
     )
     assert value(text, 'volcano_scheduling_stage_duration_milliseconds_count{stage="Bind"}') == 1
     assert value(text, 'stromboli_write_failures_total{decision="Evict"}') == 1
+
+
+@given(st.lists(st.floats(0, 1000), max_size=50))
+def test_many_values_at_once_are_as_many_values_one_by_one(values: list[float]) -> None:
+    one, many = Metrics(), Metrics()
+    for each in values:
+        one.stage.labels("Scoring").observe(each)
+    many.stage.observe_all("Scoring", values)
+    shown = [
+        [(sample.name, sample.labels, pytest.approx(sample.value)) for sample in family.samples]
+        for metrics in (one, many)
+        for family in metrics.stage.collect()
+    ]
+    assert shown[0] == shown[1]
+
+
+def test_every_metric_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "scheduler.md").read_text()
+    families = {
+        family.name for family in Metrics().registry.collect() if not family.name.startswith("process_")
+    }
+    named = {name.removesuffix("_total") for name in re.findall(r"[a-z0-9_]{5,}", page)}
+    for family in families:
+        assert family.removeprefix("volcano_") in named or family in named, family

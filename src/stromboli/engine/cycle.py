@@ -52,6 +52,10 @@ class Outcome:
     """Time per part: open, each action, close."""
     plugins: dict[tuple[str, str], float] = field(default_factory=dict)
     """Time per plugin, when the session opened and when it closed."""
+    filtering: list[float] = field(default_factory=list)
+    """Seconds that each look for a node took to bring filters and scores of all nodes up to date."""
+    scoring: list[float] = field(default_factory=list)
+    """Seconds that each of them took to choose."""
     lost: Failure | None = None
     """Why the whole cycle came to nothing."""
 
@@ -124,6 +128,7 @@ class Engine:
             raise
         finally:
             cluster.listeners = []
+            outcome.filtering, outcome.scoring = self._placement.filtering, self._placement.scoring
         self._judge(session, outcome)
         return outcome
 

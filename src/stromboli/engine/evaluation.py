@@ -132,7 +132,7 @@ class Evaluation:
         if self._watched or self._raw:
             self._refresh_watched(task, cycle)
 
-    def _look(self, task: Task) -> None:
+    def look(self, task: Task) -> None:
         """Bring the boards up to date, for whoever needs them."""
         if self.columns.clock != self._clock:
             self._catch_up(task)
@@ -271,7 +271,7 @@ class Evaluation:
 
         Of groups that are tried one after the other, any with room now goes before any with room to come.
         """
-        self._look(task)
+        self.look(task)
         for board, fits_now in ((self.now, True), (self.later, False)):
             for within in groups:
                 row = self._best_of(task, board, within)
@@ -281,7 +281,7 @@ class Evaluation:
 
     def group(self, task: Task, now: bool, within: Bools | None = None) -> dict[int, float]:
         """The candidates of the moment by row, with their scores: those with room now, or those with room to come."""
-        self._look(task)
+        self.look(task)
         board = self.now if now else self.later
         if self._watched or self._volatile or within is not None:
             board = self._final(task, board, within)
@@ -342,7 +342,7 @@ class Evaluation:
         """Nodes by score, the best first, whether the task fits there or not."""
         if not candidates.any():
             return
-        self._look(task)
+        self.look(task)
         board = np.where(candidates, self._scores, NEVER)
         for one in self._volatile:
             board = board + self._finished(one, task, candidates)

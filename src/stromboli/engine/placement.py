@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stromboli.engine.evaluation import Evaluation
@@ -37,12 +38,17 @@ class Placement:
         self._used: set[Hashable] = set()
         """The shapes met in this cycle."""
         self._cycle = 0
+        self.filtering: list[float] = []
+        """Seconds that each look for a node in this cycle took to bring filters and scores up to date."""
+        self.scoring: list[float] = []
+        """Seconds that each of them took to choose."""
 
     def opening(self) -> None:
         """A new cycle: what depends on time or on something unknown is looked at again, the unused is forgotten."""
         for key in self._known.keys() - self._used:
             del self._known[key]
         self._used.clear()
+        self.filtering, self.scoring = [], []
         self._cycle += 1
 
     def refused(self, task: Task, nodes: int) -> Verdict | None:
@@ -54,8 +60,13 @@ class Placement:
         self, cluster: Cluster, task: Task, within: Bools | None = None, resource_fit: bool = True
     ) -> Place | Verdict:
         """The best node, or why there is none. Ties fall to the lowest (creation time, name)."""
+        begin = perf_counter()
         evaluation = self.evaluate(cluster, task, resource_fit)
+        evaluation.look(task)
+        looked = perf_counter()
         row, now, group = evaluation.best(task, own_nodes_first(cluster, within))
+        self.filtering.append(looked - begin)
+        self.scoring.append(perf_counter() - looked)
         if row < 0:
             return evaluation.verdict(task, within)
         if self._rules.has("best_node"):

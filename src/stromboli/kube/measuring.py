@@ -46,6 +46,9 @@ class Measuring:
         if outcome.lost:
             metrics.lost.inc()
             return
+        metrics.stage.observe_all("Predicate", [seconds * MS for seconds in outcome.filtering])
+        metrics.stage.observe_all("Scoring", [seconds * MS for seconds in outcome.scoring])
+        self._attempts(outcome)
         self._decisions(outcome)
         changed = session.changed
         if changed or outcome.decisions:
@@ -53,6 +56,13 @@ class Measuring:
             self._tell_queues(session)
 
     # -- decisions
+
+    def _attempts(self, outcome: Outcome) -> None:
+        bound = sum(isinstance(one, Bind) for one in outcome.decisions)
+        refused = sum(len(verdicts) for verdicts in outcome.session.verdicts.values())
+        for result, count in (("scheduled", bound), ("unschedulable", refused)):
+            if count:
+                self.metrics.attempts.labels(result).inc(count)
 
     def _decisions(self, outcome: Outcome) -> None:
         now, metrics, cluster = self._wall(), self.metrics, outcome.session.cluster
@@ -204,6 +214,16 @@ class Measuring:
 
     def failed(self, failure: Failure) -> None:
         self.metrics.failures.labels(type(failure.decision).__name__).inc()
+        if isinstance(failure.decision, Bind):
+            self.metrics.attempts.labels("error").inc()
+
+    def watched(self, created: float) -> None:
+        """A pod that has no node was heard of; in the cycle's thread."""
+        self.metrics.task.labels("Watched").observe(max(self._wall() - created, 0.0) * MS)
+
+    def asked(self, host: str, method: str, status: str) -> None:
+        """The API server was asked."""
+        self.metrics.requests.labels(status, method, host).inc()
 
 
 def _short(job: Job) -> int:

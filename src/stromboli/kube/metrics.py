@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
+    ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
@@ -33,6 +35,20 @@ class ExactCounter(Counter):
 
     def _child_samples(self) -> Iterable[Sample]:
         return [one._replace(name="") for one in super()._child_samples() if one.name == "_total"]
+
+
+class ManyHistogram(Histogram):
+    """A histogram that takes many values at once, for what is measured task by task."""
+
+    def observe_all(self, stage: str, values: Sequence[float]) -> None:
+        if not values:
+            return
+        child: Any = self.labels(stage)
+        places = np.searchsorted(child._upper_bounds, values)
+        for place, count in enumerate(np.bincount(places).tolist()):
+            if count:
+                child._buckets[place].inc(count)
+        child._sum.inc(sum(values))
 
 
 class QueueAmounts:
@@ -88,8 +104,12 @@ class Metrics:
             exponential(50, 60_000, 30),
             ("stage",),
         )
-        self.stage = self._histogram(
-            "scheduling_stage_duration_milliseconds", "A stage", exponential(0.1, 500, 20), ("stage",)
+        self.stage = ManyHistogram(
+            PREFIX + "scheduling_stage_duration_milliseconds",
+            "A stage, task by task",
+            ("stage",),
+            registry=self.registry,
+            buckets=exponential(0.1, 500, 20),
         )
         self.job = self._histogram(
             "e2e_job_scheduling_latency_milliseconds",
@@ -115,7 +135,23 @@ class Metrics:
         )
         for name in ("namespace_share", "namespace_weight", "namespace_weighted_share"):
             self._gauge(name, "Declared for dashboards, never set, as in Volcano", ("namespace_name",))
+        self._add_devices()
         self._add_own()
+        self.requests = Counter(
+            "rest_client_requests_total",
+            "Requests by answer",
+            ("code", "method", "host"),
+            registry=self.registry,
+        )
+        ProcessCollector(registry=self.registry)
+
+    def _add_devices(self) -> None:
+        """Of shared GPUs, which are not scheduled yet: declared for dashboards, and empty."""
+        text, device = "Declared for dashboards, empty as long as no GPUs are shared", ("devID", "NodeName")
+        for name in ("shared_number", "allocated_memory", "allocated_cores", "memory_limit"):
+            self._gauge(f"vgpu_device_{name}", text, device)
+        for name in ("memory", "core"):
+            self._gauge(f"vgpu_device_{name}_allocation_for_a_certain_pod", text, (*device, "podName"))
 
     def _add_own(self) -> None:
         own = OWN_PREFIX

@@ -57,15 +57,19 @@ class Mirror:
         kinds: Iterable[type[Object]] = ALL,
         wanted: Callable[[Object], bool] = lambda _: True,
         tell: Callable[[Trouble], None] = lambda trouble: log.warning("%s %s/%s: %s", *_shown(trouble)),
+        watched: Callable[[float], None] = lambda created: None,
         buffer: Buffer | None = None,
         follow: Callable[..., Reflector] = Reflector,
     ) -> None:
-        """`wanted` leaves objects out; `tell` hears once of every object that cannot be used, between cycles."""
+        """`wanted` leaves objects out; `tell` hears once of every object that cannot be used, between cycles;
+        `watched` of every new pod of ours that has no node, with the time of its creation.
+        """
         self._new_intake = partial(Intake, schedulers=frozenset(schedulers), default_queue=default_queue)
         self._intake = self._new_intake()
         self._source = source
         self._wanted = wanted
         self._tell = tell
+        self._watched = watched
         self._told: dict[tuple[str, str, str], Trouble] = {}
         """What was last told about a bad object, by its kind, namespace and name."""
         self._questions: SimpleQueue[Question] = SimpleQueue()
@@ -196,6 +200,7 @@ class Mirror:
             return
         if isinstance(thing, Pod) and self._dies_while_binding(thing):
             return
+        new = isinstance(thing, Pod) and thing.metadata.uid not in self.cluster.tasks
         try:
             self._intake.put(thing)
         except BadObject as error:
@@ -205,6 +210,8 @@ class Mirror:
             text = f"could not be taken in: {type(error).__name__}: {error}"
         else:
             self._told.pop(_named(thing), None)
+            if new and (task := self.cluster.tasks.get(thing.metadata.uid)) and task.status is Status.PENDING:
+                self._watched(task.created)
             return
         self._report(Trouble(*_named(thing), thing.metadata.uid, text))
 

@@ -71,6 +71,7 @@ class Duty:
             kinds(options),
             wanted(options),
             self._unusable,
+            measuring.watched,
         )
         self.world = KubernetesWorld(
             self.mirror,

@@ -10,6 +10,7 @@ import socket
 import sys
 import uuid
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 
 from stromboli.daemon.endpoints import Endpoints
 from stromboli.daemon.logs import about
@@ -19,6 +20,7 @@ from stromboli.engine.policy import Policy
 from stromboli.engine.policy_file import PolicyFile
 from stromboli.kube.client import Client
 from stromboli.kube.config import Access
+from stromboli.kube.counting import CountingClient
 from stromboli.kube.election import Election
 from stromboli.kube.limits import Limiter
 from stromboli.kube.measuring import Measuring
@@ -52,11 +54,13 @@ class Process:
             log.info("%s", note)
         sys.setswitchinterval(SWITCH)
         async with AsyncExitStack() as stack:
-            client, lease_client = [await stack.enter_async_context(self._client()) for _ in range(2)]
+            measuring = Measuring(Metrics())
+            client, lease_client = [
+                await stack.enter_async_context(self._client(measuring)) for _ in range(2)
+            ]
             identity = f"{socket.gethostname()}_{uuid.uuid4()}"
             terms = self.options.terms(identity)
             election = Election(lease_client, terms) if terms is not None else None
-            measuring = Measuring(Metrics())
             may_write = election.may_write if election is not None else lambda: True
             duty = Duty(self.options, client, identity, may_write, self._catalog, self._policy, measuring)
             showing = Showing(self.options, client, duty, election, measuring.metrics)
@@ -71,8 +75,10 @@ class Process:
                 return await self._lead(duty, client, None)
             return await self._elected(duty, client, election)
 
-    def _client(self) -> Client:
-        return Client(self._access, Limiter(self.options.kube_api_qps, self.options.kube_api_burst))
+    def _client(self, measuring: Measuring) -> Client:
+        limiter = Limiter(self.options.kube_api_qps, self.options.kube_api_burst)
+        host = self._access.server.partition("://")[2]
+        return CountingClient(self._access, limiter, partial(measuring.asked, host))
 
     # -- leading
 
