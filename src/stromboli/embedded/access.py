@@ -1,53 +1,82 @@
-"""Who may do what. The one place that asks for rights."""
+"""Who may do what: roles and bindings as they are stored, put to every request."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from stromboli.embedded.errors import Refusal, forbidden
-from stromboli.embedded.identity import MASTERS, User
+from stromboli.embedded.kinds import Kind
 from stromboli.embedded.paths import Target
+from stromboli.embedded.records import Change
+from stromboli.embedded.rights import GROUP, Asked, BadReview, Rights, User, answer, escalation, refusal
+from stromboli.embedded.rights.rights import KINDS
 from stromboli.embedded.store import Store
 
+_STORED = {f"{kind}.{GROUP}": kind for kind in KINDS}
 
-class Access(NamedTuple):
-    """Looks up roles in the store."""
 
-    store: Store
+class Access:
+    """Rights, kept up with the store."""
+
+    def __init__(self, store: Store):
+        self.rights = Rights()
+        for resource, kind in _STORED.items():
+            for record in store.all(resource):
+                self.rights.put(kind, record.object())
+        store.subscribe(self._heard)
+
+    def _heard(self, batch: Sequence[Change]) -> None:
+        for change in batch:
+            kind = _STORED.get(change.key.resource)
+            if kind is None:
+                continue
+            if change.after is not None:
+                self.rights.put(kind, change.after.object())
+            else:
+                self.rights.drop(kind, change.key.namespace, change.key.name)
 
     def check(self, user: User, target: Target) -> None:
         """Refuse what this user may not do."""
-        if MASTERS in user.groups or self.allowed(user, target):
-            return
-        kind, part = target.kind, f"/{target.part}" if target.part else ""
-        where = f'in the namespace "{target.namespace}"' if target.namespace else "at the cluster scope"
-        raise forbidden(
-            kind,
-            target.name,
-            f'User "{user.name}" cannot {target.verb} resource "{kind.plural}{part}" in API group'
-            f' "{kind.group}" {where}',
-        )
-
-    def allowed(self, user: User, target: Target) -> bool:
-        return True
+        kind = target.kind
+        namespace = target.name if kind.id == "namespaces" else target.namespace
+        asked = Asked(target.verb, kind.group, kind.plural, target.part, target.name, namespace)
+        if not self.rights.allowed(user, asked).allowed:
+            details = {"group": kind.group, "kind": kind.plural, "name": target.name}
+            shown = {key: value for key, value in details.items() if value}
+            raise Refusal(403, refusal(user, asked._replace(namespace=target.namespace)), details=shown)
 
     def check_path(self, user: User, path: str, verb: str) -> None:
         """The same for paths that are no objects."""
-        if MASTERS in user.groups or self.allowed_path(user, path, verb):
-            return
-        raise Refusal(403, f'forbidden: User "{user.name}" cannot {verb} path "{path}"', details={})
+        asked = Asked(verb, path=path or "/")
+        if not self.rights.allowed(user, asked).allowed:
+            raise Refusal(403, refusal(user, asked), details={})
 
-    def allowed_path(self, user: User, path: str, verb: str) -> bool:
-        return True
+    def check_impersonation(self, user: User, name: str, groups: Sequence[str]) -> None:
+        """Speaking for others is a right like any other."""
+        wanted = [Asked("impersonate", "", "groups", "", group) for group in groups]
+        parts = name.split(":")
+        if name.startswith("system:serviceaccount:") and len(parts) == 4:
+            wanted.append(Asked("impersonate", "", "serviceaccounts", "", parts[3], parts[2]))
+        else:
+            wanted.append(Asked("impersonate", "", "users", "", name))
+        for asked in wanted:
+            if not self.rights.allowed(user, asked).allowed:
+                raise Refusal(
+                    403, refusal(user, asked), details={"name": asked.name[:253], "kind": asked.resource}
+                )
 
-    def check_impersonation(self, user: User, name: str) -> None:
-        """Only those who may do anything may speak for others."""
-        if MASTERS not in user.groups:
-            why = (
-                f'User "{user.name}" cannot impersonate resource "users" in API group "" at the cluster scope'
-            )
-            raise Refusal(
-                403,
-                f'users "{name[:253]}" is forbidden: {why}',
-                details={"name": name[:253], "kind": "users"},
-            )
+    def check_grant(self, user: User, kind: Kind, content: dict[str, Any]) -> None:
+        """Nobody writes roles that give more than they have."""
+        if kind.id in _STORED and (why := escalation(self.rights, user, kind.plural, content)):
+            raise forbidden(kind, str(content["metadata"].get("name", "")), why)
+
+    def review(self, user: User, kind: Kind, body: Any, namespace: str) -> dict[str, Any]:
+        """The answer to a question about rights."""
+        try:
+            if not isinstance(body, dict):
+                raise BadReview("a review must be an object")
+            reviewed = {**body, "apiVersion": kind.api_version}
+            return answer(self.rights, user, kind.kind, reviewed, namespace)
+        except BadReview as error:
+            raise Refusal(422, f'{kind.kind} "" is invalid: {error}') from None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from stromboli.embedded.access import Access
 from stromboli.embedded.errors import cause, forbidden, not_found
-from stromboli.embedded.identity import User
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.registry import Registry
+from stromboli.embedded.rights import User
 from stromboli.embedded.store import Store
 
 Content = dict[str, Any]
@@ -28,8 +29,9 @@ class Question(NamedTuple):
 class Admission:
     """Rules that look at more than the object itself."""
 
-    def __init__(self, store: Store, registry: Registry):
+    def __init__(self, store: Store, registry: Registry, access: Access):
         self._store = store
+        self._access = access
         self._namespaces = registry.find("", "v1", "namespaces")
 
     def place(self, kind: Kind, namespace: str, name: str) -> None:
@@ -46,6 +48,10 @@ class Admission:
 
     def begin(self, kind: Kind, namespace: str, content: Content) -> None:
         """Complete a new object from what else is there."""
+
+    def granted(self, kind: Kind, content: Content, user: User) -> None:
+        """Refuse roles that give more than their author has."""
+        self._access.check_grant(user, kind, content)
 
     def count(self, kind: Kind, namespace: str, content: Content) -> None:
         """Refuse what a quota has no room for."""

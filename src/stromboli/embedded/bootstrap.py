@@ -8,6 +8,7 @@ from stromboli.embedded.errors import Refusal
 from stromboli.embedded.identity import SYSTEM
 from stromboli.embedded.objects import Objects, Options
 from stromboli.embedded.registry import defined_kind
+from stromboli.embedded.rights import bootstrap as roles
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 SCHEDULING = "scheduling.k8s.io/v1"
@@ -36,6 +37,8 @@ async def bootstrap(objects: Objects, crds: bool) -> None:
                 "description": description,
             },
         )
+    for _, content in roles():
+        await _ensure(objects, content)
     await objects.store.settled()
 
 

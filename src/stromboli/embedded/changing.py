@@ -1,58 +1,74 @@
-"""How the body of a PATCH changes an object. The one place that asks for patches."""
+"""How the body of a request becomes an object, and how a patch changes one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 import yaml
 
+from stromboli.embedded import shaping
 from stromboli.embedded.errors import Refusal, bad_request
 from stromboli.embedded.kinds import Kind
+from stromboli.embedded.ownership import writer
+from stromboli.embedded.patching.errors import PatchError, check_depth
+from stromboli.embedded.patching.ownership import apply
+from stromboli.embedded.patching.request import APPLY as APPLY
+from stromboli.embedded.patching.request import JSON, MERGE, STRATEGIC, check_media, patched
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Content = dict[str, Any]
-
-JSON_PATCH = "application/json-patch+json"
-MERGE = "application/merge-patch+json"
-STRATEGIC = "application/strategic-merge-patch+json"
-APPLY = "application/apply-patch+yaml"
+Change = Callable[[Content], Content]
+_YAML = ("application/yaml", APPLY)
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def body(data: bytes, content_type: str) -> Any:
     """What was sent, decoded."""
     try:
-        if content_type in ("application/yaml", APPLY):
-            return yaml.load(data, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        if content_type in ("", "application/json", MERGE, STRATEGIC, JSON_PATCH):
-            return msgspec.json.decode(data)
+        if content_type in _YAML and not data.lstrip().startswith(b"{"):
+            return _checked(yaml.load(data, _LOADER))
+        if content_type in ("", "application/json", *_YAML, MERGE, STRATEGIC, JSON):
+            return _checked(msgspec.json.decode(data))
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise bad_request(f"error decoding the body: {str(error)[:500]}") from None
     raise Refusal(415, f"the body of the request was in an unknown format: {content_type[:100]}")
 
 
-def change(
-    kind: Kind, data: bytes, content_type: str, manager: str, force: bool
-) -> Callable[[Content], Content]:
+def _checked(content: Any) -> Any:
+    try:
+        check_depth(content, "body")
+    except PatchError as error:
+        raise bad_request(error.message) from None
+    return content
+
+
+def change(kind: Kind, data: bytes, content_type: str) -> Change:
     """What a patch makes of an object."""
+    with_refusals(check_media)(content_type, kind.definition is None)
     patch = body(data, content_type)
-
-    def changed(content: Content) -> Content:
-        merged = _merged(content, patch)
-        if not isinstance(merged, dict):
-            raise bad_request("the patch leaves no object")
-        return merged
-
-    return changed
+    return lambda content: with_refusals(patched)(content, patch, content_type, shaping.schema(kind))
 
 
-def _merged(target: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key), value)
-    return result
+def applied(
+    kind: Kind, data: bytes, manager: str, force: bool, part: str
+) -> Callable[[Content | None], Content]:
+    """What applying a configuration makes of an object, or of nothing."""
+    config = body(data, APPLY)
+    who = writer(kind, manager, part)
+    return lambda content: with_refusals(apply)(content, config, shaping.schema(kind), who, force)
+
+
+def with_refusals(function: Callable[P, T]) -> Callable[P, T]:
+    """The same function, whose complaints about a patch are answers to a request."""
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except PatchError as error:
+            details = {"causes": error.causes} if error.causes else None
+            raise Refusal(error.code, error.message, error.reason, details) from None
+
+    return called

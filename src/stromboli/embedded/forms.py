@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import time
+from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,16 +12,30 @@ from stromboli.embedded.errors import Refusal
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.listing import Page, encoded
 from stromboli.embedded.records import Record
+from stromboli.embedded.tables import (
+    INCLUDE,
+    Layout,
+    custom_layout,
+    layout_of,
+    partial_list,
+    partial_metadata,
+    table,
+)
 
 JSON = "application/json"
+TABLE, METADATA = "Table", ("PartialObjectMetadata", "PartialObjectMetadataList")
 
 
 class Form(NamedTuple):
-    """`as_` is empty for whole objects, Table, PartialObjectMetadata or PartialObjectMetadataList."""
+    """`as_` is empty for whole objects, or Table, PartialObjectMetadata, PartialObjectMetadataList."""
 
     as_: str = ""
     version: str = "v1"
-    include: str = "Metadata"
+    include: str = INCLUDE[0]
+
+    @property
+    def api_version(self) -> str:
+        return f"meta.k8s.io/{self.version}"
 
 
 WHOLE = Form()
@@ -35,21 +51,41 @@ def accepted(accept: str, include: str = "") -> Form:
             continue
         given = dict(part.partition("=")[::2] for part in parameters)
         as_ = given.get("as", "")
-        if as_ in ("", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
-            return Form(as_, given.get("v", "v1"), include or "Metadata") if as_ else WHOLE
+        if as_ in ("", TABLE, *METADATA):
+            version = given.get("v") if given.get("v") in ("v1", "v1beta1") else "v1"
+            shown = include if include in INCLUDE else INCLUDE[0]
+            return Form(as_, version or "v1", shown) if as_ else WHOLE
     raise Refusal(
         406, "only the following media types are accepted: application/json, application/json;stream=watch"
     )
 
 
+@lru_cache(1024)
+def _layout(kind: Kind) -> Layout:
+    if kind.definition is not None:
+        return custom_layout(kind.definition.get("additionalPrinterColumns"))
+    return layout_of(kind.group, kind.plural)
+
+
 def listed(kind: Kind, found: Page, form: Form) -> bytes:
+    """A list."""
+    if form.as_ == TABLE:
+        things = (record.object() for record in found.records)
+        rows = table(_layout(kind), things, time.time(), form.include, found.meta, version=form.api_version)
+        return msgspec.json.encode(rows)
+    if form.as_ in METADATA:
+        things = (record.object() for record in found.records)
+        return msgspec.json.encode(partial_list(things, found.meta, form.api_version))
     return encoded(kind, found)
 
 
 def shown(kind: Kind, record: Record, form: Form, heads: bool = True) -> bytes:
-    """One object."""
+    """One object; a watch leaves out the heads of the columns after the first."""
+    if form.as_ == TABLE:
+        thing = record.object()
+        meta = {"resourceVersion": (thing.get("metadata") or {}).get("resourceVersion", "")}
+        rows = table(_layout(kind), [thing], time.time(), form.include, meta, heads, form.api_version)
+        return msgspec.json.encode(rows)
+    if form.as_ in METADATA:
+        return msgspec.json.encode(partial_metadata(record.object(), form.api_version))
     return record.data
-
-
-def encode(content: Any) -> bytes:
-    return msgspec.json.encode(content)

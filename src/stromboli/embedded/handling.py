@@ -14,10 +14,12 @@ from stromboli.embedded.access import Access
 from stromboli.embedded.discovery import VERSION, Discovery
 from stromboli.embedded.errors import Refusal, bad_request, no_such_resource
 from stromboli.embedded.forms import WHOLE, Form, accepted, listed, shown
-from stromboli.embedded.identity import ANONYMOUS, AUTHENTICATED, Tokens, User, user_of_certificate
+from stromboli.embedded.identity import ANONYMOUS, AUTHENTICATED, Tokens, user_of_certificate
+from stromboli.embedded.kinds import REVIEWS
 from stromboli.embedded.objects import Objects, Options, Outcome
 from stromboli.embedded.paths import Target, target
 from stromboli.embedded.records import Key, Record
+from stromboli.embedded.rights import User
 from stromboli.embedded.store import WriteFailed
 from stromboli.embedded.streams import stream
 from stromboli.embedded.watching import Hub
@@ -96,14 +98,17 @@ class Handling:
     def _known(self, request: web.BaseRequest) -> User | None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer" and len(token) < LARGEST_HEADER:
-            found = self.tokens.read(token.strip())
-            if found is None:
-                return None
-            user, uid = found
-            return user if not uid or self._account_exists(user, uid) else None
+            return self._of_token(token.strip())
         if request.transport is not None and (peer := request.transport.get_extra_info("peercert")):
             return user_of_certificate(peer)
         return User("admin", ("system:masters", AUTHENTICATED)) if self._anonymous else None
+
+    def _of_token(self, token: str) -> User | None:
+        found = self.tokens.read(token)
+        if found is None:
+            return None
+        user, uid = found
+        return user if not uid or self._account_exists(user, uid) else None
 
     def _account_exists(self, user: User, uid: str) -> bool:
         """A token is worth nothing once its service account is gone."""
@@ -115,8 +120,8 @@ class Handling:
         name = headers.get("Impersonate-User")
         if not name:
             return user
-        self.access.check_impersonation(user, name)
         groups = tuple(headers.getall("Impersonate-Group", ()))
+        self.access.check_impersonation(user, name, groups)
         return User(name, (*groups, AUTHENTICATED) if name != ANONYMOUS.name else groups)
 
     # -- what
@@ -136,6 +141,8 @@ class Handling:
             return await self._get(request, about, form, query)
         data = await request.read()
         options = _options(user, query, request)
+        if kind in REVIEWS:
+            return answer(msgspec.json.encode(self._review(about, data, user, request)), 201)
         if about.verb in ("delete", "deletecollection"):
             return await self._delete(about, data, options, query)
         if about.part:
@@ -172,13 +179,43 @@ class Handling:
             return await objects.update(
                 kind, about.namespace, about.name, lambda _: _copy(content), options, about.part
             )
-        force = query.get("force", "") in _TRUE
-        new = objects.store.get(kind.id, about.namespace, about.name) is None
-        if content_type == changing.APPLY and not about.part and new:
-            content = changing.body(data, content_type)
-            return await objects.create(kind, about.namespace, content, options)
-        change = changing.change(kind, data, content_type, options.manager, force)
+        if content_type == changing.APPLY:
+            return await self._apply(about, data, options, query)
+        change = changing.change(kind, data, content_type)
         return await objects.update(kind, about.namespace, about.name, change, options, about.part)
+
+    async def _apply(self, about: Target, data: bytes, options: Options, query: Mapping[str, str]) -> Outcome:
+        """Server-side apply: what is not there is made."""
+        kind, objects, place = about.kind, self.objects, (about.namespace, about.name)
+        options = options._replace(applied=True, manager=query.get("fieldManager", "")[:128])
+        force = query.get("force", "") in _TRUE
+        change = changing.applied(kind, data, options.manager, force, about.part)
+        if objects.store.get(kind.id, *place) is None and not about.part:
+            content = change(None)
+            content.setdefault("metadata", {}).setdefault("name", about.name)
+            return await objects.create(kind, about.namespace, content, options)
+        return await objects.update(kind, *place, change, options, about.part)
+
+    def _review(self, about: Target, data: bytes, user: User, request: web.BaseRequest) -> dict[str, Any]:
+        """A question that is answered and not stored."""
+        content = changing.body(data, request.content_type)
+        if about.kind.kind == "TokenReview":
+            return self._token_review(content)
+        return self.access.review(user, about.kind, content, about.namespace)
+
+    def _token_review(self, content: Any) -> dict[str, Any]:
+        spec = content.get("spec") if isinstance(content, dict) else None
+        token = spec.get("token") if isinstance(spec, dict) else None
+        user = self._of_token(token) if isinstance(token, str) else None
+        status: dict[str, Any] = {"authenticated": user is not None}
+        if user is not None:
+            status["user"] = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+        return {
+            "kind": "TokenReview",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {},
+            "status": status,
+        }
 
     async def _part(
         self,

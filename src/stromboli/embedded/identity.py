@@ -8,9 +8,11 @@ import hashlib
 import hmac
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+
+from stromboli.embedded.rights import User
 
 ISSUER = "https://kubernetes.default.svc"
 LONGEST = 24 * 3600 * 365
@@ -18,25 +20,6 @@ SHORTEST = 600
 DEFAULT_LIFE = 3600
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
-
-
-class User(NamedTuple):
-    """Somebody, as rights and webhooks know them."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-    extra: Mapping[str, tuple[str, ...]] = {}
-
-    def info(self) -> dict[str, Any]:
-        info: dict[str, Any] = {"username": self.name}
-        if self.uid:
-            info["uid"] = self.uid
-        if self.groups:
-            info["groups"] = list(self.groups)
-        if self.extra:
-            info["extra"] = {key: list(values) for key, values in self.extra.items()}
-        return info
 
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))

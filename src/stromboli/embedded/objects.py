@@ -21,11 +21,11 @@ from stromboli.embedded.errors import (
     invalid,
     not_found,
 )
-from stromboli.embedded.identity import User
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.ownership import tracked
 from stromboli.embedded.records import Key, Record
 from stromboli.embedded.registry import Registry
+from stromboli.embedded.rights import User
 from stromboli.embedded.store import Store
 
 ATTEMPTS = 5
@@ -41,6 +41,8 @@ class Options(NamedTuple):
     dry_run: bool = False
     manager: str = "unknown"
     validation: str = "Warn"
+    applied: bool = False
+    """Whether this is a server-side apply, which keeps its own notes of who owns what."""
 
 
 class Outcome(NamedTuple):
@@ -85,9 +87,11 @@ class Objects:
             meta, warnings = content["metadata"], (*warnings, *more)
             shaping.defaulted(kind, content)
         self._check(kind, content, None)
+        self.admission.granted(kind, content, options.user)
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
-        tracked(kind, content, None, options.manager, "")
+        if not options.applied:
+            content = tracked(kind, content, None, options.manager, "")
         self.admission.count(kind, namespace, content)
         if options.dry_run:
             return Outcome(msgspec.json.encode(content), warnings, True)
@@ -141,7 +145,9 @@ class Objects:
             return record.data
         self._check(kind, content, old)
         _check_finalizers(kind, meta, old["metadata"])
-        tracked(kind, content, old, options.manager, part)
+        self.admission.granted(kind, content, options.user)
+        if not options.applied:
+            content = tracked(kind, content, old, options.manager, part)
         self.admission.recount(kind, content, old)
         if options.dry_run:
             return msgspec.json.encode(content)

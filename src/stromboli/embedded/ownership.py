@@ -1,15 +1,39 @@
-"""Which manager owns which fields of an object, as far as anybody asked: the one place that keeps managedFields.
+"""Which manager owns which fields of an object, as far as anybody asked.
 
-An object that was never applied on the server has none, which is how Kubernetes treats objects from before server-side
-apply: the first apply finds an owner called `before-first-apply`.
+An object that was never applied on the server has no managedFields, and a write to it costs nothing more. That is how
+Kubernetes treats objects from before server-side apply: the first apply finds an owner called `before-first-apply`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from stromboli.embedded import metadata, shaping
 from stromboli.embedded.kinds import Kind
+from stromboli.embedded.patching.managers import Writer
+from stromboli.embedded.patching.ownership import SPEC, STATUS, track_update
+
+Content = dict[str, Any]
 
 
-def tracked(kind: Kind, content: dict[str, Any], old: dict[str, Any] | None, manager: str, part: str) -> None:
-    """Note who changed what, on an object that has such notes."""
+def writer(kind: Kind, manager: str, part: str) -> Writer:
+    """Who writes, and what they cannot write there."""
+    if part == "status":
+        ignored = SPEC
+    else:
+        ignored = STATUS if kind.has_status else {}
+    return Writer(
+        manager=manager,
+        api_version=kind.api_version,
+        time=metadata.now(),
+        subresource=part,
+        ignored=ignored,
+    )
+
+
+def tracked(kind: Kind, content: Content, old: Content | None, manager: str, part: str) -> Content:
+    """The same object with a note of who changed what, if there are such notes."""
+    known = old is not None and old["metadata"].get("managedFields")
+    if not known and not content["metadata"].get("managedFields"):
+        return content
+    return track_update(old, content, shaping.schema(kind), writer(kind, manager, part))

@@ -89,13 +89,14 @@ class Server:
         self.store = Store(self.data / "objects.db", self._history, self._power_safe)
         registry = Registry()
         self.hub = Hub(MOST_WATCHES)
-        self.objects = Objects(self.store, registry, Admission(self.store, registry))
+        access = Access(self.store)
+        self.objects = Objects(self.store, registry, Admission(self.store, registry, access))
         self.lifecycle = Lifecycle(self.objects)
         self.store.subscribe(self.lifecycle.heard)
         self.store.subscribe(self.hub.publish)
         await bootstrap(self.objects, self._crds)
         tokens = Tokens(_secret(pki / "signing").encode(), self.token)
-        self.handling = Handling(self.objects, self.hub, tokens, Access(self.store))
+        self.handling = Handling(self.objects, self.hub, tokens, access)
         await self._listen()
         self._tasks = [
             asyncio.create_task(self._remind()),

@@ -6,6 +6,11 @@ from typing import Any
 
 from stromboli.embedded.errors import Cause
 from stromboli.embedded.kinds import Kind
+from stromboli.embedded.schemas.schema import ANYTHING, Schema
+
+
+def schema(kind: Kind) -> Schema:
+    return ANYTHING
 
 
 def pruned(kind: Kind, content: dict[str, Any]) -> list[str]:
