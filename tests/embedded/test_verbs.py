@@ -163,6 +163,7 @@ def test_status_is_written_on_its_own_path_alone(tmp_path: Path) -> None:
 def test_a_pod_that_runs_is_given_time_and_one_that_waits_is_not(tmp_path: Path) -> None:
     async def story() -> None:
         async with running(tmp_path) as api:
+            await api.post("/api/v1/nodes", {"metadata": {"name": "n1"}})
             await api.post(PODS, pod("a", terminationGracePeriodSeconds=7))
             await api.post(f"{PODS}/a/binding", {"target": {"name": "n1"}})
             leaving = await api.delete(f"{PODS}/a")

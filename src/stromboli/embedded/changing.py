@@ -14,8 +14,7 @@ from stromboli.embedded.kinds import Kind
 from stromboli.embedded.ownership import writer
 from stromboli.embedded.patching.errors import PatchError, check_depth
 from stromboli.embedded.patching.ownership import apply
-from stromboli.embedded.patching.request import APPLY as APPLY
-from stromboli.embedded.patching.request import JSON, MERGE, STRATEGIC, check_media, patched
+from stromboli.embedded.patching.request import APPLY, JSON, MERGE, STRATEGIC, check_media, patched
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -17,6 +17,7 @@ from stromboli.embedded.forms import WHOLE, Form, accepted, listed, shown
 from stromboli.embedded.identity import ANONYMOUS, AUTHENTICATED, Tokens, user_of_certificate
 from stromboli.embedded.kinds import REVIEWS
 from stromboli.embedded.objects import Objects, Options, Outcome
+from stromboli.embedded.patching.request import APPLY
 from stromboli.embedded.paths import Target, target
 from stromboli.embedded.records import Key, Record
 from stromboli.embedded.rights import User
@@ -179,7 +180,7 @@ class Handling:
             return await objects.update(
                 kind, about.namespace, about.name, lambda _: _copy(content), options, about.part
             )
-        if content_type == changing.APPLY:
+        if content_type == APPLY:
             return await self._apply(about, data, options, query)
         change = changing.change(kind, data, content_type)
         return await objects.update(kind, about.namespace, about.name, change, options, about.part)

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from stromboli.embedded.objects import Objects
-from stromboli.embedded.records import Change
+from stromboli.embedded.deleting import DeleteOptions, delete
+from stromboli.embedded.errors import Refusal
+from stromboli.embedded.garbage import Garbage
+from stromboli.embedded.identity import SYSTEM
+from stromboli.embedded.objects import Objects, Options
+from stromboli.embedded.peculiar import CLEANUP
+from stromboli.embedded.records import Change, Key, Record
 from stromboli.embedded.registry import defined_kind
+from stromboli.embedded.store import WriteFailed
+
+log = logging.getLogger(__name__)
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+EVENT_LIFE = 3600.0
+"""Seconds for which events are kept."""
+AGAIN = 5.0
+"""Seconds after which something that was refused is tried again."""
+PORTION = 20
+"""Objects after which others have their turn."""
+
+Content = dict[str, Any]
 
 
 class Lifecycle:
@@ -17,12 +37,41 @@ class Lifecycle:
 
     def __init__(self, objects: Objects):
         self._objects = objects
-        self._news: asyncio.Queue[Change] = asyncio.Queue()
+        self._garbage = Garbage(objects)
+        self._waiting: dict[Key, None] = {}
+        self._news = asyncio.Event()
+        self._events: deque[tuple[float, Key, int]] = deque()
+        self._terminating: set[str] = set()
+        """Namespaces, and ids of kinds, that go once they are empty."""
+
+    def learn(self) -> None:
+        """What was there at the start, and may have been left half done."""
+        store = self._objects.store
+        for resource in store.resources():
+            for record in store.all(resource):
+                self._garbage.learn(record)
+                if resource in ("namespaces", DEFINITIONS):
+                    self._look_at([record.key])
+                elif resource == "events":
+                    self._events.append((time.monotonic() + EVENT_LIFE, record.key, record.revision))
+        self._look_at(self._garbage.everything())
 
     def heard(self, batch: Sequence[Change]) -> None:
         for change in batch:
-            if change.key.resource == DEFINITIONS:
+            key = change.key
+            if key.resource == "events":
+                if change.after is not None:
+                    self._events.append((time.monotonic() + EVENT_LIFE, key, change.revision))
+                continue
+            if key.resource == DEFINITIONS:
                 self._define(change)
+            self._look_at(self._garbage.heard(change))
+            if key.resource in ("namespaces", DEFINITIONS, "nodes") or _due(change):
+                self._look_at([key])
+            if change.after is None and self._terminating:
+                self._emptied(key)
+            if change.after is None and key.resource == "serviceaccounts":
+                self._look_at([Key("namespaces", "", key.namespace)])
 
     def _define(self, change: Change) -> None:
         registry = self._objects.registry
@@ -31,5 +80,141 @@ class Lifecycle:
         elif change.before is not None:
             registry.drop(defined_kind(change.before.object()))
 
+    def _emptied(self, key: Key) -> None:
+        if key.namespace in self._terminating:
+            self._look_at([Key("namespaces", "", key.namespace)])
+        if key.resource in self._terminating:
+            self._look_at([Key(DEFINITIONS, "", key.resource)])
+
+    def _look_at(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self._waiting[key] = None
+            self._news.set()
+
+    async def catch_up(self) -> None:
+        """Do all that is due, before anybody is let in."""
+        while self._waiting:
+            key = next(iter(self._waiting))
+            del self._waiting[key]
+            await self._tried(key)
+        await self._objects.store.settled()
+
     async def run(self) -> None:
-        await asyncio.Event().wait()
+        """Look at what changed, one after another, for ever."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._waiting:
+                for key in list(self._waiting)[:PORTION]:
+                    del self._waiting[key]
+                    await self._tried(key)
+                await asyncio.sleep(0)
+
+    async def _tried(self, key: Key) -> None:
+        try:
+            await self._act(key)
+        except Refusal as refusal:
+            if refusal.code != 404:
+                log.warning("%s %s/%s: %s; tried again", key.resource, key.namespace, key.name, refusal)
+                asyncio.get_running_loop().call_later(AGAIN, self._look_at, [key])
+        except WriteFailed:
+            asyncio.get_running_loop().call_later(AGAIN, self._look_at, [key])
+
+    async def _act(self, key: Key) -> None:
+        await self._garbage.look(key)
+        record = self._objects.store.get(*key)
+        if key.resource == "nodes" and record is None:
+            self._lose(key.name)
+        if record is None:
+            return
+        if key.resource == "namespaces":
+            await self._namespace(record)
+        elif key.resource == DEFINITIONS and record.meta.deletion_timestamp:
+            await self._undefine(record)
+        elif key.resource == "pods" and record.meta.deletion_timestamp:
+            self._unreachable(record)
+
+    # -- namespaces
+
+    async def _namespace(self, record: Record) -> None:
+        name = record.key.name
+        if not record.meta.deletion_timestamp:
+            await self._furnish(name)
+            return
+        self._terminating.add(name)
+        left = await self._delete_all(name=name)
+        if not left:
+            self._objects.mend(record, _let_go)
+            self._terminating.discard(name)
+
+    async def _furnish(self, namespace: str) -> None:
+        """What every namespace has."""
+        kind = self._objects.registry.by_id("serviceaccounts")
+        if kind is not None and self._objects.store.get(kind.id, namespace, "default") is None:
+            body: Content = {"metadata": {"name": "default"}}
+            await self._objects.create(kind, namespace, body, Options(SYSTEM, manager="stromboli"))
+
+    async def _delete_all(self, name: str = "", resource: str = "") -> int:
+        """Delete everything in a namespace, or of a kind; how much is left."""
+        objects, left = self._objects, 0
+        kinds = [kind for kind in objects.registry if kind.id == resource or (name and kind.namespaced)]
+        for kind in kinds:
+            for record in list(objects.store.all(kind.id, name)):
+                if not record.meta.deletion_timestamp:
+                    await delete(objects, kind, *record.key[1:], DeleteOptions(), Options(SYSTEM))
+                left += objects.store.get(*record.key) is not None
+        return left
+
+    async def _undefine(self, record: Record) -> None:
+        """A kind goes once its last object has."""
+        resource = record.key.name
+        self._terminating.add(resource)
+        if not await self._delete_all(resource=resource):
+            self._objects.mend(record, lambda content: _finalized(content, CLEANUP))
+            self._terminating.discard(resource)
+
+    # -- pods on nodes that are gone
+
+    def _lose(self, node: str) -> None:
+        for record in list(self._objects.store.all("pods")):
+            if record.meta.deletion_timestamp and record.field("spec.nodeName") == node:
+                self._objects.mend(record, _without_grace)
+
+    def _unreachable(self, record: Record) -> None:
+        """Nobody is there to stop a pod whose node does not exist."""
+        node = record.field("spec.nodeName")
+        if self._objects.store.get("nodes", "", node) is None:
+            self._objects.mend(record, _without_grace)
+
+    # -- by the clock
+
+    def expire(self) -> None:
+        """Forget events that are old."""
+        now = time.monotonic()
+        while self._events and self._events[0][0] < now:
+            _, key, revision = self._events.popleft()
+            record = self._objects.store.get(*key)
+            if record is not None and record.revision == revision:
+                self._objects.store.remove(key, record.object())
+
+
+def _due(change: Change) -> bool:
+    """Whether a pod has just been told to go."""
+    return (
+        change.key.resource == "pods"
+        and change.after is not None
+        and change.after.meta.deletion_timestamp is not None
+    )
+
+
+def _let_go(content: Content) -> None:
+    content["spec"] = {}
+
+
+def _without_grace(content: Content) -> None:
+    content["metadata"]["deletionGracePeriodSeconds"] = 0
+
+
+def _finalized(content: Content, name: str) -> None:
+    left = [one for one in content["metadata"].get("finalizers") or () if one != name]
+    content["metadata"]["finalizers"] = left

@@ -95,6 +95,8 @@ class Server:
         self.store.subscribe(self.lifecycle.heard)
         self.store.subscribe(self.hub.publish)
         await bootstrap(self.objects, self._crds)
+        self.lifecycle.learn()
+        await self.lifecycle.catch_up()
         tokens = Tokens(_secret(pki / "signing").encode(), self.token)
         self.handling = Handling(self.objects, self.hub, tokens, access)
         await self._listen()
@@ -166,6 +168,7 @@ class Server:
         while True:
             await asyncio.sleep(BOOKMARKS)
             self.hub.remind()
+            self.lifecycle.expire()
 
 
 def _secret(path: Path) -> str:

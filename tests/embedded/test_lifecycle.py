@@ -1,0 +1,135 @@
+"""What happens to objects by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from tests.embedded.asking import PODS, Asker, config_map, pod, running
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+SPACES = "/api/v1/namespaces"
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not await condition():
+            await asyncio.sleep(0.01)
+
+
+async def names(api: Asker, path: str) -> list[str]:
+    return [one["metadata"]["name"] for one in (await api.get(path))["items"]]
+
+
+def owned(name: str, owner: dict[str, Any], block: bool = False) -> dict[str, Any]:
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "blockOwnerDeletion": block,
+    }
+    return pod(
+        name, metadata={"ownerReferences": [reference], "finalizers": ["example.com/x"] if block else []}
+    )
+
+
+def test_what_is_owned_goes_with_its_owner_and_what_never_had_one_goes_too(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            owner = await api.post(MAPS, config_map("owner"))
+            for name in ("a", "b"):
+                await api.post(PODS, owned(name, owner))
+            await api.post(PODS, pod("free"))
+            await asyncio.sleep(0.05)
+            assert await names(api, PODS) == ["a", "b", "free"]
+            await api.delete(f"{MAPS}/owner")
+            await eventually(lambda: is_(names(api, PODS), ["free"]))
+            await api.post(PODS, owned("late", owner))
+            await eventually(lambda: is_(names(api, PODS), ["free"]))
+
+    asyncio.run(story())
+
+
+async def is_(value: Awaitable[Any], expected: Any) -> bool:
+    return bool(await value == expected)
+
+
+def test_orphans_stay(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            owner = await api.post(MAPS, config_map("owner"))
+            await api.post(PODS, owned("a", owner))
+            await api.delete(f"{MAPS}/owner", {"propagationPolicy": "Orphan"})
+
+            async def gone() -> bool:
+                return (await api.ask("GET", f"{MAPS}/owner"))[0] == 404
+
+            await eventually(gone)
+            assert "ownerReferences" not in (await api.get(f"{PODS}/a"))["metadata"]
+
+    asyncio.run(story())
+
+
+def test_an_owner_waits_in_the_foreground(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            owner = await api.post(MAPS, config_map("owner"))
+            await api.post(PODS, owned("a", owner, block=True))
+            await api.delete(f"{MAPS}/owner?propagationPolicy=Foreground")
+
+            async def leaving() -> bool:
+                return "deletionTimestamp" in (await api.get(f"{PODS}/a"))["metadata"]
+
+            await eventually(leaving)
+            assert (await api.get(f"{MAPS}/owner"))["metadata"]["finalizers"] == ["foregroundDeletion"]
+            await api.patch(f"{PODS}/a", {"metadata": {"finalizers": None}})
+
+            async def gone() -> bool:
+                return (await api.ask("GET", f"{MAPS}/owner"))[0] == 404
+
+            await eventually(gone)
+
+    asyncio.run(story())
+
+
+def test_a_namespace_comes_with_an_account_and_goes_when_it_is_empty(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(SPACES, {"metadata": {"name": "team"}})
+            await eventually(lambda: is_(names(api, f"{SPACES}/team/serviceaccounts"), ["default"]))
+            path = f"{SPACES}/team/configmaps"
+            held = config_map("held", finalizers=["example.com/x"])
+            await api.post(path, held)
+            await api.post(path, config_map("a"))
+            assert (await api.delete(f"{SPACES}/team"))["status"]["phase"] == "Terminating"
+            await eventually(lambda: is_(names(api, path), ["held"]))
+            status, answer = await api.ask("POST", path, config_map("b"))
+            assert (status, answer["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
+            await api.patch(f"{path}/held", {"metadata": {"finalizers": None}})
+
+            async def gone() -> bool:
+                return (await api.ask("GET", f"{SPACES}/team"))[0] == 404
+
+            await eventually(gone)
+            assert (await api.ask("DELETE", f"{SPACES}/default"))[0] == 403
+
+    asyncio.run(story())
+
+
+def test_a_pod_on_a_node_that_does_not_exist_waits_for_nobody(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+            await api.post("/api/v1/nodes", node)
+            for name, place in (("a", "n1"), ("b", "nowhere")):
+                await api.post(PODS, pod(name))
+                await api.post(f"{PODS}/{name}/binding", {"target": {"name": place}})
+                await api.delete(f"{PODS}/{name}")
+            await eventually(lambda: is_(names(api, PODS), ["a"]))
+            await api.delete("/api/v1/nodes/n1")
+            await eventually(lambda: is_(names(api, PODS), []))
+
+    asyncio.run(story())
