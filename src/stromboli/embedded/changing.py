@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 import yaml
 
-from stromboli.embedded import shaping
+from stromboli.embedded import shaping, wire
 from stromboli.embedded.errors import Refusal, bad_request
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.ownership import writer
@@ -27,6 +27,8 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def body(data: bytes, content_type: str) -> Any:
     """What was sent, decoded."""
     try:
+        if content_type == wire.MEDIA:
+            return wire.read(data)
         if content_type in _YAML and not data.lstrip().startswith(b"{"):
             return _checked(yaml.load(data, _LOADER))
         if content_type in ("", "application/json", *_YAML, MERGE, STRATEGIC, JSON):

@@ -42,13 +42,13 @@ class DeleteOptions(msgspec.Struct, rename="camel"):
         return "Orphan" if self.orphan_dependents else "Background"
 
 
-def read_options(body: bytes, query: Any) -> DeleteOptions:
+def read_options(body: Any, query: Any) -> DeleteOptions:
     """From the body, and from the query where the body is silent."""
     try:
-        options = msgspec.json.decode(body, type=DeleteOptions) if body.strip() else DeleteOptions()
+        options = msgspec.convert(body or {}, DeleteOptions)
         if options.grace_period_seconds is None and "gracePeriodSeconds" in query:
             options.grace_period_seconds = int(query["gracePeriodSeconds"])
-    except (msgspec.DecodeError, ValueError) as error:
+    except ValueError as error:
         raise bad_request(f"DeleteOptions: {error}") from None
     options.propagation_policy = options.propagation_policy or query.get("propagationPolicy")
     if options.dry_run is None and query.get("dryRun"):

@@ -145,7 +145,8 @@ class Handling:
         if kind in REVIEWS:
             return answer(msgspec.json.encode(self._review(about, data, user, request)), 201)
         if about.verb in ("delete", "deletecollection"):
-            return await self._delete(about, data, options, query)
+            body = changing.body(data, request.content_type) if data.strip() else None
+            return await self._delete(about, body, options, query)
         if about.part:
             outcome = await self._part(about, data, options, request, query)
         else:
@@ -248,10 +249,10 @@ class Handling:
         return Outcome(msgspec.json.encode(parts.scale(kind, objects.get(kind, *place))))
 
     async def _delete(
-        self, about: Target, data: bytes, options: Options, query: Mapping[str, str]
+        self, about: Target, body: Any, options: Options, query: Mapping[str, str]
     ) -> web.Response:
         kind, store = about.kind, self.objects.store
-        asked = deleting.read_options(data, query)
+        asked = deleting.read_options(body, query)
         options = options._replace(dry_run=options.dry_run or bool(asked.dry_run))
         if about.verb == "delete":
             content, status = await deleting.delete(
