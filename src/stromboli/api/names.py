@@ -109,6 +109,9 @@ QUEUE_OPEN = "Open"
 QUEUE_CLOSED = "Closed"
 QUEUE_CLOSING = "Closing"
 QUEUE_UNKNOWN = "Unknown"
+OPEN_QUEUE = "OpenQueue"
+CLOSE_QUEUE = "CloseQueue"
+SYNC_QUEUE = "SyncQueue"
 TOPOLOGY_HARD = "hard"
 TOPOLOGY_SOFT = "soft"
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
@@ -274,3 +277,16 @@ NAMESPACE_QUOTA_INSUFFICIENT = (
 UNKNOWN_ACTION = "failed to find Action {name}"
 UNKNOWN_PLUGIN = "Failed to get plugin {name}."
 PROPORTION_DRF_CONFLICT = "proportion and drf with hierarchy enabled conflicts"
+
+# --- what the queue controller tells ---
+QUEUE_CLOSED_EVENT = "Close queue succeed"
+QUEUE_CLOSE_FAILED = "Close queue failed for {error}"
+QUEUE_OPEN_FAILED = "Open queue failed for {error}"
+QUEUE_FAILED = "{action} queue failed for {error}"
+QUEUE_PARENT_CLOSED = (
+    "Failed to open queue {queue} because its parent queue {parent} is closing or closed. "
+    "Open the parent queue first."
+)
+QUEUE_PARENT_NOT_FOUND = (
+    'the parent queue "{parent}" of queue "{queue}" is not found: create it or change spec.parent'
+)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.controllers.controller import Controller
+from stromboli.controllers.gc import GarbageController
+from stromboli.controllers.podgroup.controller import PodGroupController
+from stromboli.controllers.queue.controller import QueueController
 
-CONTROLLERS: tuple[type[Controller[Any]], ...] = ()
+CONTROLLERS: tuple[type[Controller[Any]], ...] = (PodGroupController, QueueController, GarbageController)
 """In the order in which they are started."""

@@ -29,6 +29,10 @@ REST = 300.0
 """Seconds until an object is tried again with which we gave up."""
 
 
+class Hindrance(Exception):
+    """Something in the cluster keeps us from putting an object right; said in the user's words, and tried again."""
+
+
 class Controller(ABC, Generic[Key]):
     """Looks after the objects of one kind.
 
@@ -112,7 +116,7 @@ class Controller(ABC, Generic[Key]):
                     again = await self.sync(key)
         except Deposed as error:
             log.info("%s %s: %s", self.name, key, error)
-        except (Refused, Unanswered, TimeoutError) as error:
+        except (Refused, Unanswered, TimeoutError, Hindrance) as error:
             self._failed(key, error)
         except Exception as error:
             log.exception("%s %s: unexpected", self.name, key)

@@ -56,10 +56,6 @@ class StatefulSet(Object):
     status: WorkloadStatus = field(default_factory=WorkloadStatus)
 
 
-class Owner(Object):
-    """Anything that made a pod, for its annotations alone."""
-
-
 BATCH, FLOW = "batch.volcano.sh", "flow.volcano.sh"
 PLACES: dict[type[Object], Resource] = {
     Pod: Resource("", "v1", "pods", "Pod"),

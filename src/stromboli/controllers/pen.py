@@ -87,7 +87,7 @@ class Pen:
                 return None
             raise
         self._wrote("patch", resource.plural)
-        return _decoded(type(thing), answer)
+        return decoded(type(thing), answer)
 
     async def patch_at(
         self, resource: Resource, name: str, patch: Mapping[str, Any], namespace: str = "", part: str = ""
@@ -135,7 +135,7 @@ class Pen:
     async def read(self, kind: type[Kind], name: str, namespace: str = "") -> Kind | None:
         """An object as it is now, straight from the API server; None if there is none."""
         answer = await self.read_at(PLACES[kind], name, namespace)
-        return None if answer is None else _decoded(kind, answer)
+        return None if answer is None else decoded(kind, answer)
 
     async def read_at(self, resource: Resource, name: str, namespace: str = "") -> bytes | None:
         try:
@@ -172,7 +172,8 @@ def _worth_repeating(error: Refused | Unanswered) -> bool:
     return error.status in (408, 425, 429) or error.status >= 500
 
 
-def _decoded(kind: type[Kind], answer: bytes) -> Kind:
+def decoded(kind: type[Kind], answer: bytes) -> Kind:
+    """What the API server said, as far as it is read."""
     try:
         thing = decode_as(kind, answer)
     except BadObject as error:

@@ -1,0 +1,1 @@
+"""Queues: open, closing, closed; by themselves, with their parent, on command. `states` decides."""

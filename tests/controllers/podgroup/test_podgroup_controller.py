@@ -1,0 +1,221 @@
+"""Bare pods get their groups: alone, of a ReplicaSet, of a StatefulSet, of others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from stromboli.controllers.options import Options
+from stromboli.controllers.podgroup.controller import PodGroupController
+from stromboli.kube.asking import Refused, Request
+from tests.controllers.memory import MemoryApi
+from tests.controllers.working import names, settled, until, working
+
+GROUP = "scheduling.k8s.io/group-name"
+
+
+def owner(kind: str, name: str, api: str = "apps/v1") -> dict[str, Any]:
+    return {"apiVersion": api, "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
+
+
+def pod(name: str, by: dict[str, Any] | None = None, cpu: str = "1", **meta: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "ns", "ownerReferences": [by] if by else [], **meta},
+        "spec": {
+            "schedulerName": "volcano",
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
+        },
+    }
+
+
+def workload(name: str, replicas: int = 1, annotations: Any = None, **status: Any) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "ns", "annotations": annotations or {}}
+    return {"metadata": meta, "spec": {"replicas": replicas}, "status": status}
+
+
+def group_of(api: MemoryApi, name: str) -> str:
+    found: str = api.find("pods", name, "ns")["metadata"].get("annotations", {}).get(GROUP, "")
+    return found
+
+
+def test_a_pod_alone_gets_a_group_and_is_told_its_name() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        api.put("pods", pod("alone"))
+        async with working(api, PodGroupController) as crew:
+            await settled(api, crew)
+            assert group_of(api, "alone") == "podgroup-uid-alone"
+            assert names(api.every("podgroups")) == ["podgroup-uid-alone"]
+            writes = len(api.writes)
+            await settled(api, crew)
+            assert len(api.writes) == writes == 2
+
+    asyncio.run(run())
+
+
+def test_pods_of_others_and_pods_that_have_a_group_are_left_alone() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        theirs = pod("theirs")
+        theirs["spec"]["schedulerName"] = "default-scheduler"
+        api.put("pods", theirs)
+        api.put("pods", pod("grouped", annotations={GROUP: "mine"}))
+        async with working(api, PodGroupController) as crew:
+            await settled(api, crew)
+        assert api.asked == []
+
+    asyncio.run(run())
+
+
+def test_pods_of_a_replica_set_share_a_group_with_its_annotations() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        marks = {"scheduling.volcano.sh/group-min-member": "2", "volcano.sh/preemptable": "true"}
+        api.put("replicasets", workload("web", 3, marks))
+        for number in range(3):
+            api.put("pods", pod(f"web-{number}", owner("ReplicaSet", "web")))
+        async with working(api, PodGroupController) as crew:
+            await settled(api, crew)
+        (group,) = api.every("podgroups")
+        assert group["spec"]["minMember"] == 2
+        assert group["spec"]["minResources"]["cpu"] == "2"
+        assert group["metadata"]["annotations"] == {"volcano.sh/preemptable": "true"}
+        assert {group_of(api, f"web-{number}") for number in range(3)} == {"podgroup-uid-web"}
+
+    asyncio.run(run())
+
+
+def test_owners_that_are_not_watched_are_asked_and_those_that_cannot_be_are_left_out() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        api.put("daemonsets", workload("d", annotations={"volcano.sh/a": "1"}))
+        api.put("pods", pod("of-daemon", owner("DaemonSet", "d")))
+        api.put("pods", pod("of-nobody", owner("Job", "gone", "batch/v1")))
+        api.put("pods", pod("of-something", owner("Thing", "t", "x/v1")))
+
+        def refuse(request: Request) -> None:
+            if "/replicasets/" in request.path:
+                raise Refused(403, "Forbidden", "no")
+
+        api.before = refuse
+        api.put("pods", pod("of-secret", owner("ReplicaSet", "secret")))
+        async with working(api, PodGroupController) as crew:
+            await settled(api, crew)
+        assert len(api.every("podgroups")) == 4
+        assert api.find("podgroups", "podgroup-uid-d", "ns")["metadata"]["annotations"] == {
+            "volcano.sh/a": "1"
+        }
+
+    asyncio.run(run())
+
+
+def test_without_the_flag_nothing_is_inherited() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        api.put(
+            "replicasets",
+            workload("web", 1, {"volcano.sh/a": "1", "scheduling.volcano.sh/group-min-member": "5"}),
+        )
+        api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
+        options = Options(inherit_owner_annotations=False)
+        async with working(api, PodGroupController, options=options) as crew:
+            await settled(api, crew)
+        (group,) = api.every("podgroups")
+        assert (group["spec"]["minMember"], group["metadata"]["annotations"]) == (1, {})
+
+    asyncio.run(run())
+
+
+def test_a_new_make_of_a_stateful_set_changes_the_group_and_an_old_one_does_not() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        label = "controller-revision-hash"
+        api.put("statefulsets", workload("db", 2, updateRevision="v1"))
+        api.put("pods", pod("db-0", owner("StatefulSet", "db"), labels={label: "v1"}))
+        async with working(api, PodGroupController) as crew:
+            await settled(api, crew)
+            api.put("statefulsets", workload("db", 2, updateRevision="v2"))
+            api.put("pods", pod("db-1", owner("StatefulSet", "db"), cpu="9", labels={label: "old"}))
+            await settled(api, crew)
+            assert api.every("podgroups")[0]["spec"]["minResources"]["cpu"] == "1"
+            api.put("pods", pod("db-2", owner("StatefulSet", "db"), cpu="4", labels={label: "v2"}))
+            await settled(api, crew)
+        (group,) = api.every("podgroups")
+        assert group["spec"]["minResources"]["cpu"] == "4"
+
+    asyncio.run(run())
+
+
+def test_the_group_goes_when_its_owner_is_scaled_to_nothing_and_comes_back_with_new_pods() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        api.put("replicasets", workload("web", 1))
+        api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
+        async with working(api, PodGroupController) as crew:
+            await settled(api, crew)
+            api.put("replicasets", workload("web", 0))
+            await settled(api, crew)
+            assert api.every("podgroups") == []
+            api.remove("pods", "web-0", "ns")
+            api.put("replicasets", workload("web", 1))
+            api.put("pods", pod("web-1", owner("ReplicaSet", "web")))
+            await settled(api, crew)
+        assert names(api.every("podgroups")) == ["podgroup-uid-web"]
+
+    asyncio.run(run())
+
+
+def test_an_owner_that_has_grown_again_meanwhile_keeps_its_group() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        api.put("replicasets", workload("web", 1))
+        api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
+        async with working(api, PodGroupController) as crew:
+            await settled(api, crew)
+
+            def grow(request: Request) -> None:
+                if request.method == "GET":
+                    api.before = lambda _: None
+                    api.put("replicasets", workload("web", 2))
+
+            api.before = grow
+            api.put("replicasets", workload("web", 0))
+            await settled(api, crew)
+        assert len(api.every("podgroups")) == 1
+
+    asyncio.run(run())
+
+
+def test_a_group_that_is_deleted_under_living_pods_comes_back() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        api.put("pods", pod("a"))
+        ended = pod("b")
+        ended["status"] = {"phase": "Succeeded"}
+        api.put("pods", ended)
+        async with working(api, PodGroupController) as crew:
+            await settled(api, crew)
+            for name in names(api.every("podgroups")):
+                api.remove("podgroups", name, "ns")
+            await settled(api, crew)
+        assert names(api.every("podgroups")) == ["podgroup-uid-a"]
+
+    asyncio.run(run())
+
+
+def test_a_pod_that_went_meanwhile_is_no_trouble() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        api.put("pods", pod("a"))
+
+        def leave(request: Request) -> None:
+            if request.method == "PATCH" and api.every("pods"):
+                api.remove("pods", "a", "ns")
+
+        api.before = leave
+        async with working(api, PodGroupController) as crew:
+            await until(lambda: not api.every("pods"))
+            await settled(api, crew)
+            assert crew.controllers[0].queue.failures(("Pod", "ns/a")) == 0
+
+    asyncio.run(run())

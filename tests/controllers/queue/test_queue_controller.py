@@ -1,0 +1,291 @@
+"""Queues at work: closed and opened by commands, alone and with their children, and left alone otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from stromboli.controllers.options import Options
+from stromboli.controllers.queue.controller import QueueController
+from stromboli.kube.asking import Refused, Request, Unanswered
+from tests.controllers.memory import MemoryApi
+from tests.controllers.working import settled, until, working
+
+MARK = "volcano.sh/closed-by-parent"
+
+
+def make_queue(api: MemoryApi, name: str, parent: str = "root", state: str = "Open") -> None:
+    spec = {"weight": 1, **({"parent": parent} if parent else {})}
+    api.put("queues", {"metadata": {"name": name}, "spec": spec, "status": {"state": state}})
+
+
+def make_group(api: MemoryApi, name: str, queue: str, phase: str = "Running") -> None:
+    meta = {"name": name, "namespace": "ns"}
+    api.put(
+        "podgroups", {"metadata": meta, "spec": {"queue": queue, "minMember": 1}, "status": {"phase": phase}}
+    )
+
+
+def command(api: MemoryApi, action: str, queue: str, number: int = 0, uid: str = "") -> None:
+    target = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": queue, "uid": uid}
+    meta = {"name": f"{action}-{queue}-{number}".lower(), "namespace": "default"}
+    meta["creationTimestamp"] = f"2026-01-01T00:00:{number:02}Z"
+    api.put("commands", {"metadata": meta, "action": action, "target": target})
+
+
+def states(api: MemoryApi) -> dict[str, str]:
+    return {one["metadata"]["name"]: one.get("status", {}).get("state", "") for one in api.every("queues")}
+
+
+def mark(api: MemoryApi, name: str) -> str | None:
+    found: dict[str, Any] = api.find("queues", name)["metadata"].get("annotations", {})
+    return found.get(MARK)
+
+
+def world(*queues: str) -> MemoryApi:
+    """`team/one`: a queue below another."""
+    api = MemoryApi()
+    make_queue(api, "root", "")
+    for path in queues:
+        parent, _, name = path.rpartition("/")
+        make_queue(api, name, parent or "root")
+    return api
+
+
+def test_a_new_queue_becomes_open_and_hangs_below_the_root() -> None:
+    async def run() -> None:
+        api = world()
+        api.put("queues", {"metadata": {"name": "fresh"}, "spec": {"weight": 1}})
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+        assert states(api) == {"root": "Open", "fresh": "Open"}
+        assert api.find("queues", "fresh")["spec"]["parent"] == "root"
+        assert "parent" not in api.find("queues", "root")["spec"]
+
+    asyncio.run(run())
+
+
+def test_a_quiet_controller_writes_nothing() -> None:
+    async def run() -> None:
+        api = world("a", "b", "a/c")
+        make_group(api, "g", "a")
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+            allocated = {"allocated": {"cpu": "3"}, "state": "Open"}
+            for _ in range(3):
+                api.put("queues", {**api.find("queues", "a"), "status": allocated})
+            make_group(api, "g", "a", "Inqueue")
+            await settled(api, crew)
+        assert api.writes == []
+
+    asyncio.run(run())
+
+
+def test_an_empty_queue_is_closed_at_once_and_a_busy_one_when_the_last_group_leaves() -> None:
+    async def run() -> None:
+        api = world("empty", "busy")
+        make_group(api, "g", "busy")
+        for name in ("empty", "busy"):
+            command(api, "CloseQueue", name)
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+            assert states(api) == {"root": "Open", "empty": "Closed", "busy": "Closing"}
+            assert api.every("commands") == []
+            api.remove("podgroups", "g", "ns")
+            await until(lambda: states(api)["busy"] == "Closed")
+        assert api.events == [("CloseQueue", "Close queue succeed")] * 2
+
+    asyncio.run(run())
+
+
+def test_a_group_that_moves_to_another_queue_lets_the_first_one_close() -> None:
+    async def run() -> None:
+        api = world("a", "b")
+        make_group(api, "g", "a")
+        command(api, "CloseQueue", "a")
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+            assert states(api)["a"] == "Closing"
+            make_group(api, "g", "b")
+            await until(lambda: states(api)["a"] == "Closed")
+
+    asyncio.run(run())
+
+
+def test_children_close_and_open_with_their_parent_but_for_those_that_were_closed_before() -> None:
+    async def run() -> None:
+        api = world("team", "team/one", "team/two", "one/deep")
+        command(api, "CloseQueue", "two")
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+            command(api, "CloseQueue", "team", 1)
+            await settled(api, crew)
+            assert set(states(api).values()) == {"Open", "Closed"}
+            assert states(api)["root"] == "Open"
+            assert (mark(api, "one"), mark(api, "deep"), mark(api, "two")) == ("true", "true", None)
+            command(api, "OpenQueue", "team", 2)
+            await settled(api, crew)
+            assert states(api) == {
+                "root": "Open",
+                "team": "Open",
+                "one": "Open",
+                "deep": "Open",
+                "two": "Closed",
+            }
+            assert (mark(api, "team"), mark(api, "one"), mark(api, "two")) == ("false", "false", None)
+
+    asyncio.run(run())
+
+
+def test_commands_are_carried_out_in_the_order_in_which_they_were_given() -> None:
+    async def run() -> None:
+        api = world("a")
+        command(api, "OpenQueue", "a", 2)
+        command(api, "CloseQueue", "a", 1)
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+        assert states(api)["a"] == "Open"
+        assert [reason for reason, _ in api.events] == ["CloseQueue"]
+
+    asyncio.run(run())
+
+
+def test_a_command_survives_a_write_that_fails_and_a_controller_that_dies() -> None:
+    async def run() -> None:
+        api = world("a")
+        command(api, "CloseQueue", "a")
+
+        def trouble(request: Request) -> None:
+            if request.path.endswith("/status"):
+                raise Refused(422, "Invalid", "not today")
+
+        api.before = trouble
+        async with working(api, QueueController):
+            await until(lambda: len(api.writes) > 2)
+        assert len(api.every("commands")) == 1
+        api.before = lambda request: None
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+        assert states(api)["a"] == "Closed"
+        assert api.every("commands") == []
+        assert ("CloseQueue", "Close queue failed for not today") in api.events
+
+    asyncio.run(run())
+
+
+def test_a_lost_answer_does_no_harm() -> None:
+    async def run() -> None:
+        api = world("a")
+        command(api, "CloseQueue", "a")
+        lost = iter([True, True, True])
+
+        def lose(request: Request) -> None:
+            if request.method != "GET" and next(lost, False):
+                raise Unanswered("lost")
+
+        api.after = lose
+        async with working(api, QueueController) as crew:
+            await until(lambda: not api.every("commands"))
+            await settled(api, crew)
+        assert states(api)["a"] == "Closed"
+
+    asyncio.run(run())
+
+
+def test_a_child_waits_for_its_parent_to_open_and_the_user_is_told_if_it_does_not() -> None:
+    async def run() -> None:
+        api = world("team", "team/one")
+        command(api, "CloseQueue", "team")
+        async with working(api, QueueController, options=Options(max_requeue_num=3)) as crew:
+            await settled(api, crew)
+            command(api, "OpenQueue", "one", 1)
+            await until(lambda: not api.every("commands"))
+            await settled(api, crew)
+            assert states(api)["one"] == "Closed"
+            assert ("OpenQueue", _REFUSED) in api.events
+
+        api = world("team", "team/one")
+        command(api, "CloseQueue", "team")
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+            command(api, "OpenQueue", "one", 1)
+            await asyncio.sleep(0.05)
+            command(api, "OpenQueue", "team", 2)
+            await until(lambda: not api.every("commands"))
+            await settled(api, crew)
+            assert states(api)["one"] == "Open"
+
+    asyncio.run(run())
+
+
+_REFUSED = "Failed to open queue one because its parent queue team is closing or closed. Open the parent queue first."
+
+
+def test_the_root_cannot_be_closed() -> None:
+    async def run() -> None:
+        api = world()
+        command(api, "CloseQueue", "root")
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+        assert (states(api), api.every("commands"), api.events) == ({"root": "Open"}, [], [])
+
+    asyncio.run(run())
+
+
+def test_a_command_for_a_queue_that_is_gone_or_was_another_one_is_dropped() -> None:
+    async def run() -> None:
+        api = world("a")
+        command(api, "CloseQueue", "nowhere")
+        command(api, "CloseQueue", "a", uid="of-an-earlier-one")
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+        assert api.every("commands") == []
+        assert states(api)["a"] == "Open"
+
+    asyncio.run(run())
+
+
+def test_without_the_gate_commands_are_left_alone() -> None:
+    async def run() -> None:
+        api = world("a")
+        command(api, "CloseQueue", "a")
+        options = Options(feature_gates=(("QueueCommandSync", False),))
+        async with working(api, QueueController, options=options) as crew:
+            await settled(api, crew)
+        assert states(api)["a"] == "Open"
+        assert len(api.every("commands")) == 1
+
+    asyncio.run(run())
+
+
+def test_a_missing_parent_is_told_and_heals_when_it_comes() -> None:
+    async def run() -> None:
+        api = world()
+        make_queue(api, "orphan", "lost")
+        async with working(api, QueueController, options=Options(max_requeue_num=1)) as crew:
+            await until(lambda: bool(api.events))
+            reason, message = api.events[0]
+            assert reason == "SyncQueue"
+            assert message.startswith('SyncQueue queue failed for the parent queue "lost" of queue "orphan"')
+            make_queue(api, "lost", state="Closed")
+            await until(lambda: states(api)["orphan"] == "Closed")
+            await settled(api, crew)
+
+    asyncio.run(run())
+
+
+def test_groups_are_counted_by_phase_and_forgotten_with_their_queue() -> None:
+    async def run() -> None:
+        api = world("a")
+        for number, phase in enumerate(("Running", "Running", "Pending", "Inqueue")):
+            make_group(api, f"g{number}", "a", phase)
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+            shown = crew.metrics.text().decode()
+            assert 'volcano_queue_pod_group_running_count{queue_name="a"} 2.0' in shown
+            assert 'volcano_queue_pod_group_completed_count{queue_name="a"} 0.0' in shown
+            api.remove("queues", "a")
+            await settled(api, crew)
+            assert 'queue_name="a"' not in crew.metrics.text().decode()
+
+    asyncio.run(run())
