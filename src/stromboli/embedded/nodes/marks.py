@@ -1,0 +1,16 @@
+"""Labels and annotations that nodes read."""
+
+NODE = "stromboli.sh/node"
+"""Label of a node that we run: `simulated` or `real`."""
+SIMULATED, REAL = "simulated", "real"
+FAILED = "stromboli.sh/failed"
+"""Annotation of a node that is to be dead, as if its power were cut."""
+RUN_TIME = "stromboli.sh/run-time"
+"""Annotation of a pod: how long it runs on a simulated node, such as `30s`, `10s..60s`, `exp(30s)` or `forever`."""
+START_DELAY = "stromboli.sh/start-delay"
+"""Annotation of a pod: how long it takes to start on a simulated node."""
+EXIT_CODE = "stromboli.sh/exit-code"
+"""Annotation of a pod: how it ends on a simulated node; 0 unless given."""
+
+UNREACHABLE = "node.kubernetes.io/unreachable"
+AGENT = "stromboli-node"
