@@ -9,6 +9,8 @@ from stromboli.kube.writes import timestamp
 
 READY_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
+EXPIRED = "Pod was active on the node longer than the specified deadline"
+
 
 class Ending(NamedTuple):
     """How a container came to its end."""
@@ -123,22 +125,23 @@ def finished(pod: NodePod, now: float, begun: float, code: int) -> Thing:
 
 def expired(pod: NodePod, now: float, begun: float) -> Thing:
     """It ran longer than `activeDeadlineSeconds` allows."""
-    message = "Pod was active on the node longer than the specified deadline"
-    return {**finished(pod, now, begun, 137), "reason": "DeadlineExceeded", "message": message}
+    return {**finished(pod, now, begun, 137), "reason": "DeadlineExceeded", "message": EXPIRED}
 
 
 def over(pod: NodePod, now: float, failed: bool) -> list[Thing]:
+    """What is new about the conditions of a pod that is at its end."""
+    return changed(pod, ending(now, failed))
+
+
+def ending(now: float, failed: bool) -> list[Thing]:
     """Conditions of a pod that is at its end."""
     reason = "PodFailed" if failed else "PodCompleted"
-    return changed(
-        pod,
-        [
-            condition("PodReadyToStartContainers", False, now),
-            condition("Initialized", True, now, "" if failed else reason),
-            condition("Ready", False, now, reason),
-            condition("ContainersReady", False, now, reason),
-        ],
-    )
+    return [
+        condition("PodReadyToStartContainers", False, now),
+        condition("Initialized", True, now, "" if failed else reason),
+        condition("Ready", False, now, reason),
+        condition("ContainersReady", False, now, reason),
+    ]
 
 
 def lost(pod: NodePod, now: float, node: str) -> Thing:

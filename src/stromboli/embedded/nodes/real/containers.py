@@ -1,0 +1,121 @@
+"""The containers of a pod on a real node, how they stand, and what is told of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stromboli.api import names
+from stromboli.embedded.nodes import statuses
+from stromboli.embedded.nodes.addresses import LOCAL
+from stromboli.embedded.nodes.pods import NodePod, Thing
+from stromboli.embedded.nodes.real.environment import Fetch
+from stromboli.embedded.nodes.real.guardian import Guardian
+from stromboli.embedded.nodes.real.processes import Running
+from stromboli.embedded.nodes.writes import Writes
+from stromboli.kube.writes import timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all pods of a node share."""
+
+    pods: Path
+    claims: Path
+    guardian: Guardian
+    writes: Writes
+    fetch_all: Callable[[NodePod], Awaitable[Fetch]]
+    first_pause: float = 1.0
+    longest_pause: float = 60.0
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(slots=True)
+class Container:
+    """One container of the pod, and how it stands."""
+
+    spec: Thing
+    restarts: int = 0
+    state: Thing = field(default_factory=lambda: {"waiting": {"reason": "PodInitializing"}})
+    last: Thing | None = None
+    process: Running | None = None
+    failures: int = 0
+
+    @property
+    def name(self) -> str:
+        return str(self.spec.get("name", ""))
+
+    @property
+    def ending(self) -> Thing | None:
+        return self.state.get("terminated")
+
+    @property
+    def sidecar(self) -> bool:
+        return self.spec.get("restartPolicy") == names.RESTART_ALWAYS
+
+
+class Standing:
+    """Puts the statuses of a pod together; remembers since when each condition has held."""
+
+    def __init__(self, inits: list[Container], mains: list[Container], clock: Callable[[], float]) -> None:
+        self._inits = inits
+        self._mains = mains
+        self._clock = clock
+        self._begun = clock()
+        self._since: dict[str, tuple[str, str]] = {}
+
+    def now(self, pod: NodePod, initialised: bool, stopping: bool) -> Thing:
+        """How the pod stands while it has not come to its end."""
+        now = self._clock()
+        started = initialised and all("waiting" not in one.state or one.last for one in self._mains)
+        ready = not stopping and all(one.process is not None for one in self._mains)
+        waits = "" if initialised else "ContainersNotInitialized"
+        reason = "" if ready else "ContainersNotReady"
+        conditions = [
+            statuses.condition("PodReadyToStartContainers", True, now),
+            statuses.condition("Initialized", initialised, now, waits),
+            statuses.condition("Ready", ready, now, reason),
+            statuses.condition("ContainersReady", ready, now, reason),
+        ]
+        return self._whole(pod, "Running" if started else "Pending", conditions)
+
+    def end(self, pod: NodePod, failed: bool, expired: bool) -> Thing:
+        """How the pod ended. A container that never began has failed."""
+        for one in [*self._inits, *self._mains]:
+            if "waiting" in one.state:
+                one.state = one.last or one.state
+        codes = [one.ending["exitCode"] if one.ending is not None else 137 for one in self._mains]
+        failed = failed or any(codes)
+        conditions = statuses.ending(self._clock(), failed)
+        status = self._whole(pod, "Failed" if failed else "Succeeded", conditions)
+        return status | ({"reason": "DeadlineExceeded", "message": statuses.EXPIRED} if expired else {})
+
+    def _whole(self, pod: NodePod, phase: str, conditions: list[Thing]) -> Thing:
+        status: Thing = {
+            "phase": phase,
+            "startTime": timestamp(self._begun),
+            "hostIP": LOCAL,
+            "hostIPs": [{"ip": LOCAL}],
+            "podIP": LOCAL,
+            "podIPs": [{"ip": LOCAL}],
+            "conditions": [self._stamped(one) for one in conditions],
+            "containerStatuses": self._shown(pod, self._mains),
+        }
+        if self._inits:
+            status["initContainerStatuses"] = self._shown(pod, self._inits)
+        return status
+
+    def _stamped(self, condition: Thing) -> Thing:
+        """A condition that held before keeps the time at which it came to hold."""
+        type, status = condition["type"], condition["status"]
+        held, since = self._since.get(type, ("", ""))
+        if held != status:
+            since = condition["lastTransitionTime"]
+            self._since[type] = status, since
+        return {"reason": None, "message": None, **condition, "lastTransitionTime": since}
+
+    @staticmethod
+    def _shown(pod: NodePod, containers: list[Container]) -> list[Thing]:
+        return [statuses.container(pod, one.spec, one.state, one.restarts, one.last) for one in containers]

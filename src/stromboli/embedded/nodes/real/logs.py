@@ -1,0 +1,197 @@
+"""What containers say, line by line with the time, in files of bounded size; and how it is read again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+LARGEST = 16 * 1024 * 1024
+"""Bytes of a file; when it is full it becomes the older half, and what was older is forgotten."""
+LONGEST_LINE = 64 * 1024
+POLL = 0.2
+READ = 1024 * 1024
+
+
+class NoLog(Exception):
+    """There is nothing to be read; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """Which lines somebody wants (`kubectl logs`)."""
+
+    container: str = ""
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail: int | None = None
+    since: float | None = None
+    """Seconds since the epoch."""
+    limit: int | None = None
+    """Bytes."""
+
+
+def pod_folder(pods: Path, namespace: str, name: str, uid: str) -> Path:
+    return pods / f"{namespace}_{name}_{uid}"
+
+
+def log_file(folder: Path, container: str, run: int) -> Path:
+    return folder / "logs" / container / f"{run}.log"
+
+
+class LogFile:
+    """Where one run of a container writes to."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self._rest = b""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO = path.open("wb", buffering=0)
+        self._size = 0
+
+    def write(self, piece: bytes) -> None:
+        lines = (self._rest + piece).split(b"\n")
+        self._rest = lines.pop()
+        if len(self._rest) > LONGEST_LINE:
+            lines.append(self._rest)
+            self._rest = b""
+        if lines:
+            self._put(lines)
+
+    def close(self) -> None:
+        if self._rest:
+            self._put([self._rest])
+            self._rest = b""
+        self._file.close()
+
+    def _put(self, lines: list[bytes]) -> None:
+        stamp = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode()
+        text = b"".join(stamp + line + b"\n" for line in lines)
+        if self._size + len(text) > LARGEST // 2:
+            self._file.close()
+            self._path.replace(older(self._path))
+            self._file, self._size = self._path.open("wb", buffering=0), 0
+        self._file.write(text)
+        self._size += len(text)
+
+
+def older(path: Path) -> Path:
+    return path.with_suffix(".old")
+
+
+def runs(folder: Path, container: str) -> list[int]:
+    """The runs of a container that have a log, first to last."""
+    return sorted(
+        int(one.stem) for one in (folder / "logs" / container).glob("*.log") if one.stem.isdecimal()
+    )
+
+
+def find_log(folder: Path, query: LogQuery) -> Path:
+    found = runs(folder, query.container)
+    if query.previous:
+        if len(found) < 2:
+            raise NoLog(f'previous terminated container "{query.container}" not found')
+        return log_file(folder, query.container, found[-2])
+    if not found:
+        raise NoLog(f'container "{query.container}" is waiting to start')
+    return log_file(folder, query.container, found[-1])
+
+
+async def read_log(path: Path, query: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """The lines that were asked for, and those to come until `over`, if they were asked for too."""
+    left = query.limit
+    with _Reader(path) as reader:
+        async for piece in _pieces(reader, query, over):
+            yield piece if left is None else piece[:left]
+            if left is not None and (left := left - len(piece)) <= 0:
+                return
+
+
+async def _pieces(reader: _Reader, query: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
+    lines: Iterator[bytes] = (line for line in reader.so_far() if _wanted(line, query))
+    if query.tail is not None:
+        lines = iter(deque(lines, maxlen=max(0, query.tail)))
+    for block in _blocks(_shown(line, query) for line in lines):
+        yield block
+        await asyncio.sleep(0)
+    while query.follow:
+        ending = over()  # asked first, so that nothing is missed that was said last
+        piece = b"".join(_shown(line, query) for line in reader.more())
+        if piece:
+            yield piece
+        elif ending:
+            return
+        else:
+            await asyncio.sleep(POLL)
+
+
+class _Reader:
+    """Reads a log from its beginning, and goes on reading when it was full and began anew."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO = path.open("rb")
+        self._rest = b""
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def so_far(self) -> Iterator[bytes]:
+        """Whole lines."""
+        with suppress(FileNotFoundError), older(self._path).open("rb") as before:
+            yield from before
+        for line in self._file:
+            if line.endswith(b"\n"):
+                yield line
+            else:
+                self._rest = line
+
+    def more(self) -> list[bytes]:
+        new = self._file.read(READ)
+        if (
+            not new
+            and self._path.exists()
+            and self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino
+        ):
+            self._file.close()
+            self._file = self._path.open("rb")
+            new = self._file.read(READ)
+        *lines, self._rest = (self._rest + new).split(b"\n")
+        return [line + b"\n" for line in lines]
+
+
+def _wanted(line: bytes, query: LogQuery) -> bool:
+    if query.since is None:
+        return True
+    stamp = line.partition(b" ")[0].decode(errors="replace")
+    try:
+        return datetime.fromisoformat(stamp).timestamp() >= query.since
+    except ValueError:
+        return True
+
+
+def _shown(line: bytes, query: LogQuery) -> bytes:
+    return line if query.timestamps else line.partition(b" ")[2]
+
+
+def _blocks(lines: Iterator[bytes], size: int = 256 * 1024) -> Iterator[bytes]:
+    block = bytearray()
+    for line in lines:
+        block += line
+        if len(block) >= size:
+            yield bytes(block)
+            block.clear()
+    if block:
+        yield bytes(block)

@@ -1,0 +1,123 @@
+"""All pods of all real nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from stromboli.embedded.nodes.pods import NodePod, Thing
+from stromboli.embedded.nodes.real.containers import Surroundings
+from stromboli.embedded.nodes.real.environment import Fetch
+from stromboli.embedded.nodes.real.guardian import Guardian
+from stromboli.embedded.nodes.real.logs import LogQuery, find_log, pod_folder, read_log
+from stromboli.embedded.nodes.real.podrun import GRACE, PodRun
+from stromboli.embedded.nodes.real.references import references
+from stromboli.embedded.nodes.real.volumes import remove
+from stromboli.embedded.nodes.writes import Writes
+from stromboli.kube.asking import Refused, Unanswered
+from stromboli.kube.client import Client
+from stromboli.kube.resources import Resource
+
+log = logging.getLogger(__name__)
+
+SOURCES = {
+    "ConfigMap": Resource("", "v1", "configmaps", "ConfigMap"),
+    "Secret": Resource("", "v1", "secrets", "Secret"),
+}
+PARTING = 3.0
+"""Seconds that processes have to end when we do."""
+
+
+class Real:
+    """Lets pods run as processes."""
+
+    def __init__(self, client: Client, writes: Writes, folder: Path, first_pause: float = 1.0) -> None:
+        """`folder` is where pods live and what claims hold is kept."""
+        self._client = client
+        self._writes = writes
+        self._guardian = Guardian()
+        self._pods = folder / "pods"
+        self._around = Surroundings(
+            self._pods, folder / "claims", self._guardian, writes, self._fetch_all, first_pause
+        )
+        self._runs: dict[str, PodRun] = {}
+        self._leaving: set[str] = set()
+
+    def put(self, pod: NodePod) -> None:
+        run = self._runs.get(pod.uid)
+        if run is None and not pod.finished and not pod.leaving:
+            folder = pod_folder(self._pods, pod.namespace, pod.name, pod.uid)
+            run = self._runs[pod.uid] = PodRun(pod, folder, self._around)
+        elif run is not None:
+            run.pod = pod
+        if pod.leaving:
+            self._leave(pod, run)
+
+    def _leave(self, pod: NodePod, run: PodRun | None) -> None:
+        """Stop what runs; when nothing does any more, the pod goes."""
+        if run is None:
+            self._writes.let_go(pod)
+            return
+        grace = pod.metadata.deletion_grace_period_seconds
+        run.stop(GRACE if grace is None else float(grace))
+        if pod.uid not in self._leaving:
+            self._leaving.add(pod.uid)
+            run.task.add_done_callback(lambda _: self._left(pod))
+
+    def _left(self, pod: NodePod) -> None:
+        if pod.uid in self._leaving:
+            self._leaving.discard(pod.uid)
+            self._writes.let_go(pod)
+
+    def drop(self, uid: str) -> None:
+        self._leaving.discard(uid)
+        run = self._runs.pop(uid, None)
+        if run is not None:
+            run.kill()
+            run.task.add_done_callback(lambda _: remove(run.folder))
+
+    async def close(self) -> None:
+        """End all processes, in order if they let us."""
+        runs, self._runs, self._leaving = list(self._runs.values()), {}, set()
+        tasks = [run.task for run in runs]
+        for run in runs:
+            run.quiet = True
+            run.stop(PARTING)
+        if tasks:
+            await asyncio.wait(tasks, timeout=PARTING + 2)
+        for run in runs:
+            run.kill()
+            run.task.cancel()
+            with suppress(asyncio.CancelledError):
+                await run.task
+        self._guardian.close()
+
+    def log(self, pod: Thing, query: LogQuery) -> AsyncIterator[bytes]:
+        """What a container of a pod said; `NoLog` if it said nothing yet."""
+        meta = pod["metadata"]
+        uid = str(meta.get("uid", ""))
+        folder = pod_folder(self._pods, str(meta.get("namespace", "")), str(meta.get("name", "")), uid)
+        path = find_log(folder, query)
+
+        def over() -> bool:
+            run = self._runs.get(uid)
+            return run is None or not run.runs(query.container)
+
+        return read_log(path, query, over)
+
+    async def _fetch_all(self, pod: NodePod) -> Fetch:
+        found: dict[tuple[str, str], Thing] = {}
+        for kind, name in references(pod):
+            try:
+                body = await self._client.get(SOURCES[kind], name, pod.namespace)
+            except (Refused, Unanswered) as error:
+                if not isinstance(error, Refused) or error.status != 404:
+                    log.warning("%s %s/%s: %s", kind, pod.namespace, name, error)
+                continue
+            found[kind, name] = msgspec.json.decode(body)
+        return lambda kind, name: found.get((kind, name))

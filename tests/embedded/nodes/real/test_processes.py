@@ -1,0 +1,101 @@
+"""Processes, their output and their end; and that none is left behind."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from stromboli.embedded.nodes.real.environment import Unusable
+from stromboli.embedded.nodes.real.guardian import Guardian
+from stromboli.embedded.nodes.real.logs import LogFile
+from stromboli.embedded.nodes.real.processes import Running
+
+
+def run(folder, *words, then=lambda running: None):
+    async def story():
+        guardian = Guardian()
+        try:
+            log = LogFile(folder / "0.log", lambda: 0.0)
+            running = await Running.start(list(words), folder, {"PATH": os.environ["PATH"]}, guardian, log)
+            await asyncio.sleep(0.1)
+            then(running)
+            return await asyncio.wait_for(running.ended(), 10)
+        finally:
+            guardian.close()
+
+    return asyncio.run(story())
+
+
+def said(folder):
+    return [line.partition(" ")[2] for line in (folder / "0.log").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("script", "end", "words"),
+    [
+        ("echo out; echo err >&2", (0, 0), ["out", "err"]),
+        ("exit 3", (3, 0), []),
+        ("kill -9 $$", (137, 9), []),
+        ("pwd | xargs basename; (sleep 100; echo never) & echo quick", (0, 0), None),
+    ],
+)
+def test_a_process_ends_as_it_does(tmp_path, script, end, words):
+    assert run(tmp_path, "sh", "-c", script) == end
+    assert words is None or said(tmp_path) == words
+
+
+def test_a_process_may_end_in_order(tmp_path):
+    script = "trap 'echo bye; exit 7' TERM; while true; do sleep 0.02; done"
+    assert run(tmp_path, "sh", "-c", script, then=Running.terminate) == (7, 0)
+    assert said(tmp_path)[-1] == "bye"
+
+
+def test_a_killed_process_takes_its_children_along(tmp_path):
+    assert run(tmp_path, "sh", "-c", "sleep 987 & echo $!; wait", then=Running.kill) == (137, 9)
+    child = int(said(tmp_path)[0])
+    deadline = time.monotonic() + 5
+    while _lives(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not _lives(child)
+
+
+def test_a_command_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(Unusable, match="/no/such/thing"):
+        run(tmp_path, "/no/such/thing")
+
+
+def test_nothing_outlives_us_even_if_we_are_killed(tmp_path):
+    code = """
+import subprocess, sys, time
+from stromboli.embedded.nodes.real.guardian import Guardian
+child = subprocess.Popen(["sleep", "987"], start_new_session=True)
+guardian = Guardian()
+guardian.add(child.pid)
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    with parent:
+        child = int(parent.stdout.readline())
+        assert _lives(child)
+        time.sleep(0.2)
+        parent.kill()
+    deadline = time.monotonic() + 10
+    while _lives(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _lives(child)
+
+
+def _lives(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:  # a zombie is dead, whoever has yet to fetch it
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return sys.platform != "linux"
