@@ -12,7 +12,10 @@ import yaml
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 SAMPLES = Path(__file__).parent / "samples"
-CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Queue"}
+CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Queue"} | {
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+}
 
 Manifest = dict[str, Any]
 

@@ -24,6 +24,7 @@ _BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]+) -->\n\n?)?^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^ *```$",
     re.M | re.S,
 )
+_COMPLAINT = re.compile(r"^error:|, [1-9]\d* problems?$")
 _VOLATILE = re.compile(r"\d+(\.\d+)? (s|ms)\b")
 
 
@@ -91,7 +92,7 @@ def run_command(command: Command) -> None:
         return
     assert program == "stromboli", f"{command.line}: what is not run needs the mark `not run`"
     result = CliRunner().invoke(app, words, catch_exceptions=False)
-    complains = any(line.startswith("error:") for line in command.output)
+    complains = any(_COMPLAINT.search(line) for line in command.output)
     assert (result.exit_code != 0) == complains, result.output
     if command.output:
         assert_shows(result.output, command.output)

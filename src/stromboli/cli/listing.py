@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from stromboli.cli.errors import Usage
-from stromboli.cli.output import Format, console, write_json
+from stromboli.cli.output import Format, console, write_as
 from stromboli.cli.policies import PLUGINS_DIR
 from stromboli.engine.arguments import Argument, ByName, declared
 from stromboli.engine.catalog import Action
@@ -68,8 +68,8 @@ def _named(name: str, found: Mapping[str, Extension], kind: str) -> Extension:
 
 def _tell(found: Mapping[str, Extension], output: Format) -> None:
     described = [_described(name, found[name]) for name in sorted(found)]
-    if output is Format.JSON:
-        write_json(described)
+    if output is not Format.TABLE:
+        write_as(output, described)
         return
     out = console()
     for one in described:
@@ -80,8 +80,8 @@ def _tell(found: Mapping[str, Extension], output: Format) -> None:
 def _tell_one(name: str, extension: Extension, output: Format) -> None:
     """All there is to say about one: in full, with its arguments and the points at which it has a say."""
     one = _described(name, extension)
-    if output is Format.JSON:
-        write_json(one)
+    if output is not Format.TABLE:
+        write_as(output, one)
         return
     out = console()
     out.print(Text(name, style="bold"))

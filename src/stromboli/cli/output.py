@@ -18,6 +18,7 @@ class Format(enum.StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    YAML = "yaml"
 
 
 class PlanFormat(enum.StrEnum):
@@ -33,6 +34,11 @@ def console() -> Console:
     """Standard output, as wide as it is."""
     watched = sys.stdout.isatty()
     return Console(highlight=False, width=None if watched else WIDE)
+
+
+def write_as(format: Format, value: Any) -> None:
+    """JSON or YAML, as was asked for."""
+    (write_yaml if format is Format.YAML else write_json)(value)
 
 
 def write_json(value: Any) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from stromboli.cli.errors import complain, warn
-from stromboli.cli.output import Format, write_json
+from stromboli.cli.output import Format, write_as
 from stromboli.cli.policies import LENIENT, PLUGINS_DIR, preset_names, preset_source, read_policy
 from stromboli.engine.policy import PolicyError
 from stromboli.engine.presets import PRESETS
@@ -43,8 +43,8 @@ def check(
         warnings = policy.warnings
     except PolicyError as error:
         errors, warnings = error.errors, error.warnings
-    if output is Format.JSON:
-        write_json({"schema": 1, "ok": not errors, "errors": list(errors), "warnings": list(warnings)})
+    if output is not Format.TABLE:
+        write_as(output, {"schema": 1, "ok": not errors, "errors": list(errors), "warnings": list(warnings)})
     else:
         for message in errors:
             complain(message)

@@ -1,0 +1,152 @@
+"""Manifests judged offline: everything that admission would say, for all objects at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stromboli.admission.lookup import Context, KnownQueues, Settings
+from stromboli.admission.place import Problem
+from stromboli.admission.reviews import CREATE, KINDS, admit
+from stromboli.api import names
+from stromboli.api.decoding import decode_as
+from stromboli.api.errors import BadObject, Unreadable
+from stromboli.api.meta import ObjectMeta
+from stromboli.api.scheduling import Queue, QueueStatus
+from stromboli.api.sources import find_files, read_sources
+
+_JOBS = "batch.volcano.sh"
+_FLOWS = "flow.volcano.sh"
+
+
+class Finding(NamedTuple):
+    """One problem of one object of one file."""
+
+    file: str
+    subject: str
+    problem: Problem
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.subject, str(self.problem)) if part)
+
+    def shown(self) -> dict[str, Any]:
+        """For programs."""
+        field, value, text, way_out, _ = self.problem
+        return {
+            "file": self.file,
+            "object": self.subject,
+            "field": field,
+            "value": value,
+            "problem": text.strip(" ;"),
+            "wayOut": way_out,
+        }
+
+
+class Linted(NamedTuple):
+    """How many objects were looked at, and what was found."""
+
+    checked: int
+    findings: list[Finding]
+
+
+class _Manifest(NamedTuple):
+    where: str
+    content: dict[str, Any]
+
+    @property
+    def group(self) -> str:
+        version = self.content.get("apiVersion")
+        return version.rpartition("/")[0] if isinstance(version, str) else ""
+
+    @property
+    def kind(self) -> str:
+        kind = self.content.get("kind")
+        return kind if isinstance(kind, str) else ""
+
+    @property
+    def subject(self) -> str:
+        meta = self.content.get("metadata")
+        parts = [meta.get(key) for key in ("namespace", "name")] if isinstance(meta, dict) else []
+        path = "/".join(part for part in parts if isinstance(part, str) and part)
+        return f"{self.kind} {path}".strip()
+
+
+def lint_paths(paths: Iterable[str], settings: Settings) -> Linted:
+    """What is wrong with the objects of files and folders; kinds that are not ours are passed over."""
+    findings: list[Finding] = []
+    manifests = list(_read(paths, findings))
+    queues = _queues(manifests)
+    checked = 0
+    for manifest in manifests:
+        if (manifest.group, manifest.kind) not in KINDS | {(_FLOWS, "JobTemplate")}:
+            continue
+        checked += 1
+        for problem in _problems(manifest, queues, settings):
+            findings.append(Finding(manifest.where, manifest.subject, problem))
+    return Linted(checked, findings)
+
+
+def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:
+    for path in paths:
+        try:
+            files = find_files(path)
+        except Unreadable as error:
+            findings.append(Finding(path, "", Problem("", None, str(error), shows_field=True)))
+            continue
+        for file in files:
+            try:
+                for source in read_sources(file):
+                    content = msgspec.json.decode(source.raw)
+                    if isinstance(content, dict):
+                        yield _Manifest(source.where, content)
+            except (Unreadable, msgspec.DecodeError, RecursionError) as error:
+                findings.append(Finding(file, "", Problem("", None, str(error), shows_field=True)))
+
+
+def _queues(manifests: Iterable[_Manifest]) -> KnownQueues:
+    """The queues of the files, and those that always exist, all of them open."""
+    known = KnownQueues(
+        Queue(metadata=ObjectMeta(name=name), status=QueueStatus(state="Open"))
+        for name in (names.ROOT_QUEUE, names.DEFAULT_QUEUE)
+    )
+    for manifest in manifests:
+        if manifest.kind == "Queue" and manifest.group == "scheduling.volcano.sh":
+            try:
+                queue = decode_as(Queue, msgspec.json.encode(manifest.content))
+            except (BadObject, RecursionError):
+                continue  # told in its turn
+            if isinstance(queue, Queue):
+                known.put(queue)
+    return known
+
+
+def _problems(manifest: _Manifest, queues: KnownQueues, settings: Settings) -> Iterator[Problem]:
+    content, group, kind = manifest.content, manifest.group, manifest.kind
+    if kind != "JobTemplate":
+        yield from admit(group, kind, CREATE, content, None, _context(content, queues, settings)).problems
+    if kind == "JobTemplate" or (group, kind) == (_JOBS, "CronJob"):
+        yield from _problems_inside(manifest, queues, settings)
+
+
+def _problems_inside(manifest: _Manifest, queues: KnownQueues, settings: Settings) -> Iterator[Problem]:
+    """What the jobs will be refused for that somebody makes of this."""
+    spec = manifest.content.get("spec")
+    inside, spec = ("", spec) if manifest.kind == "JobTemplate" else ("spec.jobTemplate.", _template(spec))
+    job = {"metadata": {"name": "job"}, "spec": spec}
+    for problem in admit(_JOBS, "Job", CREATE, job, None, _context(job, queues, settings)).problems:
+        yield problem._replace(field=f"{inside}{problem.field}")
+
+
+def _template(spec: Any) -> Any:
+    template = spec.get("jobTemplate") if isinstance(spec, dict) else None
+    return template.get("spec") if isinstance(template, dict) else None
+
+
+def _context(content: dict[str, Any], queues: KnownQueues, settings: Settings) -> Context:
+    """Queues count as far as the files name them: the others may well exist in the cluster."""
+    spec = content.get("spec")
+    named = [spec.get("queue"), spec.get("parent")] if isinstance(spec, dict) else []
+    known = all(not name or (isinstance(name, str) and queues.get(name) is not None) for name in named)
+    return Context(queues if known else None, settings=settings)

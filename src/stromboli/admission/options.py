@@ -1,0 +1,130 @@
+"""The flags of Volcano's admission server (spec 07 2.2), with its names, defaults and way of writing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from stromboli.admission.lookup import JOB_PLUGINS
+from stromboli.admission.reviews import REVIEWS
+from stromboli.api import names
+from stromboli.daemon import flags
+from stromboli.daemon.flags import BadFlag, duration, flag, gates, listed, number, path, whole, word, yes
+
+SECRET = "volcano-admission-secret"
+CONFIGURATION = "stromboli-admission"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the flags say."""
+
+    master: str = flag(word, "", "Address of the API server; overrides the one in the kubeconfig file")
+    kubeconfig: str = flag(word, "", "Kubeconfig file; without it, the pod's own account")
+    kube_api_qps: float = flag(number, 50.0, "Requests per second")
+    kube_api_burst: int = flag(whole, 100, "Requests at once before that limit holds")
+    tls_cert_file: str = flag(word, "", "Certificate to serve with; without it, one is made and renewed")
+    tls_private_key_file: str = flag(word, "", "Its key")
+    ca_cert_file: str = flag(word, "", "The authority that signed it, told to the API server")
+    webhook_secret: str = flag(word, SECRET, "Secret that keeps the certificate we make, in our namespace")
+    webhook_configuration: tuple[str, ...] = flag(
+        listed,
+        (),
+        f"Webhook configurations that are told our authority; repeatable (default {CONFIGURATION})",
+    )
+    bind_address: str = flag(word, "", "Where to listen; every address by default", name="listen-address")
+    port: int = flag(whole, 8443, "On which port")
+    webhook_namespace: str = flag(word, "", "Namespace of our Service")
+    webhook_service_name: str = flag(word, "", "Name of our Service")
+    webhook_url: str = flag(word, "", "Where the API server finds us, if not by a Service")
+    enabled_admission: tuple[str, ...] = flag(
+        listed, (), f"Which of {', '.join(REVIEWS)} are served (default all)"
+    )
+    scheduler_name: tuple[str, ...] = flag(
+        listed,
+        (),
+        f"Names of our schedulers; the first one is given to jobs (default {names.SCHEDULER_NAME})",
+    )
+    job_plugin: tuple[str, ...] = flag(
+        listed, (), f"Job plugins of your own, besides {', '.join(JOB_PLUGINS)}; repeatable"
+    )
+    admission_conf: Path | None = flag(path, None, "Resource groups of pods; watched while we run")
+    enable_healthz: bool = flag(yes, False, "Serve /healthz and /readyz")
+    healthz_address: str = flag(word, ":11251", "Where health is served")
+    graceful_shutdown_time: float = flag(duration, 30.0, "How long reviews under way may take when we stop")
+    enable_queue_allocated_pods_check: bool = flag(yes, False, "Refuse to delete a queue that has pods")
+    max_queue_depth: int = flag(whole, 5, "How deep queues may lie below the root")
+    enable_root_queue_protection: bool = flag(yes, True, "Refuse to change the root queue's amounts")
+    feature_gates: tuple[tuple[str, bool], ...] = flag(gates, (), "Name=true,Name=false")
+    log_format: str = flag(word, "text", "text (logfmt) or json")
+    v: int = flag(whole, 0, "How much is logged: 4 and more shows details")
+    notes: tuple[str, ...] = ()
+    """What was accepted and has no effect."""
+
+    enable_metrics = False
+    listen_address = ""
+
+    @property
+    def reviews(self) -> tuple[str, ...]:
+        return self.enabled_admission or tuple(REVIEWS)
+
+    @property
+    def configurations(self) -> tuple[str, ...]:
+        return self.webhook_configuration or (CONFIGURATION,)
+
+    @property
+    def gated(self) -> bool:
+        return dict(self.feature_gates).get("SchedulingGatesQueueAdmission", False)
+
+    @property
+    def own_names(self) -> list[str]:
+        """Under which names the API server may call us."""
+        service, space = self.webhook_service_name, self.webhook_namespace
+        found = []
+        if service:
+            found += [service, f"{service}.{space}", f"{service}.{space}.svc"] if space else [service]
+        if host := urlsplit(self.webhook_url).hostname:
+            found.append(host)
+        return found
+
+
+ACCEPTED = flags.Accepted(flags.LOGGING, switches=flags.LOGGING_SWITCHES)
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """What the command line says; `BadFlag` if it makes no sense."""
+    options = flags.parse(Options, ACCEPTED, arguments)
+    for problem in _problems(options):
+        raise BadFlag(problem)
+    return options
+
+
+def _problems(options: Options) -> list[str]:
+    found = []
+    if not 1 <= options.port <= 65535:
+        found.append(
+            "Configured port is invalid: the port should be in the range of 1 and 65535"
+            f" (--port is {options.port})"
+        )
+    for one in options.enabled_admission:
+        if one not in REVIEWS:
+            found.append(
+                f"enabled admission {one} not found on the admission registered map;"
+                f" --enabled-admission takes {', '.join(REVIEWS)}"
+            )
+    if not (options.webhook_url or options.webhook_service_name or options.webhook_namespace):
+        found.append(
+            "failed to start webhooks as both 'url' and 'namespace/name' of webhook are empty;"
+            " set --webhook-namespace and --webhook-service-name, or --webhook-url"
+        )
+    given = [bool(file) for file in (options.tls_cert_file, options.tls_private_key_file)]
+    if any(given) and not all(given):
+        found.append("--tls-cert-file and --tls-private-key-file go together")
+    return found
+
+
+def usage() -> str:
+    """All flags, one per line."""
+    return flags.usage(Options, ACCEPTED)

@@ -1,0 +1,208 @@
+"""`stromboli admission`: the webhook server, from flags to a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import ssl
+import tempfile
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from aiohttp import web
+
+from stromboli.admission import keyring, registration
+from stromboli.admission.lookup import JOB_PLUGINS, Settings
+from stromboli.admission.options import Options
+from stromboli.admission.resource_groups import read_groups
+from stromboli.admission.reviews import REVIEWS
+from stromboli.admission.watching import Surroundings
+from stromboli.admission.webhook import LARGEST, handler
+from stromboli.api import names
+from stromboli.daemon.endpoints import Endpoints
+from stromboli.daemon.logs import about
+from stromboli.daemon.stopping import UntilStopped
+from stromboli.kube.asking import Refused, Unanswered
+from stromboli.kube.client import Client
+from stromboli.kube.config import Access
+from stromboli.kube.limits import Limiter
+
+log = logging.getLogger(__name__)
+
+LOOK = 60.0
+"""Seconds from one look at certificates, configurations and files to the next."""
+HURRY = 1.0
+"""The same while a webhook configuration is missing."""
+_LARGEST_CONFIGURATION = 1024 * 1024
+
+
+class Process:
+    """From start to end."""
+
+    def __init__(self, options: Options, access: Access, look: float = LOOK) -> None:
+        self.options = options
+        self._access = access
+        self._look = look
+        self._stopping = asyncio.Event()
+        self._configured: tuple[int, int] | None = None
+        self._why_not_ready = "starting"
+        self.port = 0
+        """Where we listen."""
+
+    async def run(self) -> int:
+        """Until a signal; the exit status."""
+        for note in self.options.notes:
+            log.info("%s", note)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        async with AsyncExitStack() as stack:
+            limiter = Limiter(self.options.kube_api_qps, self.options.kube_api_burst)
+            client = await stack.enter_async_context(Client(self._access, limiter))
+            endpoints = Endpoints(self.options, self)
+            stack.push_async_callback(endpoints.stop)
+            await endpoints.start()
+            surroundings = Surroundings(client, self._settings())
+            self._read_configuration(surroundings)
+            watching = asyncio.create_task(surroundings.reflector.run())
+            stack.push_async_callback(_ended, watching)
+            ring = self._ring(client)
+            context = _server_context()
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stromboli-admission-")))
+            try:
+                keys = await ring.look()
+                keyring.load(context, keys, folder)
+                async with UntilStopped(self._stopping):
+                    await surroundings.reflector.synced.wait()
+            except keyring.CannotServe as error:
+                log.error("%s", error)
+                return 1
+            if self._stopping.is_set():
+                return 0
+            await self._serve(stack, surroundings, context)
+            looking = asyncio.create_task(self._look_after(client, ring, context, folder, surroundings))
+            stack.push_async_callback(_ended, looking)
+            await self._stopping.wait()
+        return 0
+
+    def stop(self) -> None:
+        """Finish the reviews under way and end; a second time, end at once."""
+        if self._stopping.is_set():
+            log.error("told to stop twice: leaving at once")
+            os._exit(1)
+        log.info("stopping")
+        self._why_not_ready = "stopping"
+        self._stopping.set()
+
+    # -- what health shows
+
+    def alive(self) -> str:
+        return ""
+
+    def ready(self) -> str:
+        return self._why_not_ready
+
+    def metrics(self) -> bytes:
+        return b""
+
+    # -- parts
+
+    def _settings(self) -> Settings:
+        options = self.options
+        return Settings(
+            scheduler_names=options.scheduler_name or (names.SCHEDULER_NAME,),
+            job_plugins=(*JOB_PLUGINS, *options.job_plugin),
+            max_queue_depth=options.max_queue_depth,
+            root_queue_protection=options.enable_root_queue_protection,
+            queue_allocated_pods_check=options.enable_queue_allocated_pods_check,
+            scheduling_gates=options.gated,
+        )
+
+    def _ring(self, client: Client) -> keyring.Ring:
+        options = self.options
+        if options.tls_cert_file:
+            return keyring.Files(options.tls_cert_file, options.tls_private_key_file, options.ca_cert_file)
+        namespace = options.webhook_namespace or names.DEFAULT_NAMESPACE
+        own = options.own_names or ["localhost"]
+        return keyring.Secret(client, namespace, options.webhook_secret, own, lambda: datetime.now(UTC))
+
+    async def _serve(
+        self, stack: AsyncExitStack, surroundings: Surroundings, context: ssl.SSLContext
+    ) -> None:
+        app = web.Application(client_max_size=LARGEST)
+        for path in self.options.reviews:
+            app.router.add_post(path, handler(REVIEWS[path], surroundings))
+        runner = web.AppRunner(
+            app,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=self.options.graceful_shutdown_time,
+        )
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        site = web.TCPSite(runner, self.options.bind_address or None, self.options.port, ssl_context=context)
+        await site.start()
+        self.port = int(runner.addresses[0][1])
+        self._why_not_ready = ""
+        log.info("reviewing", extra=about(port=self.port, paths=",".join(self.options.reviews)))
+
+    async def _look_after(
+        self,
+        client: Client,
+        ring: keyring.Ring,
+        context: ssl.SSLContext,
+        folder: Path,
+        surroundings: Surroundings,
+    ) -> None:
+        """Renew what ends, tell the API server whom to trust, and read the configuration again when it changes."""
+        served = b""
+        while True:
+            missing: list[str] = []
+            try:
+                keys = await ring.look()
+                if keys.certificate != served:
+                    keyring.load(context, keys, folder)
+                    served = keys.certificate
+                if keys.authority:
+                    missing = await registration.tell(client, self.options.configurations, keys.authority)
+            except (keyring.CannotServe, Refused, Unanswered, TimeoutError, msgspec.DecodeError) as error:
+                log.warning("cannot look after the certificate: %s", error)
+            self._read_configuration(surroundings)
+            await asyncio.sleep(min(HURRY, self._look) if missing else self._look)
+
+    def _read_configuration(self, surroundings: Surroundings) -> None:
+        """Take in the resource groups if their file changed; what cannot be read leaves the old ones in force."""
+        path = self.options.admission_conf
+        if path is None:
+            return
+        try:
+            state = path.stat()
+            seen = state.st_mtime_ns, state.st_size
+            if seen == self._configured:
+                return
+            self._configured = seen
+            if state.st_size > _LARGEST_CONFIGURATION:
+                raise ValueError(f"larger than {_LARGEST_CONFIGURATION} bytes")
+            groups = read_groups(path.read_text())
+        except (OSError, ValueError) as error:
+            log.error("%s: %s", path, error)
+            return
+        surroundings.settings = replace(surroundings.settings, resource_groups=groups)
+        log.info("read resource groups", extra=about(file=path, groups=len(groups)))
+
+
+def _server_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

@@ -1,0 +1,40 @@
+"""`stromboli lint`: what admission would say about manifests, without a cluster."""
+
+import typer
+from rich.text import Text
+
+from stromboli.cli.output import Format, console, write_as
+
+FILES = typer.Argument(..., help="Manifests: files, folders, - for standard input.", metavar="FILE...")
+FORMAT = typer.Option(Format.TABLE, "-o", "--output", help="How the problems are shown.")
+SCHEDULERS = typer.Option(["volcano"], "--scheduler-name", help="Names of your schedulers; repeatable.")
+PLUGINS = typer.Option([], "--job-plugin", help="Job plugins of your own; repeatable.")
+
+
+def lint(
+    files: list[str] = FILES,
+    output: Format = FORMAT,
+    scheduler_name: list[str] = SCHEDULERS,
+    job_plugin: list[str] = PLUGINS,
+) -> None:
+    """Say what admission would refuse in manifests of jobs, queues, groups, flows and cron jobs.
+
+    Exit status 0 if all is well, 1 if there are problems, 2 for a wrong command line.
+    """
+    from stromboli.admission.linting import lint_paths
+    from stromboli.admission.lookup import JOB_PLUGINS, Settings
+
+    settings = Settings(scheduler_names=tuple(scheduler_name), job_plugins=(*JOB_PLUGINS, *job_plugin))
+    result = lint_paths(files, settings)
+    if output is not Format.TABLE:
+        write_as(
+            output, {"checked": result.checked, "problems": [finding.shown() for finding in result.findings]}
+        )
+    else:
+        screen = console()
+        for finding in result.findings:
+            screen.print(Text(str(finding)), soft_wrap=True)
+        noun = "object" if result.checked == 1 else "objects"
+        count = len(result.findings)
+        screen.print(f"{result.checked} {noun} checked, {count} problem{'' if count == 1 else 's'}")
+    raise typer.Exit(1 if result.findings else 0)

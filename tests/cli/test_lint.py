@@ -1,0 +1,72 @@
+"""`stromboli lint`: what admission would say, without a cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from stromboli.cli.main import app
+from tests.admission.judging import job, task
+from tests.admission.test_small_kinds import cron
+
+
+def lint(*arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(app, ["lint", *arguments], input=stdin, catch_exceptions=False)
+
+
+def manifest(kind: str, content: dict[str, object], version: str = "batch.volcano.sh/v1alpha1") -> str:
+    return yaml.safe_dump({"apiVersion": version, "kind": kind, **content})
+
+
+def test_a_good_file_passes(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(manifest("Job", job(task())))
+    result = lint(str(file))
+    assert (result.exit_code, result.stdout) == (0, "1 object checked, 0 problems\n")
+
+
+def test_every_problem_of_every_object_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "both.yaml"
+    file.write_text("---\n".join([manifest("Job", job(plugins={})), manifest("CronJob", cron("never"))]))
+    result = lint(str(file), "-o", "json")
+    assert result.exit_code == 1
+    said = json.loads(result.stdout)
+    assert said["checked"] == 2
+    assert [(one["file"], one["field"]) for one in said["problems"]] == [
+        (f"{file}#0", "spec.tasks"),
+        (f"{file}#1", "spec.schedule"),
+        (f"{file}#1", "spec.jobTemplate.spec.tasks"),
+    ]
+
+
+def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("{")
+    (tmp_path / "b.yaml").write_text(manifest("Job", job()))
+    result = lint(str(tmp_path), str(tmp_path / "missing.yaml"))
+    assert result.exit_code == 1
+    assert "a.yaml: not YAML" in result.stdout
+    assert "No task specified in job spec" in result.stdout
+    assert "missing.yaml: cannot be read: No such file or directory" in result.stdout
+
+
+@pytest.mark.parametrize(("queue", "code"), [("default", 0), ("elsewhere", 0), ("root", 1), ("shut", 1)])
+def test_queues_count_as_far_as_the_files_name_them(queue: str, code: int) -> None:
+    closed = {"metadata": {"name": "shut"}, "spec": {}, "status": {"state": "Closed"}}
+    text = manifest("Job", job(task(), queue=queue)) + "---\n"
+    result = lint("-", stdin=text + manifest("Queue", closed, "scheduling.volcano.sh/v1beta1"))
+    assert result.exit_code == code, result.stdout
+
+
+def test_the_jobs_of_a_template_are_checked() -> None:
+    result = lint("-", stdin=manifest("JobTemplate", job(), "flow.volcano.sh/v1alpha1"))
+    assert "No task specified in job spec" in result.stdout
+
+
+def test_plugins_of_your_own_can_be_named() -> None:
+    text = manifest("Job", job(task(), plugins={"mine": []}))
+    assert lint("-", stdin=text).exit_code == 1
+    assert lint("-", "--job-plugin", "mine", stdin=text).exit_code == 0

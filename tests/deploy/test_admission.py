@@ -1,0 +1,80 @@
+"""The webhook server's manifests: what it is asked about, what it may do, and nobody's pods in its way."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.admission.options import CONFIGURATION, SECRET, parse
+from stromboli.admission.reviews import REVIEWS, Review
+from tests.deploy.manifests import DEPLOY, Manifest, build, only
+from tests.deploy.test_rbac import rights_of
+
+ADMISSION = build(DEPLOY / "admission")
+WEBHOOKS = {
+    webhook["clientConfig"]["service"]["path"]: (one, webhook)
+    for one in ADMISSION
+    for webhook in one.get("webhooks", ())
+}
+
+
+@pytest.mark.parametrize("review", REVIEWS.values(), ids=REVIEWS)
+def test_the_api_server_asks_what_we_answer(review: Review) -> None:
+    configuration, webhook = WEBHOOKS[review.path]
+    assert configuration["kind"].startswith("Mutating" if review.default else "Validating")
+    assert webhook["name"] == review.name
+    assert webhook["rules"] == [
+        {
+            "apiGroups": [review.resource.group],
+            "apiVersions": [review.resource.version],
+            "resources": [review.resource.plural],
+            "operations": list(review.operations),
+        }
+    ]
+
+
+def test_pods_of_others_never_wait_for_us_and_volcanos_kinds_are_never_unchecked() -> None:
+    for _, webhook in WEBHOOKS.values():
+        of_pods = webhook["rules"][0]["resources"] == ["pods"]
+        assert webhook["failurePolicy"] == ("Ignore" if of_pods else "Fail")
+        assert bool(webhook.get("matchConditions")) == of_pods
+        assert webhook["sideEffects"] == "None"
+
+
+def test_it_may_do_what_it_does_and_nothing_else() -> None:
+    cluster = only(ADMISSION, "ClusterRole")
+    registration = "admissionregistration.k8s.io"
+    kinds = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+    assert set(rights_of(cluster)) == {
+        *(("scheduling.volcano.sh", "queues", verb) for verb in ("get", "list", "watch")),
+        ("", "namespaces", "get"),
+        *((registration, kind, verb) for kind in kinds for verb in ("get", "patch")),
+    }
+    assert _names(cluster, registration) == [CONFIGURATION]
+    role = only(ADMISSION, "Role")
+    assert set(rights_of(role)) == {("", "secrets", "get"), ("", "secrets", "patch")}
+    assert _names(role, "") == [SECRET] == [only(ADMISSION, "Secret")["metadata"]["name"]]
+
+
+def _names(role: Manifest, group: str) -> list[str]:
+    (rule,) = (one for one in role["rules"] if one["apiGroups"] == [group] and "resourceNames" in one)
+    names: list[str] = rule["resourceNames"]
+    return names
+
+
+def test_its_flags_are_flags_and_its_service_is_the_one_that_is_called() -> None:
+    pod = only(ADMISSION, "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    command, *flags = container["args"]
+    options = parse([flag.replace("$(NAMESPACE)", "volcano-system") for flag in flags])
+    assert command == "admission"
+    service = only(ADMISSION, "Service")["metadata"]
+    assert (options.webhook_namespace, options.webhook_service_name) == (
+        service["namespace"],
+        service["name"],
+    )
+    for _, webhook in WEBHOOKS.values():
+        called = webhook["clientConfig"]["service"]
+        assert (called["namespace"], called["name"]) == (service["namespace"], service["name"])
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["serviceAccountName"] == only(ADMISSION, "ServiceAccount")["metadata"]["name"]
