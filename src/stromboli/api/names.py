@@ -46,6 +46,10 @@ JOB_VERSION = "volcano.sh/job-version"
 JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
 TEMPLATE_UID = "volcano.sh/template-uid"
 PARTITION_ID = "volcano.sh/partition-id"
+OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
+JOB_FORWARDING = "volcano.sh/job-forwarding"
+LOST_AT = "stromboli.sh/lost-at"
+"""On a pod that was made in place of one that was taken away: when that happened."""
 PREEMPTABLE = "volcano.sh/preemptable"
 COOLDOWN_TIME = "volcano.sh/cooldown-time"
 MIN_RUN_TIME = "stromboli.sh/min-run-time"
@@ -290,3 +294,30 @@ QUEUE_PARENT_CLOSED = (
 QUEUE_PARENT_NOT_FOUND = (
     'the parent queue "{parent}" of queue "{queue}" is not found: create it or change spec.parent'
 )
+
+# --- what the job controller tells ---
+EXECUTE_ACTION = "ExecuteAction"
+COMMAND_ISSUED = "CommandIssued"
+PLUGIN_ERROR = "PluginError"
+PVC_ERROR = "PVCError"
+QUEUE_ERROR = "QueueError"
+POD_GROUP_ERROR = "PodGroupError"
+POD_GROUP_PENDING = "PodGroupPending"
+FAILED_CREATE = "FailedCreate"
+FAILED_DELETE = "FailedDelete"
+ACTION_STARTS = "Start to execute action {action} "
+ACTION_WAITS = "Execute action {action} after {delay}"
+COMMAND_STARTS = (
+    "Start to execute command {action}, and clean it up to make sure executed not more than once."
+)
+PLUGIN_FAILED = "Execute plugin when job add failed, err: {error}"
+CLAIM_FAILED = "Failed to create PVC, err: {error}"
+GROUP_FAILED = "Failed to create PodGroup, err: {error}"
+GROUP_CONDITION = "PodGroup {namespace}:{job} {type}, reason: {message}"
+UNKNOWN_JOB_PLUGIN = "failed to get plugin {name}"
+JOB_CLAIM_NOT_FOUND = "pvc {name} is not found, the job will be in the Pending state until the PVC is created"
+JOB_QUEUE_NOT_FOUND = (
+    "queue {name} is not found, the job will be in the {phase} state until the queue is created"
+)
+CREATING_FAILED = "Error creating pods: [{errors}]"
+DELETING_FAILED = "Error deleting pods: [{errors}]"

@@ -89,6 +89,7 @@ class QueueSpec(Record):
     priority: Count = 0
     affinity: QueueAffinity | None = None
     dequeue_strategy: Literal["", "fifo", "traverse"] = ""
+    extend_clusters: tuple[Any, ...] = ()
     type: str = ""
 
 

@@ -6,8 +6,14 @@ from typing import Any
 
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.gc import GarbageController
+from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.podgroup.controller import PodGroupController
 from stromboli.controllers.queue.controller import QueueController
 
-CONTROLLERS: tuple[type[Controller[Any]], ...] = (PodGroupController, QueueController, GarbageController)
+CONTROLLERS: tuple[type[Controller[Any]], ...] = (
+    JobController,
+    PodGroupController,
+    QueueController,
+    GarbageController,
+)
 """In the order in which they are started."""

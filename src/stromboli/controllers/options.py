@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from stromboli.api import names
 from stromboli.controllers import gates
 from stromboli.daemon import flags
-from stromboli.daemon.flags import duration, flag, listed, number, whole, word, yes
+from stromboli.daemon.flags import duration, flag, listed, number, path, whole, word, yes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ class Options:
     leader_elect_resource_namespace: str = flag(word, "volcano-system", "Namespace of the lease")
     lock_object_namespace: str = flag(word, "", "Deprecated; overrides the namespace of the lease")
     feature_gates: tuple[tuple[str, bool], ...] = flag(flags.gates, (), "Name=true,Name=false")
+    plugins_dir: Path | None = flag(path, None, "Folder with job plugins of your own, one Python file each")
     log_format: str = flag(word, "text", "text (logfmt) or json")
     v: int = flag(whole, 0, "How much is logged: 4 and more shows details")
     shutdown_timeout: float = flag(duration, 10.0, "How long work under way may take after a stop signal")

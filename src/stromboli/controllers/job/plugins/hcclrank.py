@@ -1,0 +1,51 @@
+"""`hcclrank`: the rank of a pod as an annotation, for Ascend devices."""
+
+from dataclasses import dataclass
+
+from stromboli.api.job import Manifest
+from stromboli.controllers.job.plugins.base import JobPlugin, task_named
+from stromboli.controllers.job.pods import Member, containers
+from stromboli.engine.arguments import arg
+
+RANK = "hccl/rankIndex"
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Which tasks play which part."""
+
+    master: str = arg("master", "master", "The task of the master.")
+    worker: str = arg("worker", "worker", "The task of workers.")
+
+
+class HcclRank(JobPlugin):
+    """The `RANK` that a container has, else one by task and index; a rank that is there stays."""
+
+    name = "hcclrank"
+    Arguments = Arguments
+    after = ("pytorch",)
+    is_marked = False
+
+    def dress(self, member: Member, pod: Manifest) -> None:
+        annotations = pod["metadata"]["annotations"]
+        if annotations.get(RANK):
+            return
+        rank = _stated(pod) or self._counted(member)
+        if rank is not None:
+            annotations[RANK] = rank
+
+    def _counted(self, member: Member) -> str | None:
+        if member.task.name == self.arguments.master:
+            return str(member.index)
+        if member.task.name == self.arguments.worker:
+            master = task_named(member.job, self.arguments.master)
+            return str(member.index + (master.replicas if master is not None else 0))
+        return None
+
+
+def _stated(pod: Manifest) -> str | None:
+    for container in containers(pod["spec"]):
+        for variable in container.get("env") or ():
+            if isinstance(variable, dict) and variable.get("name") == "RANK":
+                return str(variable.get("value", "")) or None
+    return None

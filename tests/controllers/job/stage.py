@@ -1,0 +1,319 @@
+"""A job and its cluster in a dictionary: looks are taken, what comes of them is carried out at once.
+
+Pods live as a kubelet would let them: deleted ones stay terminating until `bury`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from stromboli.api import names
+from stromboli.api.job import Command, Job, JobPod, JobStatus
+from stromboli.api.scheduling import PodGroup, Queue
+from stromboli.controllers.job.look import look
+from stromboli.controllers.job.plugins.catalog import JobPlugins
+from stromboli.controllers.job.scene import (
+    Attach,
+    CreateClaim,
+    CreateGroup,
+    CreatePod,
+    DeleteCommand,
+    DeleteGroup,
+    DeletePod,
+    Detach,
+    Outcome,
+    PatchGroup,
+    PatchJob,
+    Scene,
+    SetStatus,
+    Write,
+)
+from stromboli.controllers.job.signals import Memory
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+PLUGINS = JobPlugins()
+CONTAINER = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}
+
+
+def task(name: str = "worker", replicas: int = 2, **more: Any) -> dict[str, Any]:
+    spec = more.pop("spec", {})
+    return {
+        "name": name,
+        "replicas": replicas,
+        "template": {"spec": {"containers": [dict(CONTAINER)], **spec}},
+        **more,
+    }
+
+
+def policy(action: str, *events: str, **more: Any) -> dict[str, Any]:
+    return {"action": action, "events": list(events), **more}
+
+
+def job_manifest(*tasks: Mapping[str, Any], name: str = "j", **spec: Any) -> dict[str, Any]:
+    wanted = list(tasks) or [task()]
+    spec.setdefault("minAvailable", sum(one["replicas"] for one in wanted))
+    metadata = {
+        "name": name,
+        "namespace": "team",
+        "uid": "u1" if name == "j" else f"u-{name}",
+        "creationTimestamp": NOON.isoformat(),
+        **spec.pop("metadata", {}),
+    }
+    return {
+        "metadata": metadata,
+        "spec": {"queue": "default", "schedulerName": "volcano", "maxRetry": 3, "tasks": wanted, **spec},
+        "status": spec.pop("status", {}),
+    }
+
+
+def make_job(*tasks: Mapping[str, Any], **spec: Any) -> Job:
+    return msgspec.convert(job_manifest(*tasks, **spec), Job)
+
+
+@dataclass(slots=True)
+class Stage:
+    """The cluster of one job."""
+
+    job: Job
+    now: datetime = NOON
+    pods: dict[str, JobPod] = field(default_factory=dict)
+    group: PodGroup | None = None
+    queue: Queue | None = field(
+        default_factory=lambda: msgspec.convert({"metadata": {"name": "default"}}, Queue)
+    )
+    commands: list[Command] = field(default_factory=list)
+    claims: set[str] = field(default_factory=set)
+    attached: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+    admits: bool = True
+    """Whether the scheduler lets the group in at once."""
+    events: list[tuple[str, str, str]] = field(default_factory=list)
+    made: list[tuple[str, int]] = field(default_factory=list)
+    """Name and version of every pod that was ever made."""
+    manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
+    status_writes: int = 0
+    serial: int = 0
+    again: datetime | None = None
+
+    # -- what a controller does
+
+    def scene(self) -> Scene:
+        return Scene(
+            job=msgspec.convert(msgspec.to_builtins(self.job), Job),
+            now=self.now,
+            plugins=PLUGINS,
+            pods=dict(self.pods),
+            group=self.group,
+            queue=self.queue,
+            command=self.commands[0] if self.commands else None,
+            memory=self.memory,
+            has_claim=self.claims.__contains__,
+        )
+
+    def look(self) -> Outcome:
+        return look(self.scene())
+
+    def step(self) -> Outcome:
+        """One look, carried out."""
+        outcome = self.look()
+        for write in outcome.writes:
+            self.write(write)
+        self.memory = outcome.memory
+        self.again = outcome.again
+        self.events += outcome.events
+        if self.admits and self.group is not None and self.group.status.phase in ("", "Pending"):
+            self.group.status.phase = "Inqueue"
+        return outcome
+
+    def settle(self, most: int = 40) -> Stage:
+        """Until nothing is left to be done."""
+        for _ in range(most):
+            was_in = self.group is not None and self.group.status.phase not in ("", "Pending")
+            outcome = self.step()
+            is_in = self.group is not None and self.group.status.phase not in ("", "Pending")
+            if not outcome.writes and was_in == is_in:
+                return self
+        raise AssertionError(f"never quiet: {outcome.writes}")
+
+    def restart(self) -> Stage:
+        """Another controller takes over, which remembers nothing."""
+        self.memory = Memory()
+        return self
+
+    def write(self, write: Write) -> None:  # noqa: PLR0912 - one branch per kind of write
+        match write:
+            case SetStatus(status):
+                self.job.status = msgspec.convert(msgspec.to_builtins(status), JobStatus)
+                self.status_writes += 1
+            case PatchJob(patch):
+                self._patch_job(patch)
+            case CreatePod(manifest):
+                self._create(manifest)
+            case DeletePod(pod, mark):
+                self._delete(pod, mark)
+            case CreateGroup(manifest):
+                assert self.group is None
+                self.serial += 1
+                self.group = msgspec.convert(manifest, PodGroup)
+                self.group.metadata.uid = f"g{self.serial}"
+            case PatchGroup(group, changes):
+                assert group is self.group
+                spec = msgspec.to_builtins(group.spec)
+                self.group.spec = msgspec.convert({**spec, **changes}, type(group.spec))
+            case DeleteGroup():
+                self.group = None
+            case CreateClaim(manifest):
+                self.claims.add(manifest["metadata"]["name"])
+            case Attach(wanted):
+                for one in wanted:
+                    self.attached[one.kind, one.name] = one.manifest
+            case Detach(unwanted):
+                for one in unwanted:
+                    self.attached.pop((one.kind, one.name), None)
+            case DeleteCommand(command):
+                self.commands.remove(command)
+
+    def _patch_job(self, patch: dict[str, Any]) -> None:
+        whole = msgspec.to_builtins(self.job)
+        whole["spec"] |= patch.get("spec", {})
+        whole["metadata"].setdefault("annotations", {}).update(
+            patch.get("metadata", {}).get("annotations", {})
+        )
+        self.job = msgspec.convert(whole, Job)
+
+    def _create(self, manifest: dict[str, Any]) -> None:
+        name = manifest["metadata"]["name"]
+        if name in self.pods:
+            return
+        self.serial += 1
+        self.manifests[name] = manifest
+        pod = msgspec.convert(msgspec.to_builtins({"metadata": manifest["metadata"]}), JobPod)
+        pod.metadata.uid = f"p{self.serial}"
+        pod.metadata.creation_timestamp = self.now
+        pod.status.phase = names.POD_PENDING
+        self.pods[name] = pod
+        self.made.append((name, int(pod.metadata.annotations[names.JOB_VERSION])))
+
+    def _delete(self, pod: JobPod, mark: bool) -> None:
+        now = self.pods.get(pod.name)
+        if now is None or now.metadata.uid != pod.metadata.uid:
+            return
+        metadata = msgspec.structs.replace(now.metadata, deletion_timestamp=self.now)
+        if mark:
+            metadata.annotations = {**metadata.annotations, names.OUT_OF_SYNC: "true"}
+        self.pods[pod.name] = msgspec.structs.replace(now, metadata=metadata)
+
+    # -- what the rest of the cluster does
+
+    def set_pod(self, name: str, phase: str, code: int = 0, **more: Any) -> Stage:
+        """A pod comes into a phase; `name` without the job's."""
+        pod = self.pods[f"{self.job.name}-{name}"]
+        status: dict[str, Any] = {"phase": phase, **more}
+        if phase in ("Failed", "Succeeded"):
+            ended = {"exitCode": code, "finishedAt": self.now.isoformat()}
+            status.setdefault("containerStatuses", [{"state": {"terminated": ended}}])
+        if phase == "Running":
+            status.setdefault("containerStatuses", [{"ready": True}])
+        kind = type(pod.status)
+        self.pods[pod.name] = msgspec.structs.replace(pod, status=msgspec.convert(status, kind))
+        return self
+
+    def set_all(self, phase: str) -> Stage:
+        for name, pod in self.pods.items():
+            if pod.metadata.deletion_timestamp is None:
+                self.set_pod(name.removeprefix(f"{self.job.name}-"), phase)
+        return self
+
+    def evict(self, name: str) -> Stage:
+        """Somebody takes a pod away."""
+        del self.pods[f"{self.job.name}-{name}"]
+        return self
+
+    def bury(self) -> Stage:
+        """Pods that are being deleted are gone."""
+        for name in [name for name, pod in self.pods.items() if pod.metadata.deletion_timestamp is not None]:
+            del self.pods[name]
+        return self
+
+    def wait(self, seconds: float) -> Stage:
+        self.now += timedelta(seconds=seconds)
+        return self
+
+    def ask(self, action: str, **target: str) -> Stage:
+        """A user's command."""
+        self.serial += 1
+        command = {
+            "metadata": {"name": f"c{self.serial}", "namespace": "team", "uid": f"c{self.serial}"},
+            "action": action,
+            "target": {"kind": "Job", "name": self.job.name, "uid": "u1", **target},
+        }
+        self.commands.append(msgspec.convert(command, Command))
+        return self
+
+    def scale(self, **replicas: int) -> Stage:
+        for one in self.job.spec.tasks:
+            one.replicas = replicas.get(one.name, one.replicas)
+            if one.min_available is not None:
+                one.min_available = min(one.min_available, one.replicas)
+        total = sum(one.replicas for one in self.job.spec.tasks)
+        self.job.spec.min_available = min(self.job.spec.min_available, total)
+        return self
+
+    # -- what a test asks
+
+    @property
+    def phase(self) -> str:
+        return self.job.status.state.phase
+
+    @property
+    def alive(self) -> list[str]:
+        """Pods that are not being deleted, without the job's name."""
+        return sorted(
+            name.removeprefix(f"{self.job.name}-")
+            for name, pod in self.pods.items()
+            if pod.metadata.deletion_timestamp is None
+        )
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        """Reason and words of every event."""
+        return [(reason, message) for _, reason, message in self.events]
+
+
+def running(*tasks: Mapping[str, Any], **spec: Any) -> Stage:
+    """A job all of whose pods run."""
+    stage = Stage(make_job(*tasks, **spec)).settle()
+    return stage.set_all("Running").settle()
+
+
+def in_phase(phase: str, *tasks: Mapping[str, Any], **spec: Any) -> Stage:
+    """A job that was brought into a phase the way users would."""
+    stage = running(*tasks, **spec)
+    command = {
+        "Aborting": "AbortJob",
+        "Aborted": "AbortJob",
+        "Completing": "CompleteJob",
+        "Completed": "CompleteJob",
+        "Terminating": "TerminateJob",
+        "Terminated": "TerminateJob",
+        "Restarting": "RestartJob",
+    }
+    if phase == "Pending":
+        stage.set_all("Pending").settle()
+    elif phase == "Failed":
+        stage.set_all("Failed").settle()
+    elif phase in command:
+        stage.ask(command[phase]).settle()
+        if phase in ("Aborted", "Completed", "Terminated"):
+            stage.bury().settle()
+    assert stage.phase == phase, (stage.phase, phase)
+    return stage
+
+
+def copied(stage: Stage) -> Stage:
+    return replace(stage, pods=dict(stage.pods))

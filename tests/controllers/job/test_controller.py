@@ -1,0 +1,438 @@
+"""The job controller on an API server in memory: what it writes, what it does not write twice, and when it gives in."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from stromboli.controllers.crew import Controllers
+from stromboli.controllers.job.controller import JobController
+from stromboli.controllers.options import Options
+from stromboli.kube.asking import Refused, Request, Unanswered
+from tests.controllers.job.stage import job_manifest, policy, task
+from tests.controllers.memory import MemoryApi
+from tests.controllers.working import NOW, Watch, names, settled, working
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(story)
+
+
+@asynccontextmanager
+async def at_work(api: MemoryApi, **more: Any) -> AsyncIterator[Controllers]:
+    async with working(api, JobController, **more) as crew:
+        await settled(api, crew)
+        yield crew
+
+
+def submitted(*tasks: dict[str, Any], **spec: Any) -> MemoryApi:
+    """An API server with a queue and a job."""
+    api = MemoryApi()
+    api.put("queues", {"metadata": {"name": "default"}})
+    api.put("jobs", job_manifest(*tasks, **spec))
+    return api
+
+
+def admit(api: MemoryApi) -> None:
+    """The scheduler lets every group in."""
+    for group in api.every("podgroups"):
+        api.put("podgroups", {**group, "status": {"phase": "Inqueue"}})
+
+
+def live(api: MemoryApi, phase: str, *only: str, **status: Any) -> None:
+    for pod in api.every("pods"):
+        if not only or pod["metadata"]["name"] in only:
+            api.put("pods", {**pod, "status": {"phase": phase, **status}})
+
+
+def phase(api: MemoryApi) -> str:
+    return str(api.find("jobs", "j", "team").get("status", {}).get("state", {}).get("phase", ""))
+
+
+def writes(api: MemoryApi, since: int = 0) -> list[tuple[str, str]]:
+    return [(one.method, one.path.rpartition("team/")[2]) for one in api.writes[since:]]
+
+
+def test_a_job_lives_from_submission_to_its_end() -> None:
+    async def story() -> None:
+        api = submitted()
+        async with at_work(api) as crew:
+            assert (phase(api), names(api.every("podgroups"))) == ("Pending", ["j-u1"])
+            assert api.every("pods") == []
+            admit(api)
+            await settled(api, crew)
+            assert names(api.every("pods")) == ["j-worker-0", "j-worker-1"]
+            live(api, "Running")
+            await settled(api, crew)
+            status = api.find("jobs", "j", "team")["status"]
+            assert (status["state"]["phase"], status["running"]) == ("Running", 2)
+            live(api, "Succeeded")
+            await settled(api, crew)
+            status = api.find("jobs", "j", "team")["status"]
+            assert (status["state"]["phase"], status["succeeded"]) == ("Completed", 2)
+            assert status["taskStatusCount"] == {"worker": {"phase": {"Succeeded": 2}}}
+            assert [one["status"] for one in status["conditions"]] == ["Pending", "Running", "Completed"]
+            assert api.every("podgroups") == []
+            assert len(api.every("pods")) == 2
+
+    run(story())
+
+
+def test_few_writes_bring_a_job_to_its_pods() -> None:
+    """A group, two pods, and the status twice: as Pending, and with its pods."""
+
+    async def story() -> None:
+        api = submitted()
+        async with at_work(api) as crew:
+            admit(api)
+            await settled(api, crew)
+            assert writes(api) == [
+                ("POST", "podgroups"),
+                ("PATCH", "jobs/j/status"),
+                ("POST", "pods"),
+                ("POST", "pods"),
+                ("PATCH", "jobs/j/status"),
+            ]
+
+    run(story())
+
+
+def test_a_quiet_job_is_not_written_about_also_by_another_controller() -> None:
+    async def story() -> None:
+        api = submitted(plugins={"svc": [], "env": []}, volumes=[{"mountPath": "/data", "volumeClaim": {}}])
+        async with at_work(api) as crew:
+            admit(api)
+            await settled(api, crew)
+            live(api, "Running")
+            await settled(api, crew)
+        before = len(api.writes)
+        async with at_work(api) as crew:
+            live(api, "Running", podIP="10.0.0.1")
+            await settled(api, crew)
+        assert writes(api, before) == []
+
+    run(story())
+
+
+def test_a_pod_whose_creation_was_not_answered_is_made_once() -> None:
+    async def story() -> None:
+        api = submitted(task(replicas=4))
+        lost: list[str] = []
+
+        def lose(request: Request) -> None:
+            if request.method == "POST" and request.path.endswith("/pods") and len(lost) < 3:
+                lost.append(request.path)
+                raise Unanswered("the connection broke")
+
+        api.after = lose
+        async with at_work(api) as crew:
+            admit(api)
+            await settled(api, crew)
+            assert len(lost) == 3
+            assert len(api.every("pods")) == 4
+            assert api.find("jobs", "j", "team")["status"]["pending"] == 4
+
+    run(story())
+
+
+def test_a_name_that_somebody_else_has_taken_is_told_and_the_others_are_made() -> None:
+    async def story() -> None:
+        api = submitted()
+        api.put("pods", {"metadata": {"name": "j-worker-0", "namespace": "team"}})
+        async with at_work(api) as crew:
+            admit(api)
+            await asyncio.sleep(0.05)
+            assert "j-worker-1" in names(api.every("pods"))
+            assert any("exists already and is not of this job" in text for _, text in api.events)
+            assert api.find("jobs", "j", "team")["status"]["pending"] == 1
+            api.remove("pods", "j-worker-0", "team")
+            touch(api)
+            await until_pods(api, crew, 2)
+
+    run(story())
+
+
+async def until_pods(api: MemoryApi, crew: Controllers, count: int) -> None:
+    async with asyncio.timeout(10):
+        while api.find("jobs", "j", "team")["status"].get("pending") != count:
+            await asyncio.sleep(0.005)
+
+
+def test_a_job_waits_out_a_quota_and_tells_what_holds_it_up() -> None:
+    """Volcano terminates it after some minutes."""
+
+    async def story() -> None:
+        api = submitted()
+        allowed = 1
+
+        def refuse(request: Request) -> None:
+            is_pod = request.method == "POST" and request.path.endswith("/pods")
+            if is_pod and len(api.every("pods")) >= allowed:
+                raise Refused(403, "Forbidden", "exceeded quota: small")
+
+        api.before = refuse
+        async with at_work(api) as crew:
+            admit(api)
+            await asyncio.sleep(0.1)
+            assert (
+                "FailedCreate",
+                "Error creating pods: [exceeded quota: small]",
+            ) in api.events
+            assert api.find("jobs", "j", "team")["status"]["pending"] == 1
+            allowed = 2
+            await until_pods(api, crew, 2)
+            assert phase(api) == "Pending"
+
+    run(story())
+
+
+def test_commands_suspend_and_resume_a_job_and_are_deleted() -> None:
+    async def story() -> None:
+        api = submitted()
+        async with at_work(api) as crew:
+            admit(api)
+            await settled(api, crew)
+            live(api, "Running")
+            await settled(api, crew)
+            command(api, "stop", "AbortJob")
+            await settled(api, crew)
+            assert (phase(api), api.every("pods"), api.every("podgroups")) == ("Aborted", [], [])
+            command(api, "go-on", "ResumeJob")
+            await settled(api, crew)
+            admit(api)
+            await settled(api, crew)
+            assert (phase(api), len(api.every("pods"))) == ("Pending", 2)
+            assert api.find("jobs", "j", "team")["status"].get("retryCount", 0) == 0
+            assert api.every("commands") == []
+        issued = [text for reason, text in api.events if reason == "CommandIssued"]
+        assert issued == [
+            f"Start to execute command {action}, and clean it up to make sure executed not more than once."
+            for action in ("AbortJob", "ResumeJob")
+        ]
+
+    run(story())
+
+
+def command(api: MemoryApi, name: str, action: str, job: str = "j", uid: str = "u1") -> None:
+    target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job, "uid": uid}
+    api.put("commands", {"metadata": {"name": name, "namespace": "team"}, "action": action, "target": target})
+
+
+def test_a_command_for_an_earlier_job_of_the_name_or_for_none_does_nothing() -> None:
+    async def story() -> None:
+        api = submitted()
+        watch = Watch(NOW + 61)
+        command(api, "late", "AbortJob", uid="u0")
+        command(api, "lost", "AbortJob", job="nobody")
+        async with at_work(api, clock=watch) as crew:
+            await settled(api, crew)
+            assert (phase(api), api.every("commands")) == ("Pending", [])
+
+    run(story())
+
+
+def test_a_failure_restarts_the_job_once_whatever_is_heard_twice() -> None:
+    async def story() -> None:
+        api = submitted(policies=[policy("RestartJob", "PodFailed")])
+        async with at_work(api) as crew:
+            admit(api)
+            await settled(api, crew)
+            live(api, "Running")
+            await settled(api, crew)
+            live(api, "Failed", "j-worker-0")
+            await settled(api, crew)
+            admit(api)
+            await settled(api, crew)
+            status = api.find("jobs", "j", "team")["status"]
+            assert (status["retryCount"], status["version"], status["pending"]) == (1, 1, 2)
+            marks = [pod["metadata"]["annotations"]["volcano.sh/job-version"] for pod in api.every("pods")]
+            assert marks == ["1", "1"]
+
+    run(story())
+
+
+def test_conflicts_and_a_flaky_server_do_not_keep_a_job_from_its_end() -> None:
+    async def story() -> None:
+        api = submitted(task(replicas=3), policies=[policy("RestartTask", "PodFailed")])
+        luck = Random(1)
+
+        def flake(request: Request) -> None:
+            if request.method in ("POST", "PATCH") and luck.random() < 0.3:
+                raise Refused(409, "Conflict", "somebody was quicker")
+
+        api.before = flake
+        async with at_work(api) as crew:
+            for told in ("", "Running", "Failed", "Running", "Succeeded"):
+                if told:
+                    live(api, told)
+                for _ in range(10):
+                    await settled(api, crew)
+                    admit(api)
+                    await asyncio.sleep(0.02)
+            assert phase(api) == "Completed"
+            assert len(api.every("pods")) == 3
+
+    run(story())
+
+
+def test_what_plugins_want_is_made_followed_and_taken_away() -> None:
+    async def story() -> None:
+        api = submitted(plugins={"svc": ["--publish-not-ready-addresses"], "ssh": []})
+        async with at_work(api) as crew:
+            admit(api)
+            await settled(api, crew)
+            secret = api.find("secrets", "j-ssh", "team")
+            assert secret["data"].keys() == {"id_rsa", "id_rsa.pub", "authorized_keys", "config"}
+            assert api.find("services", "j", "team")["spec"]["publishNotReadyAddresses"] is True
+            assert api.find("networkpolicies", "j", "team")["metadata"]["ownerReferences"][0]["uid"] == "u1"
+            manifest = api.find("jobs", "j", "team")
+            manifest["spec"]["tasks"][0]["replicas"] = 3
+            api.put("jobs", manifest)
+            await settled(api, crew)
+            hosts = api.find("configmaps", "j-svc", "team")["data"]
+            assert hosts["VC_WORKER_NUM"] == "3"
+            again = api.find("secrets", "j-ssh", "team")
+            assert again["data"]["id_rsa"] == secret["data"]["id_rsa"]
+            assert again["data"]["config"] != secret["data"]["config"]
+            assert api.find("jobs", "j", "team")["status"]["controlledResources"] == {
+                "plugin-ssh": "ssh",
+                "plugin-svc": "svc",
+            }
+            live(api, "Succeeded")
+            await settled(api, crew)
+            assert phase(api) == "Completed"
+            left = [one for kind in ("secrets", "services", "configmaps") for one in api.every(kind)]
+            assert left == []
+            assert "controlledResources" not in api.find("jobs", "j", "team")["status"]
+
+    run(story())
+
+
+def test_a_service_of_somebody_else_is_used_and_stays() -> None:
+    async def story() -> None:
+        api = submitted(plugins={"svc": []})
+        api.put("services", {"metadata": {"name": "j", "namespace": "team"}, "spec": {"mine": True}})
+        async with at_work(api) as crew:
+            command(api, "end", "TerminateJob")
+            await settled(api, crew)
+            assert phase(api) == "Terminated"
+            assert api.find("services", "j", "team")["spec"] == {"mine": True}
+            assert api.every("configmaps") == []
+
+    run(story())
+
+
+def test_volumes_are_named_and_claimed_once() -> None:
+    async def story() -> None:
+        api = submitted(volumes=[{"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}])
+        async with at_work(api) as crew:
+            await settled(api, crew)
+        api.objects = {key: one for key, one in api.objects.items() if key[0] != "podgroups"}
+        async with at_work(api) as crew:
+            admit(api)
+            await settled(api, crew)
+            (claim,) = api.every("persistentvolumeclaims")
+            name = claim["metadata"]["name"]
+            assert name.startswith("j-pvc-")
+            assert len(name) == len("j-pvc-") + 12
+            job = api.find("jobs", "j", "team")
+            assert job["spec"]["volumes"][0]["volumeClaimName"] == name
+            assert job["status"]["controlledResources"] == {f"volume-pvc-{name}": name}
+            pod = api.find("pods", "j-worker-0", "team")
+            assert pod["spec"]["volumes"][0]["persistentVolumeClaim"] == {"claimName": name}
+            assert pod["spec"]["containers"][0]["volumeMounts"][0]["mountPath"] == "/data"
+
+    run(story())
+
+
+def test_a_claim_or_a_queue_that_is_missing_is_waited_for() -> None:
+    async def story() -> None:
+        api = submitted(volumes=[{"mountPath": "/data", "volumeClaimName": "theirs"}])
+        api.remove("queues", "default")
+        watch = Watch()
+        async with at_work(api, clock=watch) as crew:
+            assert (phase(api), api.every("podgroups")) == ("Pending", [])
+            assert ("QueueError", MISSING_QUEUE) in api.events
+            api.put("queues", {"metadata": {"name": "default"}})
+            touch(api)
+            await settled(api, crew)
+            assert ("PVCError", MISSING_CLAIM) in api.events
+            api.put("persistentvolumeclaims", {"metadata": {"name": "theirs", "namespace": "team"}})
+            touch(api)
+            await settled(api, crew)
+            assert names(api.every("podgroups")) == ["j-u1"]
+
+    run(story())
+
+
+MISSING_QUEUE = "queue default is not found, the job will be in the Pending state until the queue is created"
+MISSING_CLAIM = (
+    "Failed to create PVC, err: pvc theirs is not found, "
+    "the job will be in the Pending state until the PVC is created"
+)
+
+
+def touch(api: MemoryApi) -> None:
+    job = api.find("jobs", "j", "team")
+    job["metadata"].setdefault("labels", {})["touched"] = str(len(api.asked))
+    api.put("jobs", job)
+
+
+def test_one_broken_job_does_not_stop_the_others() -> None:
+    async def story() -> None:
+        api = submitted()
+        api.put("jobs", job_manifest({"name": "t", "replicas": 1, "template": {"spec": []}}, name="broken"))
+        api.put("jobs", job_manifest(task(), name="unknown-plugin", plugins={"nonsense": []}))
+        api.put("jobs", job_manifest(task(replicas=2**31 - 1), name="huge"))
+        api.put("jobs", job_manifest(task(), name="no-status") | {"status": None})
+        async with at_work(api) as crew:
+            admit(api)
+            await settled(api, crew)
+            assert [one for one in names(api.every("pods")) if one.startswith("j-")] == [
+                "j-worker-0",
+                "j-worker-1",
+            ]
+            told = dict(api.events)
+            assert "failed to get plugin nonsense" in told["PluginError"]
+            assert "at most 100000" in told["FailedCreate"]
+
+    run(story())
+
+
+def test_a_plugin_of_the_users_own_is_a_file_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "tag.py").write_text(
+        "from stromboli.controllers.job.plugins.base import JobPlugin\n\n\n"
+        "class Tag(JobPlugin):\n"
+        "    name = 'tag'\n\n"
+        "    def dress(self, member, pod):\n"
+        "        pod['metadata']['labels']['tag'] = member.name\n"
+    )
+
+    async def story() -> None:
+        api = submitted(plugins={"tag": []})
+        async with at_work(api, options=Options(plugins_dir=tmp_path)) as crew:
+            admit(api)
+            await settled(api, crew)
+            assert api.find("pods", "j-worker-1", "team")["metadata"]["labels"]["tag"] == "j-worker-1"
+
+    run(story())
+
+
+def test_a_deleted_job_is_forgotten() -> None:
+    async def story() -> None:
+        api = submitted()
+        async with at_work(api) as crew:
+            admit(api)
+            await settled(api, crew)
+            before = len(api.writes)
+            api.remove("jobs", "j", "team")
+            for pod in api.every("pods"):
+                api.remove("pods", pod["metadata"]["name"], "team")
+            await settled(api, crew)
+            assert writes(api, before) == []
+            (controller,) = crew.controllers
+            assert controller._files == {}
+
+    run(story())
