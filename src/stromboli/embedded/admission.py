@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from stromboli.embedded import newpods
 from stromboli.embedded.access import Access
 from stromboli.embedded.errors import cause, forbidden, not_found
 from stromboli.embedded.kinds import Kind
+from stromboli.embedded.quota import Quotas
 from stromboli.embedded.registry import Registry
 from stromboli.embedded.rights import User
 from stromboli.embedded.store import Store
@@ -32,6 +34,7 @@ class Admission:
     def __init__(self, store: Store, registry: Registry, access: Access):
         self._store = store
         self._access = access
+        self.quotas = Quotas(store)
         self._namespaces = registry.find("", "v1", "namespaces")
 
     def place(self, kind: Kind, namespace: str, name: str) -> None:
@@ -48,6 +51,8 @@ class Admission:
 
     def begin(self, kind: Kind, namespace: str, content: Content) -> None:
         """Complete a new object from what else is there."""
+        if kind.id == "pods":
+            newpods.complete(self._store, kind, namespace, content)
 
     def granted(self, kind: Kind, content: Content, user: User) -> None:
         """Refuse roles that give more than their author has."""
@@ -55,9 +60,11 @@ class Admission:
 
     def count(self, kind: Kind, namespace: str, content: Content) -> None:
         """Refuse what a quota has no room for."""
+        self.quotas.check(kind, namespace, content)
 
     def recount(self, kind: Kind, content: Content, old: Content) -> None:
         """The same for a change."""
+        self.quotas.check(kind, str(content["metadata"].get("namespace", "")), content, old)
 
     def asks(self, question: Question) -> bool:
         """Whether a webhook wants to hear of it."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from stromboli.embedded.errors import Refusal
 from stromboli.embedded.identity import SYSTEM
@@ -39,7 +42,20 @@ async def bootstrap(objects: Objects, crds: bool) -> None:
         )
     for _, content in roles():
         await _ensure(objects, content)
+    for content in volcano_definitions() if crds else ():
+        await _ensure(objects, content)
     await objects.store.settled()
+
+
+def volcano_definitions() -> list[dict[str, Any]]:
+    """Volcano's CustomResourceDefinitions: beside us where we are installed, in `deploy` where we are developed."""
+    here = Path(__file__).parent
+    folders = (here / "crds", here.parents[2] / "deploy" / "crds")
+    folder = next((one for one in folders if one.is_dir()), None)
+    if folder is None:
+        raise FileNotFoundError(f"no CustomResourceDefinitions in {folders[0]}")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [yaml.load(file.read_text(), loader) for file in sorted(folder.glob("*_*.yaml"))]
 
 
 async def _ensure(objects: Objects, content: dict[str, Any], namespace: str = "") -> None:

@@ -16,6 +16,7 @@ from stromboli.embedded.errors import Refusal, bad_request, no_such_resource
 from stromboli.embedded.forms import WHOLE, Form, accepted, listed, shown
 from stromboli.embedded.identity import ANONYMOUS, AUTHENTICATED, Tokens, user_of_certificate
 from stromboli.embedded.kinds import REVIEWS
+from stromboli.embedded.logs import LogSource, send_log
 from stromboli.embedded.objects import Objects, Options, Outcome
 from stromboli.embedded.patching.request import APPLY
 from stromboli.embedded.paths import Target, target
@@ -36,14 +37,15 @@ LARGEST_HEADER = 8192
 class Handling:
     """Everything an answer is made from."""
 
-    def __init__(self, objects: Objects, hub: Hub, tokens: Tokens, access: Access, anonymous: bool = False):
+    def __init__(
+        self, objects: Objects, hub: Hub, tokens: Tokens, access: Access, logs: LogSource | None = None
+    ):
         self.objects = objects
         self.hub = hub
         self.tokens = tokens
         self.access = access
         self.discovery = Discovery(objects.registry)
-        self._anonymous = anonymous
-        """Whether whoever shows no token is let in as an administrator."""
+        self._logs = logs
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """The answer, whatever happens."""
@@ -102,7 +104,7 @@ class Handling:
             return self._of_token(token.strip())
         if request.transport is not None and (peer := request.transport.get_extra_info("peercert")):
             return user_of_certificate(peer)
-        return User("admin", ("system:masters", AUTHENTICATED)) if self._anonymous else None
+        return None
 
     def _of_token(self, token: str) -> User | None:
         found = self.tokens.read(token)
@@ -158,6 +160,8 @@ class Handling:
         self, request: web.BaseRequest, about: Target, form: Form, query: Mapping[str, str]
     ) -> web.StreamResponse:
         record = self.objects.get(about.kind, about.namespace, about.name)
+        if about.part == "log":
+            return await send_log(request, self._logs, record, query)
         if about.part == "scale":
             return answer(msgspec.json.encode(parts.scale(about.kind, record)))
         await self.objects.store.settled()

@@ -9,12 +9,15 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from stromboli.embedded import disruption
 from stromboli.embedded.deleting import DeleteOptions, delete
+from stromboli.embedded.disruption import BUDGETS
 from stromboli.embedded.errors import Refusal
 from stromboli.embedded.garbage import Garbage
 from stromboli.embedded.identity import SYSTEM
 from stromboli.embedded.objects import Objects, Options
 from stromboli.embedded.peculiar import CLEANUP
+from stromboli.embedded.quota import QUOTAS
 from stromboli.embedded.records import Change, Key, Record
 from stromboli.embedded.registry import defined_kind
 from stromboli.embedded.store import WriteFailed
@@ -68,10 +71,20 @@ class Lifecycle:
             self._look_at(self._garbage.heard(change))
             if key.resource in ("namespaces", DEFINITIONS, "nodes") or _due(change):
                 self._look_at([key])
+            self._recount(key)
             if change.after is None and self._terminating:
                 self._emptied(key)
             if change.after is None and key.resource == "serviceaccounts":
                 self._look_at([Key("namespaces", "", key.namespace)])
+
+    def _recount(self, key: Key) -> None:
+        """Quotas and budgets of a namespace have to be counted again."""
+        store = self._objects.store
+        for resource in (QUOTAS, BUDGETS) if key.resource == "pods" else (QUOTAS,):
+            if key.namespace and len(store.table(resource)):
+                self._look_at(record.key for record in store.all(resource, key.namespace))
+        if key.resource == BUDGETS:
+            self._look_at([key])
 
     def _define(self, change: Change) -> None:
         registry = self._objects.registry
@@ -131,6 +144,8 @@ class Lifecycle:
             await self._namespace(record)
         elif key.resource == DEFINITIONS and record.meta.deletion_timestamp:
             await self._undefine(record)
+        elif key.resource in (QUOTAS, BUDGETS):
+            self._tell(record)
         elif key.resource == "pods" and record.meta.deletion_timestamp:
             self._unreachable(record)
 
@@ -185,6 +200,16 @@ class Lifecycle:
         node = record.field("spec.nodeName")
         if self._objects.store.get("nodes", "", node) is None:
             self._objects.mend(record, _without_grace)
+
+    # -- quotas and budgets
+
+    def _tell(self, record: Record) -> None:
+        """Write down what was counted."""
+        if record.key.resource == QUOTAS:
+            status = self._objects.admission.quotas.status(record)
+        else:
+            status = disruption.status(record, disruption.counted(self._objects, record))
+        self._objects.mend(record, lambda content: content.update(status=status))
 
     # -- by the clock
 

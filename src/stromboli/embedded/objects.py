@@ -85,7 +85,7 @@ class Objects:
         if self.admission.asks(question):
             content, more = await self.admission.ask(question, content, None)
             meta, warnings = content["metadata"], (*warnings, *more)
-            shaping.defaulted(kind, content)
+            _shaped(kind, content, options)
         self._check(kind, content, None)
         self.admission.granted(kind, content, options.user)
         if self.store.get(kind.id, namespace, name) is not None:
@@ -166,7 +166,6 @@ class Objects:
 
     def _check(self, kind: Kind, content: Content, old: Content | None) -> None:
         causes = metadata.problems(kind, content["metadata"])
-        causes += shaping.problems(kind, content, old)
         causes += peculiar.problems(kind, content, old)
         if causes:
             raise invalid(kind, str(content["metadata"].get("name", "")), causes)
@@ -232,14 +231,16 @@ def _checked_head(kind: Kind, namespace: str, content: Content, name: str = "") 
 
 
 def _shaped(kind: Kind, content: Content, options: Options) -> tuple[str, ...]:
-    """Prune and set defaults; what was pruned is refused, or told, or neither, as the author wishes."""
-    unknown = [f'unknown field "{path}"' for path in shaping.pruned(kind, content)]
+    """Prune, set defaults and check; what was pruned is refused, or told, or neither, as the author wishes."""
+    found = shaping.shape(kind, content)
+    if found.problems:
+        raise invalid(kind, str(content["metadata"].get("name", "")), found.problems)
+    unknown = [f'unknown field "{path}"' for path in found.unknown]
     if unknown and options.validation == "Strict":
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}:'
             f" strict decoding error: {', '.join(unknown)}"
         )
-    shaping.defaulted(kind, content)
     return tuple(unknown) if options.validation == "Warn" else ()
 
 

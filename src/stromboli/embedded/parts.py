@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded import metadata
+from stromboli.embedded import disruption, metadata
 from stromboli.embedded.deleting import DeleteOptions, delete
 from stromboli.embedded.errors import Refusal, bad_request, conflict, invalid, required
 from stromboli.embedded.identity import DEFAULT_LIFE, Tokens
@@ -75,7 +75,7 @@ async def evict(
     objects: Objects, kind: Kind, namespace: str, name: str, body: Content, options: Options
 ) -> bytes:
     """Delete a pod, unless a disruption budget says no."""
-    objects.get(kind, namespace, name)
+    disruption.check(objects, objects.get(kind, namespace, name))
     try:
         asked = msgspec.convert(body.get("deleteOptions") or {}, DeleteOptions)
     except msgspec.ValidationError as error:
@@ -111,8 +111,8 @@ def scale(kind: Kind, record: Record) -> Content:
 
 def _selector(content: Content, path: str) -> str:
     """As text, whether it is a set of labels, a selector object, or text already."""
-    found: Any = content
-    for part in path.split(".") if path else ():
+    found: Any = content if path else None
+    for part in path.split("."):
         found = found.get(part) if isinstance(found, dict) else None
     if isinstance(found, str) or not isinstance(found, dict):
         return found or ""

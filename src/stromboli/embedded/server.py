@@ -11,10 +11,9 @@ import asyncio
 import json
 import secrets
 import ssl
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from aiohttp import web
 
@@ -25,6 +24,7 @@ from stromboli.embedded.certificates import Authority
 from stromboli.embedded.handling import Handling
 from stromboli.embedded.identity import Tokens
 from stromboli.embedded.lifecycle import Lifecycle
+from stromboli.embedded.logs import LogSource
 from stromboli.embedded.objects import Objects
 from stromboli.embedded.registry import Registry
 from stromboli.embedded.store import HISTORY, Store
@@ -36,23 +36,6 @@ BOOKMARKS = 60.0
 """Seconds between bookmarks."""
 GOODBYE = 1.0
 """Seconds that open requests are given when the server stops."""
-
-
-class LogSource(Protocol):
-    """Whoever runs pods, and so has what they print."""
-
-    async def logs(
-        self,
-        namespace: str,
-        pod: str,
-        container: str,
-        follow: bool,
-        tail: int | None,
-        since: float | None,
-        previous: bool,
-        timestamps: bool,
-    ) -> AsyncIterator[bytes] | None:
-        """Pieces of a log; nothing if there is no such container. `since` is in seconds since 1970."""
 
 
 class Server:
@@ -98,7 +81,7 @@ class Server:
         self.lifecycle.learn()
         await self.lifecycle.catch_up()
         tokens = Tokens(_secret(pki / "signing").encode(), self.token)
-        self.handling = Handling(self.objects, self.hub, tokens, access)
+        self.handling = Handling(self.objects, self.hub, tokens, access, self.logs)
         await self._listen()
         self._tasks = [
             asyncio.create_task(self._remind()),

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from stromboli.embedded.errors import Cause
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.schemas.schema import ANYTHING, Schema
 
 
+class Findings(NamedTuple):
+    """Paths of fields that the kind does not have, and what is wrong with the others."""
+
+    unknown: list[str]
+    problems: list[Cause]
+
+
 def schema(kind: Kind) -> Schema:
     return ANYTHING
 
 
-def pruned(kind: Kind, content: dict[str, Any]) -> list[str]:
-    """Drop fields that the kind does not have; their paths."""
-    return []
-
-
-def defaulted(kind: Kind, content: dict[str, Any]) -> None:
-    """Set what was left open."""
-
-
-def problems(kind: Kind, content: dict[str, Any], old: dict[str, Any] | None) -> list[Cause]:
-    """What is wrong with an object, in the words of Kubernetes."""
-    return []
+def shape(kind: Kind, content: dict[str, Any]) -> Findings:
+    """Take out, in place, what the kind does not have, set what was left open, and check the rest."""
+    return Findings([], [])

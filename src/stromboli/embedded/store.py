@@ -86,6 +86,7 @@ class Store:
         self._batch: list[Change] = []
         self._committed: asyncio.Future[None] | None = None
         self._listeners: list[Listener] = []
+        self._observers: list[Callable[[Change], None]] = []
         self._rows_since_checkpoint = 0
         self._checkpoint: asyncio.Task[None] | None = None
         self.revision = 0
@@ -181,6 +182,8 @@ class Store:
         self.revision = change.revision
         self.table(change.key.resource).set(change.key, change.after)
         self._batch.append(change)
+        for observer in self._observers:
+            observer(change)
         if self._committed is None:
             loop = asyncio.get_running_loop()
             self._committed = loop.create_future()
@@ -194,6 +197,10 @@ class Store:
     def subscribe(self, listener: Listener) -> None:
         """Called with each batch once it is committed."""
         self._listeners.append(listener)
+
+    def observe(self, observer: Callable[[Change], None]) -> None:
+        """Called with each change as it takes effect, before it is committed, and with its reverse if it cannot be."""
+        self._observers.append(observer)
 
     def _commit(self) -> None:
         batch, self._batch = self._batch, []
@@ -245,6 +252,8 @@ class Store:
     def _undo(self, batch: Sequence[Change]) -> None:
         for change in reversed(batch):
             self.table(change.key.resource).set(change.key, change.before)
+            for observer in self._observers:
+                observer(change._replace(before=change.after, after=change.before))
 
     def compact(self) -> None:
         """Forget all history: watches can only begin with a list."""

@@ -1,0 +1,134 @@
+"""Kinds that users define."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tests.embedded.asking import running
+from tests.embedded.test_lifecycle import eventually
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+TOYS = "/apis/example.com/v1/namespaces/default/toys"
+
+
+def definition(**version: Any) -> Any:
+    schema = {
+        "type": "object",
+        "properties": {
+            "spec": {"type": "object", "properties": {"count": {"type": "integer", "minimum": 1}}},
+            "status": {"type": "object", "properties": {"count": {"type": "integer"}}},
+        },
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "toys.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "toys", "kind": "Toy", "shortNames": ["ty"]},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                    **version,
+                }
+            ],
+        },
+    }
+
+
+SUBRESOURCES = {
+    "status": {},
+    "scale": {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count"},
+}
+
+
+def toy(name: str, count: int) -> Any:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Toy",
+        "metadata": {"name": name},
+        "spec": {"count": count},
+    }
+
+
+def test_a_kind_works_as_soon_as_it_is_defined_and_after_a_restart(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            assert (await api.ask("GET", TOYS))[0] == 404
+            made = await api.post(DEFINITIONS, definition(subresources=SUBRESOURCES))
+            conditions = {one["type"]: one["status"] for one in made["status"]["conditions"]}
+            assert conditions == {"NamesAccepted": "True", "Established": "True"}
+            first = await api.post(TOYS, {**toy("a", 2), "status": {"count": 9}})
+            assert "status" not in first
+            found = await api.get("/apis/example.com/v1")
+            assert {one["name"] for one in found["resources"]} == {"toys", "toys/status", "toys/scale"}
+        async with running(tmp_path) as api:
+            changed = await api.patch(f"{TOYS}/a", {"spec": {"count": 3}})
+            assert changed["metadata"]["generation"] == 2
+            changed = await api.patch(f"{TOYS}/a/status", {"status": {"count": 1}})
+            assert (changed["metadata"]["generation"], changed["status"]) == (2, {"count": 1})
+            scale = await api.get(f"{TOYS}/a/scale")
+            assert (scale["spec"], scale["status"]) == ({"replicas": 3}, {"replicas": 1})
+            _, scale = await api.ask("PUT", f"{TOYS}/a/scale", {**scale, "spec": {"replicas": 5}})
+            assert scale["spec"] == {"replicas": 5}
+            assert (await api.get(f"{TOYS}/a"))["spec"]["count"] == 5
+            await api.patch(f"{TOYS}/a/scale", {"spec": {"replicas": 6}})
+            assert (await api.get(f"{TOYS}/a"))["spec"]["count"] == 6
+
+    asyncio.run(story())
+
+
+def test_a_definition_goes_with_all_its_objects(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(DEFINITIONS, definition())
+            await api.post(TOYS, toy("a", 1))
+            await api.delete(f"{DEFINITIONS}/toys.example.com")
+
+            async def gone() -> bool:
+                return (await api.ask("GET", TOYS))[0] == 404
+
+            await eventually(gone)
+            await api.post(DEFINITIONS, definition())
+            assert (await api.get(TOYS))["items"] == []
+
+    asyncio.run(story())
+
+
+def test_a_definition_that_cannot_be_served_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            two = definition()
+            two["spec"]["versions"].append({**two["spec"]["versions"][0], "name": "v2", "storage": False})
+            status, answer = await api.ask("POST", DEFINITIONS, two)
+            assert (status, "set served: false on the others" in answer["message"]) == (422, True)
+            misnamed = definition()
+            misnamed["metadata"]["name"] = "toys.example.org"
+            assert (await api.ask("POST", DEFINITIONS, misnamed))[0] == 422
+            for broken in ({}, {"spec": {}}):
+                body = {"metadata": {"name": "toys.example.com"}, **broken}
+                assert (await api.ask("POST", DEFINITIONS, body))[0] in (400, 422), broken
+
+    asyncio.run(story())
+
+
+def test_volcanos_kinds_come_along_if_asked_for(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path, crds=True) as api:
+            queue = {"metadata": {"name": "q"}, "spec": {"weight": 1}}
+            await api.post("/apis/scheduling.volcano.sh/v1beta1/queues", queue)
+            status, _ = await api.ask(
+                "PATCH",
+                "/apis/scheduling.volcano.sh/v1beta1/queues/q",
+                {},
+                "application/strategic-merge-patch+json",
+            )
+            assert status == 415
+
+    asyncio.run(story())
