@@ -1,0 +1,113 @@
+"""Built-in kinds beyond their schemas: defaults that depend on other fields, and checks of several fields at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from stromboli.embedded.schemas.metadata import label_problems, metadata_problems
+from stromboli.embedded.schemas.pods import pod_problems, pod_update_problems, set_pod_defaults
+from stromboli.embedded.schemas.problems import Problem, invalid
+
+Object = dict[str, Any]
+
+_TEMPLATES = {
+    "Deployment": ("spec", "template", "spec"),
+    "ReplicaSet": ("spec", "template", "spec"),
+    "ReplicationController": ("spec", "template", "spec"),
+    "StatefulSet": ("spec", "template", "spec"),
+    "DaemonSet": ("spec", "template", "spec"),
+    "Job": ("spec", "template", "spec"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
+    "PodTemplate": ("template", "spec"),
+}
+_SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+
+
+def set_defaults(thing: Object, kind: str) -> None:
+    """Defaults, in place, after those of the schema."""
+    if kind == "Pod":
+        spec = thing.get("spec")
+        if isinstance(spec, dict):
+            set_pod_defaults(spec)
+    elif kind in _TEMPLATES:
+        if (spec := _inside(thing, _TEMPLATES[kind])) is not None:
+            set_pod_defaults(spec)
+        if kind in ("Job", "CronJob") and (job := _inside(thing, _TEMPLATES[kind][:-2])) is not None:
+            _set_job_defaults(job)
+    elif kind == "Service":
+        for port in (thing.get("spec") or {}).get("ports") or ():
+            port.setdefault("targetPort", port["port"])
+
+
+def _set_job_defaults(job: Object) -> None:
+    if "completions" not in job and "parallelism" not in job:
+        job["completions"] = job["parallelism"] = 1
+    job.setdefault("parallelism", 1)
+
+
+def problems(thing: Object, kind: str) -> list[Problem]:
+    """What is wrong with an object of a built-in kind whose types are right."""
+    found = metadata_problems(thing.get("metadata") or {}, kind)
+    if kind == "Pod":
+        found += pod_problems(thing.get("spec") or {})
+    elif kind in _TEMPLATES:
+        path = _TEMPLATES[kind]
+        if (spec := _inside(thing, path)) is not None:
+            found += pod_problems(spec, ".".join(path))
+            found += _template_problems(thing, kind, spec)
+    return found
+
+
+def _template_problems(thing: Object, kind: str, spec: Object) -> Iterator[Problem]:
+    policy = spec.get("restartPolicy", "Always")
+    path = ".".join((*_TEMPLATES[kind], "restartPolicy"))
+    if kind in ("Job", "CronJob") and policy == "Always":
+        message = f'Required value: valid values: "OnFailure", "Never", and not "{policy}"'
+        yield Problem(path, "FieldValueRequired", message)
+    elif kind in _SELECTING and policy != "Always":
+        message = f'Unsupported value: "{policy}": supported values: "Always"'
+        yield Problem(path, "FieldValueNotSupported", message)
+    if kind in _SELECTING:
+        yield from _selector_problems(thing["spec"])
+
+
+def _selector_problems(spec: Object) -> Iterator[Problem]:
+    wanted = (spec.get("selector") or {}).get("matchLabels") or {}
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    yield from label_problems(labels, "spec.template.labels")
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+
+
+def update_problems(old: Object, new: Object, kind: str) -> list[Problem]:
+    """What an update changes although it must stay: the spec of a pod, selectors, templates of jobs."""
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    if kind == "Pod":
+        return list(pod_update_problems(before, after))
+    fixed: tuple[str, ...] = ()
+    if kind in _SELECTING:
+        fixed = ("selector",)
+    elif kind == "Job":
+        fixed = (
+            ("selector", "completionMode")
+            if before.get("suspend")
+            else ("selector", "completionMode", "template")
+        )
+    elif kind in ("RoleBinding", "ClusterRoleBinding"):
+        before, after, fixed = old, new, ("roleRef",)
+    elif kind == "PriorityClass":
+        before, after, fixed = old, new, ("value", "preemptionPolicy")
+    where = "" if before is old else "spec."
+    return [
+        invalid(f"{where}{field}", after.get(field), "field is immutable")
+        for field in fixed
+        if field in before and before[field] != after.get(field)
+    ]
+
+
+def _inside(thing: Object, path: tuple[str, ...]) -> Object | None:
+    node: Any = thing
+    for key in path:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else None
