@@ -5,8 +5,14 @@ No example has a deadline: a busy machine is not a wrong answer.
 
 import os
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    servers = ("real", "embedded")
+    parser.addoption("--server", choices=servers, default="", help="the API server of tests/kubernetes")

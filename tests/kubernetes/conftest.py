@@ -1,6 +1,8 @@
 """One control plane for the whole run, and a namespace of its own for each test.
 
-Nothing here runs unless `-m` names `kubernetes`, so that `make test` needs no Go.
+The same tests run on two API servers: `-m kubernetes` on the real one, `-m kubernetes --server embedded` on ours.
+Without `-m kubernetes` nothing here runs but what is marked `everywhere`, on the embedded server, so that `make test`
+needs no Go. What only the real one has is marked `real_only`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import pytest
 from stromboli.kube.config import Access, find_access
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.program import CannotBuild, program
+from tests.kubernetes.servers import EMBEDDED, REAL, choose, chosen, control_plane
 from tests.kubernetes.stage import Stage
 
 _numbers = itertools.count(1)
@@ -23,9 +26,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ours = [item for item in items if "tests/kubernetes/" in item.path.as_posix()]
     for item in ours:
         item.add_marker(pytest.mark.kubernetes)
-    if "kubernetes" not in (config.option.markexpr or ""):
-        config.hook.pytest_deselected(items=ours)
-        items[:] = [item for item in items if item not in ours]
+    asked = "kubernetes" in (config.option.markexpr or "")
+    choose(config.getoption("--server") or (REAL if asked else EMBEDDED))
+    left_out = [item for item in ours if not _runs(item, asked)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _runs(item: pytest.Item, asked: bool) -> bool:
+    if chosen() == EMBEDDED and item.get_closest_marker("real_only"):
+        return False
+    return asked or item.get_closest_marker("everywhere") is not None
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +45,8 @@ def built() -> None:
 
     With STROMBOLI_NEEDS_KUBERNETES set, as in `.ci/run`, that is a failure.
     """
+    if chosen() == EMBEDDED:
+        return
     try:
         program()
     except CannotBuild as error:
@@ -45,7 +58,7 @@ def built() -> None:
 @pytest.fixture(scope="session")
 def plane(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """etcd and kube-apiserver with Volcano's CRDs, shared by tests that leave both running."""
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as running:
+    with control_plane(tmp_path_factory.mktemp("plane")) as running:
         running.kubectl("apply", "--server-side", "-k", "deploy/crds")
         kinds = ("podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh")
         running.kubectl(
@@ -57,7 +70,7 @@ def plane(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Con
 @pytest.fixture
 def fresh_plane(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane of its own, for a test that breaks it; without CRDs."""
-    with ControlPlane(tmp_path_factory.mktemp("fresh")) as running:
+    with control_plane(tmp_path_factory.mktemp("fresh")) as running:
         yield running
 
 

@@ -147,7 +147,7 @@ class ControlPlane:
     def kubectl(self, *arguments: str, stdin: str = "", check: bool = True) -> str:
         """What kubectl prints; what it complains of is in the error."""
         done = subprocess.run(
-            (str(self.program / "kubetest"), "kubectl", "--kubeconfig", str(self.kubeconfig), *arguments),
+            (*self._kubectl(), "--kubeconfig", str(self.kubeconfig), *arguments),
             input=stdin,
             capture_output=True,
             text=True,
@@ -157,6 +157,9 @@ class ControlPlane:
         if check and done.returncode != 0:
             raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
+
+    def _kubectl(self) -> tuple[str, ...]:
+        return str(self.program / "kubetest"), "kubectl"
 
     def apply(self, *manifests: Any) -> None:
         """Objects, as `kubectl apply` would."""

@@ -20,9 +20,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, free_ports
+from tests.kubernetes.servers import control_plane
 
 NAMESPACE = "stories"
+PRETENDED = {"type": "kwok", "stromboli.sh/node": "simulated"}
+"""Labels of nodes that KWOK, or our own simulated nodes, look after."""
 POLICY = """
 actions: "enqueue, allocate, backfill"
 tiers:
@@ -85,7 +88,7 @@ class Stage:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.plane = ControlPlane(folder)
+        self.plane = control_plane(folder)
         self.policy = folder / "scheduler.conf"
         self.policy.write_text(POLICY)
         self.schedulers: list[Scheduler] = []
@@ -175,7 +178,10 @@ class Stage:
                 {
                     "apiVersion": "v1",
                     "kind": "Node",
-                    "metadata": {"name": f"{prefix}-{number}", "labels": {"type": "kwok"}},
+                    "metadata": {
+                        "name": f"{prefix}-{number}",
+                        "labels": {"type": "kwok", "stromboli.sh/node": "simulated"},
+                    },
                     "status": {"allocatable": size, "capacity": size},
                 }
                 for number in range(count)

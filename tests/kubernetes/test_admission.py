@@ -16,6 +16,7 @@ import yaml
 
 from tests.deploy.manifests import DEPLOY, build
 from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
+from tests.kubernetes.servers import control_plane
 
 SPACE = "volcano-system"
 POD = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}
@@ -90,7 +91,7 @@ class Gate:
 @pytest.fixture(scope="module")
 def gate(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
     folder = tmp_path_factory.mktemp("gate")
-    with ControlPlane(folder) as plane:
+    with control_plane(folder) as plane:
         plane.kubectl("apply", "--server-side", "-k", "deploy/crds")
         plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
         for name in ("root", "default"):

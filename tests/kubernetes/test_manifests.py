@@ -26,6 +26,7 @@ from tests.deploy.manifests import (
 )
 from tests.deploy.test_rbac import LEASES, Right, rights_of
 from tests.kubernetes.controlplane import ControlPlane, free_ports
+from tests.kubernetes.servers import control_plane
 
 ACCOUNT = "system:serviceaccount:volcano-system:stromboli-scheduler"
 SERVER_SIDE = ("apply", "--server-side", "--validate=strict")
@@ -49,7 +50,7 @@ FORBIDDEN: set[Right] = {
 @pytest.fixture(scope="module")
 def installed(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """An API server with all that we install."""
-    with ControlPlane(tmp_path_factory.mktemp("installed")) as plane:
+    with control_plane(tmp_path_factory.mktemp("installed")) as plane:
         plane.kubectl(*SERVER_SIDE, "-k", _path("crds"))
         plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
         plane.kubectl(*SERVER_SIDE, "-k", _path("overlays/standalone"))

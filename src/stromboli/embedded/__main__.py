@@ -26,6 +26,8 @@ async def serve(options: argparse.Namespace) -> None:
         history=options.history,
         power_safe=options.power_safe,
     ) as server:
+        if options.forget:
+            server.store.compact()
         server.kubeconfig(options.data / "kubeconfig")
         print(f"ready {server.url}", flush=True)
         await stop.wait()
@@ -40,6 +42,9 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0 for any that is free")
     parser.add_argument("--crds", action="store_true", help="bring Volcano's kinds along")
     parser.add_argument("--history", type=int, default=HISTORY, help="changes that watches may go back to")
+    parser.add_argument(
+        "--forget", action="store_true", help="forget all changes of before: watches begin anew"
+    )
     parser.add_argument("--power-safe", action="store_true", help="wait for the disk at every commit")
     asyncio.run(serve(parser.parse_args(sys.argv[1:])))
 

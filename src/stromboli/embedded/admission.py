@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from stromboli.embedded import newpods
 from stromboli.embedded.access import Access
@@ -12,20 +12,9 @@ from stromboli.embedded.quota import Quotas
 from stromboli.embedded.registry import Registry
 from stromboli.embedded.rights import User
 from stromboli.embedded.store import Store
+from stromboli.embedded.webhooks import Question, Webhooks
 
 Content = dict[str, Any]
-
-
-class Question(NamedTuple):
-    """A write that others may have a say in."""
-
-    operation: str
-    kind: Kind
-    namespace: str
-    name: str
-    part: str
-    user: User
-    dry_run: bool = False
 
 
 class Admission:
@@ -35,6 +24,7 @@ class Admission:
         self._store = store
         self._access = access
         self.quotas = Quotas(store)
+        self.webhooks = Webhooks(store)
         self._namespaces = registry.find("", "v1", "namespaces")
 
     def place(self, kind: Kind, namespace: str, name: str) -> None:
@@ -68,10 +58,10 @@ class Admission:
 
     def asks(self, question: Question) -> bool:
         """Whether a webhook wants to hear of it."""
-        return False
+        return self.webhooks.wanted(question)
 
     async def ask(
         self, question: Question, content: Content | None, old: Content | None
     ) -> tuple[Content, tuple[str, ...]]:
         """What webhooks make of it."""
-        return content or {}, ()
+        return await self.webhooks.ask(question, content, old)

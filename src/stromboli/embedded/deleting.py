@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from stromboli.embedded import metadata
-from stromboli.embedded.admission import Question
 from stromboli.embedded.errors import bad_request, conflict, forbidden, success
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.objects import Objects, Options
 from stromboli.embedded.records import Record
+from stromboli.embedded.webhooks import Question
 
 Content = dict[str, Any]
 

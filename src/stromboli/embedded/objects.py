@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stromboli.embedded import metadata, peculiar, shaping
-from stromboli.embedded.admission import Admission, Question
+from stromboli.embedded.admission import Admission
 from stromboli.embedded.errors import (
     already_exists,
     bad_request,
@@ -27,6 +27,7 @@ from stromboli.embedded.records import Key, Record
 from stromboli.embedded.registry import Registry
 from stromboli.embedded.rights import User
 from stromboli.embedded.store import Store
+from stromboli.embedded.webhooks import Question
 
 ATTEMPTS = 5
 """How often a patch is computed anew because the object changed while a webhook was asked."""

@@ -99,6 +99,7 @@ class Server:
             watch.end()
         if self._runner is not None:
             await self._runner.cleanup()
+        await self.objects.admission.webhooks.close()
         await self.store.close()
 
     async def _listen(self) -> None:

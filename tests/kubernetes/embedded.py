@@ -1,0 +1,84 @@
+"""The embedded API server in the place of the real control plane, for the same tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stromboli.embedded.certificates import Authority
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
+from tests.kubernetes.program import cached
+
+SOURCE = Path(__file__).parents[2]
+
+
+class EmbeddedPlane(ControlPlane):
+    """One process instead of etcd and kube-apiserver, and our nodes instead of KWOK."""
+
+    def __init__(
+        self, folder: Path, api_server_flags: tuple[str, ...] = (), service_accounts: bool = False
+    ) -> None:
+        if api_server_flags:
+            pytest.skip(f"only the real API server knows {' '.join(api_server_flags)}")
+        self.folder = folder
+        (self.port,) = free_ports(1)
+        self.server = f"https://127.0.0.1:{self.port}"
+        self.token = secrets.token_hex(16)
+        self.kubeconfig = folder / "kubeconfig"
+        self._forgetful = False
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> ControlPlane:
+        pki = self.folder / "pki"
+        Authority(pki).issue("admin", "admin", ("system:masters",))
+        (pki / "token").write_text(self.token)
+        self.kubeconfig.write_text(json.dumps(self.config_for(self.token)))
+        try:
+            self.start("kube-apiserver")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def start(self, name: str) -> None:
+        if name == "etcd":
+            return
+        if name not in ("kube-apiserver", "kwok"):
+            pytest.skip(f"only the real control plane has a {name}")
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self._running[name] = subprocess.Popen(
+                (*DIE_WITH_PARENT, sys.executable, *self._arguments(name)),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONPATH": f"{SOURCE / 'src'}{os.pathsep}{SOURCE}"},
+            )
+        if name == "kube-apiserver":
+            self.wait(self.ready, f"{name} to be ready")
+
+    def _arguments(self, name: str) -> tuple[str, ...]:
+        if name == "kwok":
+            return "-m", "tests.kubernetes.pretending", str(self.kubeconfig)
+        flags = ("--forget",) if self._forgetful else ()
+        self._forgetful = False
+        return "-m", "stromboli.embedded", str(self.folder), f"--port={self.port}", *flags
+
+    def _kubectl(self) -> tuple[str, ...]:
+        built = cached() / "kubetest"
+        if built.exists():
+            return str(built), "kubectl"
+        found = shutil.which("kubectl")
+        if found is None:
+            pytest.skip("there is no kubectl on this machine")
+        return (found,)
+
+    def compact(self) -> None:
+        """With its next start, the server forgets all history."""
+        self._forgetful = True
