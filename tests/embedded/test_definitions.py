@@ -111,7 +111,7 @@ def test_a_definition_that_cannot_be_served_is_refused_with_the_way_out(tmp_path
             misnamed = definition()
             misnamed["metadata"]["name"] = "toys.example.org"
             assert (await api.ask("POST", DEFINITIONS, misnamed))[0] == 422
-            for broken in ({}, {"spec": {}}):
+            for broken in ({}, {"spec": {}}, {"spec": {"versions": "x"}}, {"spec": []}):
                 body = {"metadata": {"name": "toys.example.com"}, **broken}
                 assert (await api.ask("POST", DEFINITIONS, body))[0] in (400, 422), broken
 

@@ -166,7 +166,7 @@ class Objects:
             raise conflict(kind, name, why)
 
     def _check(self, kind: Kind, content: Content, old: Content | None) -> None:
-        causes = metadata.problems(kind, content["metadata"])
+        causes = shaping.problems(kind, content, old)
         causes += peculiar.problems(kind, content, old)
         if causes:
             raise invalid(kind, str(content["metadata"].get("name", "")), causes)
@@ -235,7 +235,8 @@ def _shaped(kind: Kind, content: Content, options: Options) -> tuple[str, ...]:
     """Prune, set defaults and check; what was pruned is refused, or told, or neither, as the author wishes."""
     found = shaping.shape(kind, content)
     if found.problems:
-        raise invalid(kind, str(content["metadata"].get("name", "")), found.problems)
+        causes = [one.cause() for one in found.problems]
+        raise invalid(kind, str(content["metadata"].get("name", "")), causes)
     unknown = [f'unknown field "{path}"' for path in found.unknown]
     if unknown and options.validation == "Strict":
         raise bad_request(

@@ -174,33 +174,7 @@ def count_generation(kind: Kind, content: Content, old: Content, part: str) -> N
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:
     if kind.id == "customresourcedefinitions.apiextensions.k8s.io":
         return definition_problems(content)
-    if kind.id == "pods" and old is not None:
-        return _pod_problems(content.get("spec") or {}, old.get("spec") or {})
     if old is not None and kind.id in ("configmaps", "secrets") and old.get("immutable"):
         changed = any(content.get(name) != old.get(name) for name in ("data", "binaryData", "immutable"))
         return [cause("data", "Forbidden: field is immutable when `immutable` is set")] if changed else []
     return []
-
-
-_POD_MAY_CHANGE = ("activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds")
-_POD_RULE = (
-    "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
-    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing"
-    " tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-)
-
-
-def _pod_problems(spec: Content, old: Content) -> list[Cause]:
-    if spec == old:
-        return []
-    if _fixed(spec) != _fixed(old):
-        return [cause("spec", _POD_RULE, "FieldValueForbidden")]
-    return []
-
-
-def _fixed(spec: Content) -> Content:
-    fixed = {name: value for name, value in spec.items() if name not in _POD_MAY_CHANGE}
-    for name in ("containers", "initContainers"):
-        if name in fixed:
-            fixed[name] = [{**one, "image": ""} for one in fixed[name] if isinstance(one, dict)]
-    return fixed

@@ -7,6 +7,7 @@ from typing import Any
 
 from stromboli.embedded.errors import Cause, cause, required
 from stromboli.embedded.kinds import BUILT_IN, REVIEWS, SCALE, STATUS, Kind, Part, ScalePaths
+from stromboli.embedded.schemas.crd import SchemaError, from_crd
 
 OLD_FIRST = ("v1", "v2")
 
@@ -131,4 +132,14 @@ def definition_problems(definition: dict[str, Any]) -> list[Cause]:
         problems.append(cause("spec.versions", message))
     if any(not (one.get("schema") or {}).get("openAPIV3Schema") for one in served):
         problems.append(required("spec.versions[0].schema.openAPIV3Schema", "schemas are required"))
-    return problems
+    return problems or _schema_problems(spec["versions"])
+
+
+def _schema_problems(versions: list[dict[str, Any]]) -> list[Cause]:
+    for index, version in enumerate(versions):
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        try:
+            from_crd(schema, f"spec.versions[{index}].schema.openAPIV3Schema")
+        except SchemaError as error:
+            return [one.cause() for one in error.problems]
+    return []

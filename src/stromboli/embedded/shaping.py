@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any
 
 from stromboli.embedded.errors import Cause
 from stromboli.embedded.kinds import Kind
-from stromboli.embedded.schemas.schema import ANYTHING, Schema
+from stromboli.embedded.schemas import builtin, semantics, shaping
+from stromboli.embedded.schemas.crd import from_crd
+from stromboli.embedded.schemas.metadata import metadata_problems
+from stromboli.embedded.schemas.schema import Schema
+from stromboli.embedded.schemas.shaping import Findings
+
+Content = dict[str, Any]
 
 
-class Findings(NamedTuple):
-    """Paths of fields that the kind does not have, and what is wrong with the others."""
-
-    unknown: list[str]
-    problems: list[Cause]
-
-
+@lru_cache(1024)
 def schema(kind: Kind) -> Schema:
-    return ANYTHING
+    if kind.definition is not None:
+        return from_crd((kind.definition.get("schema") or {}).get("openAPIV3Schema"))
+    return builtin.schema(kind.api_version, kind.kind) or builtin.any_object()
 
 
-def shape(kind: Kind, content: dict[str, Any]) -> Findings:
+def shape(kind: Kind, content: Content) -> Findings:
     """Take out, in place, what the kind does not have, set what was left open, and check the rest."""
-    return Findings([], [])
+    found = shaping.shape(content, schema(kind))
+    if kind.definition is None and not found.problems:
+        semantics.set_defaults(content, kind.kind)
+    return found
+
+
+def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:
+    """What is wrong with an object whose types are right."""
+    if kind.definition is not None:
+        found = metadata_problems(content["metadata"], kind.kind)
+    else:
+        found = semantics.problems(content, kind.kind)
+        if old is not None:
+            found += semantics.update_problems(old, content, kind.kind)
+    return [one.cause() for one in found]

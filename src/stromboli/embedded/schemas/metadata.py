@@ -36,7 +36,12 @@ _NOT_VALUE = (
     f"regex used for validation is '({_QUALIFIED})?')"
 )
 
-_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_STANDARD_FINALIZERS = (
+    "kubernetes",
+    "orphan",
+    "foregroundDeletion",
+    "customresourcecleanup.apiextensions.k8s.io",
+)
 _LABEL_NAMES = frozenset({"Namespace", "Service"})
 _PATH_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
 
