@@ -15,6 +15,7 @@ import pytest
 
 from stromboli.kube.config import Access, find_access
 from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.faults import Between, between
 from tests.kubernetes.program import CannotBuild, program
 from tests.kubernetes.servers import EMBEDDED, REAL, choose, chosen, control_plane
 from tests.kubernetes.stage import Stage
@@ -98,3 +99,10 @@ def stage(theatre: Stage) -> Iterator[Stage]:
     """The same, empty at the start of every story."""
     yield theatre
     theatre.tidy()
+
+
+@pytest.fixture
+def proxy(theatre: Stage) -> Iterator[Between]:
+    """Somebody between a scheduler and the API server."""
+    with between(theatre.plane) as running:
+        yield running

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +15,10 @@ import aiohttp
 from aiohttp import web
 
 from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.stage import Stage
+
+WATCH = "?watch"
+"""What the path of a watch ends with, in a rule."""
 
 
 class Trouble(Enum):
@@ -57,15 +62,24 @@ class Between:
                 done[one.path] = done.get(one.path, 0) + 1
         return done
 
+    def all_is_well(self, stage: Stage, pods: int) -> None:
+        """Each pod bound once, no node too full, the mirror as it should be."""
+        assert len(self.binds) == pods
+        assert set(self.binds.values()) == {1}
+        stage.check()
+        status, text = stage.schedulers[-1].get("/debug/consistency")
+        assert (status, json.loads(text)["differences"]) == (200, [])
+
     def cut_watches(self) -> None:
         """Break every watch off."""
         assert self._loop is not None
         self._loop.call_soon_threadsafe(lambda: [one.abort() for one in list(self._streams)])
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
-        kind = (request.method, request.path)
+        watch = "watch=true" in request.query_string
+        kind = (request.method, request.path + WATCH * watch)
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
-        fault = self.rule(request.method, request.path, count)
+        fault = self.rule(*kind, count)
         if isinstance(fault, int):
             headers = {"Retry-After": "1"} if fault == 429 else {}
             said = {
@@ -84,7 +98,7 @@ class Between:
         async with self._session.request(
             request.method, self._server + request.path_qs, data=await request.read(), headers=headers
         ) as answer:
-            if "watch=true" in request.query_string:
+            if watch:
                 return await self._stream(request, answer)
             content = await answer.read()
             self.seen.append(Seen(request.method, request.path, answer.status))

@@ -24,8 +24,10 @@ from tests.kubernetes.controlplane import DIE_WITH_PARENT, free_ports
 from tests.kubernetes.servers import control_plane
 
 NAMESPACE = "stories"
+VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
 PRETENDED = {"type": "kwok", "stromboli.sh/node": "simulated"}
 """Labels of nodes that KWOK, or our own simulated nodes, look after."""
+SOURCE = str(Path(__file__).parents[2] / "src")
 POLICY = """
 actions: "enqueue, allocate, backfill"
 tiers:
@@ -154,14 +156,13 @@ class Stage:
             "--leader-elect-retry-period=500ms",
             *flags,
         )
-        source = str(Path(__file__).parents[2] / "src")
         with log.open("wb") as file:
             process = subprocess.Popen(
                 command,
                 stderr=file,
                 stdout=file,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": source, **(env or {})},
+                env={**os.environ, "PYTHONPATH": SOURCE, **(env or {})},
             )
         scheduler = Scheduler(process, log, health, metrics)
         self.schedulers.append(scheduler)
@@ -254,12 +255,15 @@ class Stage:
                 one.kill()
         self.schedulers.clear()
         self.policy.write_text(POLICY)
-        self.plane.kubectl("delete", "pods", "--all", "-n", NAMESPACE, "--force", "--grace-period=0")
-        self.plane.kubectl("delete", "podgroups.scheduling.volcano.sh", "--all", "-n", NAMESPACE)
-        for kind in ("nodes", "queues.scheduling.volcano.sh", "leases -n volcano-system", "events"):
-            self.plane.kubectl(
-                "delete", *kind.split(), "--all", *(("-n", NAMESPACE) if kind == "events" else ())
-            )
+        for collection in (
+            f"/api/v1/namespaces/{NAMESPACE}/pods?gracePeriodSeconds=0",
+            f"{VOLCANO}/namespaces/{NAMESPACE}/podgroups",
+            f"{VOLCANO}/queues",
+            "/api/v1/nodes",
+            "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases",
+            f"/api/v1/namespaces/{NAMESPACE}/events",
+        ):
+            self.plane.request("DELETE", collection)
 
     # -- what they see
 
@@ -275,7 +279,7 @@ class Stage:
         return [pod for pod in self.pods(job) if pod["spec"].get("nodeName")]
 
     def group(self, name: str) -> Any:
-        return self.read(f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{NAMESPACE}/podgroups/{name}")
+        return self.read(f"{VOLCANO}/namespaces/{NAMESPACE}/podgroups/{name}")
 
     def events(self, name: str) -> list[tuple[str, str]]:
         """Reason and message of what was said about an object."""

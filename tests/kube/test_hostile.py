@@ -1,0 +1,261 @@
+"""Hostile objects, from the watch to the decisions: nothing breaks, each is told of once, the rest is scheduled."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from threading import Event as Flag
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.engine.decisions import Bind
+from stromboli.kube.buffer import Trouble
+from stromboli.kube.lines import Pages
+from stromboli.kube.mirror import Mirror
+from stromboli.kube.world import KubernetesWorld
+from tests import building
+from tests.kube.test_mirror import SIZE, Shelf, node, pod, thing
+from tests.properties.rebuild import says, should_say
+from tests.properties.strategies import examples
+
+TAINT = {"key": "good", "effect": "NoSchedule"}
+ODD = (
+    "",
+    " ",
+    "true",
+    "-1",
+    "1e30",
+    "0x10",
+    "NaN",
+    "a/b/c",
+    "\U0001f30b",
+    "x" * 300,
+    "{",
+    "[]",
+    "1h",
+    "*",
+    "root",
+    "default",
+)
+NOTES = (
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/queue-allocation-gate",
+    "volcano.sh/preemptable",
+    "volcano.sh/revocable-zone",
+    "volcano.sh/task-spec",
+    "volcano.sh/task-priority",
+    "volcano.sh/cooldown-time",
+    "volcano.sh/sla-waiting-time",
+    "volcano.sh/jdb-min-available",
+    "volcano.sh/jdb-max-unavailable",
+    "volcano.sh/hierarchy",
+    "volcano.sh/hierarchy-weights",
+    "volcano.sh/nodegroup-name",
+    "volcano.sh/oversubscription-cpu",
+    "volcano.sh/numa-topology-policy",
+    "volcano.sh/topology-decision",
+    "stromboli.sh/fair-share",
+    "stromboli.sh/min-run-time",
+)
+POLICIES = (
+    ("priority, gang, conformance", "overcommit, drf, predicates, nodeorder, binpack"),
+    ("priority, gang, tdm, sla, pdb, cdp", "predicates, nodeorder, fairshare, usage"),
+)
+ACTIONS = "enqueue, allocate, backfill, preempt, reclaim"
+
+
+def good() -> list[dict[str, Any]]:
+    """A gang with a node that takes nobody else, and that goes nowhere else."""
+    home = node("good")
+    home["metadata"]["labels"] = {"home": "good"}
+    members = [pod(f"good-{number}", group="good") for number in range(2)]
+    for one in members:
+        one["spec"] |= {
+            "tolerations": [{"key": "good", "operator": "Exists"}],
+            "nodeSelector": {"home": "good"},
+        }
+    return [
+        home | {"spec": {"taints": [TAINT]}},
+        thing("Queue", "default", spec={"weight": 1}, status={"state": "Open"}),
+        thing("PodGroup", "good", spec={"minMember": 2, "queue": "default"}, status={"phase": "Inqueue"}),
+        *members,
+    ]
+
+
+def templates() -> list[dict[str, Any]]:
+    """Objects as they should be, with something in most places."""
+    rich = pod("rich", group="bad")
+    rich["spec"] |= {
+        "priority": 5,
+        "preemptionPolicy": "Never",
+        "nodeSelector": {"a": "b"},
+        "overhead": {"cpu": "1m"},
+        "schedulingGates": [{"name": "gate"}],
+        "tolerations": [{"key": "x", "operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 3}],
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_term()]}},
+        "topologySpreadConstraints": [_spread()],
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+        "initContainers": [{"name": "i", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}],
+    }
+    rich["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80, "protocol": "TCP"}]
+    rich["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Job", "name": "j", "uid": "u"}]
+    policy = {"name": "p", "labelSelector": {"matchLabels": {"a": "b"}}, "subGroupSize": 1, "minSubGroups": 1}
+    group = {
+        "minMember": 1,
+        "minTaskMember": {"a": 1},
+        "queue": "bad",
+        "priorityClassName": "high",
+        "minResources": {"cpu": "1"},
+        "subGroupPolicy": [policy],
+        "networkTopology": {"mode": "hard", "highestTierAllowed": 1},
+    }
+    sizes = {"cpu": "1", "memory": "1Gi"}
+    queue = {
+        "weight": 1,
+        "capability": sizes,
+        "deserved": sizes,
+        "guarantee": {"resource": sizes},
+        "parent": "root",
+    }
+    member = {"type": "Node", "selector": {"regexMatch": {"pattern": "n.*"}}}
+    return [
+        rich,
+        pod("plain", group="bad"),
+        pod("runs", "bad", group="bad"),
+        thing("PodGroup", "bad", spec=group, status={"phase": "Inqueue", "conditions": [_condition()]}),
+        thing("Queue", "bad", spec=queue, status={"state": "Open", "allocated": sizes}),
+        node("bad")
+        | {"spec": {"taints": [{"key": "x", "value": "y", "effect": "NoExecute"}], "unschedulable": False}},
+        thing("PriorityClass", "high", value=100, globalDefault=True),
+        thing("HyperNode", "h", spec={"tier": 1, "members": [member]}),
+        thing("NodeShard", "s", spec={"nodesDesired": ["n"]}, status={"nodesInUse": ["n"]}),
+        thing("ResourceQuota", "q", meta={"namespace": "ns"}, status={"hard": sizes, "used": sizes}),
+        thing("Namespace", "ns"),
+    ]
+
+
+def _term() -> dict[str, Any]:
+    return {
+        "topologyKey": "zone",
+        "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]},
+    }
+
+
+def _spread() -> dict[str, Any]:
+    return {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+
+
+def _condition() -> dict[str, Any]:
+    return {"type": "Unschedulable", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(ODD)
+    | st.text(max_size=5)
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+
+
+def places(thing: Any) -> list[tuple[Any, Any]]:
+    """Every spot in a manifest where something else could stand."""
+    found = []
+    for key, part in thing.items() if isinstance(thing, dict) else enumerate(thing):
+        found.append((thing, key))
+        if isinstance(part, dict | list):
+            found += places(part)
+    return found
+
+
+@st.composite
+def hostile(draw: st.DrawFn) -> dict[str, Any]:
+    """An object in which some things are not as they should be; it has a name of its own, as an API server sees to."""
+    manifest = copy.deepcopy(draw(st.sampled_from(templates())))
+    meta, kind = manifest["metadata"], manifest["kind"]
+    name = f"{meta['name']}-{draw(st.integers(0, 2))}"
+    meta.setdefault("annotations", {})
+    for key in draw(st.lists(st.sampled_from(NOTES), max_size=3)):
+        meta["annotations"][key] = draw(st.sampled_from(ODD) | st.text(max_size=20))
+    for _ in range(draw(st.integers(0, 3))):
+        if spots := places(manifest):
+            holder, key = draw(st.sampled_from(spots))
+            holder[key] = draw(values)
+    if not isinstance(manifest.get("metadata"), dict):
+        manifest["metadata"] = {}
+    namespace = {"namespace": "ns"} if kind in ("Pod", "PodGroup", "ResourceQuota") else {}
+    manifest["metadata"] |= {"name": name, "uid": f"{kind}-{name}", "resourceVersion": "7", **namespace}
+    return manifest | {"kind": kind}
+
+
+class Story:
+    """The whole way: pages of a list, the buffer, the mirror, cycles."""
+
+    def __init__(self, policy: tuple[str, ...]) -> None:
+        self.troubles: list[Trouble] = []
+        self.mirror = Mirror(Shelf(), tell=self.troubles.append)
+        self.world = KubernetesWorld(self.mirror, lambda orders: None, Flag(), lambda: float(building.EPOCH))
+        self.engine = building.engine(*policy, actions=ACTIONS)
+        self.bound: dict[str, str] = {}
+
+    def hear(self, *manifests: dict[str, Any]) -> None:
+        for one in self.mirror.reflectors:
+            items = [manifest for manifest in manifests if manifest["kind"] == one.resource.kind]
+            if items:
+                page = msgspec.json.encode({"metadata": {}, "items": items})
+                for sight in Pages(one.kind).read(page).sights:
+                    one._put(sight)
+        self.world.news()
+
+    def cycle(self) -> None:
+        outcome = self.engine.cycle(self.world.cluster, self.world.now())
+        assert outcome.lost is None
+        self.bound |= {one.name: one.node for one in outcome.decisions if isinstance(one, Bind)}
+        assert says(self.world.cluster) == should_say(self.world.cluster)
+
+
+@examples(120)
+@given(
+    policy=st.sampled_from(POLICIES),
+    manifests=st.lists(hostile(), min_size=1, max_size=6),
+    early=st.booleans(),
+)
+def test_whatever_is_submitted_the_good_gang_is_bound_and_each_bad_object_is_told_of_once(
+    policy: tuple[str, ...], manifests: list[dict[str, Any]], early: bool
+) -> None:
+    story = Story(policy)
+    story.hear(*manifests) if early else story.hear(*good())
+    story.cycle()
+    story.hear(*good()) if early else story.hear(*manifests)
+    for _ in range(2):
+        story.hear(*manifests, *good())
+        story.cycle()
+    assert {name: story.bound.get(name) for name in ("good-0", "good-1")} == {
+        "good-0": "good",
+        "good-1": "good",
+    }
+    told = Counter(one[:3] for one in story.troubles)
+    names = [(one["kind"], one["metadata"]["name"]) for one in manifests]
+    for (kind, _, name), times in told.items():
+        assert times <= names.count((kind, name))
+    assert all(one.text and len(one.text) < 2000 for one in story.troubles)
+
+
+def test_numbers_at_the_edge_of_what_can_be_counted_do_no_harm() -> None:
+    largest = str(2**63 - 1)
+    huge = node("bad-0") | {"status": {"allocatable": SIZE | {"cpu": largest, "example.com/x": largest}}}
+    story = Story(POLICIES[0])
+    pods = [pod(f"bad-{number}", "bad-0", group="bad") for number in range(3)]
+    for one in pods:
+        one["spec"]["containers"][0]["resources"]["requests"] = {"memory": largest, "example.com/x": largest}
+    story.hear(huge, *pods, *good())
+    story.cycle()
+    assert story.bound == {"good-0": "good", "good-1": "good"}
