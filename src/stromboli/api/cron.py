@@ -41,12 +41,13 @@ class Schedule:
     """The times at which something is due, after any given one."""
 
     _expression: str
-    _every: timedelta | None
+    interval: timedelta | None
+    """Of `@every`: the rest from one time to the next, whenever the first one was."""
 
     def after(self, moment: datetime) -> datetime | None:
         """The first time after a moment, in its time zone; None if there is none in fifty years."""
-        if self._every is not None:
-            return (moment + self._every).replace(microsecond=0)
+        if self.interval is not None:
+            return (moment + self.interval).replace(microsecond=0)
         try:
             return next(CronSim(self._expression, moment))
         except (StopIteration, OverflowError):

@@ -1,6 +1,7 @@
-"""Small values written as text in labels and annotations: booleans and durations as Go reads them."""
+"""Small values written as text in labels and annotations: booleans, durations and times as Go reads them."""
 
 import re
+from datetime import datetime
 from functools import lru_cache
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
@@ -15,6 +16,11 @@ def boolean(text: str) -> bool | None:
     if text in _TRUE:
         return True
     return False if text in _FALSE else None
+
+
+def rfc3339(moment: datetime) -> str:
+    """A time as Kubernetes writes it, to the second, in the zone it is in."""
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def duration(text: str) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.controllers.controller import Controller
+from stromboli.controllers.cronjob.controller import CronJobController
 from stromboli.controllers.gc import GarbageController
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.podgroup.controller import PodGroupController
@@ -15,5 +16,6 @@ CONTROLLERS: tuple[type[Controller[Any]], ...] = (
     PodGroupController,
     QueueController,
     GarbageController,
+    CronJobController,
 )
 """In the order in which they are started."""

@@ -1,0 +1,166 @@
+"""CronJobs at work: on time, once, and through crashes and lost answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from stromboli.controllers.cronjob.controller import CronJobController
+from stromboli.kube.asking import Refused, Request, Unanswered
+from tests.controllers.memory import MemoryApi
+from tests.controllers.working import NOW, Watch, names, settled, until, working
+
+MINUTE = int(NOW) // 60
+
+
+def cron(api: MemoryApi, name: str = "c", schedule: str = "*/5 * * * *", **spec: Any) -> None:
+    meta = {"name": name, "namespace": "ns", "creationTimestamp": "2025-12-31T23:59:30Z"}
+    api.put(
+        "cronjobs",
+        {
+            "metadata": meta,
+            "spec": {"schedule": schedule, "timeZone": "UTC", "jobTemplate": {"spec": {}}, **spec},
+        },
+    )
+
+
+def finish(api: MemoryApi, name: str, phase: str = "Completed") -> None:
+    job = api.find("jobs", name, "ns")
+    api.put(
+        "jobs", {**job, "status": {"state": {"phase": phase, "lastTransitionTime": "2026-01-01T00:01:00Z"}}}
+    )
+
+
+def status(api: MemoryApi) -> Any:
+    return api.find("cronjobs", "c", "ns").get("status", {})
+
+
+def test_a_job_is_started_when_its_time_comes_and_only_once() -> None:
+    async def run() -> None:
+        api, clock = MemoryApi(), Watch(NOW - 0.05)
+        cron(api)
+        async with working(api, CronJobController, clock=clock) as crew:
+            await settled(api, crew)
+            assert api.every("jobs") == []
+            clock.now = NOW + 0.1
+            await until(lambda: bool(api.every("jobs")))
+            await settled(api, crew)
+            assert names(api.every("jobs")) == [f"c-{MINUTE}"]
+            assert status(api)["lastScheduleTime"] == "2026-01-01T00:00:00Z"
+            assert [one["name"] for one in status(api)["active"]] == [f"c-{MINUTE}"]
+            assert len(api.writes) == 2
+            finish(api, f"c-{MINUTE}")
+            await settled(api, crew)
+            assert status(api)["active"] == []
+            assert status(api)["lastSuccessfulTime"] == "2026-01-01T00:01:00Z"
+            writes = len(api.writes)
+            await settled(api, crew)
+            assert len(api.writes) == writes
+        assert [reason for reason, _ in api.events] == ["SuccessfulCreate", "SawCompletedJob"]
+
+    asyncio.run(run())
+
+
+def test_a_controller_that_dies_before_it_wrote_the_status_starts_no_second_job() -> None:
+    async def run() -> None:
+        api, clock = MemoryApi(), Watch(NOW + 1)
+        cron(api)
+
+        def die(request: Request) -> None:
+            if request.method == "PATCH":
+                raise Refused(422, "Invalid", "dead")
+
+        api.before = die
+        async with working(api, CronJobController, clock=clock):
+            await until(lambda: bool(api.every("jobs")))
+            finish(api, f"c-{MINUTE}")
+        api.before = lambda _: None
+        async with working(api, CronJobController, clock=clock) as crew:
+            await settled(api, crew)
+        assert names(api.every("jobs")) == [f"c-{MINUTE}"]
+        assert status(api)["lastScheduleTime"] == "2026-01-01T00:00:00Z"
+
+    asyncio.run(run())
+
+
+def test_a_lost_answer_makes_no_second_job_and_the_first_is_adopted() -> None:
+    async def run() -> None:
+        api, clock = MemoryApi(), Watch(NOW + 1)
+        cron(api)
+        lost = iter([True])
+
+        def lose(request: Request) -> None:
+            if request.method == "POST" and "/jobs" in request.path and next(lost, False):
+                raise Unanswered("lost")
+
+        api.after = lose
+        async with working(api, CronJobController, clock=clock) as crew:
+            await until(lambda: bool(status(api).get("active")))
+            await settled(api, crew)
+        assert names(api.every("jobs")) == [f"c-{MINUTE}"]
+        assert all(reason != "ForeignJob" for reason, _ in api.events)
+
+    asyncio.run(run())
+
+
+def test_a_job_of_somebody_elses_in_the_way_is_told() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        cron(api)
+        api.put("jobs", {"metadata": {"name": f"c-{MINUTE}", "namespace": "ns"}})
+        async with working(api, CronJobController, clock=Watch(NOW + 1)) as crew:
+            await until(lambda: bool(api.events))
+            await settled(api, crew)
+        assert api.events[0][0] == "ForeignJob"
+        assert "active" not in status(api)
+
+    asyncio.run(run())
+
+
+def test_a_job_that_is_refused_is_told_and_tried_again() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        cron(api)
+        refusals = iter([Refused(422, "Invalid", "tasks is required")])
+
+        def refuse(request: Request) -> None:
+            if request.method == "POST" and "/jobs" in request.path and (error := next(refusals, None)):
+                raise error
+
+        api.before = refuse
+        async with working(api, CronJobController, clock=Watch(NOW + 1)) as crew:
+            await until(lambda: bool(api.every("jobs")))
+            await settled(api, crew)
+        assert ("FailedCreate", "Error creating job: tasks is required") in api.events
+
+    asyncio.run(run())
+
+
+def test_replacing_deletes_the_job_before() -> None:
+    async def run() -> None:
+        api, clock = MemoryApi(), Watch(NOW + 1)
+        cron(api, concurrencyPolicy="Replace")
+        async with working(api, CronJobController, clock=clock) as crew:
+            await settled(api, crew)
+            clock.now = NOW + 301
+            cron(api, concurrencyPolicy="Replace", suspend=False)
+            await until(lambda: names(api.every("jobs")) == [f"c-{MINUTE + 5}"])
+            await settled(api, crew)
+        assert [one["name"] for one in status(api)["active"]] == [f"c-{MINUTE + 5}"]
+
+    asyncio.run(run())
+
+
+def test_surplus_jobs_are_deleted_and_told() -> None:
+    async def run() -> None:
+        api, clock = MemoryApi(), Watch(NOW + 1)
+        cron(api, successfulJobsHistoryLimit=0)
+        async with working(api, CronJobController, clock=clock) as crew:
+            await settled(api, crew)
+            finish(api, f"c-{MINUTE}")
+            await until(lambda: not api.every("jobs"))
+            await settled(api, crew)
+        assert ("SuccessfulDelete", f"Deleted job c-{MINUTE}") in api.events
+        assert status(api)["active"] == []
+
+    asyncio.run(run())
