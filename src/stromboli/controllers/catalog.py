@@ -8,6 +8,8 @@ from stromboli.controllers.controller import Controller
 from stromboli.controllers.cronjob.controller import CronJobController
 from stromboli.controllers.gc import GarbageController
 from stromboli.controllers.job.controller import JobController
+from stromboli.controllers.jobflow.controller import JobFlowController
+from stromboli.controllers.jobtemplate import JobTemplateController
 from stromboli.controllers.podgroup.controller import PodGroupController
 from stromboli.controllers.queue.controller import QueueController
 
@@ -16,6 +18,8 @@ CONTROLLERS: tuple[type[Controller[Any]], ...] = (
     PodGroupController,
     QueueController,
     GarbageController,
+    JobFlowController,
+    JobTemplateController,
     CronJobController,
 )
 """In the order in which they are started."""

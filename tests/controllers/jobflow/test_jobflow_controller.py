@@ -1,0 +1,221 @@
+"""Flows at work: job after job, with probes, to their end; and what templates tell."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from stromboli.controllers.jobflow import look
+from stromboli.controllers.jobflow.controller import JobFlowController
+from stromboli.controllers.jobtemplate import JobTemplateController
+from stromboli.controllers.options import Options
+from tests.controllers.memory import MemoryApi
+from tests.controllers.working import names, settled, until, working
+
+STAMP = "2026-01-01T00:00:00Z"
+
+
+def template(api: MemoryApi, *wanted: str) -> None:
+    for name in wanted:
+        tasks = [{"name": "w", "replicas": 1, "template": {}}]
+        api.put("jobtemplates", {"metadata": {"name": name, "namespace": "ns"}, "spec": {"tasks": tasks}})
+
+
+def flow(api: MemoryApi, *steps: Any, policy: str = "retain") -> None:
+    meta = {"name": "f", "namespace": "ns"}
+    api.put("jobflows", {"metadata": meta, "spec": {"flows": list(steps), "jobRetainPolicy": policy}})
+
+
+def after(name: str, *targets: str, **probe: Any) -> dict[str, Any]:
+    return {"name": name, "dependsOn": {"targets": list(targets), **({"probe": probe} if probe else {})}}
+
+
+def become(api: MemoryApi, name: str, phase: str, **status: Any) -> None:
+    job = api.find("jobs", name, "ns")
+    api.put("jobs", {**job, "status": {"state": {"phase": phase, "lastTransitionTime": STAMP}, **status}})
+
+
+def phase(api: MemoryApi) -> str:
+    found: str = api.find("jobflows", "f", "ns").get("status", {}).get("state", {}).get("phase", "")
+    return found
+
+
+def test_three_jobs_follow_one_another_and_are_deleted_at_the_end() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        template(api, "a", "b", "c")
+        flow(api, {"name": "a"}, after("b", "a"), after("c", "a", "b"), policy="delete")
+        async with working(api, JobFlowController, JobTemplateController) as crew:
+            for name, made in (("a", 1), ("b", 2), ("c", 3)):
+                await until(lambda made=made: len(api.every("jobs")) == made)  # type: ignore[misc]
+                await settled(api, crew)
+                assert len(api.every("jobs")) == made
+                become(api, f"f-{name}", "Running")
+                await until(lambda: phase(api) == "Running")
+                become(api, f"f-{name}", "Completed")
+            await until(lambda: phase(api) == "Succeed")
+            await until(lambda: not api.every("jobs"))
+            await settled(api, crew)
+            writes = len(api.writes)
+            await settled(api, crew)
+            assert len(api.writes) == writes
+            assert 'jobflow_succeed_phase_count{jobflow_namespace="ns"} 1.0' in crew.metrics.text().decode()
+        created = [message for reason, message in api.events if reason == "Created"]
+        assert created == [f"create a job named f-{name}!" for name in "abc"]
+        assert api.find("jobtemplates", "a", "ns")["status"] == {"jobDependsOnList": ["f-a"]}
+
+    asyncio.run(run())
+
+
+def test_a_job_that_fails_ends_the_flow() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        template(api, "a", "b")
+        flow(api, {"name": "a"}, after("b", "a"))
+        async with working(api, JobFlowController) as crew:
+            await until(lambda: bool(api.every("jobs")))
+            become(api, "f-a", "Pending")
+            await settled(api, crew)
+            assert api.find("jobflows", "f", "ns")["status"]["pendingJobs"] == ["f-a"]
+            become(api, "f-a", "Failed")
+            await until(lambda: phase(api) == "Failed")
+            await settled(api, crew)
+        assert names(api.every("jobs")) == ["f-a"]
+        status = api.find("jobflows", "f", "ns")["status"]
+        assert status["failedJobs"] == ["f-a"]
+        assert status["pendingJobs"] == []
+
+    asyncio.run(run())
+
+
+def test_a_template_that_comes_late_lets_its_flow_go_on() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        flow(api, {"name": "a"})
+        async with working(api, JobFlowController, options=Options(max_requeue_num=1)) as crew:
+            await until(lambda: bool(api.events))
+            assert api.events[0] == (
+                "SyncJobFlow",
+                "SyncJobFlow JobFlow failed for there is no JobTemplate a in namespace ns: create it",
+            )
+            template(api, "a")
+            await until(lambda: bool(api.every("jobs")))
+            await settled(api, crew)
+
+    asyncio.run(run())
+
+
+def test_a_job_of_somebody_elses_in_the_way_is_told() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        template(api, "a")
+        api.put("jobs", {"metadata": {"name": "f-a", "namespace": "ns"}})
+        flow(api, {"name": "a"})
+        async with working(api, JobFlowController, options=Options(max_requeue_num=1)):
+            await until(lambda: bool(api.events))
+        assert "a job f-a that is not of this flow is in the way" in api.events[0][1]
+
+    asyncio.run(run())
+
+
+@asynccontextmanager
+async def listening() -> AsyncIterator[tuple[int, list[int]]]:
+    """A web server that says whatever is put into the list."""
+    says = [503]
+
+    async def answer(request: web.Request) -> web.Response:
+        assert request.headers["X-Probe"] == "yes"
+        return web.Response(status=says[0])
+
+    app = web.Application()
+    app.router.add_get("/ready", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield int(runner.addresses[0][1]), says
+    finally:
+        await runner.cleanup()
+
+
+def pod(api: MemoryApi, address: str, state: str = "Running") -> None:
+    job = api.find("jobs", "f-a", "ns")["metadata"]
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "f-a", "controller": True}
+    meta = {
+        "name": "f-a-w-0",
+        "namespace": "ns",
+        "labels": {"volcano.sh/task-spec": "w"},
+        "annotations": {"volcano.sh/job-name": "f-a"},
+        "ownerReferences": [{**owner, "uid": job["uid"]}],
+    }
+    api.put("pods", {"metadata": meta, "status": {"phase": state, "podIP": address}})
+
+
+def test_a_job_starts_when_the_pods_of_the_job_before_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "PROBES", 0.02)
+
+    async def run() -> None:
+        api = MemoryApi()
+        template(api, "a", "b")
+        async with listening() as (port, says):
+            get = {
+                "taskName": "w",
+                "port": port,
+                "path": "ready",
+                "httpHeader": {"name": "X-Probe", "value": "yes"},
+            }
+            tcp = {"taskName": "w", "port": port}
+            flow(api, {"name": "a"}, after("b", "a", httpGetList=[get], tcpSocketList=[tcp]))
+            async with working(api, JobFlowController):
+                await until(lambda: bool(api.every("jobs")))
+                become(api, "f-a", "Running")
+                await asyncio.sleep(0.1)
+                pod(api, "127.0.0.1")
+                await asyncio.sleep(0.1)
+                assert names(api.every("jobs")) == ["f-a"]
+                says[0] = 204
+                await until(lambda: names(api.every("jobs")) == ["f-a", "f-b"])
+
+    asyncio.run(run())
+
+
+def test_a_job_starts_when_a_task_of_the_job_before_is_in_a_phase() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        template(api, "a", "b")
+        flow(api, {"name": "a"}, after("b", "a", taskStatusList=[{"taskName": "w", "phase": "Running"}]))
+        async with working(api, JobFlowController) as crew:
+            await until(lambda: bool(api.every("jobs")))
+            become(api, "f-a", "Running", taskStatusCount={"w": {"phase": {"Pending": 1}}})
+            await settled(api, crew)
+            assert names(api.every("jobs")) == ["f-a"]
+            become(api, "f-a", "Running", taskStatusCount={"w": {"phase": {"Running": 1}}})
+            await until(lambda: names(api.every("jobs")) == ["f-a", "f-b"])
+
+    asyncio.run(run())
+
+
+def test_templates_list_their_jobs_in_order_and_keep_the_last_list() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        template(api, "with.dots")
+        label = {"volcano.sh/createdByJobTemplate": "ns.with.dots"}
+        for name in ("z", "y"):
+            api.put("jobs", {"metadata": {"name": name, "namespace": "ns", "labels": label}})
+        api.put("jobs", {"metadata": {"name": "x", "namespace": "elsewhere", "labels": label}})
+        async with working(api, JobTemplateController) as crew:
+            await settled(api, crew)
+            found = api.find("jobtemplates", "with.dots", "ns")
+            assert found["status"]["jobDependsOnList"] == ["y", "z"]
+            for name in ("z", "y"):
+                api.remove("jobs", name, "ns")
+                await settled(api, crew)
+            found = api.find("jobtemplates", "with.dots", "ns")
+            assert found["status"]["jobDependsOnList"] == ["y"]
+
+    asyncio.run(run())
