@@ -6,7 +6,7 @@ import sys
 import typer
 
 from stromboli import __version__
-from stromboli.cli import admission, controllers, demo, lint, listing, plan, policy, scheduler
+from stromboli.cli import admission, controllers, demo, lint, listing, plan, policy, scheduler, up
 from stromboli.cli.errors import Commands, set_up_log
 
 app = typer.Typer(
@@ -21,6 +21,10 @@ app.command("plugins")(listing.plugins)
 app.command("actions")(listing.actions)
 app.command("lint")(lint.lint)
 app.command("demo")(demo.demo)
+app.command("up")(up.up)
+app.command("down")(up.down)
+app.command("status")(up.status)
+app.add_typer(up.node, name="node")
 app.command("scheduler", context_settings=scheduler.FREE_FORM)(scheduler.scheduler)
 app.command("controllers", context_settings=scheduler.FREE_FORM)(controllers.controllers)
 app.command("admission", context_settings=scheduler.FREE_FORM)(admission.admission)

@@ -30,6 +30,14 @@ class PlanFormat(enum.StrEnum):
     YAML = "yaml"
 
 
+class StatusFormat(enum.StrEnum):
+    """For what is one thing."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
 def console() -> Console:
     """Standard output, as wide as it is."""
     watched = sys.stdout.isatty()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from stromboli.embedded.nodes.groups import node_info
 from stromboli.embedded.nodes.lifecycle import Lifecycle, condition_status, tainted
 from stromboli.embedded.nodes.plans import Habits
 from stromboli.embedded.nodes.pods import NodePod, NodeView, Thing
+from stromboli.embedded.nodes.real.logs import LogQuery, NoLog
 from stromboli.embedded.nodes.simulated import Simulated
 from stromboli.embedded.nodes.writes import NODES, PODS, Writes
 from stromboli.kube.asking import Refused
@@ -38,6 +39,9 @@ class Runtime(Protocol):
 
     def drop(self, uid: str) -> None:
         """A pod is gone, or its node is: whatever runs of it ends at once, and nothing is told of it."""
+
+    def log(self, pod: NodePod, query: LogQuery) -> AsyncIterator[bytes]:
+        """What it said; `NoLog` if that is nothing."""
 
     async def close(self) -> None: ...
 
@@ -74,6 +78,8 @@ class Nodes:
         self._machines: dict[str, Machine] = {}
         self._places: dict[str, str] = {}
         """The node of each pod."""
+        self._uids: dict[tuple[str, str], str] = {}
+        """Of pods, by namespace and name."""
         nodes, pods = _Sink(self._put_node, self._drop_node), _Sink(self._put_pod, self._drop_pod)
         self._node_watch = Reflector(client, NODES, NodeView, nodes)
         self._pod_watch = Reflector(client, PODS, NodePod, pods, _bound)
@@ -182,6 +188,7 @@ class Nodes:
         machine = self._machines.setdefault(name, Machine())
         machine.pods[pod.uid] = pod
         self._places[pod.uid] = name
+        self._uids[pod.namespace, pod.name] = pod.uid
         if not machine.kind:
             return
         if machine.dead:
@@ -190,7 +197,9 @@ class Nodes:
             self._runtimes[machine.kind].put(pod)
 
     def _drop_pod(self, pod: NodePod) -> None:
-        uid = pod.metadata.uid
+        uid, key = pod.metadata.uid, (pod.namespace, pod.name)
+        if self._uids.get(key) == uid:
+            del self._uids[key]
         name = self._places.pop(uid, None)
         machine = self._machines.get(name) if name is not None else None
         if name is None or machine is None:
@@ -200,6 +209,20 @@ class Nodes:
         self._lifecycle.spare(uid)
         if machine.kind:
             self._runtimes[machine.kind].drop(uid)
+
+    # -- logs
+
+    def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncIterator[bytes] | None:
+        """What a container of a pod said; nothing if we do not know it."""
+        uid = self._uids.get((namespace, pod), "")
+        machine = self._machines.get(self._places.get(uid, ""))
+        if machine is None or not machine.kind:
+            return None
+        runtime = self._runtimes[machine.kind]
+        try:
+            return runtime.log(machine.pods[uid], query)
+        except NoLog:
+            return None
 
 
 def _bound(pod: Any) -> bool:

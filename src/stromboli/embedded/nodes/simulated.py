@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from dataclasses import dataclass
 
 from stromboli.embedded.nodes import statuses
 from stromboli.embedded.nodes.addresses import Addresses
 from stromboli.embedded.nodes.plans import Habits, Stage, Step, What, next_step, stage_of, started_at
 from stromboli.embedded.nodes.pods import NodePod
+from stromboli.embedded.nodes.real.logs import LogQuery
 from stromboli.embedded.nodes.timers import Timers
 from stromboli.embedded.nodes.writes import Writes
 
@@ -61,6 +62,10 @@ class Simulated:
         self._lives.pop(uid, None)
         self._timers.cancel(uid)
 
+    def log(self, pod: NodePod, query: LogQuery) -> AsyncIterator[bytes]:
+        """A simulated pod has nothing to say but that."""
+        return _nothing(pod)
+
     async def close(self) -> None:
         self._timers.clear()
 
@@ -94,3 +99,7 @@ class Simulated:
                 self._writes.status(pod, statuses.expired(pod, now, life.since), failed)
             case What.LEAVE:
                 self._writes.let_go(pod, failed)
+
+
+async def _nothing(pod: NodePod) -> AsyncIterator[bytes]:
+    yield f"(simulated: {pod.spec.node_name} runs no processes)\n".encode()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -97,18 +98,17 @@ class Real:
                 await run.task
         self._guardian.close()
 
-    def log(self, pod: Thing, query: LogQuery) -> AsyncIterator[bytes]:
+    def log(self, pod: NodePod, query: LogQuery) -> AsyncIterator[bytes]:
         """What a container of a pod said; `NoLog` if it said nothing yet."""
-        meta = pod["metadata"]
-        uid = str(meta.get("uid", ""))
-        folder = pod_folder(self._pods, str(meta.get("namespace", "")), str(meta.get("name", "")), uid)
-        path = find_log(folder, query)
+        container = query.container or str(pod.spec.containers[0].get("name", ""))
+        asked = replace(query, container=container)
+        path = find_log(pod_folder(self._pods, pod.namespace, pod.name, pod.uid), asked)
 
         def over() -> bool:
-            run = self._runs.get(uid)
-            return run is None or not run.runs(query.container)
+            run = self._runs.get(pod.uid)
+            return run is None or not run.runs(container)
 
-        return read_log(path, query, over)
+        return read_log(path, asked, over)
 
     async def _fetch_all(self, pod: NodePod) -> Fetch:
         found: dict[tuple[str, str], Thing] = {}

@@ -1,0 +1,241 @@
+"""`stromboli up`, `down` and `status`: a cluster on this machine, with nothing but Python."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from stromboli.cli.errors import Usage, complain
+from stromboli.cli.output import StatusFormat, write_json, write_yaml
+from stromboli.cli.policies import LENIENT, PLUGINS_DIR, chosen_policy, preset_names
+from stromboli.daemon import logs
+
+if TYPE_CHECKING:
+    from stromboli.embedded.cluster import Cluster
+    from stromboli.embedded.folder import Folder
+    from stromboli.embedded.services import Place
+
+SIMULATED = "4x8cpu,32Gi"
+REAL = "2x4cpu,8Gi"
+PRESET = "full"
+
+DATA = typer.Option(
+    None, "--data", metavar="DIR", help="The cluster's folder; unless given, the only cluster that runs."
+)
+
+
+def up(
+    nodes: list[str] = typer.Option(
+        [],
+        "--nodes",
+        metavar="NODES",
+        help=f"Such as 20x32cpu,256Gi,8gpu, or a file of Node manifests; repeatable. {SIMULATED} unless given.",
+    ),
+    real: bool = typer.Option(False, "--real", help="Run the commands of pods as processes of this machine."),
+    data: Path | None = typer.Option(
+        None,
+        "--data",
+        metavar="DIR",
+        help="Keep everything there, and go on from there; a temporary folder unless given.",
+    ),
+    policy: Path | None = typer.Option(
+        None, "--policy", metavar="FILE", help="The scheduler's configuration; reread when it changes."
+    ),
+    preset: str | None = typer.Option(
+        None,
+        "--preset",
+        metavar="NAME",
+        help=f"A policy that comes along; {PRESET} unless given.",
+        autocompletion=preset_names,
+    ),
+    plugins_dir: Path | None = PLUGINS_DIR,
+    lenient_policy: bool = LENIENT,
+    run_time: str = typer.Option(
+        "forever",
+        "--run-time",
+        metavar="SPAN",
+        help="How long simulated pods run that do not say: 30s, 10s..60s, exp(30s), forever.",
+    ),
+    start_delay: str = typer.Option(
+        "500ms", "--start-delay", metavar="SPAN", help="How long simulated pods take to start."
+    ),
+    schedule_period: str = typer.Option(
+        "1s", "--schedule-period", metavar="TIME", help="Rest between two scheduling cycles."
+    ),
+    host: str = typer.Option(
+        "127.0.0.1", "--host", help="Where to listen; others than this machine may ask if told so."
+    ),
+    port: int = typer.Option(
+        0, "--port", min=0, max=65535, help="Where to listen; any free port unless given."
+    ),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Tell what happens inside."),
+) -> None:
+    """Start a cluster on this machine: an API server for kubectl, nodes, and the scheduler."""
+    from stromboli.embedded.cluster import NOWHERE, Cluster
+    from stromboli.embedded.folder import Folder, FolderError
+    from stromboli.embedded.nodes.groups import BadNodes, node_manifests
+    from stromboli.embedded.nodes.plans import Habits
+    from stromboli.embedded.nodes.spans import BadSpan, parse_span
+    from stromboli.embedded.services import Place
+    from stromboli.extensions import load_catalog
+
+    if verbose:
+        logs.set_up(as_json=False, verbosity=0)
+    catalog = load_catalog(plugins_dir)
+    chosen = _policy(policy, preset, catalog, lenient_policy)
+    try:
+        habits = Habits(parse_span(start_delay), parse_span(run_time))
+        place = Place(
+            NOWHERE,
+            Path(),
+            node_manifests(nodes or [REAL if real else SIMULATED], real),
+            catalog,
+            chosen,
+            habits,
+            parse_span(schedule_period).low,
+            asked_for=bool(nodes) or real,
+        )
+        folder = Folder(data)
+    except (BadNodes, BadSpan, FolderError) as error:
+        raise Usage(str(error)) from None
+    try:
+        status = asyncio.run(_run(Cluster(folder, place, host, port), folder, place))
+    except OSError as error:
+        complain(f"cannot start: {error.strerror or error}")
+        status = 1
+    finally:
+        folder.release()
+    raise typer.Exit(status)
+
+
+def _policy(file: Path | None, preset: str | None, catalog: Any, lenient: bool) -> Any:
+    """A file is watched; a preset stays as it is."""
+    from stromboli.engine.policy_file import PolicyFile
+
+    if file is not None and preset is None:
+        return PolicyFile(file, catalog, lenient)
+    return chosen_policy(file, preset or PRESET, catalog, lenient)
+
+
+async def _run(cluster: Cluster, folder: Folder, place: Place) -> int:
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    starting = asyncio.create_task(cluster.__aenter__())
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait({starting})
+        return 0
+    starting.result()
+    try:
+        _say_how(cluster, folder)
+        broken = asyncio.create_task(cluster.broken())
+        await asyncio.wait({broken, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if broken.done():
+            complain(str(broken.exception()))
+            return 1
+        broken.cancel()
+        typer.echo("stopping", err=True)
+        return 0
+    finally:
+        stopped.cancel()
+        await cluster.__aexit__()
+
+
+def _say_how(cluster: Cluster, folder: Folder) -> None:
+    lines = [
+        f"A cluster runs at {cluster.url}. To use it:",
+        "",
+        f"  export KUBECONFIG={cluster.kubeconfig}",
+        "  kubectl get nodes",
+        "",
+        "Ctrl-C stops it"
+        + (", and everything in it is gone." if folder.temporary else f"; its data stay in {folder.path}."),
+        "ready",
+    ]
+    typer.echo("\n".join(lines))
+    sys.stdout.flush()
+
+
+def down(data: Path | None = DATA) -> None:
+    """Stop a cluster that `stromboli up` started."""
+    from stromboli.embedded.folder import FolderError, find, stop
+
+    try:
+        running = find(data)
+    except FolderError as error:
+        raise Usage(str(error)) from None
+    if not stop(running):
+        complain(
+            f"process {running.pid} does not stop; kill -9 {running.pid} ends it, and loses nothing that was written"
+        )
+        raise typer.Exit(1)
+    typer.echo(f"stopped {running.url} ({running.data})")
+
+
+def status(
+    data: Path | None = DATA,
+    output: StatusFormat = typer.Option(StatusFormat.TABLE, "--output", "-o", help="How to show it."),
+) -> None:
+    """Show what runs in a cluster that `stromboli up` started: nodes, queues, jobs, pods."""
+    from stromboli.cli.up_status import gathered, show
+    from stromboli.embedded.folder import FolderError, find
+
+    try:
+        found = asyncio.run(gathered(find(data)))
+    except FolderError as error:
+        raise Usage(str(error)) from None
+    match output:
+        case StatusFormat.JSON:
+            write_json(found)
+        case StatusFormat.YAML:
+            write_yaml(found)
+        case _:
+            show(found)
+
+
+node = typer.Typer(no_args_is_help=True, help="Let nodes of a cluster of `stromboli up` die and come back.")
+
+
+@node.command("fail")
+def fail(names: list[str] = typer.Argument(..., metavar="NODE..."), data: Path | None = DATA) -> None:
+    """Cut a node's power: it is NotReady at once, and its pods are lost."""
+    _mark(names, data, "true")
+    typer.echo(f"{', '.join(names)}: failed; `stromboli node recover {' '.join(names)}` brings it back")
+
+
+@node.command("recover")
+def recover(names: list[str] = typer.Argument(..., metavar="NODE..."), data: Path | None = DATA) -> None:
+    """Bring a node back that was made to fail."""
+    _mark(names, data, None)
+    typer.echo(f"{', '.join(names)}: back")
+
+
+def _mark(names: list[str], data: Path | None, value: str | None) -> None:
+    from stromboli.embedded.folder import FolderError, find
+    from stromboli.embedded.nodes.marks import FAILED
+    from stromboli.embedded.nodes.writes import NODES
+    from stromboli.kube.asking import Refused, Unanswered
+    from stromboli.kube.client import Client
+    from stromboli.kube.config import find_access
+
+    async def mark() -> None:
+        async with Client(find_access(str(find(data).kubeconfig))) as client:
+            for name in names:
+                await client.patch(NODES, name, {"metadata": {"annotations": {FAILED: value}}})
+
+    try:
+        asyncio.run(mark())
+    except (FolderError, Unanswered) as error:
+        raise Usage(str(error)) from None
+    except Refused as error:
+        raise Usage(f"{error}; kubectl get nodes lists them" if error.status == 404 else str(error)) from None

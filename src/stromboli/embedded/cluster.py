@@ -1,0 +1,82 @@
+"""A whole cluster on one machine, in one process: the API server, nodes, the scheduler, controllers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from stromboli.embedded.folder import KUBECONFIG, Folder
+from stromboli.embedded.server import Server
+from stromboli.embedded.services import SERVICES, Place, Service
+from stromboli.kube.config import Access, find_access
+
+log = logging.getLogger(__name__)
+
+SWITCH = 0.001
+"""Seconds for which a cycle keeps Python's lock while a request waits."""
+
+
+class Broken(Exception):
+    """A part of the cluster gave up."""
+
+
+class Cluster:
+    """Runs between `async with` and its end; `broken` returns if a part of it gives up.
+
+    async with Cluster(folder, place_of) as cluster:
+        ...  # cluster.url, cluster.kubeconfig
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        place: Place,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        services: tuple[Service, ...] = SERVICES,
+    ) -> None:
+        self._folder = folder
+        self._place = place
+        self._host = host
+        self._port = port
+        self._services = services
+        self._stack = AsyncExitStack()
+        self._tasks: list[asyncio.Task[object]] = []
+
+    async def __aenter__(self) -> Cluster:
+        sys.setswitchinterval(SWITCH)
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def _start(self) -> None:
+        place, stack = self._place, self._stack
+        server = Server(self._folder.path, self._host, self._port, crds=True, logs=place.logs)
+        await stack.enter_async_context(server)
+        self.url = server.url
+        self.kubeconfig: Path = server.kubeconfig(self._folder.path / KUBECONFIG)
+        place.access = find_access(str(self.kubeconfig))
+        place.data = self._folder.path
+        for service in self._services:
+            self._tasks.append(await stack.enter_async_context(service(place)))
+        self._folder.announce(self.url)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def broken(self) -> None:
+        """Wait for the first part that gives up; `Broken` says which."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        task = done.pop()
+        error = None if task.cancelled() else task.exception()
+        raise Broken(f"{task.get_name()} gave up: {error or 'see the log'}") from error
+
+
+NOWHERE = Access("https://127.0.0.1")
+"""Until the server listens."""

@@ -1,0 +1,152 @@
+"""What runs beside the API server of an embedded cluster. Each knows it by its API alone.
+
+To add one, write an async context manager that takes the `Place`, starts it, gives its task, and stops it in the end,
+and put it into `SERVICES`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from stromboli.controllers.crew import Controllers
+from stromboli.controllers.options import Options as ControllerOptions
+from stromboli.embedded.nodes.logs import PodLogs
+from stromboli.embedded.nodes.plans import Habits
+from stromboli.embedded.nodes.pods import Thing
+from stromboli.embedded.nodes.real.runtime import Real
+from stromboli.embedded.nodes.service import Nodes
+from stromboli.embedded.nodes.writes import NODES, Writes
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.policy import Policy
+from stromboli.engine.policy_file import PolicyFile
+from stromboli.kube.client import Client
+from stromboli.kube.config import Access
+from stromboli.kube.measuring import Measuring
+from stromboli.kube.metrics import Metrics
+from stromboli.service.duty import Duty, in_step
+from stromboli.service.options import Options
+from stromboli.service.queues import ensure_queues
+
+log = logging.getLogger(__name__)
+
+PARTING = 5.0
+"""Seconds for what is under way when a service is to stop."""
+
+
+@dataclass(slots=True)
+class Place:
+    """What services are given."""
+
+    access: Access
+    data: Path
+    nodes: list[Thing]
+    """To be made if there are none yet, or if somebody asked for them."""
+    catalog: Catalog
+    policy: Policy | PolicyFile
+    habits: Habits = field(default_factory=Habits)
+    period: float = 1.0
+    asked_for: bool = False
+    """Whether the nodes were asked for."""
+    logs: PodLogs = field(default_factory=PodLogs)
+
+
+Service = Callable[[Place], AbstractAsyncContextManager["asyncio.Task[object]"]]
+
+
+@asynccontextmanager
+async def nodes(place: Place) -> AsyncIterator[asyncio.Task[object]]:
+    """Nodes that run pods, or pretend to."""
+    async with Client(place.access) as client:
+
+        def real(writes: Writes) -> Real:
+            return Real(client, writes, place.data / "work")
+
+        ours = Nodes(client, place.habits, real)
+        if place.asked_for or not await _any_nodes(client):
+            await ours.register(place.nodes)
+        place.logs.serve(ours)
+        async with _task(ours.run(), "nodes") as task:
+            await _first(ours.synced(), task)
+            yield task
+
+
+async def _any_nodes(client: Client) -> bool:
+    body = await client.list(NODES, limit=1)
+    return bool(msgspec.json.decode(body).get("items"))
+
+
+@asynccontextmanager
+async def scheduler(place: Place) -> AsyncIterator[asyncio.Task[object]]:
+    """The scheduler, as it would run on any cluster; alone here, it needs no lease."""
+    options = Options(leader_elect=False, schedule_period=place.period, shutdown_timeout=PARTING)
+    async with Client(place.access) as client:
+        duty = Duty(
+            options,
+            client,
+            "embedded",
+            lambda: True,
+            place.catalog,
+            place.policy,
+            Measuring(Metrics()),
+        )
+        async with duty:
+            await ensure_queues(client, options.default_queue)
+            await in_step(duty.mirror, options.resource_sync_timeout)
+            task: asyncio.Task[object] = asyncio.create_task(duty.lead(), name="scheduler")
+            try:
+                yield task
+            finally:
+                duty.stop()
+                await _ended(task)
+
+
+@asynccontextmanager
+async def controllers(place: Place) -> AsyncIterator[asyncio.Task[object]]:
+    """Controllers: jobs, groups, queues and what else there is."""
+    async with Client(place.access) as client:
+        crew = Controllers(client, ControllerOptions(leader_elect=False, shutdown_timeout=PARTING))
+        task: asyncio.Task[object] = asyncio.create_task(crew.run(), name="controllers")
+        try:
+            yield task
+        finally:
+            crew.stop()
+            await _ended(task)
+
+
+SERVICES: tuple[Service, ...] = (nodes, scheduler, controllers)
+"""In the order in which they start; they stop in the opposite one."""
+
+
+@asynccontextmanager
+async def _task(work: object, name: str) -> AsyncIterator[asyncio.Task[object]]:
+    task: asyncio.Task[object] = asyncio.create_task(work, name=name)  # type: ignore[arg-type]
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await _ended(task)
+
+
+async def _ended(task: asyncio.Task[object]) -> None:
+    """Until it did; what it says in the end was told where it broke."""
+    done, _ = await asyncio.wait({task}, timeout=2 * PARTING)
+    if not done:
+        task.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await task
+
+
+async def _first(ready: object, task: asyncio.Task[object]) -> None:
+    """Until it is ready; an error if it breaks before."""
+    waiting = asyncio.ensure_future(ready)  # type: ignore[call-overload]
+    await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        waiting.cancel()
+        task.result()
