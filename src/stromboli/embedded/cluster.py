@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import sys
 from contextlib import AsyncExitStack
@@ -57,8 +58,7 @@ class Cluster:
 
     async def _start(self) -> None:
         place, stack = self._place, self._stack
-        server = Server(self._folder.path, self._host, self._port, crds=True, logs=place.logs)
-        await stack.enter_async_context(server)
+        server = await self._serve()
         self.url = server.url
         self.kubeconfig: Path = server.kubeconfig(self._folder.path / KUBECONFIG)
         place.access = find_access(str(self.kubeconfig))
@@ -66,6 +66,18 @@ class Cluster:
         for service in self._services:
             self._tasks.append(await stack.enter_async_context(service(place)))
         self._folder.announce(self.url)
+
+    async def _serve(self) -> Server:
+        """On the port that was asked for; else on that of the last time, if it is still free."""
+        for port in dict.fromkeys((self._port or self._folder.last_port, self._port)):
+            server = Server(self._folder.path, self._host, port, crds=True, logs=self._place.logs)
+            try:
+                return await self._stack.enter_async_context(server)
+            except OSError as error:
+                if port == self._port or error.errno != errno.EADDRINUSE:
+                    raise
+                await server.__aexit__()
+        raise AssertionError("one of the two")
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()

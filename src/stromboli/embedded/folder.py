@@ -12,6 +12,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
 LOCK = "lock"
 KUBECONFIG = "kubeconfig"
@@ -50,6 +51,9 @@ class Folder:
             except OSError as error:
                 raise FolderError(f"{self.path}: cannot be made: {error.strerror}") from None
         self._lock = _locked(self.path)
+        before = _read(self.path / LOCK)
+        self.last_port = urlsplit(before.url).port or 0 if before is not None else 0
+        """Where the cluster listened when it last ran, so that what knows it there finds it again."""
 
     def announce(self, url: str) -> None:
         """Tell others who we are and where we listen."""
@@ -103,7 +107,10 @@ def _read(path: Path) -> Running | None:
 
 
 def lives(running: Running) -> bool:
-    """Whether that cluster still holds its lock."""
+    """Whether that very cluster still holds its lock."""
+    there = _read(Path(running.data) / LOCK)
+    if there is None or there.pid != running.pid:
+        return False
     try:
         with (Path(running.data) / LOCK).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
