@@ -1,0 +1,107 @@
+"""A server and nodes for a test."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from stromboli.embedded.nodes.groups import node_manifests
+from stromboli.embedded.nodes.plans import Habits
+from stromboli.embedded.nodes.real.logs import LogQuery
+from stromboli.embedded.nodes.real.runtime import Real
+from stromboli.embedded.nodes.service import Nodes
+from stromboli.embedded.nodes.spans import FOREVER, Span
+from stromboli.embedded.server import Server
+from stromboli.kube.asking import Refused
+from stromboli.kube.client import Client
+from stromboli.kube.config import find_access
+from stromboli.kube.resources import Resource
+
+PODS = Resource("", "v1", "pods", "Pod")
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+HABITS = Habits(Span(0.05, 0.05), FOREVER, 0.05)
+
+
+class Town:
+    """Asks as an administrator, and waits for what is to come."""
+
+    def __init__(self, client: Client, nodes: Nodes) -> None:
+        self.client = client
+        self.nodes = nodes
+
+    async def pod(self, name: str, node: str = "n1", command: list[str] | None = None, **more: Any) -> None:
+        """Make a pod that is bound already."""
+        container = {"name": "main", "image": "none", **more.get("container", {})}
+        if command is not None:
+            container["command"] = command
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "annotations": more.get("annotations", {})},
+            "spec": {
+                "nodeName": node,
+                "restartPolicy": "Never",
+                "containers": [container],
+                **more.get("spec", {}),
+            },
+        }
+        await self.client.create(PODS, body, "default")
+
+    async def get(self, name: str, resource: Resource = PODS) -> Any:
+        """The object, or None."""
+        try:
+            return json.loads(await self.client.get(resource, name, "default"))
+        except Refused as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def until(
+        self, name: str, holds: Callable[[Any], Any], resource: Resource = PODS, seconds: float = 20
+    ) -> Any:
+        """Wait until it holds for the object."""
+        thing = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not holds(thing := await self.get(name, resource)):
+                    await asyncio.sleep(0.03)
+                return thing
+        raise AssertionError(f"{name} never came to it: {json.dumps(thing)[:3000]}")
+
+    async def phase(self, name: str, phase: str) -> Any:
+        return await self.until(name, lambda pod: pod and pod["status"]["phase"] == phase)
+
+    async def gone(self, name: str) -> None:
+        await self.until(name, lambda pod: pod is None)
+
+    async def delete(self, name: str, grace: int = 30) -> None:
+        await self.client.delete(PODS, name, "default", {"gracePeriodSeconds": grace})
+
+    async def log(self, name: str, **query: Any) -> str:
+        found = self.nodes.log("default", name, LogQuery(**query))
+        return b"".join([piece async for piece in found]).decode() if found is not None else ""
+
+
+@asynccontextmanager
+async def town(folder: Path, *orders: str, habits: Habits = HABITS) -> AsyncIterator[Town]:
+    """Nodes as ordered, on a server of their own; again on the same folder, they go on."""
+    async with Server(folder / "data", tls=False) as server, Client(_access(server, folder)) as client:
+        nodes = Nodes(client, habits, lambda writes: Real(client, writes, folder / "work", first_pause=0.1))
+        await nodes.register(node_manifests(list(orders)))
+        running = asyncio.create_task(nodes.run())
+        try:
+            await asyncio.wait_for(nodes.synced(), 20)
+            yield Town(client, nodes)
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+
+def _access(server: Server, folder: Path) -> Any:
+    return find_access(str(server.kubeconfig(folder / "kubeconfig")))
