@@ -12,6 +12,7 @@ from stromboli.embedded.quota import Quotas
 from stromboli.embedded.registry import Registry
 from stromboli.embedded.rights import User
 from stromboli.embedded.store import Store
+from stromboli.embedded.volcano import VolcanoRules
 from stromboli.embedded.webhooks import Question, Webhooks
 
 Content = dict[str, Any]
@@ -20,11 +21,12 @@ Content = dict[str, Any]
 class Admission:
     """Rules that look at more than the object itself."""
 
-    def __init__(self, store: Store, registry: Registry, access: Access):
+    def __init__(self, store: Store, registry: Registry, access: Access, rules: VolcanoRules | None = None):
         self._store = store
         self._access = access
         self.quotas = Quotas(store)
         self.webhooks = Webhooks(store)
+        self._rules = rules
         self._namespaces = registry.find("", "v1", "namespaces")
 
     def place(self, kind: Kind, namespace: str, name: str) -> None:
@@ -57,11 +59,16 @@ class Admission:
         self.quotas.check(kind, str(content["metadata"].get("namespace", "")), content, old)
 
     def asks(self, question: Question) -> bool:
-        """Whether a webhook wants to hear of it."""
-        return self.webhooks.wanted(question)
+        """Whether a webhook, or an admission that is built in, wants to hear of it."""
+        return self._ruled(question) or self.webhooks.wanted(question)
 
     async def ask(
         self, question: Question, content: Content | None, old: Content | None
     ) -> tuple[Content, tuple[str, ...]]:
-        """What webhooks make of it."""
+        """What they make of it."""
+        if self._rules is not None and self._ruled(question):
+            content = self._rules.apply(question, content, old)
         return await self.webhooks.ask(question, content, old)
+
+    def _ruled(self, question: Question) -> bool:
+        return self._rules is not None and self._rules.cover(question)

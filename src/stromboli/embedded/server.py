@@ -17,6 +17,7 @@ from typing import Any
 
 from aiohttp import web
 
+from stromboli.admission.lookup import Settings
 from stromboli.embedded.access import Access
 from stromboli.embedded.admission import Admission
 from stromboli.embedded.bootstrap import bootstrap
@@ -28,6 +29,7 @@ from stromboli.embedded.logs import LogSource
 from stromboli.embedded.objects import Objects
 from stromboli.embedded.registry import Registry
 from stromboli.embedded.store import HISTORY, Store
+from stromboli.embedded.volcano import VolcanoRules
 from stromboli.embedded.watching import Hub
 
 LARGEST_BODY = 3 * 1024 * 1024
@@ -51,8 +53,12 @@ class Server:
         logs: LogSource | None = None,
         history: int = HISTORY,
         power_safe: bool = False,
+        rules: Settings | None = None,
     ):
-        """`port` 0 is any that is free; `crds` brings Volcano's kinds along; `power_safe` waits for the disk."""
+        """`port` 0 is any that is free; `crds` brings Volcano's kinds along; `power_safe` waits for the disk.
+
+        With `rules`, Volcano's kinds are completed and checked as its webhooks would.
+        """
         self.data = data
         self.logs = logs
         self._host = host
@@ -61,6 +67,7 @@ class Server:
         self._crds = crds
         self._history = history
         self._power_safe = power_safe
+        self._rules = rules
         self._runner: web.ServerRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -73,7 +80,8 @@ class Server:
         registry = Registry()
         self.hub = Hub(MOST_WATCHES)
         access = Access(self.store)
-        self.objects = Objects(self.store, registry, Admission(self.store, registry, access))
+        rules = VolcanoRules(self.store, self._rules) if self._rules is not None else None
+        self.objects = Objects(self.store, registry, Admission(self.store, registry, access, rules))
         self.lifecycle = Lifecycle(self.objects)
         self.store.subscribe(self.lifecycle.heard)
         self.store.subscribe(self.hub.publish)
