@@ -12,6 +12,7 @@ from aiohttp import web
 from stromboli.embedded import changing, deleting, listing, parts
 from stromboli.embedded.access import Access
 from stromboli.embedded.discovery import VERSION, Discovery
+from stromboli.embedded.documents import ROOT, Documents
 from stromboli.embedded.errors import Refusal, bad_request, no_such_resource
 from stromboli.embedded.forms import WHOLE, Form, accepted, listed, shown
 from stromboli.embedded.identity import ANONYMOUS, AUTHENTICATED, Tokens, user_of_certificate
@@ -45,6 +46,7 @@ class Handling:
         self.tokens = tokens
         self.access = access
         self.discovery = Discovery(objects.registry)
+        self.documents = Documents(objects.registry)
         self._logs = logs
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -73,7 +75,7 @@ class Handling:
         user = self.user(request)
         query = request.rel_url.query
         depth = path.count("/", 1) - path.endswith("/")
-        if depth > (1 if path.startswith("/api/") else 2):
+        if depth > (1 if path.startswith("/api/") else 2) and not path.startswith(ROOT):
             watching = query.get("watch", "") in _TRUE
             about = target(path, method, watching, self.objects.registry)
             self.access.check(user, about)
@@ -82,7 +84,8 @@ class Handling:
         return self._document(request, path.rstrip("/"))
 
     def _document(self, request: web.BaseRequest, path: str) -> web.Response:
-        found = self.discovery.document(path, request.headers.get("Accept", ""))
+        source = self.documents if path.startswith(ROOT) else self.discovery
+        found = source.document(path, request.headers.get("Accept", ""))
         if found is None:
             if path.startswith(("/api/", "/apis/")):
                 raise no_such_resource()

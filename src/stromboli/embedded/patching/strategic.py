@@ -45,11 +45,9 @@ def _map(original: dict[str, Any], patch: dict[str, Any], schema: Schema) -> dic
         elif not key.startswith(("$patch", _RETAIN, _ORDER)):
             _field(result, key, value, schema.child(key), orders.get(key))
     for key, order in orders.items():
-        if isinstance(result.get(key), list):
-            before = original.get(key)
-            result[key] = _ordered(
-                result[key], order, before if isinstance(before, list) else [], schema.child(key)
-            )
+        values, before, below = result.get(key), original.get(key), schema.child(key)
+        if isinstance(values, list) and (below.merge_key or not any(isinstance(one, dict) for one in values)):
+            result[key] = _ordered(values, order, before if isinstance(before, list) else [], below)
     return result
 
 

@@ -47,3 +47,9 @@ def with_metadata(schema: Schema) -> Schema:
         named = {**meta.properties, "name": stated.properties["name"]}
         meta = msgspec.structs.replace(meta, properties=named, name="")
     return msgspec.structs.replace(schema, properties={**schema.properties, **head, "metadata": meta})
+
+
+def named(name: str) -> Schema:
+    """A shared type by its whole name, such as io.k8s.api.core.v1.PodSpec."""
+    package, _, short = name.rpartition(".")
+    return notation().type(short, package)

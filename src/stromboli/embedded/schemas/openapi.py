@@ -1,0 +1,265 @@
+"""Schemas as clients read them: OpenAPI v3 per group and version, v2 for everything at once.
+
+kubectl asks v3 for `explain`, for the merge keys of `apply`, and for whether the server validates; older ones ask v2,
+as protobuf. Documents are made when somebody first asks, and again only where a kind has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from stromboli.embedded.patching.request import accepted
+from stromboli.embedded.schemas import builtin
+from stromboli.embedded.schemas.schema import Schema
+from stromboli.embedded.schemas.swagger import encoded
+
+Node = dict[str, Any]
+
+_INFO = {"title": "Kubernetes", "version": "unversioned"}
+_LIMITS = {
+    "format": "format",
+    "pattern": "pattern",
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "multiple_of": "multipleOf",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "min_properties": "minProperties",
+    "max_properties": "maxProperties",
+    "exclusive_minimum": "exclusiveMinimum",
+    "exclusive_maximum": "exclusiveMaximum",
+}
+_MARKS = {
+    "list_type": "x-kubernetes-list-type",
+    "list_keys": "x-kubernetes-list-map-keys",
+    "map_type": "x-kubernetes-map-type",
+    "merge_key": "x-kubernetes-patch-merge-key",
+    "open": "x-kubernetes-preserve-unknown-fields",
+    "embedded": "x-kubernetes-embedded-resource",
+}
+PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_GVK = "x-kubernetes-group-version-kind"
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A kind that the server has, under the name by which it is asked for it."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool
+    schema: Schema
+    built_in: bool = True
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def version(self) -> str:
+        return self.api_version.rpartition("/")[2]
+
+    @property
+    def root(self) -> str:
+        return f"apis/{self.api_version}" if self.group else f"api/{self.version}"
+
+    @property
+    def gvk(self) -> Node:
+        return {"group": self.group, "kind": self.kind, "version": self.version}
+
+    @property
+    def definition(self) -> str:
+        """The name of its schema: io.k8s.api.batch.v1.Job, sh.volcano.batch.v1alpha1.Job."""
+        if self.schema.name:
+            return self.schema.name
+        return ".".join([*reversed(self.group.split(".")), self.version, self.kind])
+
+
+# -- documents
+
+
+def index(resources: Iterable[Resource]) -> bytes:
+    """The answer to /openapi/v3: where each document is, with a hash that changes when it does."""
+    paths = {}
+    for root, some in _by_root(resources).items():
+        digest = hashlib.sha256(v3(some)).hexdigest()[:32].upper()
+        paths[root] = {"serverRelativeURL": f"/openapi/v3/{root}?hash={digest}"}
+    return msgspec.json.encode({"paths": paths})
+
+
+def document(resources: Iterable[Resource], root: str) -> bytes | None:
+    """The answer to /openapi/v3/ROOT, such as apis/batch/v1; None if nothing is there."""
+    some = _by_root(resources).get(root)
+    return v3(some) if some else None
+
+
+def _by_root(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
+    roots: dict[str, list[Resource]] = {}
+    for one in resources:
+        roots.setdefault(one.root, []).append(one)
+    return {root: tuple(some) for root, some in roots.items()}
+
+
+@lru_cache(maxsize=128)
+def v3(resources: tuple[Resource, ...]) -> bytes:
+    """One group and version, as JSON."""
+    schemas = _Definitions("#/components/schemas/", is_v3=True)
+    schemas.add(resources)
+    paths = _paths(resources, _patch_v3)
+    components = {"schemas": schemas.found}
+    return msgspec.json.encode({"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": components})
+
+
+@lru_cache(maxsize=2)
+def v2(resources: tuple[Resource, ...]) -> bytes:
+    """Everything, as JSON."""
+    return msgspec.json.encode(_swagger(resources))
+
+
+@lru_cache(maxsize=2)
+def v2_protobuf(resources: tuple[Resource, ...]) -> bytes:
+    """Everything, in the form that kubectl asks for: see `PROTOBUF`."""
+    return encoded(_swagger(resources))
+
+
+def _swagger(resources: Sequence[Resource]) -> Node:
+    definitions = _Definitions("#/definitions/", is_v3=False)
+    definitions.add(resources)
+    paths = _paths(resources, _patch_v2)
+    return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions.found}
+
+
+# -- paths: as much of them as kubectl looks at
+
+
+def _paths(resources: Iterable[Resource], patch: Any) -> Node:
+    paths: Node = {}
+    for one in resources:
+        where = "namespaces/{namespace}/" if one.namespaced else ""
+        path = f"/{one.root}/{where}{one.plural}"
+        shared = {_GVK: one.gvk, "responses": {"200": {"description": "OK"}}}
+        paths[path] = {"get": shared, "post": {**shared, **patch(None)}}
+        paths[f"{path}/{{name}}"] = {
+            "get": shared,
+            "put": {**shared, **patch(None)},
+            "patch": {**shared, **patch(accepted(one.built_in))},
+            "delete": shared,
+        }
+    return paths
+
+
+def _patch_v3(media: tuple[str, ...] | None) -> Node:
+    text = {"type": "string"}
+    parameters = [{"name": name, "in": "query", "schema": text} for name in _PARAMETERS]
+    content = {one: {"schema": {"type": "object"}} for one in media or ("application/json",)}
+    return {"parameters": parameters, "requestBody": {"content": content}}
+
+
+def _patch_v2(media: tuple[str, ...] | None) -> Node:
+    parameters = [{"name": name, "in": "query", "type": "string"} for name in _PARAMETERS]
+    return {"parameters": parameters, "consumes": list(media or ("application/json",))}
+
+
+# -- schemas
+
+
+class _Definitions:
+    """Schemas by name, and those that they refer to."""
+
+    def __init__(self, prefix: str, is_v3: bool) -> None:
+        self.found: dict[str, Node] = {}
+        self._prefix = prefix
+        self._is_v3 = is_v3
+
+    def add(self, resources: Iterable[Resource]) -> None:
+        for one in resources:
+            self.found[one.definition] = {**self._body(one.schema), _GVK: [one.gvk]}
+
+    def _ref(self, name: str) -> Node:
+        if name not in self.found:
+            self.found[name] = {}
+            self.found[name] = self._quantity() if name == _QUANTITY else self._body(builtin.named(name))
+        return {"$ref": self._prefix + name}
+
+    def _quantity(self) -> Node:
+        text: Node = {"description": "A number with an optional suffix: 500m, 2, 1Gi."}
+        return text | (
+            {"oneOf": [{"type": "string"}, {"type": "number"}]} if self._is_v3 else {"type": "string"}
+        )
+
+    def _node(self, schema: Schema) -> Node:
+        if schema.format == "quantity":
+            ref, own = self._ref(_QUANTITY), ""
+        elif schema.name:
+            ref, own = self._ref(schema.name), builtin.named(schema.name).description
+        else:
+            return self._body(schema)
+        more: Node = {}
+        if schema.description and schema.description != own:
+            more["description"] = schema.description
+        if schema.default is not msgspec.UNSET:
+            more["default"] = schema.default
+        if schema.strategies:
+            more["x-kubernetes-patch-strategy"] = ",".join(schema.strategies)
+        if self._is_v3 and more:
+            return {"allOf": [ref], **more}
+        return {**ref, **more}
+
+    def _body(self, schema: Schema) -> Node:
+        node: Node = {"description": schema.description} if schema.description else {}
+        if schema.int_or_string:
+            node["format"] = "int-or-string"
+            node |= (
+                {"oneOf": [{"type": "integer"}, {"type": "string"}]} if self._is_v3 else {"type": "string"}
+            )
+        elif schema.type:
+            node["type"] = schema.type
+        if schema.default is not msgspec.UNSET:
+            node["default"] = schema.default
+        if schema.properties:
+            node["properties"] = {key: self._node(one) for key, one in schema.properties.items()}
+        if schema.items is not None:
+            node["items"] = self._node(schema.items)
+        if schema.additional is not None:
+            node["additionalProperties"] = self._node(schema.additional)
+        node |= _limits(schema)
+        return node | (self._combined(schema) if self._is_v3 else {})
+
+    def _combined(self, schema: Schema) -> Node:
+        """What v2 has no words for."""
+        node: Node = {"nullable": True} if schema.nullable else {}
+        for name, some in (("allOf", schema.all_of), ("anyOf", schema.any_of), ("oneOf", schema.one_of)):
+            if some:
+                node[name] = [self._node(one) for one in some]
+        if schema.none_of is not None:
+            node["not"] = self._node(schema.none_of)
+        if schema.rules:
+            node["x-kubernetes-validations"] = [
+                {"rule": one.rule, "message": one.message} for one in schema.rules
+            ]
+        return node
+
+
+def _limits(schema: Schema) -> Node:
+    """What a value must keep to, and how it merges."""
+    node: Node = {}
+    if schema.required:
+        node["required"] = list(schema.required)
+    if schema.enum:
+        node["enum"] = list(schema.enum)
+    for field, name in (*_LIMITS.items(), *_MARKS.items()):
+        value = getattr(schema, field)
+        if value is not None and value is not False and value not in ("", ()):
+            node[name] = value
+    if schema.strategies:
+        node["x-kubernetes-patch-strategy"] = ",".join(schema.strategies)
+    return node
