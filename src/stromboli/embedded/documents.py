@@ -25,7 +25,7 @@ class Documents:
             self._resources = tuple(self._known())
             self._generation = self._registry.generation
         if path == f"{ROOT}v2":
-            if openapi.PROTOBUF in accept:
+            if any(one in accept for one in openapi.ASKED):
                 return openapi.v2_protobuf(self._resources), openapi.PROTOBUF
             return openapi.v2(self._resources), "application/json"
         if path == _V3:

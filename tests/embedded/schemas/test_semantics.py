@@ -68,7 +68,8 @@ def test_a_deployment_rolls_a_quarter_at_a_time() -> None:
         "Deployment", "apps/v1", spec={"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
     )
     assert made_up["spec"]["replicas"] == 1
-    assert made_up["spec"]["strategy"]["type"] == "RollingUpdate"
+    rolling = {"maxSurge": "25%", "maxUnavailable": "25%"}
+    assert made_up["spec"]["strategy"] == {"type": "RollingUpdate", "rollingUpdate": rolling}
     assert made_up["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] == "Always"
     assert problems(made_up, "Deployment") == []
 

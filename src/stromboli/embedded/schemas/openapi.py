@@ -44,7 +44,9 @@ _MARKS = {
     "open": "x-kubernetes-preserve-unknown-fields",
     "embedded": "x-kubernetes-embedded-resource",
 }
-PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+ASKED = (PROTOBUF, PROTOBUF.replace(".v1.0", "@v1.0"))
+"""What clients accept if they want protobuf; the second, which most send, is no content type that they could read."""
 _GVK = "x-kubernetes-group-version-kind"
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
@@ -127,7 +129,7 @@ def v2(resources: tuple[Resource, ...]) -> bytes:
 
 @lru_cache(maxsize=2)
 def v2_protobuf(resources: tuple[Resource, ...]) -> bytes:
-    """Everything, in the form that kubectl asks for: see `PROTOBUF`."""
+    """Everything, in the form that kubectl asks for (`ASKED`)."""
     return encoded(_swagger(resources))
 
 

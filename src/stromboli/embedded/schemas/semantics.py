@@ -21,6 +21,12 @@ _TEMPLATES = {
     "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
     "PodTemplate": ("template", "spec"),
 }
+_ROLLING: dict[str, tuple[str, Object]] = {
+    "Deployment": ("strategy", {"maxUnavailable": "25%", "maxSurge": "25%"}),
+    "StatefulSet": ("updateStrategy", {"partition": 0}),
+    "DaemonSet": ("updateStrategy", {"maxUnavailable": 1, "maxSurge": 0}),
+}
+"""How kinds that replace their pods bit by bit do it unless told."""
 _SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
@@ -33,11 +39,19 @@ def set_defaults(thing: Object, kind: str) -> None:
     elif kind in _TEMPLATES:
         if (spec := _inside(thing, _TEMPLATES[kind])) is not None:
             set_pod_defaults(spec)
+        if kind in _ROLLING:
+            _set_rolling(thing["spec"], *_ROLLING[kind])
         if kind in ("Job", "CronJob") and (job := _inside(thing, _TEMPLATES[kind][:-2])) is not None:
             _set_job_defaults(job)
     elif kind == "Service":
         for port in (thing.get("spec") or {}).get("ports") or ():
             port.setdefault("targetPort", port["port"])
+
+
+def _set_rolling(spec: Object, field: str, usual: Object) -> None:
+    strategy = spec.get(field)
+    if isinstance(strategy, dict) and strategy.get("type") == "RollingUpdate":
+        strategy["rollingUpdate"] = {**usual, **(strategy.get("rollingUpdate") or {})}
 
 
 def _set_job_defaults(job: Object) -> None:

@@ -1,0 +1,131 @@
+"""OpenAPI documents: whole, with what kubectl looks for, and made again only where something changed."""
+
+import json
+from typing import Any
+
+from stromboli.embedded.schemas import builtin
+from stromboli.embedded.schemas.crd import from_crd
+from stromboli.embedded.schemas.openapi import Resource, document, index, v2, v2_protobuf, v3
+from tests.embedded.schemas.things import OPENAPI, THING
+
+PLURALS = {"Endpoints": "endpoints", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
+BUILT_IN = tuple(
+    Resource(version, kind, PLURALS.get(kind, f"{kind.lower()}s"), True, schema)
+    for version, kind in builtin.notation().kinds
+    if (schema := builtin.schema(version, kind)) is not None
+)
+THINGS = Resource("example.com/v1", "Thing", "things", True, THING, built_in=False)
+
+
+def read(root: str, resources: tuple[Resource, ...] = (*BUILT_IN, THINGS)) -> Any:
+    text = document(resources, root)
+    assert text is not None
+    return json.loads(text)
+
+
+def references(node: Any) -> set[str]:
+    if isinstance(node, dict):
+        own = {node["$ref"]} if isinstance(node.get("$ref"), str) else set()
+        return own.union(*(references(one) for one in node.values()))
+    return set().union(*(references(one) for one in node)) if isinstance(node, list) else set()
+
+
+def test_every_reference_leads_somewhere() -> None:
+    for root in json.loads(index((*BUILT_IN, THINGS)))["paths"]:
+        found = read(root)
+        known = {f"#/components/schemas/{name}" for name in found["components"]["schemas"]}
+        assert references(found) <= known
+    swagger = json.loads(v2((*BUILT_IN, THINGS)))
+    assert references(swagger) <= {f"#/definitions/{name}" for name in swagger["definitions"]}
+
+
+def test_the_index_names_each_group_with_a_hash_that_changes_with_it() -> None:
+    before, after = (
+        json.loads(index((*BUILT_IN, Resource("example.com/v1", "Thing", "things", True, schema, False))))[
+            "paths"
+        ]
+        for schema in (THING, from_crd({"type": "object"}))
+    )
+    assert {"api/v1", "apis/apps/v1", "apis/batch/v1", "apis/example.com/v1"} <= before.keys()
+    assert before["apis/apps/v1"] == after["apis/apps/v1"]
+    assert before["apis/example.com/v1"] != after["apis/example.com/v1"]
+    assert document(BUILT_IN, "apis/nonsense/v1") is None
+
+
+def test_merge_keys_and_kinds_stand_where_kubectl_looks() -> None:
+    found = read("apis/apps/v1")
+    deployment = found["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"]
+    gvk = {"group": "apps", "kind": "Deployment", "version": "v1"}
+    assert deployment["x-kubernetes-group-version-kind"] == [gvk]
+    pod = found["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]
+    assert pod["containers"]["x-kubernetes-patch-merge-key"] == "name"
+    assert pod["volumes"]["x-kubernetes-patch-strategy"] == "merge,retainKeys"
+    patch = found["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
+    assert patch["x-kubernetes-group-version-kind"] == gvk
+    assert {"fieldValidation", "dryRun"} <= {one["name"] for one in patch["parameters"]}
+    assert "application/strategic-merge-patch+json" in patch["requestBody"]["content"]
+
+
+def test_a_crd_is_told_as_it_was_written() -> None:
+    found = read("apis/example.com/v1")
+    spec = found["components"]["schemas"]["com.example.v1.Thing"]["properties"]["spec"]["properties"]
+    for name in ("i", "ie", "s", "e", "l", "m", "mp", "deep", "any", "one"):
+        written = OPENAPI["properties"]["spec"]["properties"][name]
+        told = dict(spec[name])
+        if written.get("type") == "array" and "x-kubernetes-list-type" not in written:
+            assert told.pop("x-kubernetes-list-type") == "atomic"
+        assert told == written
+    patch = found["paths"]["/apis/example.com/v1/namespaces/{namespace}/things/{name}"]["patch"]
+    assert "application/strategic-merge-patch+json" not in patch["requestBody"]["content"]
+
+
+def test_documents_are_made_once() -> None:
+    some = (THINGS,)
+    assert v3(some) is v3((THINGS,))
+    assert v2_protobuf(some) is v2_protobuf(some)
+
+
+def messages(data: bytes) -> dict[int, list[bytes]]:
+    """The fields of a protobuf message of texts and messages."""
+    found: dict[int, list[bytes]] = {}
+    place = 0
+
+    def varint() -> int:
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = data[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if not byte & 0x80:
+                return value
+
+    while place < len(data):
+        tag = varint()
+        size = {0: 0, 1: 8, 2: -1}[tag & 7]
+        if size == 0:
+            found.setdefault(tag >> 3, []).append(str(varint()).encode())
+            continue
+        size = varint() if size < 0 else size
+        found.setdefault(tag >> 3, []).append(data[place : place + size])
+        place += size
+    return found
+
+
+def test_the_protobuf_form_says_the_same_as_the_json() -> None:
+    resources = (*BUILT_IN, THINGS)
+    swagger = json.loads(v2(resources))
+    top = messages(v2_protobuf(resources))
+    assert top[1] == [b"2.0"]
+    definitions = {}
+    for entry in messages(top[9][0])[1]:
+        named = messages(entry)
+        definitions[named[1][0].decode()] = messages(named[2][0])
+    assert definitions.keys() == swagger["definitions"].keys()
+    for name, definition in definitions.items():
+        properties = [
+            messages(one)[1][0].decode() for one in messages(definition.get(25, [b""])[0]).get(1, [])
+        ]
+        assert properties == list(swagger["definitions"][name].get("properties", {}))
+    assert len(messages(top[8][0])[2]) == len(swagger["paths"])

@@ -1,0 +1,135 @@
+"""Real kubectl reads our schemas: apply in all its forms, patch, explain, and validation."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.embedded.asking import running
+
+KUBECTL = shutil.which("kubectl")
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="needs kubectl")
+
+Kubectl = Callable[..., Awaitable[str]]
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: a, image: "nginx:1", ports: [{containerPort: 80}]}
+      - {name: b, image: "nginx:1"}
+"""
+IMAGES = "jsonpath={.spec.replicas} {range .spec.template.spec.containers[*]}{.name}={.image} {end}"
+
+
+def story(folder: Path, tell: Callable[[Kubectl], Awaitable[None]]) -> None:
+    """Run a story with a kubectl that talks to a server of its own; what it complains of is part of its answer."""
+
+    async def told() -> None:
+        async with running(folder) as asker:
+            config = folder / "config"
+            asker.server.kubeconfig(config)
+            surroundings = {**os.environ, "KUBECONFIG": str(config), "HOME": str(folder)}
+
+            async def kubectl(*arguments: str, stdin: str = "", **more: str) -> str:
+                process = await asyncio.create_subprocess_exec(
+                    str(KUBECTL),
+                    *arguments,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.STDOUT,
+                    env={**surroundings, **more},
+                )
+                said, _ = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
+                return said.decode()
+
+            await tell(kubectl)
+
+    asyncio.run(told())
+
+
+def test_apply_adds_changes_and_removes(tmp_path: Path) -> None:
+    async def tell(kubectl: Kubectl) -> None:
+        apply = ("apply", "-f", "-")
+        assert "created" in await kubectl(*apply, stdin=DEPLOYMENT)
+        assert "unchanged" in await kubectl(*apply, stdin=DEPLOYMENT)
+        fewer = DEPLOYMENT.replace("replicas: 2", "replicas: 3").replace('- {name: b, image: "nginx:1"}', "")
+        assert await kubectl(*apply, stdin=fewer) == "deployment.apps/web configured\n"
+        assert await kubectl("get", "deploy", "web", "-o", IMAGES) == "3 a=nginx:1 "
+        old = await kubectl(*apply, stdin=DEPLOYMENT, KUBECTL_OPENAPIV3_PATCH="false")
+        assert old == "deployment.apps/web configured\n"
+        assert await kubectl("get", "deploy", "web", "-o", IMAGES) == "2 a=nginx:1 b=nginx:1 "
+
+    story(tmp_path, tell)
+
+
+def test_apply_moves_to_the_server_and_tells_of_conflicts(tmp_path: Path) -> None:
+    async def tell(kubectl: Kubectl) -> None:
+        apply = ("apply", "--server-side", "-f", "-")
+        await kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+        more = DEPLOYMENT.replace("replicas: 2", "replicas: 3")
+        assert await kubectl(*apply, stdin=more) == "deployment.apps/web serverside-applied\n"
+        managers = "jsonpath={range .metadata.managedFields[*]}{.manager}:{.operation} {end}"
+        shown = await kubectl("get", "deploy", "web", "--show-managed-fields", "-o", managers)
+        assert shown.startswith("kubectl:Apply ")
+        others = await kubectl(*apply, "--field-manager=other", stdin=DEPLOYMENT)
+        assert 'Apply failed with 1 conflict: conflict with "kubectl": .spec.replicas' in others
+        forced = await kubectl(*apply, "--field-manager=other", "--force-conflicts", stdin=DEPLOYMENT)
+        assert "serverside-applied" in forced
+        assert await kubectl("get", "deploy", "web", "-o", IMAGES) == "2 a=nginx:1 b=nginx:1 "
+
+    story(tmp_path, tell)
+
+
+def test_patch_set_and_scale(tmp_path: Path) -> None:
+    async def tell(kubectl: Kubectl) -> None:
+        await kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+        patch = '{"spec":{"template":{"spec":{"containers":[{"name":"b","image":"x"}]}}}}'
+        assert "patched" in await kubectl("patch", "deploy", "web", "-p", patch)
+        assert "image updated" in await kubectl("set", "image", "deploy/web", "a=y")
+        json = '[{"op":"test","path":"/spec/replicas","value":2},{"op":"replace","path":"/spec/replicas","value":5}]'
+        assert "patched" in await kubectl("patch", "deploy", "web", "--type=json", "-p", json)
+        assert await kubectl("get", "deploy", "web", "-o", IMAGES) == "5 a=y b=x "
+        again = await kubectl("patch", "deploy", "web", "--type=json", "-p", json)
+        assert "testing value /spec/replicas failed" in again
+
+    story(tmp_path, tell)
+
+
+def test_unknown_fields_and_wrong_values_are_refused(tmp_path: Path) -> None:
+    async def tell(kubectl: Kubectl) -> None:
+        wrong = DEPLOYMENT.replace("replicas:", "replicaz:")
+        assert 'unknown field "spec.replicaz"' in await kubectl("apply", "-f", "-", stdin=wrong)
+        warned = await kubectl("apply", "--validate=warn", "-f", "-", stdin=wrong)
+        assert 'Warning: unknown field "spec.replicaz"' in warned
+        assert "created" in warned
+        negative = DEPLOYMENT.replace("replicas: 2", "replicas: -2")
+        refused = await kubectl("apply", "-f", "-", stdin=negative)
+        assert "spec.replicas: Invalid value: -2: must be greater than or equal to 0" in refused
+
+    story(tmp_path, tell)
+
+
+def test_explain_tells_of_built_in_kinds_and_of_crds(tmp_path: Path) -> None:
+    async def tell(kubectl: Kubectl) -> None:
+        told = await kubectl("explain", "pods.spec.containers")
+        assert "FIELD: containers <[]Container>" in told
+        assert "image\t<string>" in told
+        await kubectl("apply", "-f", str(Path("deploy/crds/scheduling.volcano.sh_queues.yaml").resolve()))
+        queue = await kubectl("explain", "queues.spec.reclaimable")
+        assert "FIELD: reclaimable <boolean>" in queue
+        old = await kubectl("explain", "jobs.spec.template", "--output=plaintext-openapiv2")
+        assert "RESOURCE: template" in old
+
+    story(tmp_path, tell)
