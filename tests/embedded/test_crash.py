@@ -1,0 +1,190 @@
+"""Killed at any point under load, a server has everything that it acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli.embedded.store import Store
+from stromboli.kube.asking import Request
+from stromboli.kube.client import Client
+from stromboli.kube.config import find_access
+from stromboli.kube.resources import Resource
+from tests.embedded.writing import HISTORY
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+
+
+def killed_writer(path: Path, seed: int, after: float) -> list[tuple[str, int, int]]:
+    """Let somebody write, kill them in the middle of it: name, count and revision of what was acknowledged."""
+    process = subprocess.Popen(
+        (sys.executable, "-m", "tests.embedded.writing", str(path), str(seed)),
+        stdout=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    assert process.stdout is not None
+    with process.stdout as pipe:
+        first = pipe.readline()
+        time.sleep(after)
+        process.kill()
+        said = first + pipe.read()
+    assert process.wait(10) == -signal.SIGKILL
+    lines = said.decode().split("\n")[:-1]  # the last may be torn
+    return [(name, int(count), int(revision)) for name, count, revision in map(str.split, lines)]
+
+
+@pytest.mark.slow
+def test_every_acknowledged_write_survives_many_kills(tmp_path: Path) -> None:
+    path = tmp_path / "objects.db"
+    chance = random.Random(1)
+    highest = 0
+    for round in range(12):
+        acknowledged = killed_writer(path, round, chance.uniform(0, 0.05))
+        assert min(revision for *_, revision in acknowledged) > highest
+        store = Store(path, HISTORY)
+        highest = max(revision for *_, revision in acknowledged)
+        assert store.revision >= highest
+        check_counts(store, acknowledged)
+        check_history(store)
+        highest = store.revision
+        asyncio.run(store.close())
+
+
+def check_counts(store: Store, acknowledged: list[tuple[str, int, int]]) -> None:
+    """What was acknowledged is there, unless somebody has written over it since."""
+    last: dict[str, tuple[int, int]] = {}
+    for name, count, revision in acknowledged:
+        last[name] = max(last.get(name, (0, 0)), (revision, count))
+    versions = {change.key.name: change for change in store.since(store.horizon, "things")}
+    for name, (revision, count) in last.items():
+        record = store.get("things", "default", name)
+        if record is not None:
+            assert record.object()["count"] >= count
+            assert record.revision >= revision
+        elif revision > store.horizon:
+            assert versions[name].gone is not None
+            assert versions[name].revision >= revision
+
+
+def check_history(store: Store) -> None:
+    """Watching from the oldest moment on leads to the present, in order."""
+    past = store.past(store.horizon, "things")
+    state = {record.key[1:]: record.revision for record in store.all("things")}
+    state |= {place: record.revision for place, record in past.items() if record is not None}
+    for place, record in past.items():
+        if record is None:
+            state.pop(place, None)
+    before = store.horizon
+    for change in store.since(store.horizon, "things"):
+        assert change.revision > before
+        before = change.revision
+        known = state.get(change.key[1:])
+        assert known == (change.before.revision if change.before is not None else None)
+        if change.after is not None:
+            state[change.key[1:]] = change.revision
+        else:
+            del state[change.key[1:]]
+    assert state == {record.key[1:]: record.revision for record in store.all("things")}
+
+
+# -- the same with HTTP in between
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        (sys.executable, "-m", "stromboli.embedded", str(folder)), stdout=subprocess.PIPE, env=ENVIRONMENT
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(b"ready")
+    return process
+
+
+async def load(kubeconfig: Path, done: list[str], number: int) -> None:
+    """Create until the server is gone; the names that it acknowledged."""
+    async with Client(find_access(str(kubeconfig))) as client:
+
+        async def worker(place: int) -> None:
+            for count in range(10_000):
+                name = f"m{number}-{place}-{count}"
+                body: Any = {"metadata": {"name": name}, "data": {"n": str(count)}}
+                answer = await client.ask(_post(body), timeout=5)
+                done.append(json.loads(answer)["metadata"]["resourceVersion"] + " " + name)
+
+        await asyncio.gather(*(worker(place) for place in range(10)), return_exceptions=True)
+
+
+def _post(body: Any) -> Request:
+    return Request("POST", MAPS.path("default"), json.dumps(body).encode())
+
+
+async def resumed(kubeconfig: Path, since: str, until: int) -> set[str]:
+    """Names that a watch from a version on tells of."""
+    seen: set[str] = set()
+    async with Client(find_access(str(kubeconfig))) as client:
+        path = f"{MAPS.path('default')}?watch=true&timeoutSeconds=1&resourceVersion={since}"
+        async with client.stream(path, 10) as pieces:
+            text = b"".join([piece async for piece in pieces])
+    for line in text.splitlines():
+        event = json.loads(line)
+        assert event["type"] == "ADDED", event
+        seen.add(event["object"]["metadata"]["name"])
+    return seen
+
+
+@pytest.mark.slow
+def test_a_server_killed_under_load_goes_on_where_it_was(tmp_path: Path) -> None:
+    config = tmp_path / "kubeconfig"
+    chance = random.Random(2)
+    everything: set[str] = set()
+    for round in range(3):
+        server = start(tmp_path)
+        try:
+            listed = asyncio.run(whole_list(config))
+            assert everything <= set(listed["names"])
+            done: list[str] = []
+
+            async def story(server: Any = server, done: list[str] = done, round: int = round) -> None:
+                task = asyncio.create_task(load(config, done, round))
+                await asyncio.sleep(chance.uniform(0.3, 0.8))
+                server.kill()
+                await task
+
+            asyncio.run(story())
+        finally:
+            server.kill()
+            server.wait(10)
+            assert server.stdout is not None
+            server.stdout.close()
+        assert done
+        everything |= {one.split()[1] for one in done}
+        server = start(tmp_path)
+        try:
+            after = asyncio.run(whole_list(config))
+            assert {one.split()[1] for one in done} <= set(after["names"])
+            assert int(after["version"]) >= max(int(one.split()[0]) for one in done)
+            news = asyncio.run(resumed(config, listed["version"], int(after["version"])))
+            assert news == set(after["names"]) - set(listed["names"])
+        finally:
+            server.terminate()
+            assert server.wait(10) == 0
+            assert server.stdout is not None
+            server.stdout.close()
+
+
+async def whole_list(kubeconfig: Path) -> dict[str, Any]:
+    async with Client(find_access(str(kubeconfig))) as client:
+        found = json.loads(await client.list(MAPS, "default"))
+    names = [one["metadata"]["name"] for one in found["items"]]
+    return {"names": names, "version": found["metadata"]["resourceVersion"]}

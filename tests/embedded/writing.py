@@ -1,0 +1,57 @@
+"""Writes to a store as fast as it can, and says what was acknowledged: `python -m tests.embedded.writing FILE SEED`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sys
+
+from stromboli.embedded.records import Key
+from stromboli.embedded.store import Store
+
+KEYS = 20
+WRITERS = 8
+HISTORY = 200
+
+
+async def write(path: str, seed: int) -> None:
+    store = Store(path, HISTORY)
+    chance = random.Random(seed)
+    counts = {key: _count(store, key) for key in map(_key, range(KEYS))}
+
+    async def writer() -> None:
+        while True:
+            key = _key(chance.randrange(KEYS))
+            counts[key] += 1
+            content = {"metadata": {"name": key.name, "uid": key.name}, "count": counts[key]}
+            present = store.get(*key) is not None
+            if present and chance.random() < 0.3:
+                record = store.remove(key, content)
+            else:
+                record = store.put(key, content)
+            count = counts[key]
+            await store.settled()
+            os.write(1, f"{key.name} {count} {record.revision}\n".encode())
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(writer() for _ in range(WRITERS)))
+
+
+def _key(number: int) -> Key:
+    return Key("things", "default", f"t{number}")
+
+
+def _count(store: Store, key: Key) -> int:
+    """Counts only ever rise, whatever happened before; the history knows of what was deleted."""
+    seen = [0]
+    for change in store.since(store.horizon, "things"):
+        record = change.after or change.gone
+        if change.key == key and record is not None:
+            seen.append(record.object()["count"])
+    current = store.get(*key)
+    return max([*seen, current.object()["count"] if current is not None else 0])
+
+
+if __name__ == "__main__":
+    asyncio.run(write(sys.argv[1], int(sys.argv[2])))
