@@ -150,7 +150,7 @@ class Handling:
         if kind in REVIEWS:
             return answer(msgspec.json.encode(self._review(about, data, user, request)), 201)
         if about.verb in ("delete", "deletecollection"):
-            body = changing.body(data, request.content_type) if data.strip() else None
+            body = changing.body(data, _media(request)) if data.strip() else None
             return await self._delete(about, body, options, query)
         if about.part:
             outcome = await self._part(about, data, options, request, query)
@@ -179,7 +179,7 @@ class Handling:
         query: Mapping[str, str],
     ) -> Outcome:
         kind, objects = about.kind, self.objects
-        content_type = request.content_type
+        content_type = _media(request)
         if about.verb == "create":
             content = changing.body(data, content_type)
             return await objects.create(kind, about.namespace, content, options)
@@ -207,7 +207,7 @@ class Handling:
 
     def _review(self, about: Target, data: bytes, user: User, request: web.BaseRequest) -> dict[str, Any]:
         """A question that is answered and not stored."""
-        content = changing.body(data, request.content_type)
+        content = changing.body(data, _media(request))
         if about.kind.kind == "TokenReview":
             return self._token_review(content)
         return self.access.review(user, about.kind, content, about.namespace)
@@ -237,7 +237,7 @@ class Handling:
         kind, objects, place = about.kind, self.objects, (about.namespace, about.name)
         if about.part in ("status", "finalize"):
             return await self._write(about, data, options, request, query)
-        content = changing.body(data, request.content_type)
+        content = changing.body(data, _media(request))
         if not isinstance(content, dict):
             raise bad_request("the body of the request must be an object")
         if about.part == "binding":
@@ -278,6 +278,11 @@ class Handling:
                     raise
         await store.settled()
         return answer(listing.encoded(kind, found))
+
+
+def _media(request: web.BaseRequest) -> str:
+    """Who does not say what they send, sends JSON."""
+    return request.content_type if "Content-Type" in request.headers else JSON
 
 
 def _copy(content: Any) -> Any:

@@ -1,0 +1,45 @@
+"""A server beside the test, for clients that block."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from stromboli.embedded.server import Server
+
+
+@contextmanager
+def served(folder: Path, **how: Any) -> Iterator[Server]:
+    """In a thread with a loop of its own; its kubeconfig is `folder/kubeconfig`."""
+    ready = threading.Event()
+    found: list[Server] = []
+    stop: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def serve() -> None:
+        end = asyncio.Event()
+        stop.append((asyncio.get_running_loop(), end))
+        async with Server(folder, **how) as server:
+            server.kubeconfig(folder / "kubeconfig")
+            found.append(server)
+            ready.set()
+            await end.wait()
+
+    def work() -> None:
+        try:
+            asyncio.run(serve())
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        ready.wait()
+        yield found[0]
+    finally:
+        loop, end = stop[0]
+        loop.call_soon_threadsafe(end.set)
+        thread.join()
