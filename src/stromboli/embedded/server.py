@@ -85,17 +85,24 @@ class Server:
         self.lifecycle = Lifecycle(self.objects)
         self.store.subscribe(self.lifecycle.heard)
         self.store.subscribe(self.hub.publish)
+        tokens = Tokens(_secret(pki / "signing").encode(), self.token)
+        self.handling = Handling(self.objects, self.hub, tokens, access, self.logs)
+        try:
+            await self._begin()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def _begin(self) -> None:
         await bootstrap(self.objects, self._crds)
         self.lifecycle.learn()
         await self.lifecycle.catch_up()
-        tokens = Tokens(_secret(pki / "signing").encode(), self.token)
-        self.handling = Handling(self.objects, self.hub, tokens, access, self.logs)
         await self._listen()
         self._tasks = [
             asyncio.create_task(self._remind()),
             asyncio.create_task(self.lifecycle.run()),
         ]
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         for task in self._tasks:
@@ -105,10 +112,20 @@ class Server:
                 await task
         for watch in self.hub.all():
             watch.end()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._hang_up()
         await self.objects.admission.webhooks.close()
         await self.store.close()
+
+    async def _hang_up(self) -> None:
+        """Finish what is being answered; connections that nobody uses are not waited for."""
+        if self._runner is None:
+            return
+        open_ones = [one.transport for one in self._runner.server.connections] if self._runner.server else []
+        await self._runner.cleanup()
+        for transport in open_ones:
+            if transport is not None:
+                transport.abort()
+        await asyncio.sleep(0)
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
