@@ -38,9 +38,20 @@ def test_every_problem_of_every_object_is_told(tmp_path: Path) -> None:
     assert said["checked"] == 2
     assert [(one["file"], one["field"]) for one in said["problems"]] == [
         (f"{file}#0", "spec.tasks"),
+        (f"{file}#1", "spec.jobTemplate"),
         (f"{file}#1", "spec.schedule"),
         (f"{file}#1", "spec.jobTemplate.spec.tasks"),
     ]
+
+
+def test_slips_of_the_pen_are_found(tmp_path: Path) -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, images: x}]}\n---\n"
+    result = lint("-", stdin=pod + manifest("Job", job(task(), minAvailble=1, maxRetry="many")))
+    assert 'unknown field "spec.containers[0].images"' in result.stdout
+    assert "spec.containers[0].image: Required value" in result.stdout
+    assert 'unknown field "spec.minAvailble"' in result.stdout
+    assert "spec.maxRetry: Invalid value" in result.stdout
+    assert result.stdout.endswith("2 objects checked, 4 problems\n")
 
 
 def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
@@ -49,7 +60,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> 
     result = lint(str(tmp_path), str(tmp_path / "missing.yaml"))
     assert result.exit_code == 1
     assert "a.yaml: not YAML" in result.stdout
-    assert "No task specified in job spec" in result.stdout
+    assert "b.yaml: Job train: spec.tasks: " in result.stdout
     assert "missing.yaml: cannot be read: No such file or directory" in result.stdout
 
 
@@ -62,11 +73,16 @@ def test_queues_count_as_far_as_the_files_name_them(queue: str, code: int) -> No
 
 
 def test_the_jobs_of_a_template_are_checked() -> None:
-    result = lint("-", stdin=manifest("JobTemplate", job(), "flow.volcano.sh/v1alpha1"))
-    assert "No task specified in job spec" in result.stdout
+    result = lint("-", stdin=manifest("JobTemplate", job(task(), task()), "flow.volcano.sh/v1alpha1"))
+    assert "duplicated task name worker" in result.stdout
 
 
 def test_plugins_of_your_own_can_be_named() -> None:
     text = manifest("Job", job(task(), plugins={"mine": []}))
     assert lint("-", stdin=text).exit_code == 1
     assert lint("-", "--job-plugin", "mine", stdin=text).exit_code == 0
+
+
+def test_our_own_examples_pass() -> None:
+    result = lint(str(Path(__file__).parents[2] / "examples"))
+    assert result.exit_code == 0, result.stdout

@@ -1,4 +1,4 @@
-"""`stromboli lint`: what admission would say about manifests, without a cluster."""
+"""`stromboli lint`: what is wrong with manifests, without a cluster."""
 
 import typer
 from rich.text import Text
@@ -17,12 +17,12 @@ def lint(
     scheduler_name: list[str] = SCHEDULERS,
     job_plugin: list[str] = PLUGINS,
 ) -> None:
-    """Say what admission would refuse in manifests of jobs, queues, groups, flows and cron jobs.
+    """Say what an API server and admission would refuse in manifests, without either.
 
     Exit status 0 if all is well, 1 if there are problems, 2 for a wrong command line.
     """
-    from stromboli.admission.linting import lint_paths
     from stromboli.admission.lookup import JOB_PLUGINS, Settings
+    from stromboli.cli.linting import lint_paths
 
     settings = Settings(scheduler_names=tuple(scheduler_name), job_plugins=(*JOB_PLUGINS, *job_plugin))
     result = lint_paths(files, settings)

@@ -1,4 +1,4 @@
-"""Manifests judged offline: everything that admission would say, for all objects at once."""
+"""Manifests judged offline: all that an API server and admission would say, for all objects at once."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import msgspec
 
 from stromboli.admission.lookup import Context, KnownQueues, Settings
 from stromboli.admission.place import Problem
-from stromboli.admission.reviews import CREATE, KINDS, admit
+from stromboli.admission.reviews import CREATE, admit
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject, Unreadable
 from stromboli.api.meta import ObjectMeta
 from stromboli.api.scheduling import Queue, QueueStatus
 from stromboli.api.sources import find_files, read_sources
+from stromboli.embedded.offline import Forms
 
 _JOBS = "batch.volcano.sh"
-_FLOWS = "flow.volcano.sh"
+_UNKNOWN = "it would be dropped without a word; look for a slip of the pen"
 
 
 class Finding(NamedTuple):
@@ -74,16 +75,17 @@ class _Manifest(NamedTuple):
 
 
 def lint_paths(paths: Iterable[str], settings: Settings) -> Linted:
-    """What is wrong with the objects of files and folders; kinds that are not ours are passed over."""
+    """What is wrong with the objects of files and folders; kinds that nobody knows are passed over."""
     findings: list[Finding] = []
     manifests = list(_read(paths, findings))
     queues = _queues(manifests)
+    forms = Forms()
     checked = 0
     for manifest in manifests:
-        if (manifest.group, manifest.kind) not in KINDS | {(_FLOWS, "JobTemplate")}:
+        if not forms.know(manifest.content):
             continue
         checked += 1
-        for problem in _problems(manifest, queues, settings):
+        for problem in _problems(manifest, forms, queues, settings):
             findings.append(Finding(manifest.where, manifest.subject, problem))
     return Linted(checked, findings)
 
@@ -122,12 +124,22 @@ def _queues(manifests: Iterable[_Manifest]) -> KnownQueues:
     return known
 
 
-def _problems(manifest: _Manifest, queues: KnownQueues, settings: Settings) -> Iterator[Problem]:
+def _problems(
+    manifest: _Manifest, forms: Forms, queues: KnownQueues, settings: Settings
+) -> Iterator[Problem]:
+    """First the form of what would be stored, then the rules, as far as those do not say the same again."""
     content, group, kind = manifest.content, manifest.group, manifest.kind
-    if kind != "JobTemplate":
-        yield from admit(group, kind, CREATE, content, None, _context(content, queues, settings)).problems
+    verdict = admit(group, kind, CREATE, content, None, _context(content, queues, settings))
+    told = set()
+    for path in forms.findings(content).unknown:
+        yield Problem(path, None, f'unknown field "{path}"', _UNKNOWN, shows_field=True)
+    for problem in forms.findings(verdict.object).problems:
+        told.add(problem.field)
+        yield Problem(problem.field, None, str(problem), shows_field=True)
+    rules = list(verdict.problems)
     if kind == "JobTemplate" or (group, kind) == (_JOBS, "CronJob"):
-        yield from _problems_inside(manifest, queues, settings)
+        rules += _problems_inside(manifest, queues, settings)
+    yield from (problem for problem in rules if problem.field not in told)
 
 
 def _problems_inside(manifest: _Manifest, queues: KnownQueues, settings: Settings) -> Iterator[Problem]:
