@@ -34,6 +34,7 @@ from stromboli.controllers.job.scene import (
     Write,
 )
 from stromboli.controllers.job.signals import Memory
+from tests.controllers.memory import merged
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PLUGINS = JobPlugins()
@@ -90,6 +91,7 @@ class Stage:
     claims: set[str] = field(default_factory=set)
     attached: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
+    plugins: JobPlugins = PLUGINS
     admits: bool = True
     """Whether the scheduler lets the group in at once."""
     events: list[tuple[str, str, str]] = field(default_factory=list)
@@ -106,7 +108,7 @@ class Stage:
         return Scene(
             job=msgspec.convert(msgspec.to_builtins(self.job), Job),
             now=self.now,
-            plugins=PLUGINS,
+            plugins=self.plugins,
             pods=dict(self.pods),
             group=self.group,
             queue=self.queue,
@@ -164,7 +166,7 @@ class Stage:
             case PatchGroup(group, changes):
                 assert group is self.group
                 spec = msgspec.to_builtins(group.spec)
-                self.group.spec = msgspec.convert({**spec, **changes}, type(group.spec))
+                self.group.spec = msgspec.convert(merged(spec, changes), type(group.spec))
             case DeleteGroup():
                 self.group = None
             case CreateClaim(manifest):

@@ -1,0 +1,246 @@
+"""Any life of a job: pods fail and vanish, users scale and command, controllers crash half-way and forget everything.
+
+Whatever happened, once all is quiet the counts are those of the pods that exist, nothing hangs, what ended stays ended.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from stromboli.api import names
+from stromboli.controllers.job.look import look
+from stromboli.controllers.job.phases import FINISHED, RESTING, Phase
+from tests.controllers.job.stage import Stage, make_job, policy, task
+
+EVENTS = ["PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "*"]
+ACTIONS = [
+    "AbortJob",
+    "RestartJob",
+    "RestartTask",
+    "RestartPod",
+    "RestartPartition",
+    "TerminateJob",
+    "CompleteJob",
+    "ResumeJob",
+]
+TRANSIENT = {Phase.ABORTING, Phase.COMPLETING, Phase.TERMINATING, Phase.RESTARTING}
+
+policies = st.lists(
+    st.one_of(
+        st.builds(policy, st.sampled_from(ACTIONS), st.sampled_from(EVENTS)),
+        st.builds(policy, st.sampled_from(ACTIONS), st.sampled_from(EVENTS), timeout=st.just("30s")),
+        st.builds(policy, st.sampled_from(ACTIONS), exitCode=st.integers(1, 3)),
+    ),
+    max_size=2,
+)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Any:
+    tasks = []
+    for name in draw(st.sampled_from([["a"], ["a", "b"]])):
+        more: dict[str, Any] = {"policies": draw(policies)}
+        replicas = draw(st.integers(0, 3))
+        if draw(st.booleans()):
+            more["minAvailable"] = draw(st.integers(0, replicas))
+        if draw(st.booleans()):
+            more["partitionPolicy"] = {"totalPartitions": 2, "partitionSize": 2}
+        if name == "b" and draw(st.booleans()):
+            more["dependsOn"] = {"name": ["a"]}
+        tasks.append(task(name, replicas, **more))
+    total = sum(one["replicas"] for one in tasks)
+    spec: dict[str, Any] = {"maxRetry": draw(st.integers(0, 2)), "policies": draw(policies)}
+    spec["minAvailable"] = draw(st.integers(0, total))
+    if total and draw(st.booleans()):
+        spec["minSuccess"] = draw(st.integers(1, total))
+    spec["plugins"] = draw(st.sampled_from([{}, {"svc": []}]))
+    return make_job(*tasks, **spec)
+
+
+class Life(RuleBasedStateMachine):
+    """The stage is the cluster; its looks are the controller's."""
+
+    @initialize(job=jobs())
+    def submit(self, job: Any) -> None:
+        self.stage = Stage(job)
+        self.past: list[dict[str, Any]] = [{}]
+        self.ended = ""
+        self.version = 0
+
+    # -- the controller
+
+    @rule()
+    def look(self) -> None:
+        self.stage.step()
+
+    @rule(share=st.floats(0, 1), forgets=st.booleans())
+    def crash(self, share: float, forgets: bool) -> None:
+        """Only some of what a look came to is written."""
+        stage = self.stage
+        writes = stage.look().writes
+        for write in writes[: int(len(writes) * share)]:
+            stage.write(write)
+        if forgets:
+            stage.restart()
+
+    @rule(age=st.integers(1, 4))
+    def look_at_old_pods(self, age: int) -> None:
+        """The watch of pods is behind."""
+        stage = self.stage
+        now, stage.pods = stage.pods, dict(self.past[-min(age, len(self.past))])
+        outcome = look(stage.scene())
+        stage.pods = now
+        for write in outcome.writes:
+            stage.write(write)
+        stage.memory = outcome.memory
+
+    @rule()
+    def restart(self) -> None:
+        self.stage.restart()
+
+    @rule()
+    def settle(self) -> None:
+        """Nothing more happens to pods but that deleted ones go."""
+        stage = self.stage
+        stage.admits = True
+        for _ in range(20):
+            stage.settle()
+            if not any(pod.metadata.deletion_timestamp for pod in stage.pods.values()):
+                break
+            stage.bury()
+        self.check_quiet()
+
+    def check_quiet(self) -> None:
+        stage, status = self.stage, self.stage.job.status
+        by_phase = [pod.status.phase for pod in stage.pods.values()]
+        assert status.terminating == 0
+        assert (status.pending, status.running) == (by_phase.count("Pending"), by_phase.count("Running"))
+        assert (status.succeeded, status.failed) == (by_phase.count("Succeeded"), by_phase.count("Failed"))
+        counted = sum(count for one in status.task_status_count.values() for count in one.phase.values())
+        assert counted == len(by_phase)
+        assert status.state.phase not in TRANSIENT
+        assert status.min_available == stage.job.spec.min_available
+        assert not stage.commands
+        if status.state.phase in RESTING:
+            assert stage.group is None
+            assert not stage.attached
+            assert status.pending == status.running == 0
+        else:
+            assert stage.group is not None
+        assert stage.again is None or stage.again > stage.now
+        before = stage.status_writes
+        stage.settle()
+        assert stage.status_writes == before
+
+    # -- pods
+
+    def _pods(self, *phases: str) -> list[str]:
+        pods = self.stage.pods
+        return sorted(name for name in pods if pods[name].status.phase in phases)
+
+    def _remember(self) -> None:
+        self.past = [*self.past[-4:], dict(self.stage.pods)]
+
+    def _short(self, name: str) -> str:
+        return name.removeprefix("j-")
+
+    @precondition(lambda self: self._pods("Pending"))
+    @rule(data=st.data())
+    def run(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(self._pods("Pending")))
+        self.stage.set_pod(self._short(name), "Running")
+        self._remember()
+
+    @rule()
+    def run_all(self) -> None:
+        for name in self._pods("Pending"):
+            self.stage.set_pod(self._short(name), "Running")
+        self._remember()
+
+    @precondition(lambda self: self._pods("Running", "Pending"))
+    @rule(data=st.data(), phase=st.sampled_from(["Succeeded", "Failed"]), code=st.integers(0, 3))
+    def end(self, data: st.DataObject, phase: str, code: int) -> None:
+        name = data.draw(st.sampled_from(self._pods("Running", "Pending")))
+        self.stage.set_pod(self._short(name), phase, code)
+        self._remember()
+
+    @rule(phase=st.sampled_from(["Succeeded", "Failed"]))
+    def end_all(self, phase: str) -> None:
+        for name in self._pods("Running"):
+            self.stage.set_pod(self._short(name), phase)
+        self._remember()
+
+    @precondition(lambda self: self._pods("Running"))
+    @rule(data=st.data())
+    def restart_container(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(self._pods("Running")))
+        self.stage.set_pod(self._short(name), "Running", containerStatuses=[{"restartCount": 3}])
+        self._remember()
+
+    @precondition(lambda self: self.stage.pods)
+    @rule(data=st.data())
+    def evict(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.stage.pods)))
+        self.stage.evict(self._short(name))
+        self._remember()
+
+    @rule()
+    def bury(self) -> None:
+        self.stage.bury()
+        self._remember()
+
+    # -- users and the scheduler
+
+    @rule(action=st.sampled_from([*ACTIONS, "Nonsense"]), uid=st.sampled_from(["u1", "u1", "u0"]))
+    def command(self, action: str, uid: str) -> None:
+        self.stage.ask(action, uid=uid)
+
+    @rule(a=st.integers(0, 3), b=st.integers(0, 3))
+    def scale(self, a: int, b: int) -> None:
+        if self.stage.phase not in RESTING:  # finished jobs ignore it
+            self.stage.scale(a=a, b=b)
+
+    @rule(phase=st.sampled_from(["Pending", "Inqueue", "Running", "Unknown"]))
+    def schedule(self, phase: str) -> None:
+        if self.stage.group is not None:
+            self.stage.group.status.phase = phase
+
+    @rule(admits=st.booleans())
+    def admit(self, admits: bool) -> None:
+        self.stage.admits = admits
+
+    @rule(seconds=st.sampled_from([1, 31]))
+    def wait(self, seconds: int) -> None:
+        self.stage.wait(seconds)
+
+    # -- at any time
+
+    @invariant()
+    def what_ended_stays_ended(self) -> None:
+        if not hasattr(self, "stage"):
+            return
+        if self.ended:
+            assert self.stage.phase == self.ended
+        elif self.stage.phase in FINISHED:
+            self.ended = self.stage.phase
+        status = self.stage.job.status
+        assert status.retry_count <= self.stage.job.spec.max_retry
+        assert status.version >= self.version
+        self.version = status.version
+
+    @invariant()
+    def no_pod_is_there_twice_and_none_belongs_to_the_future(self) -> None:
+        if not hasattr(self, "stage"):
+            return
+        for name, pod in self.stage.pods.items():
+            marks = pod.metadata.annotations
+            assert name == f"j-{marks[names.TASK_SPEC]}-{marks[names.TASK_INDEX]}"
+            assert int(marks[names.JOB_VERSION]) <= self.stage.job.status.version
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
