@@ -77,12 +77,11 @@ class Life(RuleBasedStateMachine):
     def look(self) -> None:
         self.stage.step()
 
-    @rule(share=st.floats(0, 1), forgets=st.booleans())
-    def crash(self, share: float, forgets: bool) -> None:
-        """Only some of what a look came to is written."""
+    @rule(done=st.integers(0, 3), forgets=st.booleans())
+    def crash(self, done: int, forgets: bool) -> None:
+        """Only the first of what a look came to is written."""
         stage = self.stage
-        writes = stage.look().writes
-        for write in writes[: int(len(writes) * share)]:
+        for write in stage.look().writes[:done]:
             stage.write(write)
         if forgets:
             stage.restart()
@@ -131,6 +130,10 @@ class Life(RuleBasedStateMachine):
             assert status.pending == status.running == 0
         else:
             assert stage.group is not None
+            for pod in stage.pods.values():
+                old = int(pod.metadata.annotations[names.JOB_VERSION]) < status.version
+                assert not old or pod.status.phase in ("Succeeded", "Failed")
+                assert names.OUT_OF_SYNC not in pod.metadata.annotations
         assert stage.again is None or stage.again > stage.now
         before = stage.status_writes
         stage.settle()
@@ -199,6 +202,12 @@ class Life(RuleBasedStateMachine):
     def command(self, action: str, uid: str) -> None:
         self.stage.ask(action, uid=uid)
 
+    @rule()
+    def restart_in_vain(self) -> None:
+        """The controller crashes when it has written that the job is restarted."""
+        self.stage.ask("RestartJob")
+        self.crash(1, True)
+
     @rule(a=st.integers(0, 3), b=st.integers(0, 3))
     def scale(self, a: int, b: int) -> None:
         if self.stage.phase not in RESTING:  # finished jobs ignore it
@@ -243,4 +252,4 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestLife.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
