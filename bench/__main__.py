@@ -43,6 +43,9 @@ def parser() -> argparse.ArgumentParser:
     measure.add_argument("--cycles", type=int, default=1)
     measure.add_argument("--placed", action="store_true", help="say which pod went where")
     measure.set_defaults(do=_measure)
+    server = parts.add_parser("server", help="the embedded API server, and the real one where it is built")
+    server.add_argument("--count", type=int, default=10_000, help="pods (default: %(default)s)")
+    server.set_defaults(do=_server)
     write = parts.add_parser("write", help="write a workload as a case file to standard output")
     write.add_argument("name", choices=WORKLOADS, metavar="NAME")
     write.add_argument("--scale", type=float, default=1.0)
@@ -69,7 +72,7 @@ def _run_options(top: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from bench import naive
+    from bench import apiserver, naive
     from bench.run import as_json, report, run
 
     if options.list:
@@ -87,6 +90,9 @@ def _run(options: argparse.Namespace) -> int:
         print(report(results, markdown=options.output == "markdown"))
         if not options.only and not options.without_naive:
             print("\n" + naive.report(naive.compare(), markdown=options.output == "markdown"))
+        if not options.only:
+            servers = apiserver.compare(max(int(apiserver.COUNT * options.scale), 100))
+            print("\n" + apiserver.report(servers, markdown=options.output == "markdown"))
     return any(one.problem for one in results)
 
 
@@ -115,6 +121,12 @@ def _measure(options: argparse.Namespace) -> None:
 
     found = measure(options.path, options.cycles, options.placed)
     sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+
+
+def _server(options: argparse.Namespace) -> None:
+    from bench import apiserver
+
+    print(apiserver.report(apiserver.compare(options.count)))
 
 
 def _write(options: argparse.Namespace) -> None:
