@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,21 +14,26 @@ import msgspec
 from yarl import URL
 
 from stromboli import __version__
+from stromboli.kube.answers import BadAnswer, Overlong
 from stromboli.kube.asking import JSON, MERGE, Refused, Request, Unanswered
 from stromboli.kube.config import Access
 from stromboli.kube.credentials import Certificate, Identity, NoCredentials
 from stromboli.kube.limits import Backoff, Limiter, Sleep
 from stromboli.kube.resources import Resource
+from stromboli.kube.wire import CONNECT, CONNECTIONS, Wire
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of an answer, at most."""
 TIMEOUT = 30.0
-CONNECT = 10.0
 ATTEMPTS = 5
-CONNECTIONS = 256
 QPS, BURST = 2000.0, 2000
 UNLIMITED = Limiter(0, 0)
 CHUNK = 256 * 1024
+HEADERS = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": f"stromboli/{__version__}"}
+
+
+Exchanged = tuple[int, bytes, float | None]
+"""Status, body, and after how many seconds to come again if that was said."""
 
 
 class TooLarge(Refused):
@@ -64,6 +69,8 @@ class Client:
         self._backoff = backoff
         self._sleep = sleep
         self._session: aiohttp.ClientSession | None = None
+        """For streams, and for everything where a proxy lies in between."""
+        self._wire: Wire | None = None
         self._tls: tuple[Certificate | None, ssl.SSLContext] | None = None
 
     async def __aenter__(self) -> Client:
@@ -73,6 +80,10 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
+            await asyncio.sleep(0)
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -95,6 +106,33 @@ class Client:
 
     async def _once(self, request: Request, largest: int) -> bytes:
         await self._limiter.take()
+        try:
+            status, body, retry_after = await (
+                self._proxied(request, largest) if self.access.proxy else self._direct(request, largest)
+            )
+        except Overlong:
+            raise TooLarge(413, "TooLarge", f"{self._shown(request)}: more than {largest} bytes") from None
+        if status >= 300:
+            raise refusal(status, body, retry_after)
+        return body
+
+    async def _direct(self, request: Request, largest: int) -> Exchanged:
+        if self._wire is None:
+            self._wire = Wire(self.access.server, self.access.trust.server_name, HEADERS.items())
+        with self._telling(request):
+            identity = await self.access.credentials.identity()
+            headers = [*identity.headers, ("Content-Type", request.content_type)]
+            answer = await self._wire.ask(
+                request.method,
+                request.path,
+                request.body,
+                headers if request.body is not None else identity.headers,
+                self._context(identity),
+                largest,
+            )
+        return answer.status, answer.body, answer.retry_after
+
+    async def _proxied(self, request: Request, largest: int) -> Exchanged:
         bounds = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT)
         async with self._send(request, bounds) as response:
             received = bytearray()
@@ -102,10 +140,8 @@ class Client:
                 received += chunk
                 if len(received) > largest:
                     response.close()
-                    raise TooLarge(413, "TooLarge", f"{self._shown(request)}: more than {largest} bytes")
-        if response.status >= 300:
-            raise refusal(response.status, bytes(received), response.headers)
-        return bytes(received)
+                    raise Overlong
+        return response.status, bytes(received), _retry_after(response)
 
     @asynccontextmanager
     async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -117,7 +153,7 @@ class Client:
             if response.status >= 300:
                 if response.status == 401:
                     self.access.credentials.refused()
-                raise refusal(response.status, await response.content.read(CHUNK), response.headers)
+                raise refusal(response.status, await response.content.read(CHUNK), _retry_after(response))
             try:
                 yield response.content.iter_any()
             finally:  # a server that is gone would never say goodbye
@@ -128,8 +164,7 @@ class Client:
     async def _send(
         self, request: Request, bounds: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One exchange; whatever goes wrong with the connection is `Unanswered`."""
-        try:
+        with self._telling(request):
             identity = await self.access.credentials.identity()
             headers = [*identity.headers, ("Content-Type", request.content_type)]
             async with self._opened().request(
@@ -144,26 +179,27 @@ class Client:
                 timeout=bounds,
             ) as response:
                 yield response
+
+    @contextmanager
+    def _telling(self, request: Request) -> Iterator[None]:
+        """Whatever goes wrong with the connection is `Unanswered`."""
+        try:
+            yield
         except NoCredentials as error:
             raise Unanswered(str(error)) from None
-        except aiohttp.ClientConnectorCertificateError as error:
-            raise Unanswered(
-                f"{self.access.server}: not believed to be the API server: {error.certificate_error}"
-            ) from None
+        except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError) as error:
+            problem = getattr(error, "certificate_error", error)
+            raise Unanswered(f"{self.access.server}: not believed to be the API server: {problem}") from None
         except aiohttp.ClientPayloadError:
             raise Unanswered(f"{self._shown(request)}: the connection broke off") from None
-        except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
+        except (aiohttp.ClientError, OSError, BadAnswer, asyncio.IncompleteReadError) as error:
             raise Unanswered(f"{self._shown(request)}: {str(error) or type(error).__name__}"[:500]) from None
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=CONNECTIONS),
-                headers={
-                    "Accept": JSON,
-                    "Accept-Encoding": "identity",
-                    "User-Agent": f"stromboli/{__version__}",
-                },
+                headers=HEADERS,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 read_bufsize=1024 * 1024,
             )
@@ -237,17 +273,20 @@ def with_query(path: str, query: Mapping[str, str | int]) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def refusal(status: int, body: bytes, headers: Mapping[str, str]) -> Refused:
+def refusal(status: int, body: bytes, retry_after: float | None = None) -> Refused:
     """What the server said, as far as it said anything."""
     try:
         said = msgspec.json.decode(body, type=Status)
     except (ValueError, RecursionError):
         said = Status(message=body[:200].decode(errors="replace").strip())
-    seconds = headers.get("Retry-After", "").strip()
-    retry = float(seconds) if seconds.isdecimal() and len(seconds) < 9 else None
-    if retry is None and said.details is not None and said.details.retry_after_seconds > 0:
-        retry = said.details.retry_after_seconds
-    return Refused(status, said.reason[:100], said.message[:2000] or f"status {status}", retry)
+    if retry_after is None and said.details is not None and said.details.retry_after_seconds > 0:
+        retry_after = said.details.retry_after_seconds
+    return Refused(status, said.reason[:100], said.message[:2000] or f"status {status}", retry_after)
+
+
+def _retry_after(response: aiohttp.ClientResponse) -> float | None:
+    seconds = response.headers.get("Retry-After", "").strip()
+    return float(seconds) if seconds.isdecimal() and len(seconds) < 9 else None
 
 
 def _again(request: Request, error: Refused | Unanswered) -> bool:
