@@ -31,7 +31,8 @@ _VOLATILE = re.compile(r"\d+(\.\d+)? (s|ms)\b")
 class Block(NamedTuple):
     """A fenced block: its language, the text, and a mark in a comment right before it.
 
-    Marks: `not run` (an outline, or something that takes a cluster), `file: NAME` (the reader saves it as that).
+    Marks: `not run` (an outline, or something that takes a cluster), `file: NAME` (the reader saves it as that), `on:
+    up ...` (with kubectl, on a cluster that was started like that; see test_embedded.py).
     """
 
     language: str
@@ -65,7 +66,7 @@ def run_page(page: Path, folder: Path) -> int:
     names: dict[str, object] = {"__name__": "page"}
     done = 0
     for block in blocks(page.read_text()):
-        if block.mark == "not run":
+        if block.mark == "not run" or block.mark.startswith("on: "):
             continue
         if block.mark.startswith("file: "):
             path = folder / block.mark.removeprefix("file: ")

@@ -1,0 +1,87 @@
+"""`stromboli up` as a process of its own, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+START = 90.0
+
+
+class Up:
+    """Runs between `with` and its end; `again` starts it anew on its data."""
+
+    def __init__(self, data: Path, *options: str) -> None:
+        self.data = data
+        self.options = options
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For kubectl and for our own commands, which find no other cluster."""
+        runtime = self.data.parent / "runtime"
+        runtime.mkdir(exist_ok=True)
+        paths = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return os.environ | {
+            "KUBECONFIG": str(self.data / "kubeconfig"),
+            "XDG_RUNTIME_DIR": str(runtime),
+            "HOME": str(self.data.parent),
+            "PATH": paths,
+        }
+
+    def __enter__(self) -> Up:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "stromboli", "up", "--data", str(self.data), *self.options]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment
+        )
+        said = []
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            said.append(line)
+            if line == "ready\n":
+                return
+        self.stop()
+        raise AssertionError(f"it did not start: {''.join(said)}")
+
+    def stop(self, number: int = signal.SIGINT) -> tuple[int, str]:
+        """The exit status, and what it still said."""
+        process, self.process = self.process, None
+        if process is None:
+            return 0, ""
+        process.send_signal(number)
+        try:
+            said, _ = process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said, _ = process.communicate()
+            raise AssertionError(f"it did not stop: {said}") from None
+        return process.returncode, said
+
+    def run(self, *words: str, ok: bool = True, stdin: str | None = None) -> str:
+        """A command with this cluster; what it said."""
+        done = subprocess.run(
+            words, env=self.environment, capture_output=True, text=True, timeout=60, input=stdin, check=False
+        )
+        assert (done.returncode == 0) is ok, f"{' '.join(words)}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def kubectl(self, *words: str, ok: bool = True, stdin: str | None = None) -> str:
+        return self.run("kubectl", *words, ok=ok, stdin=stdin)
+
+    def json(self, *words: str) -> Any:
+        return json.loads(self.kubectl(*words, "-o", "json"))
+
+    def stromboli(self, *words: str, ok: bool = True) -> str:
+        return self.run(sys.executable, "-m", "stromboli", *words, ok=ok)
