@@ -9,6 +9,7 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from stromboli.admission.lookup import Settings
 from stromboli.embedded.folder import KUBECONFIG, Folder
 from stromboli.embedded.server import Server
 from stromboli.embedded.services import SERVICES, Place, Service
@@ -70,7 +71,9 @@ class Cluster:
     async def _serve(self) -> Server:
         """On the port that was asked for; else on that of the last time, if it is still free."""
         for port in dict.fromkeys((self._port or self._folder.last_port, self._port)):
-            server = Server(self._folder.path, self._host, port, crds=True, logs=self._place.logs)
+            server = Server(
+                self._folder.path, self._host, port, crds=True, logs=self._place.logs, rules=Settings()
+            )
             try:
                 return await self._stack.enter_async_context(server)
             except OSError as error:
