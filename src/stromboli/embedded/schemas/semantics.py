@@ -36,6 +36,7 @@ def set_defaults(thing: Object, kind: str) -> None:
         spec = thing.get("spec")
         if isinstance(spec, dict):
             set_pod_defaults(spec)
+            spec.setdefault("enableServiceLinks", True)
     elif kind in _TEMPLATES:
         if (spec := _inside(thing, _TEMPLATES[kind])) is not None:
             set_pod_defaults(spec)
