@@ -134,7 +134,7 @@ class _Reader:
                 self._add(invalid(f"{path}.{name}", value, f"must be {what}"))
 
     def _merging(self, raw: dict[str, Any], path: str) -> dict[str, Any]:
-        """How lists and maps merge, and the rules that nobody evaluates."""
+        """How lists and maps merge, and rules."""
         fields: dict[str, Any] = {}
         if raw.get("x-kubernetes-list-type") is not None:
             kind = self._one_of(raw["x-kubernetes-list-type"], _LIST_TYPES, f"{path}.x-kubernetes-list-type")

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stromboli.embedded.schemas.formats import TEXT_FORMATS, in_range, type_name
+from stromboli.embedded.schemas.rules import holds
 from stromboli.embedded.schemas.schema import Schema
 
 MAX_PROBLEMS = 50
@@ -198,6 +199,9 @@ class _Walk:
             if count != 1:
                 why = f'"{path}" must validate one and only one schema (oneOf). Found {count} valid alternatives'
                 yield invalid(path, value, why)
+        for rule in schema.rules:
+            if not holds(rule.rule, value):
+                yield Problem(path, INVALID, f"Invalid value: {rule.message or f'failed rule: {rule.rule}'}")
         if schema.none_of is not None and self._holds(value, schema.none_of, path):
             yield invalid(path, value, f'"{path}" must not validate the schema (not)')
 

@@ -14,7 +14,7 @@ NO_PROPERTIES: Mapping[str, Schema] = {}
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A condition in CEL (`x-kubernetes-validations`). They are kept and shown; nothing here evaluates them."""
+    """A condition in CEL (`x-kubernetes-validations`)."""
 
     rule: str
     message: str = ""

@@ -1,0 +1,283 @@
+"""Rules of CRDs in CEL (`x-kubernetes-validations`), as far as they are simple.
+
+Understood: `self` and its fields, `has()`, `size()`, `in`, comparisons, `&& || !` and `a ? b : c`, literals, lists,
+`startsWith`, `endsWith`, `contains`, and `all` and `exists` over lists and maps. A rule with anything else, such as
+`oldSelf`, is not evaluated: it lets everything through. As in CEL, a rule that fails half way (a field that is not
+there) does not hold.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from stromboli.embedded.patching.json_patch import same
+
+Value = Any
+Scope = Mapping[str, Value]
+Term = Callable[[Scope], Value]
+
+MAX_RULE = 4096
+MAX_STEPS = 10_000
+_STEPS = ""
+"""What is left of them, in a scope."""
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<number>\d+\.\d+|\d+)|(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+    r"""|(?P<name>[A-Za-z_]\w*)|(?P<sign>&&|\|\||[=!<>]=|[-<>!?:.,()\[\]]))"""
+)
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+_LITERALS: dict[str, Value] = {"true": True, "false": False, "null": None}
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "==": same,
+    "!=": lambda left, right: not same(left, right),
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "in": lambda left, right: isinstance(right, list | dict) and left in right,
+}
+_METHODS: dict[str, Callable[[Any, Any], bool]] = {
+    "startsWith": str.startswith,
+    "endsWith": str.endswith,
+    "contains": lambda text, part: isinstance(text, str) and part in text,
+}
+
+
+class Beyond(ValueError):
+    """A rule that this evaluator does not understand."""
+
+
+class _Failed(Exception):
+    """An expression without a value: a field that is not there, a comparison of a number with a text."""
+
+
+def holds(rule: str, value: Value) -> bool:
+    """Whether a rule holds for a value; one that is beyond us holds."""
+    term = compiled(rule)
+    if term is None:
+        return True
+    try:
+        return term({"self": value, _STEPS: [MAX_STEPS]}) is True
+    except (_Failed, TypeError, RecursionError):
+        return False
+
+
+@lru_cache(maxsize=1024)
+def compiled(rule: str) -> Term | None:
+    """A rule as a function; None if it is beyond us."""
+    try:
+        if len(rule) > MAX_RULE:
+            raise Beyond("a rule of such length")
+        parser = _Parser(rule)
+        term = parser.choice()
+        parser.end()
+    except (Beyond, RecursionError):
+        return None
+    return term
+
+
+class _Parser:
+    """One token after another; each method reads what binds as tightly as its name says."""
+
+    def __init__(self, rule: str) -> None:
+        self._tokens = list(_tokens(rule))
+        self._place = 0
+        self._names = ["self"]
+
+    def _peek(self) -> str:
+        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+
+    def _take(self, expected: str = "") -> str:
+        token = self._peek()
+        if not token or (expected and token != expected):
+            raise Beyond(f"{expected or 'something'} expected, {token or 'the end'} found")
+        self._place += 1
+        return token
+
+    def _skip(self, token: str) -> bool:
+        found = self._peek() == token
+        self._place += found
+        return found
+
+    def end(self) -> None:
+        if self._peek():
+            raise Beyond(f"nothing expected, {self._peek()} found")
+
+    def choice(self) -> Term:
+        asked = self._either()
+        if not self._skip("?"):
+            return asked
+        yes = self.choice()
+        self._take(":")
+        no = self.choice()
+        return lambda scope: yes(scope) if _truth(asked(scope)) else no(scope)
+
+    def _either(self) -> Term:
+        term = self._both()
+        while self._skip("||"):
+            term = _either(term, self._both())
+        return term
+
+    def _both(self) -> Term:
+        term = self._comparison()
+        while self._skip("&&"):
+            term = _both(term, self._comparison())
+        return term
+
+    def _comparison(self) -> Term:
+        term = self._unary()
+        if self._peek() in _COMPARE:
+            term = _applied(_COMPARE[self._take()], term, self._unary())
+        return term
+
+    def _unary(self) -> Term:
+        if self._skip("!"):
+            term = self._unary()
+            return lambda scope: not _truth(term(scope))
+        if self._skip("-"):
+            return _constant(-_number(self._take()))
+        return self._path()
+
+    def _path(self) -> Term:
+        term = self._atom()
+        while self._peek() in (".", "["):
+            if self._skip("["):
+                key = self.choice()
+                self._take("]")
+                term = _applied(_item, term, key)
+                continue
+            self._take(".")
+            name = self._take()
+            term = self._call(term, name) if self._peek() == "(" else _applied(_item, term, _constant(name))
+        return term
+
+    def _call(self, term: Term, name: str) -> Term:
+        self._take("(")
+        if name in ("all", "exists"):
+            return self._every(term, all if name == "all" else any)
+        if name == "size":
+            self._take(")")
+            return lambda scope: _size(term(scope))
+        if name not in _METHODS:
+            raise Beyond(name)
+        argument = self.choice()
+        self._take(")")
+        return _applied(_METHODS[name], term, argument)
+
+    def _every(self, term: Term, combine: Callable[[Any], bool]) -> Term:
+        name = self._take()
+        self._take(",")
+        self._names.append(name)
+        condition = self.choice()
+        self._names.pop()
+        self._take(")")
+
+        def evaluated(scope: Scope) -> bool:
+            values = term(scope)
+            if not isinstance(values, list | dict) or len(values) > scope[_STEPS][0]:
+                raise _Failed
+            scope[_STEPS][0] -= len(values)
+            return combine(_truth(condition({**scope, name: one})) for one in values)
+
+        return evaluated
+
+    def _atom(self) -> Term:
+        token = self._take()
+        if token == "(":
+            term = self.choice()
+            self._take(")")
+            return term
+        if token == "[":
+            return self._list()
+        if token[0] in "\"'":
+            return _constant(_ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), token[1:-1]))
+        if token[0].isdigit():
+            return _constant(_number(token))
+        if token in _LITERALS:
+            return _constant(_LITERALS[token])
+        if token in ("has", "size") and self._skip("("):
+            term = self.choice()
+            self._take(")")
+            return _has(term) if token == "has" else lambda scope: _size(term(scope))
+        if token not in self._names:
+            raise Beyond(token)
+        return lambda scope: scope[token]
+
+    def _list(self) -> Term:
+        terms: list[Term] = []
+        while not self._skip("]"):
+            terms.append(self.choice())
+            if self._peek() != "]":
+                self._take(",")
+        return lambda scope: [term(scope) for term in terms]
+
+
+def _tokens(rule: str) -> list[str]:
+    tokens, place, text = [], 0, rule.rstrip()
+    while place < len(text):
+        match = _TOKEN.match(text, place)
+        if match is None:
+            raise Beyond(text[place : place + 20])
+        tokens.append(match[match.lastgroup or 0])
+        place = match.end()
+    return tokens
+
+
+# -- values
+
+
+def _constant(value: Value) -> Term:
+    return lambda _: value
+
+
+def _applied(function: Callable[[Any, Any], Any], left: Term, right: Term) -> Term:
+    return lambda scope: function(left(scope), right(scope))
+
+
+def _either(left: Term, right: Term) -> Term:
+    return lambda scope: _truth(left(scope)) or _truth(right(scope))
+
+
+def _both(left: Term, right: Term) -> Term:
+    return lambda scope: _truth(left(scope)) and _truth(right(scope))
+
+
+def _has(term: Term) -> Term:
+    def evaluated(scope: Scope) -> bool:
+        try:
+            term(scope)
+        except _Failed:
+            return False
+        return True
+
+    return evaluated
+
+
+def _item(value: Value, key: Value) -> Value:
+    if isinstance(value, dict) and key in value:
+        return value[key]
+    if isinstance(value, list) and isinstance(key, int) and 0 <= key < len(value):
+        return value[key]
+    raise _Failed
+
+
+def _truth(value: Value) -> bool:
+    if not isinstance(value, bool):
+        raise _Failed
+    return value
+
+
+def _number(token: str) -> int | float:
+    if not token[0].isdigit() or len(token) > 20:
+        raise Beyond(token)
+    return float(token) if "." in token else int(token)
+
+
+def _size(value: Value) -> int:
+    if not isinstance(value, str | list | dict):
+        raise _Failed
+    return len(value)
