@@ -1,0 +1,163 @@
+"""The controllers' manifests: each controller's rights are what it does, two replicas, safe pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.controllers import gates
+from stromboli.controllers.catalog import CONTROLLERS
+from stromboli.controllers.desk import Desk
+from stromboli.controllers.options import Options, parse
+from stromboli.controllers.pen import Pen
+from stromboli.controllers.voice import Voice
+from stromboli.kube.events import Events
+from tests.deploy.manifests import DEPLOY, Manifest, build, documents, name_of, only
+from tests.deploy.test_rbac import Right, rights_of
+from tests.kube.faking import FakeApi
+
+CONTROLLING = build(DEPLOY / "controllers")
+COMPLETE = build(DEPLOY / "overlays" / "complete")
+(CONTAINER,) = only(CONTROLLING, "Deployment")["spec"]["template"]["spec"]["containers"]
+LABELS = {"app.kubernetes.io/name": "stromboli", "app.kubernetes.io/component": "controllers"}
+BATCH, FLOW, VOLCANO, BUS = "batch.volcano.sh", "flow.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh"
+ROLES = {
+    "job": [gates.JOB],
+    "podgroup": [gates.POD_GROUP],
+    "queue": [gates.QUEUE],
+    "gc": [gates.GC],
+    "flow": [gates.JOB_FLOW, gates.JOB_TEMPLATE],
+    "cronjob": [gates.CRON_JOB],
+}
+
+
+def _each(group: str, resource: str, *verbs: str) -> set[Right]:
+    return {(group, resource, verb) for verb in verbs}
+
+
+WRITES: dict[str, set[Right]] = {
+    "job": _each(BATCH, "jobs", "patch")
+    | _each(BATCH, "jobs/status", "patch")
+    | _each(BATCH, "jobs/finalizers", "update")
+    | _each("", "pods", "create", "delete", "get", "patch")
+    | _each(VOLCANO, "podgroups", "create", "delete", "patch")
+    | _each(BUS, "commands", "delete")
+    | _each("", "persistentvolumeclaims", "create", "get")
+    | _each("", "services", "create", "delete", "get")
+    | _each("", "configmaps", "create", "delete", "get", "patch")
+    | _each("networking.k8s.io", "networkpolicies", "create", "delete", "get"),
+    "podgroup": _each(VOLCANO, "podgroups", "create", "delete", "patch")
+    | _each("", "pods", "patch")
+    | _each("apps", "replicasets", "get")
+    | _each("apps", "statefulsets", "get")
+    | _each("apps", "daemonsets", "get")
+    | _each("batch", "jobs", "get"),
+    "queue": _each(VOLCANO, "queues", "get", "patch")
+    | _each(VOLCANO, "queues/status", "patch")
+    | _each(BUS, "commands", "delete"),
+    "gc": _each(BATCH, "jobs", "delete", "get"),
+    "flow": _each(BATCH, "jobs", "create", "delete", "get")
+    | _each(FLOW, "jobflows/status", "patch")
+    | _each(FLOW, "jobflows/finalizers", "update")
+    | _each(FLOW, "jobtemplates/status", "patch"),
+    "cronjob": _each(BATCH, "jobs", "create", "delete", "get")
+    | _each(BATCH, "cronjobs/status", "patch")
+    | _each(BATCH, "cronjobs/finalizers", "update"),
+}
+
+
+def _watched(name: str) -> set[Right]:
+    """What a controller watches, as it says itself."""
+    api = FakeApi()
+    desk = Desk(Pen(api), Voice(api, Events("", "", lambda: 0.0)), Options())
+    (kind,) = (one for one in CONTROLLERS if one.name == name)
+    places = [shelf.resource for shelf in kind(desk).shelves]
+    return {(one.group, one.plural, verb) for one in places for verb in ("list", "watch")}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_controller_may_do_what_it_does_and_nothing_else(role: str) -> None:
+    granted = list(rights_of(only(CONTROLLING, "ClusterRole", f"stromboli-controllers-{role}")))
+    watched = set().union(*(_watched(name) for name in ROLES[role]))
+    assert sorted(granted) == sorted(watched | WRITES[role])
+
+
+def test_there_is_a_role_for_every_controller_and_one_for_what_all_of_them_do() -> None:
+    assert {name for names in ROLES.values() for name in names} == {one.name for one in CONTROLLERS}
+    roles = {one["metadata"]["name"] for one in CONTROLLING if one["kind"] == "ClusterRole"}
+    assert roles == {"stromboli-controllers", *(f"stromboli-controllers-{role}" for role in ROLES)}
+    common = set(rights_of(only(CONTROLLING, "ClusterRole", "stromboli-controllers")))
+    assert common == {("", "events", "create"), ("", "events", "patch")}
+
+
+def test_secrets_are_for_those_who_ask_for_them() -> None:
+    everything = [*CONTROLLING, *COMPLETE]
+    roles = [one for one in everything if one["kind"] == "ClusterRole"]
+    assert all(resource != "secrets" for role in roles for _, resource, _ in rights_of(role))
+    (role, _) = documents(DEPLOY / "components" / "job-ssh" / "rbac.yaml")
+    assert {resource for _, resource, _ in rights_of(role)} == {"secrets"}
+
+
+def test_no_role_has_a_wildcard_or_may_become_another() -> None:
+    for role in (one for one in CONTROLLING if one["kind"] in ("ClusterRole", "Role")):
+        for group, resource, verb in rights_of(role):
+            assert "*" not in group + resource + verb
+            assert verb not in ("escalate", "bind", "impersonate", "deletecollection")
+            assert group != "rbac.authorization.k8s.io"
+
+
+def test_every_role_is_bound_to_the_account_of_the_pods() -> None:
+    account = only(CONTROLLING, "ServiceAccount")["metadata"]
+    assert (
+        only(CONTROLLING, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
+    )
+    for kind in ("ClusterRole", "Role"):
+        bindings = [one for one in CONTROLLING if one["kind"] == f"{kind}Binding"]
+        roles = {one["metadata"]["name"] for one in CONTROLLING if one["kind"] == kind}
+        assert {one["roleRef"]["name"] for one in bindings} == roles
+        for binding in bindings:
+            assert binding["roleRef"]["kind"] == kind
+            (subject,) = binding["subjects"]
+            wanted = {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+            assert subject == wanted
+
+
+def test_the_flags_are_flags_and_two_replicas_elect_one() -> None:
+    command, *flags = CONTAINER["args"]
+    options = parse([flag.replace("$(NAMESPACE)", "volcano-system") for flag in flags])
+    assert command == "controllers"
+    assert options.notes == ()
+    assert options.leader_elect
+    assert only(CONTROLLING, "Deployment")["spec"]["replicas"] == 2
+    lease = only(CONTROLLING, "Role")["rules"][1]
+    assert lease["resourceNames"] == [options.leader_elect_resource_name] == ["vc-controller-manager"]
+    ports = {f":{port['containerPort']}" for port in CONTAINER["ports"]}
+    assert ports == {options.healthz_address, options.listen_address}
+    grace = only(CONTROLLING, "Deployment")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+    assert grace > 2 * options.shutdown_timeout
+
+
+def test_pods_are_restricted_and_everything_selects_them() -> None:
+    pod: Any = only(CONTROLLING, "Deployment")["spec"]["template"]
+    assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert CONTAINER["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["metadata"]["labels"] == LABELS
+    assert only(CONTROLLING, "Service")["spec"]["selector"] == LABELS
+    assert only(CONTROLLING, "PodDisruptionBudget")["spec"]["selector"] == {"matchLabels": LABELS}
+    assert all(one["metadata"]["labels"] == LABELS for one in CONTROLLING)
+
+
+def test_everything_together_names_nothing_twice() -> None:
+    names: list[str] = [name_of(one) + one["metadata"].get("namespace", "") for one in COMPLETE]
+    assert len(names) == len(set(names))
+    parts: list[Manifest] = [one for one in COMPLETE if one["kind"] == "Deployment"]
+    assert {one["metadata"]["name"] for one in parts} == {
+        "stromboli-scheduler",
+        "stromboli-controllers",
+        "stromboli-admission",
+    }
