@@ -70,7 +70,12 @@ def test_everything_can_be_applied_again_and_nothing_changes(installed: ControlP
     assert {one["metadata"]["generation"] for one in ours} == {1}
 
 
-@pytest.mark.parametrize("path", ["components/node-usage/rbac.yaml", "later"])
+@pytest.mark.parametrize("folder", ["controllers", "overlays/complete"])
+def test_the_controllers_and_everything_together_are_right(installed: ControlPlane, folder: str) -> None:
+    installed.kubectl(*SERVER_SIDE, "--dry-run=server", "-k", _path(folder))
+
+
+@pytest.mark.parametrize("path", ["components/node-usage/rbac.yaml", "components/job-ssh/rbac.yaml", "later"])
 def test_the_other_manifests_are_right_too(installed: ControlPlane, path: str) -> None:
     installed.kubectl(*SERVER_SIDE, "--dry-run=server", "-f", _path(path))
 

@@ -1,0 +1,224 @@
+"""Controllers at work on an API server, with the rights of their manifests and no others, and what users do beside."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.deploy.manifests import DEPLOY, build
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
+
+SPACE = "volcano-system"
+MERGE = "application/merge-patch+json"
+ROOTS = {
+    "pods": "/api/v1",
+    "events": "/api/v1",
+    "replicasets": "/apis/apps/v1",
+    "statefulsets": "/apis/apps/v1",
+    "jobs": "/apis/batch.volcano.sh/v1alpha1",
+    "cronjobs": "/apis/batch.volcano.sh/v1alpha1",
+    "jobflows": "/apis/flow.volcano.sh/v1alpha1",
+    "jobtemplates": "/apis/flow.volcano.sh/v1alpha1",
+    "commands": "/apis/bus.volcano.sh/v1alpha1",
+    "podgroups": "/apis/scheduling.volcano.sh/v1beta1",
+    "queues": "/apis/scheduling.volcano.sh/v1beta1",
+}
+KINDS = {
+    "replicasets": "ReplicaSet",
+    "statefulsets": "StatefulSet",
+    "cronjobs": "CronJob",
+    "jobflows": "JobFlow",
+    "jobtemplates": "JobTemplate",
+    "podgroups": "PodGroup",
+}
+
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+INSTALLED = {
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "ClusterRole": f"{RBAC}/clusterroles",
+    "ClusterRoleBinding": f"{RBAC}/clusterrolebindings",
+    "Role": f"{RBAC}/namespaces/{{}}/roles",
+    "RoleBinding": f"{RBAC}/namespaces/{{}}/rolebindings",
+}
+"""Of the manifests all but the pods and what is around them."""
+
+
+def _established(crd: Any) -> bool:
+    conditions = crd.get("status", {}).get("conditions") or ()
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+
+
+class Controlling:
+    """One `stromboli controllers`, running."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, health: int, metrics: int) -> None:
+        self.process = process
+        self.log = log
+        self._health = health
+        self._metrics = metrics
+
+    def get(self, path: str, health: bool = False) -> tuple[int, str]:
+        url = f"http://127.0.0.1:{self._health if health else self._metrics}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError as error:
+            return 0, str(error)
+
+    @property
+    def leads(self) -> bool:
+        return "\nstromboli_leader 1.0" in self.get("/metrics")[1]
+
+    @property
+    def writes(self) -> float:
+        """How many writes it has carried out."""
+        lines = self.get("/metrics")[1].splitlines()
+        return sum(
+            float(line.split()[-1]) for line in lines if line.startswith("stromboli_controller_writes_total{")
+        )
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.process.wait(30)
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+class Scene:
+    """An API server with all that is installed for controllers."""
+
+    def __init__(self, folder: Path, plane: ControlPlane) -> None:
+        self.folder = folder
+        self.plane = plane
+        self.crews: list[Controlling] = []
+
+    def install(self) -> None:
+        """What `kubectl apply -k deploy/controllers` does, but for the pods."""
+        crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        for one in build(DEPLOY / "crds"):
+            self.plane.request("POST", crds, one)
+        self.wait(lambda: all(map(_established, self._listed(crds))), "the CRDs to be established")
+        self.plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
+        for one in build(DEPLOY / "controllers"):
+            if one["kind"] in INSTALLED:
+                space = one["metadata"].get("namespace", "")
+                self.plane.request("POST", INSTALLED[one["kind"]].format(space), one)
+        token = self.plane.token_for(SPACE, "stromboli-controllers")
+        (self.folder / "controllers.kubeconfig").write_text(json.dumps(self.plane.config_for(token)))
+        for name in ("root", "default"):
+            self.make("queues", {"metadata": {"name": name}, "spec": {"weight": 1}})
+
+    def _listed(self, path: str) -> list[Any]:
+        items: list[Any] = json.loads(self.plane.request("GET", path))["items"]
+        return items
+
+    def start(self, *flags: str, wait: bool = True) -> Controlling:
+        health, metrics = free_ports(2)
+        log = self.folder / f"controllers-{len(self.crews)}.log"
+        command = (
+            *DIE_WITH_PARENT,
+            *(sys.executable, "-m", "stromboli", "controllers"),
+            f"--kubeconfig={self.folder / 'controllers.kubeconfig'}",
+            *("--enable-healthz", f"--healthz-address=127.0.0.1:{health}"),
+            *("--enable-metrics", f"--listen-address=127.0.0.1:{metrics}"),
+            *("--kube-api-qps=1000", "--kube-api-burst=1000"),
+            *("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s"),
+            "--leader-elect-retry-period=500ms",
+            *flags,
+        )
+        source = str(Path(__file__).parents[2] / "src")
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command, stderr=file, stdout=file, env={**os.environ, "PYTHONPATH": source, "TZ": "UTC"}
+            )
+        crew = Controlling(process, log, health, metrics)
+        self.crews.append(crew)
+        if wait:
+            self.wait(lambda: crew.get("/readyz", health=True)[0] == 200, "the controllers to be ready")
+        return crew
+
+    def close(self) -> None:
+        for crew in self.crews:
+            if crew.process.poll() is None:
+                crew.process.kill()
+                crew.process.wait(20)
+
+    def wait(self, condition: Any, what: str, seconds: float = 30.0) -> None:
+        try:
+            self.plane.wait(condition, what, seconds)
+        except (TimeoutError, RuntimeError) as error:
+            said = "\n".join(f"{one.log.name}:\n{one.said[-4000:]}" for one in self.crews)
+            raise AssertionError(f"{error}\n{said}") from None
+
+    # -- objects
+
+    def path(self, plural: str, name: str = "", namespace: str = "", part: str = "") -> str:
+        places = [ROOTS[plural], *(("namespaces", namespace) if namespace else ()), plural, name, part]
+        return "/".join(one for one in places if one)
+
+    def make(self, plural: str, thing: dict[str, Any], namespace: str = "") -> Any:
+        root = ROOTS[plural]
+        kind = KINDS.get(plural, plural.capitalize().removesuffix("s"))
+        whole = {"apiVersion": root.removeprefix("/apis/").removeprefix("/api/"), "kind": kind, **thing}
+        return json.loads(self.plane.request("POST", self.path(plural, "", namespace), whole))
+
+    def read(self, plural: str, name: str, namespace: str = "") -> Any:
+        try:
+            return json.loads(self.plane.request("GET", self.path(plural, name, namespace)))
+        except urllib.error.HTTPError as error:
+            with error:
+                assert error.code == 404, error.read()
+            return {}
+
+    def every(self, plural: str, namespace: str = "") -> list[Any]:
+        items: list[Any] = json.loads(self.plane.request("GET", self.path(plural, "", namespace)))["items"]
+        return sorted(items, key=lambda one: str(one["metadata"]["name"]))
+
+    def names(self, plural: str, namespace: str = "") -> list[str]:
+        return [one["metadata"]["name"] for one in self.every(plural, namespace)]
+
+    def patch(self, plural: str, name: str, patch: Any, namespace: str = "", part: str = "") -> Any:
+        path = self.path(plural, name, namespace, part)
+        return json.loads(self.plane.request("PATCH", path, patch, MERGE))
+
+    def delete(self, plural: str, name: str, namespace: str = "") -> None:
+        self.plane.request("DELETE", self.path(plural, name, namespace))
+
+    def command(self, action: str, queue: str) -> None:
+        target = {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "name": queue,
+            "uid": self.read("queues", queue)["metadata"]["uid"],
+        }
+        meta = {"generateName": f"{queue}-"}
+        self.make("commands", {"metadata": meta, "action": action, "target": target}, "default")
+
+    def state(self, queue: str) -> str:
+        found: str = self.read("queues", queue).get("status", {}).get("state", "")
+        return found
+
+    def become(self, job: str, namespace: str, phase: str, **status: Any) -> None:
+        """Set a job's phase, as its controller would."""
+        state = {"phase": phase, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        self.patch("jobs", job, {"status": {"state": state, **status}}, namespace, "status")
+
+    def events(self, namespace: str, name: str) -> list[tuple[str, str]]:
+        """Reason and message of what was said about an object."""
+        return [
+            (one["reason"], one["message"])
+            for one in self.every("events", namespace)
+            if one["involvedObject"]["name"] == name
+        ]
