@@ -1,0 +1,107 @@
+"""Hostile objects on an API server: the scheduler stays up, says once what it cannot use, and schedules the rest."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import urllib.error
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from stromboli.api.objects import KINDS
+from stromboli.kube.resources import RESOURCES
+from tests.kube.test_hostile import NOTES, ODD, places, templates
+from tests.kubernetes.stage import NAMESPACE, Stage
+
+ODD_VALUES: tuple[Any, ...] = (
+    *ODD,
+    None,
+    True,
+    0,
+    -1,
+    2**31,
+    2**63 - 1,
+    2**70,
+    1.5,
+    [],
+    {},
+    ["a"],
+    {"a": "b"},
+)
+
+
+def spoiled(dice: random.Random, number: int) -> dict[str, Any]:
+    """An object as it should be, with a few things in it that should not."""
+    manifest = copy.deepcopy(dice.choice(templates()[:-1]))
+    kind = manifest["kind"]
+    name = f"{manifest['metadata']['name']}-{number}"
+    for _ in range(dice.randrange(1, 4)):
+        holder, key = dice.choice(places(manifest))
+        holder[key] = dice.choice(ODD_VALUES)
+    notes = {key: dice.choice(ODD) for key in dice.sample(NOTES, 2)}
+    resource = RESOURCES[KINDS[kind][1]]
+    meta = {
+        "name": name,
+        "labels": {"hostile": "yes"},
+        "annotations": {"scheduling.k8s.io/group-name": "bad", **notes},
+    }
+    manifest |= {"apiVersion": resource.api_version, "kind": kind, "metadata": meta}
+    return manifest
+
+
+@pytest.fixture
+def swept(stage: Stage) -> Iterator[Stage]:
+    """A stage from which hostile objects of all kinds are taken away again."""
+    yield stage
+    for kind in {one["kind"] for one in templates()}:
+        path = RESOURCES[KINDS[kind][1]].path(NAMESPACE)
+        if kind != "Namespace":
+            stage.plane.request("DELETE", f"{path}?labelSelector=hostile%3Dyes&gracePeriodSeconds=0")
+
+
+def test_hostile_objects_are_told_of_once_and_the_others_are_scheduled(swept: Stage) -> None:
+    stage = swept
+    dice = random.Random(5)
+    stage.add_nodes(2, cpu=4)
+    scheduler = stage.start_scheduler()
+    taken = 0
+    for number in range(250):
+        manifest = spoiled(dice, number)
+        resource = RESOURCES[KINDS[manifest["kind"]][1]]
+        try:
+            stage.plane.request("POST", resource.path(NAMESPACE), manifest)
+            taken += 1
+        except urllib.error.HTTPError as error:
+            error.close()
+        if number == 125:
+            stage.submit("early", pods=2, priority=_urgent(stage))
+    stage.submit("late", pods=2, priority=_urgent(stage))
+    assert taken > 40
+    stage.wait_for_running("early", 2)
+    stage.wait_for_running("late", 2)
+    assert scheduler.process.poll() is None
+    assert "the loop broke down" not in scheduler.said
+    assert "the cycle is lost" not in scheduler.said
+    assert json.loads(scheduler.get("/debug/consistency")[1])["consistent"]
+    events = stage.read("/api/v1/events")["items"]
+    told = [
+        (one["involvedObject"]["uid"], one.get("count", 1)) for one in events if one["reason"] == "Invalid"
+    ]
+    assert told
+    assert len(told) == len({uid for uid, _ in told})
+    assert all(count == 1 for _, count in told)
+
+
+def _urgent(stage: Stage) -> str:
+    stage.plane.apply(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "urgent"},
+            "value": 1_000_000,
+        }
+    )
+    return "urgent"
