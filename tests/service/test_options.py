@@ -71,3 +71,18 @@ def test_what_has_no_effect_is_taken_with_a_note() -> None:
 def test_what_makes_no_sense_is_refused_with_the_way_out(flags: list[str], said: str) -> None:
     with pytest.raises(BadFlag, match=said.replace("?", r"\?")):
         parse(flags)
+
+
+def test_a_feature_gate_that_changes_nothing_is_noted() -> None:
+    gates = "DynamicResourceAllocation=true,PriorityClass=false,PodLevelResources=false"
+    options = parse([f"--feature-gates={gates}", "--feature-gates=SchedulingGatesQueueAdmission=true"])
+    assert options.notes == (
+        "--feature-gates=DynamicResourceAllocation: has no effect",
+        "--feature-gates=PodLevelResources: cannot be switched off",
+    )
+
+
+def test_shards_are_none_soft_or_hard() -> None:
+    assert parse(["--scheduler-sharding-mode=soft"]).scheduler_sharding_mode == "soft"
+    with pytest.raises(BadFlag, match="none of none, soft and hard"):
+        parse(["--scheduler-sharding-mode=strict"])

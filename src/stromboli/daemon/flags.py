@@ -100,9 +100,15 @@ LOGGING = {
     "vmodule": "-v holds for all",
     "skip-headers": "lines have a time and a level",
     "one-output": "logs go to standard error",
+    "log-file-max-size": "logs go to standard error",
+    "log-backtrace-at": "errors have their trace",
+    "add-dir-header": "lines have a time and a level",
+    "skip-log-headers": "lines have a time and a level",
 }
 """Flags of Go's logging that every program of Volcano's has."""
-LOGGING_SWITCHES = frozenset({"logtostderr", "alsologtostderr", "skip-headers", "one-output"})
+LOGGING_SWITCHES = frozenset(
+    {"logtostderr", "alsologtostderr", "skip-headers", "one-output", "add-dir-header", "skip-log-headers"}
+)
 
 
 def parse(kind: Callable[..., Options], accepted: Accepted, arguments: Sequence[str]) -> Options:

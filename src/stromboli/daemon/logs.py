@@ -48,5 +48,10 @@ def set_up(as_json: bool, verbosity: int) -> None:
     handler.setFormatter(Lines(as_json))
     ours = logging.getLogger("stromboli")
     ours.handlers[:] = [handler]
-    ours.setLevel(logging.DEBUG if verbosity >= 4 else logging.INFO)
     ours.propagate = False
+    set_level(verbosity)
+
+
+def set_level(verbosity: int) -> None:
+    """How much is logged, as `-v` counts it."""
+    logging.getLogger("stromboli").setLevel(logging.DEBUG if verbosity >= 4 else logging.INFO)

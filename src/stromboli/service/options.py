@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stromboli.api import names
@@ -122,9 +122,25 @@ _ACCEPTED = flags.Accepted(
 )
 
 
+_GATES = {"PriorityClass", "PodDisruptionBudgetsSupport", "WorkLoadSupport", names.QUEUE_ADMISSION}
+_ALWAYS = {"PodSchedulingReadiness", "PodLevelResources", "InPlacePodVerticalScaling"}
+"""Gates that are looked at, and features that are always on."""
+
+
 def parse(arguments: Sequence[str]) -> Options:
     """What the command line says; `BadFlag` if it makes no sense."""
-    return flags.parse(Options, _ACCEPTED, arguments)
+    options = flags.parse(Options, _ACCEPTED, arguments)
+    idle = tuple(f"--feature-gates={name}: {why}" for name, why in _idle_gates(options.feature_gates))
+    return replace(options, notes=(*options.notes, *idle))
+
+
+def _idle_gates(gates: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, str]]:
+    """Feature gates that change nothing, and why."""
+    for name, on in gates:
+        if name in _ALWAYS and not on:
+            yield name, "cannot be switched off"
+        elif name not in _GATES | _ALWAYS:
+            yield name, "has no effect"
 
 
 def usage() -> str:

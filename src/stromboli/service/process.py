@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 
 from stromboli.daemon.endpoints import Endpoints
+from stromboli.daemon.loglevel import LogLevel
 from stromboli.daemon.logs import about
 from stromboli.daemon.stopping import UntilStopped
 from stromboli.engine.catalog import Catalog
@@ -65,6 +66,9 @@ class Process:
             duty = Duty(self.options, client, identity, may_write, self._catalog, self._policy, measuring)
             showing = Showing(self.options, client, duty, election, measuring.metrics)
             self._listen_to_signals(duty, showing)
+            level = LogLevel(os.environ, self.options.v)
+            stack.push_async_callback(level.stop)
+            await level.start()
             debugging = Debugging(showing).add_to if self.options.enable_pprof else None
             endpoints = Endpoints(self.options, showing, debugging)
             stack.push_async_callback(endpoints.stop)
