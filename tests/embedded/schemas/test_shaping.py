@@ -48,6 +48,14 @@ def test_a_null_is_as_good_as_nothing_where_there_can_be_none() -> None:
     assert kept["spec"]["nu"] is None
 
 
+def test_an_empty_word_is_as_good_as_nothing_in_a_built_in_kind() -> None:
+    it = pod(restartPolicy="", tolerations=[{"operator": "Exists", "effect": ""}])
+    assert shape(it, pod_schema()).problems == []
+    assert it["spec"]["restartPolicy"] == "Always"
+    assert it["spec"]["tolerations"] == [{"operator": "Exists"}]
+    assert shape(thing({"e": ""}), THING).problems != []
+
+
 def test_defaults_reach_into_lists_and_into_other_defaults() -> None:
     it = thing({"m": [{"k": "a"}]})
     shape(it, THING)

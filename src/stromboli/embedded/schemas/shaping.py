@@ -36,12 +36,13 @@ def shape(thing: Object, schema: Schema) -> Findings:
 def prune(thing: Any, schema: Schema) -> list[str]:
     """Take out, in place, fields that the schema does not know, and nulls where there can be none.
 
-    Returns the paths of the unknown fields. Numbers that stand for quantities become texts.
+    Returns the paths of the unknown fields. Numbers that stand for quantities become texts. In built-in kinds, an
+    empty text where one of several words is wanted is as good as nothing.
     """
-    return list(_pruned(thing, schema, ""))
+    return list(_pruned(thing, schema, "", bool(schema.name)))
 
 
-def _pruned(thing: Any, schema: Schema, path: str) -> Iterator[str]:
+def _pruned(thing: Any, schema: Schema, path: str, builtin: bool) -> Iterator[str]:
     if isinstance(thing, dict):
         for key in list(thing):
             inner = schema.properties.get(key) or schema.additional
@@ -51,17 +52,19 @@ def _pruned(thing: Any, schema: Schema, path: str) -> Iterator[str]:
                 if not schema.open and schema.type == "object":
                     del thing[key]
                     yield where
-            elif value is None and not inner.nullable and inner.type:
+            elif (value is None and not inner.nullable and inner.type) or (
+                builtin and value == "" and inner.enum
+            ):
                 del thing[key]
             elif (
                 inner.format == "quantity" and isinstance(value, int | float) and not isinstance(value, bool)
             ):
                 thing[key] = str(value)
             else:
-                yield from _pruned(value, inner, where)
+                yield from _pruned(value, inner, where, builtin)
     elif isinstance(thing, list) and schema.items is not None:
         for place, value in enumerate(thing):
-            yield from _pruned(value, schema.items, f"{path}[{place}]")
+            yield from _pruned(value, schema.items, f"{path}[{place}]", builtin)
 
 
 def default(thing: Any, schema: Schema) -> None:
