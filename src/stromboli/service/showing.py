@@ -48,8 +48,8 @@ class Showing:
             return "the lease was not read yet"
         if self._duty.loop.leads:
             return ""
-        waiting = self._duty.mirror.unsynced
-        return f"not in step with the API server yet: {waiting[0]}" if waiting else ""
+        waiting = ", ".join(self._duty.mirror.blind)
+        return f"not in step with the API server yet: {waiting}" if waiting else ""
 
     def metrics(self) -> bytes:
         metrics, writer = self._metrics, self._duty.writer

@@ -1,0 +1,46 @@
+"""What a process shows of its health: alive while it comes round, ready once it leads or could take over."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stromboli.service.loop import STUCK
+from stromboli.service.showing import Showing
+
+
+def showing(leader: str = "somebody", **state: Any) -> Showing:
+    """A look at a replica, by default one that stands by and is in step."""
+    state = {"leads": False, "silence": 1.0, "blind": [], **state}
+    duty = SimpleNamespace(
+        loop=SimpleNamespace(leads=state["leads"], silence=state["silence"]),
+        mirror=SimpleNamespace(blind=state["blind"]),
+    )
+    election = SimpleNamespace(leader=leader)
+    return Showing(None, None, duty, election, None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("shown", "why"),
+    [
+        (showing(), ""),
+        (showing(leads=True), ""),
+        (showing(leader=""), "the lease was not read yet"),
+        (showing(blind=["pods", "queues"]), "not in step with the API server yet: pods, queues"),
+    ],
+)
+def test_a_replica_is_ready_when_it_leads_or_could(shown: Showing, why: str) -> None:
+    assert shown.ready() == why
+
+
+def test_who_is_told_to_stop_is_not_ready() -> None:
+    shown = showing(leads=True)
+    shown.stopping = True
+    assert shown.ready() == "stopping"
+
+
+def test_who_does_not_come_round_should_be_restarted() -> None:
+    assert showing().alive() == ""
+    assert "no cycle has ended" in showing(silence=STUCK + 1).alive()
