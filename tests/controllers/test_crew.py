@@ -11,6 +11,7 @@ import pytest
 
 from stromboli.api.scheduling import Queue
 from stromboli.controllers import controller
+from stromboli.controllers.catalog import CONTROLLERS
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.desk import Desk
 from stromboli.controllers.kinds import Pod
@@ -209,6 +210,16 @@ def test_only_the_controllers_that_are_asked_for_run() -> None:
         api = MemoryApi()
         async with working(api, Marking, Blind, options=Options(controllers=("pg-controller",))) as crew:
             assert [one.name for one in crew.controllers] == ["pg-controller"]
+
+    asyncio.run(run())
+
+
+def test_a_feature_that_is_off_takes_its_controller_with_it() -> None:
+    async def run() -> None:
+        options = Options(feature_gates=(("VolcanoJobSupport", False), ("CronVolcanoJobSupport", False)))
+        async with working(MemoryApi(), *CONTROLLERS, options=options) as crew:
+            made = {one.name for one in crew.controllers}
+            assert {one.name for one in CONTROLLERS} - made == {"job-controller", "cronjob-controller"}
 
     asyncio.run(run())
 

@@ -65,7 +65,8 @@ class Controllers:
         """One that cannot be set up is left out, and the others run."""
         made = []
         for kind in kinds:
-            if not gates.is_on(self.options.controllers, kind.name):
+            feature = gates.FEATURES.get(kind.name, "")
+            if not gates.is_on(self.options.controllers, kind.name) or not self.options.gate(feature):
                 continue
             try:
                 made.append(kind(self.desk))

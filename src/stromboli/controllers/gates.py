@@ -13,6 +13,8 @@ JOB_FLOW, JOB_TEMPLATE, CRON_JOB = "jobflow-controller", "jobtemplate-controller
 HYPER_NODE, SHARDING = "hyperNode-controller", "sharding-controller"
 COLOCATION = "colocation-config-controller"
 NAMES = (JOB, POD_GROUP, QUEUE, GC, JOB_FLOW, JOB_TEMPLATE, CRON_JOB, HYPER_NODE, SHARDING, COLOCATION)
+FEATURES = {JOB: "VolcanoJobSupport", CRON_JOB: "CronVolcanoJobSupport"}
+"""Feature gates without which a controller has nothing to look after."""
 DEFAULT = (ALL, f"-{SHARDING}")
 
 

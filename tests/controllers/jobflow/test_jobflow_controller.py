@@ -79,16 +79,17 @@ def test_a_job_that_fails_ends_the_flow() -> None:
         flow(api, {"name": "a"}, after("b", "a"))
         async with working(api, JobFlowController) as crew:
             await until(lambda: bool(api.every("jobs")))
-            become(api, "f-a", "Pending")
+            become(api, "f-a", "Pending", taskStatusCount={"w": {"phase": {"Pending": 1}}})
             await settled(api, crew)
             assert api.find("jobflows", "f", "ns")["status"]["pendingJobs"] == ["f-a"]
-            become(api, "f-a", "Failed")
+            become(api, "f-a", "Failed", taskStatusCount={"w": {"phase": {"Failed": 1}}})
             await until(lambda: phase(api) == "Failed")
             await settled(api, crew)
         assert names(api.every("jobs")) == ["f-a"]
         status = api.find("jobflows", "f", "ns")["status"]
         assert status["failedJobs"] == ["f-a"]
         assert status["pendingJobs"] == []
+        assert status["conditions"]["f-a"]["taskStatusCount"] == {"w": {"phase": {"Failed": 1}}}
 
     asyncio.run(run())
 

@@ -15,6 +15,7 @@ from stromboli.controllers import gates
 from stromboli.controllers.controller import Controller, Hindrance
 from stromboli.controllers.cronjob.look import Look, look, started
 from stromboli.controllers.desk import Desk
+from stromboli.controllers.merging import merge_patch
 from stromboli.controllers.pen import decoded
 from stromboli.controllers.shelf import controller_uid
 from stromboli.kube.asking import Refused, Unanswered
@@ -28,8 +29,6 @@ class CronJobController(Controller[str]):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self.workers = max(1, desk.options.worker_threads_for_cronjob)
-        if not desk.options.gate("CronVolcanoJobSupport"):
-            return
         self.crons = self.watch(CronJob, self._cron_changed)
         self.jobs = self.watch(Job, self._job_changed)
         self._owned = self.jobs.index(controller_uid)
@@ -116,8 +115,7 @@ class CronJobController(Controller[str]):
 
     async def _tell(self, cron: CronJob, status: CronJobStatus) -> None:
         """Write what differs."""
-        before, after = _plain(cron.status), _plain(status)
-        patch = {name: value for name, value in after.items() if before[name] != value}
+        patch = merge_patch(_plain(cron.status), _plain(status))
         if patch:
             self.crons.learn(await self.desk.pen.patch(cron, {"status": patch}, "status"))
 

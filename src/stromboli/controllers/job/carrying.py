@@ -32,6 +32,7 @@ from stromboli.controllers.job.scene import (
     Write,
 )
 from stromboli.controllers.kinds import PLACES, Pod
+from stromboli.controllers.merging import merge_patch
 from stromboli.controllers.pen import Deposed
 from stromboli.controllers.shelf import controller_uid
 from stromboli.kube.asking import Refused, Unanswered
@@ -182,16 +183,3 @@ class Hand:
             await self._pen.patch(pod, mark, exact=False)
         await self._pen.delete(pod)
         echoes.deleted(pod.metadata.uid)
-
-
-def merge_patch(before: Manifest, after: Manifest) -> Manifest:
-    """What turns one mapping into another by a JSON merge patch."""
-    patch: Manifest = {}
-    for key in before.keys() | after.keys():
-        old, new = before.get(key), after.get(key)
-        if isinstance(old, dict) and isinstance(new, dict):
-            if inner := merge_patch(old, new):
-                patch[key] = inner
-        elif old != new:
-            patch[key] = new
-    return patch

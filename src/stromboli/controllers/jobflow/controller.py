@@ -15,6 +15,7 @@ from stromboli.controllers.desk import Desk
 from stromboli.controllers.jobflow.look import FAILED, OVER, SUCCEED, Look, look, waiting_for_probes
 from stromboli.controllers.jobflow.probing import passes
 from stromboli.controllers.kinds import Pod
+from stromboli.controllers.merging import merge_patch
 from stromboli.controllers.shelf import controller_uid
 
 WORKERS = 3
@@ -101,13 +102,9 @@ class JobFlowController(Controller[str]):
 
     async def _tell(self, flow: JobFlow, status: JobFlowStatus) -> None:
         """Write what differs, and count a flow that has come to its end."""
-        before, after = _plain(flow.status), _plain(status)
-        patch = {name: value for name, value in after.items() if before[name] != value}
+        patch = merge_patch(_plain(flow.status), _plain(status))
         if not patch:
             return
-        if "conditions" in patch:
-            gone = {name: None for name in before["conditions"] if name not in after["conditions"]}
-            patch["conditions"] = {**after["conditions"], **gone}
         self.flows.learn(await self.desk.pen.patch(flow, {"status": patch}, "status"))
         ends = {SUCCEED: self.desk.metrics.succeeded_flows, FAILED: self.desk.metrics.failed_flows}
         phase = status.state.phase
