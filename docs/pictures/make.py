@@ -6,22 +6,22 @@ plot `scaling.svg` comes from `python -m bench scaling`.)
 
 import io
 import re
-from collections import deque
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from stromboli.api.manifests import open_paths
-from stromboli.cli.demo import ARRIVALS, LAST_NEWS, LONGEST, NODES, QUEUES
-from stromboli.cli.demo_view import at, scene, summary
+from stromboli.cli.demo.command import play
+from stromboli.cli.demo.news import Chronicle
+from stromboli.cli.demo.sight import Sight
+from stromboli.cli.demo.view import scene
 from stromboli.cli.plan_text import tell_plan
 from stromboli.engine.policy import load_policy
 from stromboli.engine.presets import preset
 from stromboli.extensions import load_catalog
 from stromboli.simulator.loading import load
 from stromboli.simulator.plan import make_plan
-from stromboli.simulator.story import Story
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -29,8 +29,8 @@ EXAMPLE = "examples/two-teams"
 NOW = 1_793_534_400.0
 WIDTH = 100
 FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
-MOMENT = 9
-"""The second of the demo's story that the picture shows."""
+MOMENT = 18.5
+"""The second of the demo that the picture shows."""
 
 
 def main() -> None:
@@ -58,18 +58,19 @@ def picture_of_plan() -> Console:
 
 
 def picture_of_demo() -> Console:
-    catalog = load_catalog()
-    story = Story(NODES, QUEUES, ARRIVALS, load_policy(preset("basic"), catalog, "preset basic"), catalog)
     out = terminal()
-    prompt(out, "stromboli demo")
-    news: deque[str] = deque(maxlen=LAST_NEWS)
-    while not story.over and story.now < LONGEST:
-        now = story.now
-        news.extend(at(now, line) for line in story.tick())
-        if now == MOMENT:
-            out.print(scene(story, now, list(news)))
+    prompt(out, "make demo")
+    shown = False
+
+    def show(sight: Sight, chronicle: Chronicle, now: float, lines: list[str]) -> None:
+        nonlocal shown
+        if now > MOMENT and not shown:
+            out.print(scene(sight, chronicle, now, lines))
+            shown = True
+
+    end = play(show, lambda _: None, 1.0)
     out.print(Text("...", "dim"))
-    out.print(summary(story))
+    out.print(end)
     return out
 
 

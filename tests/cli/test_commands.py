@@ -1,9 +1,8 @@
-"""The smaller commands: policies, lists, the demo."""
+"""The smaller commands: policies and lists."""
 
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -109,20 +108,3 @@ def test_plugins_and_actions_are_listed_with_their_arguments(run: Run) -> None:
     assert actions["allocate"]["arguments"][0]["key"] == "predicateErrorCacheEnable"
     assert all(one["doc"] for one in [*listed.values(), *actions.values()])
     assert "enqueue  Let waiting jobs in" in run("actions").stdout
-
-
-def test_the_demo_tells_its_story(run: Run) -> None:
-    begin = time.monotonic()
-    result = run("demo")
-    assert time.monotonic() - begin < 10
-    assert result.exit_code == 0
-    told = result.stdout
-    assert "train starts: 4 pods together" in told
-    assert "sweep waits: " in told
-    assert (
-        told.index("sweep waits: ")
-        < told.index("train is done")
-        < told.index("sweep starts: 4 pods together")
-    )
-    assert "heartbeat starts: 1 pod on" in told
-    assert "5 of 5 gangs ran only ever whole" in told

@@ -1,4 +1,4 @@
-"""Reports of several cycles, and stories in virtual time."""
+"""Reports of several cycles."""
 
 import subprocess
 import sys
@@ -15,7 +15,6 @@ from stromboli.extensions import load_catalog
 from stromboli.simulator.loading import load
 from stromboli.simulator.plan import document, make_plan
 from stromboli.simulator.report import Report
-from stromboli.simulator.story import Arrival, Story
 from stromboli.simulator.waiting import Waiting
 from stromboli.testing.policies import policy_text
 
@@ -56,25 +55,6 @@ def test_an_eviction_is_a_sentence() -> None:
     text = "default/low-0 leaves n1: preempt makes room for default/high, frees cpu 2 (chosen by gang)"
     assert eviction_sentence(VICTIM) == text
     assert eviction_sentence(Evict("d", "p", "u", "n1", "d/j", "shuffle")) == "d/p leaves n1: shuffle"
-
-
-def test_a_story_ends_when_everybody_is_done() -> None:
-    arrivals = [Arrival(0, "a", 3, {"pods": 2, "cpu": 2}), Arrival(1, "b", 1, {"cpu": 2})]
-    story = Story("n1 cpu=4", "", arrivals, GANG, CATALOG)
-    told = []
-    while not story.over:
-        now = story.now
-        told += [(now, line) for line in story.tick()]
-    assert told == [
-        (0, "default submits a, a gang of 2 x 2 CPU"),
-        (0, "a starts: 2 pods together on n1"),
-        (1, "default submits b, a pod of 2 CPU"),
-        (1, "b waits: b-0: 0/1 nodes are unavailable: 1 Insufficient cpu."),
-        (4, "a is done"),
-        (4, "b starts: 1 pod on n1"),
-        (6, "b is done"),
-    ]
-    assert story.lives["default/b"].waited == 3
 
 
 def test_what_was_left_out_is_in_the_document(tmp_path: Path) -> None:

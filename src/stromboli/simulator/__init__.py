@@ -1,4 +1,4 @@
 """A cluster in memory and virtual time: decisions come true at once, and what a cycle did becomes a report.
 
-Nothing here sleeps or asks the machine for the time. The plan, the demo and the tests of plugins stand on it.
+Nothing here sleeps or asks the machine for the time. The plan and the tests of plugins stand on it.
 """
