@@ -9,6 +9,15 @@ from typing import Any
 
 from stromboli.api import names
 from stromboli.api.meta import LabelSelector, Object, ObjectMeta
+from stromboli.api.native import (
+    DisruptionMode,
+    GangPolicy,
+    NativeMeta,
+    NativePodGroup,
+    NativePodGroupSpec,
+    Plain,
+    SchedulingPolicy,
+)
 from stromboli.api.node import Node, NodeSpec, NodeStatus, Taint
 from stromboli.api.pod import (
     Affinity,
@@ -18,6 +27,7 @@ from stromboli.api.pod import (
     PodStatus,
     Resources,
     SchedulingGate,
+    SchedulingGroup,
     Toleration,
     TopologySpreadConstraint,
 )
@@ -104,7 +114,9 @@ def pod(
     spread: Iterable[TopologySpreadConstraint] = (),
     created: float = 0,
     uid: str = "",
+    native: str = "",
 ) -> Pod:
+    """Of a group of Volcano's, or of one of Kubernetes' own (`native`)."""
     requests: dict[str, str | int | float] = {}
     for resource, amount in (("cpu", cpu), ("memory", memory), (names.NVIDIA_GPU, gpu or None)):
         if amount is not None:
@@ -134,6 +146,7 @@ def pod(
             affinity=affinity,
             topology_spread_constraints=tuple(spread),
             scheduling_gates=tuple(SchedulingGate(gate) for gate in gates),
+            scheduling_group=SchedulingGroup(native) if native else None,
         ),
         PodStatus(phase),
     )
@@ -180,6 +193,45 @@ def group(
         ),
         PodGroupStatus(phase),
     )
+
+
+def native_group(
+    name: str,
+    minimum: int = 0,
+    *,
+    namespace: str = "default",
+    mode: Any = "",
+    priority: int | None = None,
+    priority_class: str = "",
+    preemption: Any = "",
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    version: str = "v1alpha2",
+    created: float = 0,
+) -> NativePodGroup:
+    """A group of Kubernetes' own; without a minimum its pods are no gang."""
+    policy = SchedulingPolicy(gang=GangPolicy(minimum)) if minimum else SchedulingPolicy(basic=Plain())
+    meta = NativeMeta(
+        name,
+        namespace,
+        f"uid-native-{name}",
+        creation_timestamp=at(created),
+        labels=dict(labels or {}),
+        annotations=dict(annotations or {}),
+        generation=1,
+    )
+    spec = NativePodGroupSpec(
+        scheduling_policy=policy,
+        disruption_mode=mode,
+        priority=priority,
+        priority_class_name=priority_class,
+        preemption_policy=preemption,
+    )
+    return NativePodGroup(meta, f"scheduling.k8s.io/{version}", spec)
+
+
+SINGLE, WHOLE = DisruptionMode(single=Plain()), DisruptionMode(all=Plain())
+"""As 1.37 writes them."""
 
 
 def policy_of(
@@ -234,6 +286,10 @@ def cluster_of(*things: Object) -> Cluster:
 
 def job_of(cluster: Cluster, name: str, namespace: str = "default") -> Job:
     return cluster.jobs[JobId("PodGroup", namespace, name)]
+
+
+def native_job_of(cluster: Cluster, name: str, namespace: str = "default") -> Job:
+    return cluster.jobs[JobId("NativePodGroup", namespace, name)]
 
 
 def task_of(cluster: Cluster, name: str, namespace: str = "default") -> Task:

@@ -36,8 +36,6 @@ Right = tuple[str, str, str]
 
 VOLCANO = "scheduling.volcano.sh"
 NATIVE = "scheduling.k8s.io"
-WATCHED_BESIDES = {(NATIVE, "podgroups"), (NATIVE, "workloads")}
-"""Kinds that are found by discovery, and so are not among the kinds of `api`."""
 WRITES: dict[Right, str] = {
     ("", "pods/binding", "create"): "bind",
     ("", "pods", "get"): "look again after a bind whose answer was lost",
@@ -77,7 +75,7 @@ def rights_of(role: Manifest) -> Iterator[Right]:
 
 def test_the_scheduler_may_do_what_it_does_and_nothing_else() -> None:
     read = {(one.group, one.plural) for one in RESOURCES.values()}
-    wanted = {(*one, verb) for one in read | WATCHED_BESIDES for verb in ("list", "watch")} | WRITES.keys()
+    wanted = {(*one, verb) for one in read for verb in ("list", "watch")} | WRITES.keys()
     granted = list(rights_of(only(STANDALONE, "ClusterRole")))
     assert sorted(granted) == sorted(wanted)
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from stromboli.api.native import NativePodGroup
 from stromboli.api.pod import Pod
 from stromboli.kube.asking import Refused, Request, Unanswered
 from stromboli.kube.client import Client, TooLarge
@@ -222,10 +223,15 @@ def test_what_the_server_has_is_discovered() -> None:
         if asked.path == "/api/v1":
             return b'{"resources": [{"name": "pods", "kind": "Pod"}, {"name": "pods/binding", "kind": "Binding"}]}'
         if asked.path == "/apis/scheduling.k8s.io":
-            return b'{"versions": [{"version": "v1"}, {"version": "v1alpha2"}]}'
+            return b'{"versions": [{"version": "v1"}, {"version": "v1alpha2"}, {"version": "v1beta1"}]}'
+        if asked.path in ("/apis/scheduling.k8s.io/v1beta1", "/apis/scheduling.k8s.io/v1alpha2"):
+            return b'{"resources": [{"name": "podgroups", "kind": "PodGroup"}]}'
         return refused(404, "NotFound")
 
     with serving(answer) as server:
-        assert talk(server.url, discover) == {Pod}
-        assert talk(server.url, lambda client: versions(client, "scheduling.k8s.io")) == ("v1", "v1alpha2")
+        found = talk(server.url, discover)
+        assert set(found) == {Pod, NativePodGroup}
+        assert found[NativePodGroup].api_version == "scheduling.k8s.io/v1beta1"
+        known = ("v1", "v1alpha2", "v1beta1")
+        assert talk(server.url, lambda client: versions(client, "scheduling.k8s.io")) == known
         assert talk(server.url, lambda client: versions(client, "none.example")) == ()

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from stromboli.api.decoding import decode
 from stromboli.api.meta import Object
 from stromboli.api.objects import KINDS
+from stromboli.kube.asking import Request
 from stromboli.kube.buffer import Trouble
 from stromboli.kube.mirror import Mirror
 from stromboli.kube.resources import Resource
 from stromboli.model.status import Status
 
+NATIVE = "scheduling.k8s.io"
 SIZE = {"cpu": "8", "memory": "16Gi", "pods": "110"}
 
 
@@ -68,8 +70,20 @@ class Shelf:
         self.manifests = list(manifests)
 
     async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
-        items = [one for one in self.manifests if one["kind"] == resource.kind]
+        items = [
+            one
+            for one in self.manifests
+            if one["kind"] == resource.kind and one["apiVersion"].rpartition("/")[0] == resource.group
+        ]
         return msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": items})
+
+    async def insist(self, request: Request) -> bytes:
+        """Discovery: there is no native group unless one is on the shelf."""
+        group = [one["apiVersion"] for one in self.manifests if one["apiVersion"].startswith(NATIVE)]
+        if request.path == f"/apis/{NATIVE}":
+            return msgspec.json.encode({"versions": [{"version": one.rpartition("/")[2]} for one in group]})
+        found = [one for one in group if request.path == f"/apis/{one}"]
+        return msgspec.json.encode({"resources": [{"name": "podgroups"} for _ in found]})
 
     @asynccontextmanager
     async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:

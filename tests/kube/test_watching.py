@@ -13,7 +13,7 @@ import pytest
 
 from stromboli.api.meta import Object
 from stromboli.api.pod import Pod
-from stromboli.kube.asking import Refused, Unanswered
+from stromboli.kube.asking import Refused, Request, Unanswered
 from stromboli.kube.buffer import Trouble
 from stromboli.kube.client import TooLarge
 from stromboli.kube.limits import Backoff
@@ -43,6 +43,12 @@ class Script:
         if isinstance(scene, Exception):
             raise scene
         assert isinstance(scene, bytes), f"expected a list, the script has {scene}"
+        return scene
+
+    async def insist(self, request: Request) -> bytes:
+        self.asked.append(f"{request.method} {request.path}")
+        scene = self._next()
+        assert isinstance(scene, bytes), f"expected an answer, the script has {scene}"
         return scene
 
     @asynccontextmanager

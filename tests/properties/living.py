@@ -10,6 +10,7 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.meta import Condition, Object
+from stromboli.api.native import NativePodGroup, condition_type
 from stromboli.api.pod import Pod
 from stromboli.api.scheduling import PodGroup, Queue
 from stromboli.engine.cycle import Engine, Outcome
@@ -18,6 +19,7 @@ from stromboli.engine.decisions import (
     Decision,
     Event,
     Evict,
+    NativeGroupCondition,
     PodCondition,
     PodGroupStatus,
     QueueStatus,
@@ -109,11 +111,19 @@ class LivingWorld:
         assert isinstance(queue, Queue)
         self.put(_changed(queue, status=_changed(queue.status, allocated=dict(decision.allocated))))
 
+    def _tell_native(self, decision: NativeGroupCondition) -> None:
+        group = self.objects[NativePodGroup, f"{decision.namespace}/{decision.name}"]
+        assert isinstance(group, NativePodGroup)
+        kind = condition_type(group.api_version)
+        told = Condition(kind, decision.status, decision.reason, decision.message)
+        self.put(_changed(group, status=_changed(group.status, conditions=(told,))))
+
     _EFFECTS: ClassVar[dict[type[Decision], Callable[..., None]]] = {
         Bind: _bind,
         Evict: _evict,
         PodCondition: _tell_pod,
         PodGroupStatus: _tell_group,
+        NativeGroupCondition: _tell_native,
         QueueStatus: _tell_queue,
     }
 

@@ -13,12 +13,26 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from stromboli.api import names
 from stromboli.api.meta import Object
 from stromboli.api.node import Taint
-from stromboli.api.pod import Toleration
-from tests.building import group, node, pod, policy_of, priority_class, queue
+from stromboli.api.pod import Pod, SchedulingGroup, Toleration
+from stromboli.api.scheduling import PodGroup
+from tests.building import (
+    EPOCH,
+    SINGLE,
+    WHOLE,
+    at,
+    group,
+    native_group,
+    node,
+    pod,
+    policy_of,
+    priority_class,
+    queue,
+)
 
 ZONES = ("east", "west", "")
 NODES = ("n0", "n1", "n2", "n3", "n4")
@@ -130,7 +144,48 @@ def worlds(draw: st.DrawFn, most_pods: int = 10, mostly_pending: bool = False) -
     for number in range(draw(st.integers(0, most_pods))):
         pending = True if mostly_pending and draw(st.integers(0, 3)) else None
         things.append(draw(pods(f"pod-x-{number}", some_groups, pending)))
-    return things
+    return nativised(things, random.Random(draw(st.integers(0, 2**16))))
+
+
+# -- native groups
+
+
+def nativised(
+    things: list[Object], chance: random.Random, share: float = 0.3, mode: str | None = None
+) -> list[Object]:
+    """The same world with some of its PodGroups, and the pods in them, as Kubernetes' own."""
+    chosen = {
+        one.name
+        for one in things
+        if isinstance(one, PodGroup) and not one.spec.sub_group_policy and chance.random() < share
+    }
+    if chance.random() < share:
+        chosen.add("no-such-group")
+    return [_as_native(one, chosen, chance, mode) for one in things]
+
+
+def _as_native(thing: Object, chosen: set[str], chance: random.Random, mode: str | None) -> Object:
+    if isinstance(thing, PodGroup) and thing.name in chosen:
+        spec, version = thing.spec, chance.choice(("v1alpha2", "v1beta1"))
+        modes = {"": "", "Pod": "Pod", "PodGroup": "PodGroup"}
+        if version == "v1beta1":
+            modes = {"": "", "Pod": SINGLE, "PodGroup": WHOLE}
+        return native_group(
+            thing.name,
+            spec.min_member,
+            mode=modes[chance.choice(tuple(modes)) if mode is None else mode],
+            priority_class=spec.priority_class_name,
+            preemption="Never" if chance.random() < 0.1 else "",
+            annotations={names.QUEUE_NAME: spec.queue} if spec.queue else {},
+            version=version,
+            created=(thing.metadata.creation_timestamp or at(0)).timestamp() - EPOCH,
+        )
+    if isinstance(thing, Pod) and (group := thing.metadata.annotations.get(names.GROUP_NAME)) in chosen:
+        notes = {key: value for key, value in thing.metadata.annotations.items() if key != names.GROUP_NAME}
+        meta = structs.replace(thing.metadata, annotations=notes)
+        spec = structs.replace(thing.spec, scheduling_group=SchedulingGroup(group))
+        return structs.replace(thing, metadata=meta, spec=spec)
+    return thing
 
 
 # -- clusters in which somebody has to go
@@ -198,7 +253,9 @@ def contest(
 def contests(levels: Sequence[str] = tuple(LEVELS)) -> st.SearchStrategy[list[Object]]:
     """Made from a seed, so that a failure is told by one number and shrinks in seconds."""
     return st.builds(
-        lambda seed, nodes, waiting: contest(random.Random(seed), nodes, waiting, levels),
+        lambda seed, nodes, waiting: nativised(
+            contest(random.Random(seed), nodes, waiting, levels), random.Random(seed + 1)
+        ),
         st.integers(0, 2**32),
         st.integers(1, 4),
         st.integers(1, 3),

@@ -72,7 +72,8 @@ def _of_another_job(task: Task, job: Job) -> bool:
 
 
 def _of_the_same_job(task: Task, job: Job) -> bool:
-    return job is task.job
+    """A group that may only be disturbed as a whole does not disturb itself."""
+    return job is task.job and not job.goes_whole
 
 
 def _not_above_best_effort(task: Task, victim: Task) -> bool:
@@ -103,7 +104,7 @@ def _rearrange(session: Session, hunt: Hunt, arguments: Arguments, job: Job) -> 
 
 
 def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statement, task: Task) -> bool:
-    if not task.preempts:
+    if not task.may_preempt:
         return False
     if arguments.fewest_victims and settle_in(session, trial, task):
         return True

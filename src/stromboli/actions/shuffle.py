@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from stromboli.api import names
@@ -9,13 +10,17 @@ from stromboli.engine.blame import Attempt
 from stromboli.engine.catalog import action
 from stromboli.engine.session import Session
 from stromboli.engine.transaction import EvictionNote
+from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 
 @action("shuffle")
 def shuffle(session: Session) -> None:
-    """Evict the running tasks that plugins name, as far as others let them go; gangs are not asked."""
+    """Evict the running tasks that plugins name, as far as others let them go; gangs are not asked.
+
+    A native group that may only be disturbed as a whole goes if all of it is named.
+    """
     if session.rules.has("victim_tasks"):
         for task, chosen_by in _victims(session).items():
             with session.statement() as trial:
@@ -35,5 +40,12 @@ def _victims(session: Session) -> dict[Task, str]:
         named = session.rules.victim_tasks(running)
         victims = [task for task in named if task.status is Status.RUNNING]
         last_first = sorted(victims, key=rank, reverse=True)
-        return {task: named[task] for task in session.rules.victim_limits(last_first)}
+        going = session.rules.victim_limits(last_first)
+        named_of = Counter(task.job for task in going)
+        return {task: named[task] for task in going if not _some_stay(task.job, named_of)}
     return {}
+
+
+def _some_stay(job: Job | None, named_of: Counter[Job | None]) -> bool:
+    """Whether a group that may only go as a whole would leave somebody behind."""
+    return job is not None and job.goes_whole and named_of[job] < job.allocated_count

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.meta import Object
+from stromboli.api.native import NativePodGroup
 from stromboli.api.node import Node
 from stromboli.api.pod import Pod, Resources
 from stromboli.api.quantity import INT64_MAX
@@ -110,6 +111,19 @@ def _check_pod_group(group: PodGroup) -> None:
     check_amounts(group.spec.min_resources or {}, "spec.minResources")
 
 
+def _check_native_group(group: NativePodGroup) -> None:
+    """What would be a promise broken if it were passed over is refused."""
+    spec = group.spec
+    if spec.scheduling_policy.basic is None and spec.scheduling_policy.gang is None:
+        raise BadObject("spec.schedulingPolicy", "is neither basic nor gang")
+    if spec.scheduling_constraints.topology:
+        raise BadObject("spec.schedulingConstraints.topology", "is not supported by this scheduler")
+    if spec.parent_composite_pod_group_name:
+        raise BadObject(
+            "spec.parentCompositePodGroupName", "groups of groups are not supported by this scheduler"
+        )
+
+
 def _check_queue(queue: Queue) -> None:
     check_amounts(queue.spec.capability, "spec.capability")
     check_amounts(queue.spec.deserved, "spec.deserved")
@@ -131,6 +145,7 @@ def _check_claim(claim: PersistentVolumeClaim) -> None:
 
 
 _CHECKS: dict[type[Object], Callable[..., None]] = {
+    NativePodGroup: _check_native_group,
     Node: _check_node,
     PersistentVolume: _check_volume,
     PersistentVolumeClaim: _check_claim,

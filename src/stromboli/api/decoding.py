@@ -8,7 +8,7 @@ import msgspec
 
 from stromboli.api.errors import BadObject
 from stromboli.api.meta import Object
-from stromboli.api.objects import KINDS, kind_of
+from stromboli.api.objects import GROUPS, kind_of
 
 Raw = bytes | msgspec.Raw
 
@@ -50,7 +50,7 @@ class Title(msgspec.Struct, gc=False):
 
 _read_heading = msgspec.json.Decoder(Heading).decode
 _readers: dict[type[Object], Callable[[Raw], Object]] = {
-    kind: msgspec.json.Decoder(kind).decode for _, kind in KINDS.values()
+    kind: msgspec.json.Decoder(kind).decode for kinds in GROUPS.values() for kind in kinds
 }
 
 

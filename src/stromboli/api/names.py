@@ -142,6 +142,8 @@ CONDITION_DISRUPTION_TARGET = "DisruptionTarget"
 CONDITION_RESIZE_PENDING = "PodResizePending"
 CONDITION_UNSCHEDULABLE = "Unschedulable"
 CONDITION_SCHEDULED = "Scheduled"
+CONDITION_GROUP_SCHEDULED = "PodGroupScheduled"
+CONDITION_GROUP_INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 
 # --- reasons on pods ---
 SCHEDULABLE = "Schedulable"
@@ -155,6 +157,7 @@ NOT_ENOUGH_TASKS = "NotEnoughTasks"
 NOT_ENOUGH_PODS_OF_TASK = "NotEnoughPodsOfTask"
 POD_FAILED_REASON = "PodFailed"
 POD_DELETED_REASON = "PodDeleted"
+GROUP_SCHEDULED = "Scheduled"
 TASKS_READY = "tasks in gang are ready to be scheduled"
 
 # --- events: types, reasons, texts ---
@@ -193,6 +196,10 @@ ONCE_RELEASED = (
     "Pod {namespace}/{name} can possibly be assigned to {node}, "
     "once resource is released and minAvailable is satisfied"
 )
+NATIVE_GROUP_MISSING = (
+    "waiting for its PodGroup ({group}) of scheduling.k8s.io: there is none of that name that can be used"
+)
+QUEUE_MISSING = 'queue "{queue}" does not exist'
 ROLE_ALREADY_FAILED = "Task {task} with role spec {role} has already predicated failed, skip"
 REDISTRIBUTED = "Resources on node {node} were redistributed to job {job} by backfill: gang not ready"
 

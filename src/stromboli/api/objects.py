@@ -1,6 +1,6 @@
 """The kinds that the scheduler reads, by name."""
 
-from stromboli.api import node, pod, scheduling, sharding, storage, workloads
+from stromboli.api import native, node, pod, scheduling, sharding, storage, workloads
 from stromboli.api.meta import Object
 
 GROUPS: dict[str, tuple[type[Object], ...]] = {
@@ -16,14 +16,25 @@ GROUPS: dict[str, tuple[type[Object], ...]] = {
     ),
     "apps": (workloads.ReplicaSet, workloads.StatefulSet),
     "policy": (scheduling.PodDisruptionBudget,),
-    "scheduling.k8s.io": (scheduling.PriorityClass,),
+    "scheduling.k8s.io": (scheduling.PriorityClass, native.NativePodGroup),
     "scheduling.volcano.sh": (scheduling.PodGroup, scheduling.Queue),
     "shard.volcano.sh": (sharding.NodeShard,),
     "storage.k8s.io": (storage.StorageClass, node.CSINode),
     "topology.volcano.sh": (scheduling.HyperNode,),
 }
+NAMED_ALIKE: dict[type[Object], str] = {native.NativePodGroup: scheduling.PodGroup.__name__}
+"""Kinds that share their name with one of Volcano's, with that name."""
 KINDS: dict[str, tuple[str, type[Object]]] = {
-    kind.__name__: (group, kind) for group, kinds in GROUPS.items() for kind in kinds
+    kind.__name__: (group, kind)
+    for group, kinds in GROUPS.items()
+    for kind in kinds
+    if kind not in NAMED_ALIKE
+}
+ALIKE: dict[tuple[str, str], type[Object]] = {
+    (group, NAMED_ALIKE[kind]): kind
+    for group, kinds in GROUPS.items()
+    for kind in kinds
+    if kind in NAMED_ALIKE
 }
 CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
     {
@@ -43,9 +54,15 @@ CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
 def kind_of(api_version: str, kind: str) -> type[Object] | None:
     """The class of a kind, None for one that is not read; without apiVersion the kind's name decides."""
     group, found = KINDS.get(kind, ("", None))
-    if found is None or (api_version and api_version.rpartition("/")[0] != group):
-        return None
+    asked = api_version.rpartition("/")[0]
+    if found is None or (api_version and asked != group):
+        return ALIKE.get((asked, kind))
     return found
+
+
+def title_of(kind: type[Object]) -> str:
+    """The kind as an API server calls it."""
+    return NAMED_ALIKE.get(kind, kind.__name__)
 
 
 def describe(thing: Object) -> str:

@@ -185,6 +185,12 @@ class PodResourceClaim(Value, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class SchedulingGroup(Value, frozen=True):
+    """The group of Kubernetes' own that a pod belongs to."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Record):
     """What is asked for. An absent nodeSelector (None) is not the same as an empty one."""
 
@@ -204,6 +210,7 @@ class PodSpec(Record):
     volumes: tuple[Volume, ...] = ()
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
     termination_grace_period_seconds: Int64 | None = None
 
 

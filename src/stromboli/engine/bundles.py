@@ -41,8 +41,10 @@ class Bundle:
 
 
 def bundles_of(job: Job, tasks: Iterable[Task]) -> list[Bundle]:
-    """Split a job's tasks into what it can spare and the rest."""
+    """Split a job's tasks into what it can spare and the rest; a group that goes as a whole can spare nobody."""
     ordered = sorted(tasks, key=lambda task: (task.priority, task.uid))
+    if job.goes_whole:
+        return [Bundle(job, tuple(ordered), safe=False)] if 0 < len(ordered) == job.allocated_count else []
     if ordered and job.ready_count < job.minimum:
         return [Bundle(job, tuple(ordered), safe=True)]
     surplus = Surplus(job)

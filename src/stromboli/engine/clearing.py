@@ -41,11 +41,13 @@ def clear(
         for victim in choice.victims:
             if fits(session, task, node):
                 break
-            if not manners.no_harm or _expendable(session, hunt, task, victim):
+            if not _bound_to_others(hunt, task, victim) and (
+                not manners.no_harm or _expendable(session, hunt, task, victim)
+            ):
                 there.evict(victim, note)
-        if not fits(session, task, node) or (
-            manners.no_harm and not _harmless(session, hunt, there, task, gangs, note)
-        ):
+        if not fits(session, task, node) or not _nobody_left_behind(hunt, there, task, note):
+            return False
+        if manners.no_harm and not _harmless(session, hunt, there, task, gangs, note):
             return False
         gone = there.evicted()
         if there.pipeline(task, node, bool(gone)) is None:
@@ -70,9 +72,25 @@ def _expendable(session: Session, hunt: Hunt, task: Task, victim: Task) -> bool:
     return not intact(job) or Surplus(job).take(victim) or _may_go_whole(hunt, task, job)
 
 
+def _bound_to_others(hunt: Hunt, task: Task, victim: Task) -> bool:
+    """Whether a victim may only go with its whole group, of which somebody must stay."""
+    job = victim.job
+    return job is not None and job.goes_whole and not _may_go_whole(hunt, task, job)
+
+
+def _nobody_left_behind(hunt: Hunt, there: Statement, task: Task, note: EvictionNote) -> bool:
+    """Let the rest of those groups go that are disturbed as a whole or not at all."""
+    jobs = dict.fromkeys(victim.job for victim in there.evicted())
+    return all(_complete(hunt, there, task, job, note) for job in jobs if job is not None and job.goes_whole)
+
+
 def _may_go_whole(hunt: Hunt, task: Task, job: Job) -> bool:
     members = hunt.members(job)
-    return len(members) == job.allocated_count and all(hunt.may_go(task, member) for member in members)
+    if len(members) != job.allocated_count:
+        return False
+    if job.goes_whole:
+        return hunt.may_all_go(task, members)
+    return all(hunt.may_go(task, member) for member in members)
 
 
 def _harmless(

@@ -79,6 +79,16 @@ class PodGroupStatus(Decision, frozen=True):
     conditions: tuple[GroupCondition, ...] = ()
 
 
+class NativeGroupCondition(Decision, frozen=True):
+    """Whether a native group was scheduled; once it was, that stands."""
+
+    namespace: str
+    name: str
+    status: Literal["True", "False"]
+    reason: str
+    message: str
+
+
 class QueueStatus(Decision, frozen=True):
     """What a queue has allocated."""
 
@@ -114,7 +124,7 @@ class GateRemoval(Decision, frozen=True):
 class Event(Decision, frozen=True):
     """Something a user should read about an object."""
 
-    kind: Literal["Pod", "PodGroup"]
+    kind: Literal["Pod", "PodGroup", "NativePodGroup"]
     namespace: str
     name: str
     type: Literal["Normal", "Warning"]

@@ -100,7 +100,7 @@ class Plan:
     def works(self) -> bool:
         """Try domain after domain."""
         queue, most = self._job.queue, self._arguments.most_domains
-        if queue is None or not self._tasks or not all(task.preempts for task in self._tasks):
+        if queue is None or not self._tasks or not all(task.may_preempt for task in self._tasks):
             return False
         if not self._how.may_begin(self._session, queue, self._tasks):
             return False

@@ -100,8 +100,9 @@ def spare(session: Session, trial: Statement, whole_gangs: bool) -> None:
     """Let victims of a statement stay where all that was promised fits without their going; last in, first out."""
     groups: dict[object, list[Task]] = {}
     for victim in reversed(trial.evicted()):
-        broken = victim.job is not None and not intact(victim.job)
-        groups.setdefault(victim.job if whole_gangs and broken else victim, []).append(victim)
+        job = victim.job
+        together = job is not None and (job.goes_whole or (whole_gangs and not intact(job)))
+        groups.setdefault(job if together else victim, []).append(victim)
     for victims in groups.values():
         _try_to_spare(session, trial, victims)
 

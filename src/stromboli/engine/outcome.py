@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
 from stromboli.api.resources import resource_list
-from stromboli.engine.decisions import Event, GroupCondition, PodCondition, PodGroupStatus, QueueStatus
+from stromboli.engine.decisions import (
+    Event,
+    GroupCondition,
+    NativeGroupCondition,
+    PodCondition,
+    PodGroupStatus,
+    QueueStatus,
+)
 from stromboli.model.amounts import Amounts, shift
 from stromboli.model.queue import Queue, lineage
 from stromboli.model.status import ALLOCATED_CLASS, SCHEDULED_CLASS, Status
@@ -52,6 +59,7 @@ def tell_outcome(session: Session) -> None:
             cluster.unsettled.pop(job, None)
         else:
             cluster.unsettled[job] = None
+    _tell_stranded(session)
     if session.changed or session.journal:
         _tell_queues(session)
 
@@ -63,6 +71,8 @@ def _tell_job(session: Session, job: Job) -> str:
     """All there is to say about a job and its pods; gives its phase."""
     unschedulable = session.conditions.get(job, {}).get(names.CONDITION_UNSCHEDULABLE)
     phase = _phase(job, unschedulable is not None)
+    if job.native is not None and not job.tasks:
+        return phase  # nobody of ours: it may be for another scheduler
     written = _tell_status(session, job, phase)
     message = job_message(session, job)
     if phase in (names.GROUP_UNKNOWN, names.GROUP_PENDING, names.GROUP_INQUEUE):
@@ -85,11 +95,13 @@ def _tell_job(session: Session, job: Job) -> str:
 
 def _tell_status(session: Session, job: Job, phase: str) -> bool:
     """Write phase, counts and conditions if any differ from what stands there."""
+    if phase != job.phase:
+        session.phases[job] = phase
+    if job.native is not None:
+        return _tell_native(session, job)
     counts = job.counts
     status = (phase, counts[Status.RUNNING], counts[Status.SUCCEEDED], counts[Status.FAILED])
     fresh = session.conditions.get(job, {})
-    if phase != job.phase:
-        session.phases[job] = phase
     if status == job.written and all(job.conditions.get(type) == one for type, one in fresh.items()):
         return False
     session.write(job, "written", status)
@@ -108,7 +120,42 @@ def _phase(job: Job, unschedulable: bool) -> str:
     if scheduled >= job.minimum:
         # quirk: spec 01 11.2: minMember 0 and nothing scheduled counts as Completed
         return names.GROUP_COMPLETED if scheduled == completed else names.GROUP_RUNNING
-    return names.GROUP_INQUEUE if job.phase == names.GROUP_INQUEUE else names.GROUP_PENDING
+    let_in = job.phase == names.GROUP_INQUEUE or job.native is not None
+    return names.GROUP_INQUEUE if let_in else names.GROUP_PENDING
+
+
+def _tell_native(session: Session, job: Job) -> bool:
+    """Of a native group one condition is written, as Kubernetes does: once it was scheduled, that stands."""
+    known = job.conditions.get(names.CONDITION_GROUP_SCHEDULED)
+    if job.ready_count - job.counts[Status.ALLOCATED] >= job.minimum:
+        said = NativeGroupCondition(job.namespace, job.name, "True", names.GROUP_SCHEDULED, "")
+    elif known is not None and known.status == "True":
+        return False
+    else:
+        text = job_message(session, job)
+        said = NativeGroupCondition(job.namespace, job.name, "False", names.UNSCHEDULABLE, text)
+    stands = Condition(said.status, said.reason, said.message)
+    if stands == known:
+        return False
+    session.write(job, "conditions", {names.CONDITION_GROUP_SCHEDULED: stands})
+    session.decisions.append(said)
+    return True
+
+
+def _tell_stranded(session: Session) -> None:
+    """Pods of native groups that no cycle sees, for want of the group or of its queue, hear of it here."""
+    changed, jobs = session.changed, session.cluster.jobs
+    candidates = jobs.values() if changed.everything else changed.jobs
+    stranded = [job for job in candidates if job.native is not None and not job.visible]
+    for job in sorted(stranded, key=lambda job: job.id):
+        if job.group is None or job.queue is None:
+            text = names.NATIVE_GROUP_MISSING.format(group=job.key)
+        else:
+            text = names.QUEUE_MISSING.format(queue=job.queue.name)
+        said = Standing(names.UNSCHEDULABLE, text)
+        for task in sorted(job.by_status[Status.PENDING], key=lambda task: task.order):
+            if not task.gates and not _stands(task, said):
+                _tell_pod(session, task, said)
 
 
 def releasing_with_node(job: Job) -> int:

@@ -220,7 +220,7 @@ class Session(Transaction):
         if self._told.get((job, topic), job.reported.get(topic)) == (reason, message):
             return
         self._told[job, topic] = (reason, message)
-        self.decisions.append(Event("PodGroup", job.namespace, job.name, type, reason, message))  # type: ignore[arg-type]
+        self.decisions.append(Event(job.id.kind, job.namespace, job.name, type, reason, message))  # type: ignore[arg-type]
 
     def write(self, target: Job | Task | Queue, field: str, value: Any) -> None:
         """Let the model show what was decided, once the cycle has come to its end."""

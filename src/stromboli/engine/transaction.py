@@ -196,7 +196,7 @@ class Transaction:
         if task.job is not None:
             said = f"{task.name}: {note.sentence}"
             self.decisions.append(
-                Event("PodGroup", task.job.namespace, task.job.name, "Normal", names.EVENT_EVICT, said)
+                Event(task.job.id.kind, task.job.namespace, task.job.name, "Normal", names.EVENT_EVICT, said)  # type: ignore[arg-type]
             )
 
     def nominate(self, task: Task) -> None:

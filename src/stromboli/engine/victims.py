@@ -299,6 +299,13 @@ class Hunt:
             if not plugin.counts_gangs
         )
 
+    def may_all_go(self, task: Task, victims: list[Task]) -> bool:
+        """Whether plugins would let all of these go together."""
+        if not all(victim.preemptable and self._offer.accepts(task, victim) for victim in victims):
+            return False
+        ask: Callable[[Task, list[Task]], Choice] = getattr(self._session.rules, self._offer.point)
+        return set(ask(task, victims).victims) >= set(victims)
+
     # -- what failed before
 
     def hopeless(self, task: Task) -> bool:

@@ -60,8 +60,9 @@ def facts(cluster: Cluster) -> Iterator[tuple[tuple[str, str], str]]:
         if job.group is not None:
             within = job.queue.name if job.queue else "-"
             yield (
-                ("PodGroup", job.key),
-                f"{_version(job.group)} in {within}, {job.minimum}, priority {job.priority}",
+                (job.id.kind, job.key),
+                f"{_version(job.group)} in {within}, {job.minimum}, priority {job.priority}"
+                + ", goes as a whole" * job.goes_whole,
             )
     for queue in cluster.queues.values():
         if queue.object is not None:

@@ -27,7 +27,7 @@ REMEMBERED = 4096
 LONGEST = 1024
 """Characters of a message; the API server refuses longer ones."""
 COMBINED = "(combined from similar events): "
-_VERSIONS = {one.kind: one.api_version for one in (*RESOURCES.values(), LEASES)}
+_RESOURCES = {kind.__name__: one for kind, one in RESOURCES.items()} | {LEASES.kind: LEASES}
 
 
 class Subject(NamedTuple):
@@ -135,13 +135,14 @@ class Events:
         folder = f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
         self._written.keep(self._key(saying), Written(name, now, now, path=f"{folder}/{name}"))
         stamp = timestamp(now)
+        known = _RESOURCES.get(subject.kind)
         body = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace},
             "involvedObject": {
-                "apiVersion": subject.api_version or _VERSIONS.get(subject.kind, "v1"),
-                "kind": subject.kind,
+                "apiVersion": subject.api_version or (known.api_version if known else "v1"),
+                "kind": known.kind if known else subject.kind,
                 "namespace": subject.namespace,
                 "name": subject.name,
                 "uid": subject.uid,

@@ -16,10 +16,12 @@ from typing import NamedTuple
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.meta import Object
+from stromboli.api.native import NativePodGroup
 from stromboli.api.pod import Pod
 from stromboli.kube.asking import Refused, Unanswered
 from stromboli.kube.buffer import Buffer, News, Trouble
 from stromboli.kube.checking import Difference, compare
+from stromboli.kube.native import NativeReflector
 from stromboli.kube.resources import RESOURCES, Resource
 from stromboli.kube.watching import Expired, Reflector, Source, pages
 from stromboli.model.cluster import Cluster
@@ -60,6 +62,7 @@ class Mirror:
         watched: Callable[[float], None] = lambda created: None,
         buffer: Buffer | None = None,
         follow: Callable[..., Reflector] = Reflector,
+        follow_native: Callable[..., Reflector] = NativeReflector,
     ) -> None:
         """`wanted` leaves objects out; `tell` hears once of every object that cannot be used, between cycles;
         `watched` of every new pod of ours that has no node, with the time of its creation.
@@ -75,7 +78,10 @@ class Mirror:
         self._questions: SimpleQueue[Question] = SimpleQueue()
         self.buffer = buffer if buffer is not None else Buffer()
         self.reflectors = tuple(
-            follow(source, RESOURCES[kind], kind, self.buffer, wanted=wanted) for kind in kinds
+            (follow_native if kind is NativePodGroup else follow)(
+                source, RESOURCES[kind], kind, self.buffer, wanted=wanted
+            )
+            for kind in kinds
         )
         self._running: asyncio.Task[None] | None = None
         self.applied = 0

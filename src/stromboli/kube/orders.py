@@ -15,6 +15,7 @@ from stromboli.engine.decisions import (
     Event,
     Evict,
     GateRemoval,
+    NativeGroupCondition,
     PodCondition,
     PodGroupStatus,
     QueueAnnotation,
@@ -31,6 +32,7 @@ _URGENCY = {
     ShardStatus: SOON,
     PodCondition: SOON,
     PodGroupStatus: SOON,
+    NativeGroupCondition: SOON,
 }
 
 
@@ -51,6 +53,9 @@ class Order:
     uid: str = ""
     conditions: tuple[Condition, ...] = ()
     """Those that stand on a PodGroup."""
+    api_version: str = ""
+    generation: int = 0
+    """Of a native group."""
     resources: tuple[str, ...] = ()
     """Those that a queue's status names."""
     created: float = 0.0
@@ -73,6 +78,8 @@ class Order:
                 return ("Pod", one.namespace, one.name)
             case PodGroupStatus() as one:
                 return ("PodGroup", one.namespace, one.name)
+            case NativeGroupCondition() as one:
+                return ("NativePodGroup", one.namespace, one.name)
             case QueueStatus() | QueueAnnotation() as one:
                 return ("Queue", one.name)
             case ShardStatus() as one:
@@ -100,6 +107,8 @@ def merged(earlier: Order, later: Order) -> Order | None:
             later.decision = replace(other, conditions=tuple(conditions.values()))
             return later
         case (ShardStatus(), ShardStatus()) | (GateRemoval(), GateRemoval()):
+            return later
+        case NativeGroupCondition(), NativeGroupCondition() if earlier.uid == later.uid:
             return later
         case QueueStatus(), QueueStatus():
             later.resources = tuple({*earlier.resources, *later.resources})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 import msgspec
 
 from stromboli.api.meta import Object
-from stromboli.api.objects import CLUSTER_SCOPED, GROUPS
+from stromboli.api.native import NativePodGroup
+from stromboli.api.objects import CLUSTER_SCOPED, GROUPS, title_of
 from stromboli.kube.asking import Refused, Request
 
 
@@ -62,14 +64,16 @@ RESOURCES: dict[type[Object], Resource] = {
     kind: Resource(
         group,
         VERSIONS.get(group, "v1"),
-        _plural(kind.__name__),
-        kind.__name__,
+        _plural(title_of(kind)),
+        title_of(kind),
         kind not in CLUSTER_SCOPED,
     )
     for group, kinds in GROUPS.items()
     for kind in kinds
 }
 """Where every kind lives that the scheduler reads."""
+RESOURCES[NativePodGroup] = RESOURCES[NativePodGroup]._replace(version="v1alpha2")
+"""Unless discovery finds another (`located`)."""
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 EVENTS = Resource("", "v1", "events", "Event")
 
@@ -84,6 +88,8 @@ WITHOUT: dict[str, str] = {
 
 def absence(resource: Resource) -> str:
     """What to tell an administrator about a kind that the server does not have."""
+    if resource.plural == "podgroups" and not resource.group.endswith("volcano.sh"):
+        return f"native groups ({resource.plural}.{resource.group}) are not offered, so there are none to schedule"
     effect = WITHOUT.get(resource.kind, f"it is as if there were no {resource.plural}")
     way_out = (
         "; install it with `kubectl apply -k deploy/crds`" if resource.group.endswith("volcano.sh") else ""
@@ -137,7 +143,27 @@ async def plurals(client: Asks, root: str) -> frozenset[str]:
     return frozenset(one.name for one in msgspec.json.decode(answer, type=_Entries).resources or ())
 
 
-async def discover(client: Asks) -> frozenset[type[Object]]:
-    """The kinds we read that this server has."""
-    offered = {root: await plurals(client, root) for root in {one.root for one in RESOURCES.values()}}
-    return frozenset(kind for kind, one in RESOURCES.items() if one.plural in offered[one.root])
+async def located(client: Asks, resource: Resource) -> Resource | None:
+    """A resource in the most mature version in which the server offers it; None if in none that can be read."""
+    for version in sorted(await versions(client, resource.group), key=_maturity, reverse=True):
+        there = resource._replace(version=version)
+        if _maturity(version) > _maturity("v1alpha1") and there.plural in await plurals(client, there.root):
+            return there
+    return None
+
+
+def _maturity(version: str) -> tuple[int, ...]:
+    """As Kubernetes orders versions: v1 before v1beta1 before v1alpha3; what is none of these comes last."""
+    found = re.fullmatch(r"v([0-9]{1,6})(?:(alpha|beta)([0-9]{1,6}))?", version)
+    if found is None:
+        return ()
+    return ({"alpha": 0, "beta": 1, None: 2}[found[2]], int(found[1]), int(found[3] or 0))
+
+
+async def discover(client: Asks) -> dict[type[Object], Resource]:
+    """The kinds we read that this server has, and where."""
+    fixed = {kind: one for kind, one in RESOURCES.items() if kind is not NativePodGroup}
+    offered = {root: await plurals(client, root) for root in {one.root for one in fixed.values()}}
+    found = {kind: one for kind, one in fixed.items() if one.plural in offered[one.root]}
+    native = await located(client, RESOURCES[NativePodGroup])
+    return found | ({NativePodGroup: native} if native is not None else {})

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from stromboli.engine.decisions import PodGroupStatus, QueueAnnotation, QueueStatus, ShardStatus
+from stromboli.engine.decisions import (
+    NativeGroupCondition,
+    PodGroupStatus,
+    QueueAnnotation,
+    QueueStatus,
+    ShardStatus,
+)
 from stromboli.kube import writes
 from stromboli.kube.orders import Order
 from stromboli.kube.pen import Gone, Pen
@@ -32,6 +38,21 @@ class StatusWrites:
                 writes.group_status(said, order.uid, conditions.values()), {404, 422} if order.uid else {404}
             )
             self._pen.remember(key, {type: conditions[type] for type in (*written, *fresh)})
+
+    async def tell_native_group(self, order: Order) -> None:
+        """A condition keeps the time since which its status stands."""
+        said = order.decision
+        assert isinstance(said, NativeGroupCondition)
+        key = ("NativePodGroup", said.namespace, said.name, order.uid)
+        stood = {one.status: one.last_transition_time for one in order.conditions}
+        status, since = self._pen.last(key, ("", ""))
+        if status != said.status:
+            before = stood.get(said.status)
+            since = writes.timestamp(before.timestamp() if before is not None else self._wall())
+        request = writes.native_condition(said, order.uid, order.api_version, order.generation, since)
+        with suppress(Gone):
+            await self._pen.ask_of(request, {404, 409} if order.uid else {404})
+            self._pen.remember(key, (said.status, since))
 
     async def tell_queue(self, order: Order) -> None:
         said = order.decision

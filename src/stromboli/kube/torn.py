@@ -80,7 +80,7 @@ class TornGangs:
         tasks = [task for status in _HOLDING for task in job.by_status[status]]
         text = TORN.format(bound=len(tasks), minimum=job.minimum, patience=self._patience)
         log.warning("%s: %s", job.key, text)
-        yield Event("PodGroup", job.namespace, job.name, "Warning", "Evict", text)
+        yield Event(job.id.kind, job.namespace, job.name, "Warning", "Evict", text)  # type: ignore[arg-type]
         for task in sorted(tasks, key=lambda one: one.order):
             node = task.node.name if task.node else ""
             yield Evict(task.namespace, task.name, task.uid, node, job.key, REASON, REASON, job.key)

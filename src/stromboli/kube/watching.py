@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
 from stromboli.api.meta import Object, ObjectMeta
-from stromboli.kube.asking import Refused, Unanswered
+from stromboli.kube.asking import Refused, Request, Unanswered
 from stromboli.kube.buffer import Trouble
 from stromboli.kube.client import TooLarge, with_query
 from stromboli.kube.limits import Backoff, Clock, Dice, Sleep
@@ -39,6 +39,8 @@ class Source(Protocol):
     """What is asked of a client."""
 
     async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes: ...
+
+    async def insist(self, request: Request) -> bytes: ...
 
     def stream(self, path: str, silence: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
 
@@ -91,6 +93,9 @@ async def pages(
 
 class Reflector:
     """Tells a sink all that happens to the objects of one kind."""
+
+    missed = logging.WARNING
+    """How loudly it is said that the kind is not installed."""
 
     def __init__(
         self,
@@ -182,7 +187,7 @@ class Reflector:
     def _gone(self) -> None:
         """The kind is not installed, or not any more: then there are no such objects."""
         if self.installed is not False:
-            log.warning("%s", absence(self.resource))
+            log.log(self.missed, "%s", absence(self.resource))
         self.installed, self.version, self.trouble = False, "", ""
         self._drop_all_but(set())
         self.synced.set()
@@ -266,7 +271,7 @@ class Reflector:
             before = None
         if sight.bad is not None:
             text = ": ".join(part for part in (sight.bad.field, sight.bad.problem) if part)
-            self._sink.bad(Trouble(self.resource.kind, marks.namespace, marks.name, marks.uid, text))
+            self._sink.bad(Trouble(self.kind.__name__, marks.namespace, marks.name, marks.uid, text))
         elif sight.thing is not None and self._wanted(sight.thing):
             self._sink.put(sight.thing, new=before is None)
         elif before is not None:

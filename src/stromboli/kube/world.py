@@ -18,6 +18,7 @@ from stromboli.engine.decisions import (
     Decision,
     Event,
     Evict,
+    NativeGroupCondition,
     PodCondition,
     PodGroupStatus,
     QueueStatus,
@@ -27,6 +28,7 @@ from stromboli.kube.shards import Shards
 from stromboli.kube.torn import PATIENCE, TornGangs
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import JobId
+from stromboli.model.native import KIND
 from stromboli.model.status import Status
 from stromboli.model.task import Condition, Task
 
@@ -191,7 +193,7 @@ class KubernetesWorld:
                     continue
                 case Event(kind="Pod"):
                     yield Order(decision, uids.get((decision.namespace, decision.name), ""))
-                case Event() | PodGroupStatus():
+                case Event() | PodGroupStatus() | NativeGroupCondition():
                     yield self._of_group(decision)
                 case Bind():
                     task = self.cluster.tasks.get(decision.uid)
@@ -203,19 +205,27 @@ class KubernetesWorld:
                 case _:
                     yield Order(decision)
 
-    def _of_group(self, decision: Event | PodGroupStatus) -> Order:
-        job = self.cluster.jobs.get(JobId("PodGroup", decision.namespace, decision.name))
+    def _of_group(self, decision: Event | PodGroupStatus | NativeGroupCondition) -> Order:
+        job = self.cluster.jobs.get(_job_of(decision))
         if job is None or job.group is None:
             return Order(decision)
-        return Order(decision, job.group.metadata.uid, job.group.status.conditions)
+        order = Order(decision, job.group.metadata.uid, job.group.status.conditions)
+        if job.native is not None:
+            order.api_version, order.generation = job.native.api_version, job.native.generation
+        return order
 
 
 def is_noise(cluster: Cluster, event: Event) -> bool:
     """Whether a gang is called unschedulable that is only waiting for its binds (spec 05 9.3, 18.6)."""
-    if event.kind != "PodGroup" or event.reason != names.EVENT_UNSCHEDULABLE or event.type != names.WARNING:
+    if event.kind == "Pod" or event.reason != names.EVENT_UNSCHEDULABLE or event.type != names.WARNING:
         return False
-    job = cluster.jobs.get(JobId("PodGroup", event.namespace, event.name))
+    job = cluster.jobs.get(_job_of(event))
     return job is not None and job.enough_ready and not job.counts[Status.PENDING] and bool(job.tasks)
+
+
+def _job_of(decision: Event | PodGroupStatus | NativeGroupCondition) -> JobId:
+    kind = {PodGroupStatus: "PodGroup", NativeGroupCondition: KIND}.get(type(decision)) or decision.kind  # type: ignore[union-attr]
+    return JobId(kind, decision.namespace, decision.name)
 
 
 def _pods(decisions: Iterable[Decision]) -> Iterator[tuple[tuple[str, str], str]]:

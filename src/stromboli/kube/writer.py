@@ -21,6 +21,7 @@ from stromboli.engine.decisions import (
     Event,
     Evict,
     GateRemoval,
+    NativeGroupCondition,
     PodCondition,
     PodGroupStatus,
     QueueAnnotation,
@@ -81,6 +82,7 @@ class Writer:
             PodCondition: pods.tell,
             GateRemoval: pods.lift_gate,
             PodGroupStatus: statuses.tell_group,
+            NativeGroupCondition: statuses.tell_native_group,
             QueueStatus: statuses.tell_queue,
             QueueAnnotation: statuses.annotate_queue,
             ShardStatus: statuses.tell_shard,
@@ -164,7 +166,7 @@ class Writer:
         said = order.decision
         assert isinstance(said, Event)
         saying = Saying(
-            Subject(said.kind, said.namespace, said.name, order.uid), said.type, said.reason, said.message
+            Subject(said.kind, said.namespace, said.name, order.uid, order.api_version), said.type, said.reason, said.message
         )
         order.request = order.request or self.events.request(saying)
         if order.request is None:

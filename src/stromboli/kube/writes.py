@@ -11,11 +11,13 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.meta import Condition
+from stromboli.api.native import condition_type
 from stromboli.api.sharding import NodeShard
 from stromboli.engine.decisions import (
     Bind,
     Evict,
     GateRemoval,
+    NativeGroupCondition,
     PodCondition,
     PodGroupStatus,
     QueueAnnotation,
@@ -25,6 +27,8 @@ from stromboli.engine.decisions import (
 from stromboli.kube.asking import MERGE, STRATEGIC, Request
 from stromboli.kube.resources import RESOURCES
 
+LONGEST = 32768
+"""Characters of the message of a condition; the API server refuses longer ones."""
 VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
 
 
@@ -134,6 +138,21 @@ def _standing(one: Condition) -> dict[str, str]:
         one.type, one.status, one.reason, one.message, timestamp(since.timestamp()) if since else None
     )
     return {**told, "transitionID": one.transition_id}
+
+
+def native_condition(
+    said: NativeGroupCondition, uid: str, api_version: str, generation: int, since: str
+) -> Request:
+    """Whether a native group was scheduled, under the name that its version has for it; other conditions stay."""
+    condition = _condition(
+        condition_type(api_version), said.status, said.reason, said.message[:LONGEST], since
+    )
+    body = {
+        "metadata": {"uid": uid},
+        "status": {"conditions": [{**condition, "observedGeneration": generation}]},
+    }
+    path = f"/apis/{api_version}/namespaces/{quote(said.namespace, safe='')}/podgroups"
+    return _request("PATCH", f"{path}/{quote(said.name, safe='')}/status", body, STRATEGIC)
 
 
 def queue_status(said: QueueStatus, stands: Iterable[str]) -> Request:

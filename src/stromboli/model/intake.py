@@ -12,6 +12,7 @@ from typing import Any
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.meta import Object
+from stromboli.api.native import NativePodGroup
 from stromboli.api.node import Node as NodeObject
 from stromboli.api.objects import describe
 from stromboli.api.pod import Pod
@@ -24,6 +25,7 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.dims import TooManyResources
 from stromboli.model.interning import Interning
 from stromboli.model.job import Job, JobId
+from stromboli.model.native import KIND, Native, as_volcano
 from stromboli.model.nodes import Node
 from stromboli.model.objects import Objects
 from stromboli.model.queue import Queue
@@ -55,6 +57,7 @@ class Intake:
             Pod: self._put_pod,
             NodeObject: self._put_node,
             PodGroup: self._put_group,
+            NativePodGroup: self._put_native_group,
             QueueObject: self._put_queue,
             PriorityClass: self._put_priority_class,
         }
@@ -62,6 +65,7 @@ class Intake:
             Pod: self._drop_pod,
             NodeObject: self._drop_node,
             PodGroup: self._drop_group,
+            NativePodGroup: self._drop_group,
             QueueObject: self._drop_queue,
             PriorityClass: self._drop_priority_class,
         }
@@ -110,8 +114,12 @@ class Intake:
                 self.cluster.note(job)
 
     def _job_priority(self, job: Job) -> int:
-        classes = self.cluster.objects.priority_classes
+        classes, native = self.cluster.objects.priority_classes, job.native
+        if native is not None and native.priority is not None:
+            return native.priority
         wanted = classes.get(job.group.spec.priority_class_name) if job.group else None
+        if wanted is None and native is not None:
+            return native.pod_priority
         if wanted is None:
             defaults = [one for one in classes.values() if one.global_default]
             wanted = min(defaults, key=lambda one: one.value) if defaults else None
@@ -158,11 +166,10 @@ class Intake:
 
     # -- jobs
 
-    def _job(self, namespace: str, name: str) -> Job:
-        id = JobId("PodGroup", namespace, name)
+    def _job(self, id: JobId) -> Job:
         job = self.cluster.jobs.get(id)
         if job is None:
-            job = self.cluster.jobs[id] = Job(id)
+            job = self.cluster.jobs[id] = Job(id, Native() if id.kind == KIND else None)
         return job
 
     def _put_group(self, thing: PodGroup) -> None:
@@ -171,7 +178,7 @@ class Intake:
         if spec.min_resources is not None:
             least = self.cluster.dims.rows(amounts(spec.min_resources, "spec.minResources"))
             self.cluster.columns.widen()
-        job = self._job(thing.namespace, thing.name)
+        job = self._job(_id_of(thing))
         regroup = job.group is None or job.policies != spec.sub_group_policy or job.minimum != spec.min_member
         tasks = self._take_out(job) if regroup else []
         job.group = thing
@@ -190,16 +197,41 @@ class Intake:
         self._put_in(job, tasks)
         self._join(job, self._queue(spec.queue or self._default_queue))
 
+    def _put_native_group(self, thing: NativePodGroup) -> None:
+        job = self._job(_id_of(thing))
+        assert job.native is not None
+        tasks = self._take_out(job) if job.group is None or job.minimum != thing.minimum else []
+        job.native.learn(thing)
+        job.group = as_volcano(thing)
+        job.created = seconds(thing.metadata.creation_timestamp)
+        job.minimum = thing.minimum
+        job.phase = job.phase or names.GROUP_INQUEUE  # nobody has to let it in
+        job.conditions = {
+            one.type: Condition(one.status, one.reason, one.message) for one in job.group.status.conditions
+        }
+        job.waiting_time = waiting_time(thing.metadata.annotations)
+        self._put_in(job, tasks)
+        self._heed_pods(job)
+
+    def _heed_pods(self, job: Job) -> None:
+        """Priority and queue of a native group, which may be for its pods to say."""
+        if job.native is not None and job.group is not None:
+            job.priority = self._job_priority(job)
+            name = job.group.spec.queue or job.native.queue or self._default_queue
+            self._join(job, self._queue(name))
+
     def _reservable(self, job: Job) -> Amounts:
         """# quirk: spec 04 12: no ephemeral storage is held for a job that waits."""
         storage = self.cluster.dims.index.get(names.EPHEMERAL_STORAGE)
         return {dim: amount for dim, amount in (job.min_resources or {}).items() if dim != storage}
 
-    def _drop_group(self, thing: PodGroup) -> None:
-        job = self.cluster.jobs.get(JobId("PodGroup", thing.namespace, thing.name))
+    def _drop_group(self, thing: PodGroup | NativePodGroup) -> None:
+        job = self.cluster.jobs.get(_id_of(thing))
         if job is not None:
             tasks = self._take_out(job)
             job.group = None
+            if job.native is not None:
+                job.native.forget()
             job.minimum = 0
             job.phase, job.written, job.conditions, job.reported = "", None, {}, {}
             self._put_in(job, tasks)
@@ -305,13 +337,16 @@ class Intake:
         describe_pod(task, pod)
         if old is not None:
             self._leave(old)
-        group = pod.metadata.annotations.get(names.GROUP_NAME, "")
-        if group:
-            task.job = self._job(pod.namespace, group)
+        id = _job_id(pod, ours)
+        if id is not None:
+            task.job = self._job(id)
             task.group = sub_job_of(task.job, task.kin.labels)
         if pod.spec.node_name and ON_NODE[task.status]:
             task.node = self._node(pod.spec.node_name)
         cluster.enter(task)
+        if task.job is not None and task.job.native is not None:
+            task.job.native.count(task, 1)
+            self._heed_pods(task.job)
 
     def _check_load(self, pod: Pod, shape: Shape) -> None:
         """Refuse a pod with which its node would hold more than can be counted; amounts that people use never do."""
@@ -334,4 +369,20 @@ class Intake:
         if node is not None and node.object is None and not node.tasks:
             self.cluster.nodes.pop(node.name, None)
         if job is not None:
+            if job.native is not None:
+                job.native.count(task, -1)
+                self._heed_pods(job)
             self._forget(job)
+
+
+def _id_of(group: PodGroup | NativePodGroup) -> JobId:
+    return JobId(type(group).__name__, group.namespace, group.name)
+
+
+def _job_id(pod: Pod, ours: bool) -> JobId | None:
+    """Which job a pod belongs to. A native group is whoever's its pods ask for: only those that ask for us are ours."""
+    native = pod.spec.scheduling_group
+    if native is not None and native.pod_group_name:
+        return JobId(KIND, pod.namespace, native.pod_group_name) if ours else None
+    group = pod.metadata.annotations.get(names.GROUP_NAME, "")
+    return JobId(PodGroup.__name__, pod.namespace, group) if group else None

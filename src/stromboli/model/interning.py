@@ -75,7 +75,9 @@ class Interning:
             seen.incoming.get(names.MEMORY, 0),
             seen.incoming.get(names.NVIDIA_GPU, 0),
         )
-        spec = msgspec.structs.replace(pod.spec, node_name="", priority=None, priority_class_name="")
+        spec = msgspec.structs.replace(
+            pod.spec, node_name="", priority=None, priority_class_name="", scheduling_group=None
+        )
         return Shape(self._id(), spec, dict(request), view, incoming)
 
     def kin(self, namespace: str, labels: dict[str, str]) -> Kin:

@@ -10,6 +10,7 @@ from stromboli.model.status import ALLOCATED_CLASS, READY_CLASS, VALID_CLASS, St
 
 if TYPE_CHECKING:
     from stromboli.api.scheduling import PodGroup, SubGroupPolicy
+    from stromboli.model.native import Native
     from stromboli.model.queue import Queue
     from stromboli.model.task import Condition, Task
 
@@ -100,6 +101,7 @@ class Job(Gang):
         "group",
         "id",
         "min_resources",
+        "native",
         "pending",
         "phase",
         "pipelined",
@@ -118,10 +120,13 @@ class Job(Gang):
         "written",
     )
 
-    def __init__(self, id: JobId):
+    def __init__(self, id: JobId, native: Native | None = None):
         super().__init__(0)
         self.id = id
         self.group: PodGroup | None = None
+        """Its terms, of a native group as of one of Volcano's."""
+        self.native = native
+        """What a native group has besides."""
         self.queue: Queue | None = None
         self.created = 0.0
         self.priority = 0
@@ -185,6 +190,23 @@ class Job(Gang):
         meta = self.group.metadata
         wish = meta.annotations.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
         return wish is None or text.boolean(wish) is True
+
+    @property
+    def goes_whole(self) -> bool:
+        """Whether it may only be evicted as a whole."""
+        return self.native is not None and self.native.goes_whole
+
+    @property
+    def preempts(self) -> bool:
+        """Whether its tasks may take others' places, if they may themselves."""
+        return self.native is None or self.native.preempts
+
+    @property
+    def starving(self) -> bool:
+        """Whether it is short of its minimum; of pods that are no gang, each by itself is."""
+        if self.native is not None and self.native.independent:
+            return self.counts[Status.PENDING] > 0
+        return super().starving
 
     @property
     def policies(self) -> tuple[SubGroupPolicy, ...]:

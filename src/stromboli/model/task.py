@@ -97,6 +97,11 @@ class Task:
         return f"{self.namespace}/{self.name}"
 
     @property
+    def may_preempt(self) -> bool:
+        """Whether neither it nor its group forbids that it takes others' places."""
+        return self.preempts and (self.job is None or self.job.preempts)
+
+    @property
     def request(self) -> Amounts:
         return self.shape.request
 

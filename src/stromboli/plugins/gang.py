@@ -65,7 +65,7 @@ class Gang(Plugin):
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         if point == "unified_evictable":
             return None
-        return Bound(None, lambda job: job.ready_count > job.minimum)
+        return Bound(None, lambda job: job.native is not None or job.ready_count > job.minimum)
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         return candidates
@@ -77,11 +77,13 @@ class Gang(Plugin):
 
 
 def _surplus(candidates: list[Task]) -> list[Task]:
-    """Tasks that their jobs can spare, first come first."""
+    """Tasks that their jobs can spare, first come first; a native group says itself how it may be disturbed."""
     left: dict[Job, int] = {}
     spared = []
     for task in candidates:
-        if task.job is not None:
+        if task.job is not None and task.job.native is not None:
+            spared.append(task)
+        elif task.job is not None:
             have = left.setdefault(task.job, task.job.ready_count)
             if have > task.job.minimum:
                 left[task.job] = have - 1

@@ -19,7 +19,7 @@ from stromboli.api.errors import BadObject
 from stromboli.api.meta import Object
 from stromboli.api.pod import Pod
 from stromboli.kube.client import Client
-from stromboli.kube.resources import RESOURCES, Resource
+from stromboli.kube.resources import Resource
 from stromboli.kube.writes import timestamp
 from stromboli.model.cluster import Cluster
 from stromboli.model.status import Status
@@ -47,7 +47,7 @@ def placements(cluster: Cluster) -> dict[str, str]:
 
 async def write_dump(
     client: Client,
-    kinds: Collection[type[Object]],
+    kinds: Mapping[type[Object], Resource],
     placed: Mapping[str, str],
     schedulers: Collection[str],
     policy: str,
@@ -64,7 +64,10 @@ async def write_dump(
             file.write(msgspec.json.encode(head)[:-1] + b',"objects":[')
             separator = b"\n"
             async for thing in _all(client, kinds):
-                file.write(separator + msgspec.json.encode(_as_manifest(thing, placed, schedulers)))
+                file.write(
+                    separator
+                    + msgspec.json.encode(_as_manifest(thing, kinds[type(thing)], placed, schedulers))
+                )
                 separator = b",\n"
             file.write(b"]}\n")
         os.replace(unfinished, path)
@@ -74,9 +77,9 @@ async def write_dump(
     return path
 
 
-async def _all(client: Client, kinds: Collection[type[Object]]) -> AsyncIterator[Object]:
+async def _all(client: Client, kinds: Mapping[type[Object], Resource]) -> AsyncIterator[Object]:
     for kind in sorted(kinds, key=lambda one: one.__name__):
-        async for raw in _raw(client, RESOURCES[kind]):
+        async for raw in _raw(client, kinds[kind]):
             try:
                 yield decode_as(kind, raw)
             except BadObject:
@@ -94,14 +97,15 @@ async def _raw(client: Client, resource: Resource) -> AsyncIterator[msgspec.Raw]
             return
 
 
-def _as_manifest(thing: Object, placed: Mapping[str, str], schedulers: Collection[str]) -> dict[str, Any]:
+def _as_manifest(
+    thing: Object, resource: Resource, placed: Mapping[str, str], schedulers: Collection[str]
+) -> dict[str, Any]:
     if isinstance(thing, Pod):
         thing.spec.node_name = thing.spec.node_name or placed.get(thing.metadata.uid, "")
         if thing.spec.scheduler_name in schedulers:
             thing.spec.scheduler_name = names.SCHEDULER_NAME
-    resource = RESOURCES[type(thing)]
     content: dict[str, Any] = msgspec.to_builtins(thing)
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **content}
+    return {**content, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
 def _plain(memory: Mapping[str, Any]) -> dict[str, Any]:

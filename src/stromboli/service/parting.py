@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 
 from stromboli.api.meta import Object
+from stromboli.api.native import NativePodGroup
 from stromboli.api.node import Node
 from stromboli.api.pod import Pod
 from stromboli.api.scheduling import PodGroup
@@ -70,13 +71,17 @@ def by_hash(environment: Mapping[str, str], schedulers: Iterable[str]) -> Wanted
             if thing.spec.scheduler_name in ours and ring.owner(_root(thing)) == me:
                 return True
             return bool(thing.spec.node_name) and ring.owner(thing.spec.node_name) == me
-        return not isinstance(thing, PodGroup) or ring.owner(_root(thing)) == me
+        return not isinstance(thing, PodGroup | NativePodGroup) or ring.owner(_root(thing)) == me
 
     return wanted
 
 
 def _root(thing: Object) -> str:
-    """What keeps the parts of a workload together: the name of who made it."""
+    """What keeps the parts of a workload together: its native group, else the name of who made it."""
+    if isinstance(thing, Pod) and thing.spec.scheduling_group is not None:
+        return thing.spec.scheduling_group.pod_group_name
+    if isinstance(thing, NativePodGroup):
+        return thing.name
     owners = thing.metadata.owner_references
     return owners[0].name if owners else thing.name
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 from stromboli.daemon.logs import about
 from stromboli.engine.cycle import Outcome
-from stromboli.engine.decisions import Bind, Event, Evict, GateRemoval, PodGroupStatus
+from stromboli.engine.decisions import Bind, Event, Evict, GateRemoval, NativeGroupCondition, PodGroupStatus
 from stromboli.kube.buffer import Trouble
 from stromboli.kube.election import Election
 from stromboli.kube.orders import Order
@@ -34,7 +34,11 @@ def tell(outcome: Outcome) -> None:
                 log.info("let out of the gate", extra=about(pod=f"{one.namespace}/{one.name}"))
             case PodGroupStatus():
                 log.info("phase", extra=about(job=f"{one.namespace}/{one.name}", phase=one.phase))
-            case Event(kind="PodGroup", type="Warning") if not is_noise(outcome.session.cluster, one):
+            case NativeGroupCondition():
+                log.info("scheduled", extra=about(job=f"{one.namespace}/{one.name}", scheduled=one.status))
+            case Event(kind="PodGroup" | "NativePodGroup", type="Warning") if not is_noise(
+                outcome.session.cluster, one
+            ):
                 log.info("waiting", extra=about(job=f"{one.namespace}/{one.name}", why=one.message))
     for job, pods in bound.items():
         log.info("bind", extra=about(job=job, pods=pods, nodes=len(nodes[job])))
