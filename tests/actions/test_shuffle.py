@@ -12,7 +12,7 @@ from stromboli.engine.plugin import Plugin
 from stromboli.model.cluster import Change
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from tests.building import cluster_of, engine, group, node, pod, queue, running
+from tests.building import cluster_of, engine, group, native_group, node, pod, queue, running
 
 
 class Restless(Plugin):
@@ -94,6 +94,15 @@ def test_running_tasks_that_a_plugin_names_are_evicted_whatever_their_gang_needs
     assert evictions(outcome) == dict.fromkeys("abc", "tier 1 (restless)")
     first = next(one for one in outcome.decisions if isinstance(one, Evict))
     assert (first.reason, first.action, first.beneficiary, first.node) == ("shuffle", "shuffle", "", "n0")
+
+
+def test_a_native_group_that_goes_as_a_whole_leaves_if_all_of_it_is_named() -> None:
+    members = [running(name, "n0", native="job") for name in "abc"]
+    whole, single = native_group("job", 3, mode="PodGroup"), native_group("job", 3)
+    assert set(evictions(shuffle("restless", things=[whole, *members]))) == set("abc")
+    assert set(evictions(shuffle("picky", things=[whole, *members]))) == set()
+    assert set(evictions(shuffle("restless", "one-only", things=[whole, *members]))) == set()
+    assert set(evictions(shuffle("picky", things=[single, *members]))) == {"a"}
 
 
 def test_nobody_leaves_where_no_plugin_names_any() -> None:

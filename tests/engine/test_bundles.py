@@ -6,7 +6,17 @@ from typing import Any
 
 from stromboli.engine.bundles import Bundle, Surplus, bundles_of, intact, shrink
 from stromboli.model.job import Job
-from tests.building import cluster_of, group, job_of, node, policy_of, queue, running
+from tests.building import (
+    cluster_of,
+    group,
+    job_of,
+    native_group,
+    native_job_of,
+    node,
+    policy_of,
+    queue,
+    running,
+)
 
 
 def gang(minimum: int, *pods: Any, **terms: Any) -> Job:
@@ -26,6 +36,20 @@ def split(job: Job) -> dict[bool, list[str]]:
 def test_the_least_important_members_are_the_surplus() -> None:
     job = gang(2, member("a", priority=5), member("b", priority=1), member("c", priority=3))
     assert split(job) == {True: ["b"], False: ["c", "a"]}
+
+
+def test_a_native_group_goes_pod_by_pod_or_as_a_whole() -> None:
+    members = [running(name, "n0", native="j") for name in "abc"]
+
+    def parts(mode: str, count: int = 3) -> list[tuple[bool, list[str]]]:
+        job = native_job_of(cluster_of(queue(), node("n0"), native_group("j", 1, mode=mode), *members), "j")
+        bundles = bundles_of(job, list(job.tasks.values())[:count])
+        return [(bundle.safe, [task.name for task in bundle.tasks]) for bundle in bundles]
+
+    assert parts("Pod") == [(True, ["a"]), (True, ["b"]), (False, ["c"])]
+    assert parts("PodGroup") == [(False, ["a", "b", "c"])]
+    assert parts("PodGroup", 2) == []  # somebody would stay
+    assert parts("PodGroup", 0) == []
 
 
 def test_members_of_equal_priority_go_by_their_uid() -> None:

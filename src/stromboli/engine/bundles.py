@@ -50,6 +50,9 @@ def bundles_of(job: Job, tasks: Iterable[Task]) -> list[Bundle]:
     surplus = Surplus(job)
     safe = [task for task in ordered if surplus.take(task)]
     rest = [task for task in ordered if task not in set(safe)]
+    if job.native is not None:  # whoever can be spared goes by himself
+        alone = [Bundle(job, (task,), safe=True) for task in safe]
+        return [*alone, Bundle(job, tuple(rest), safe=False)] if rest else alone
     return [Bundle(job, tuple(part), kind) for part, kind in ((safe, True), (rest, False)) if part]
 
 

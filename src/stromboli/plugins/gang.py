@@ -57,7 +57,9 @@ class Gang(Plugin):
         return job.starving
 
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
-        return _surplus(candidates)
+        """A native group says itself how the urgent may disturb it; for the rest, what gangs can spare."""
+        spared = set(_surplus(candidates))
+        return [one for one in candidates if one in spared or (one.job is not None and one.job.native)]
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return _surplus(candidates)
@@ -65,7 +67,8 @@ class Gang(Plugin):
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         if point == "unified_evictable":
             return None
-        return Bound(None, lambda job: job.native is not None or job.ready_count > job.minimum)
+        urgent = point == "preemptable"
+        return Bound(None, lambda job: job.ready_count > job.minimum or (urgent and job.native is not None))
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         return candidates
@@ -77,13 +80,11 @@ class Gang(Plugin):
 
 
 def _surplus(candidates: list[Task]) -> list[Task]:
-    """Tasks that their jobs can spare, first come first; a native group says itself how it may be disturbed."""
+    """Tasks that their jobs can spare, first come first; a group that goes as a whole can spare nobody."""
     left: dict[Job, int] = {}
     spared = []
     for task in candidates:
-        if task.job is not None and task.job.native is not None:
-            spared.append(task)
-        elif task.job is not None:
+        if task.job is not None and not task.job.goes_whole:
             have = left.setdefault(task.job, task.job.ready_count)
             if have > task.job.minimum:
                 left[task.job] = have - 1

@@ -1,0 +1,108 @@
+"""Native gangs are as atomic as Volcano's: in starting, and, if they say so, in going."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from stromboli.api.meta import Object
+from stromboli.api.scheduling import PodGroup
+from stromboli.engine.decisions import Bind, Evict, NativeGroupCondition
+from stromboli.model.status import ALLOCATED_CLASS
+from tests.properties.living import LivingWorld, binds
+from tests.properties.strategies import contest, examples, nativised, worlds
+from tests.properties.test_cycles import POLICIES, every_policy
+from tests.properties.test_eviction import Contest
+from tests.properties.test_eviction import every_policy as every_evicting_policy
+
+seeds = st.integers(0, 2**32)
+
+
+def unadorned(things: list[Object]) -> list[Object]:
+    """Volcano's groups without what a native one cannot say: roles, sub-groups, a phase, minimum resources."""
+
+    def plain(thing: Object) -> Object:
+        if not isinstance(thing, PodGroup):
+            return thing
+        spec = thing.spec
+        least = structs.replace(
+            spec,
+            min_member=max(spec.min_member, 1),
+            min_task_member={},
+            sub_group_policy=(),
+            min_resources=None,
+            priority_class_name="high",
+        )
+        return structs.replace(thing, spec=least, status=structs.replace(thing.status, phase="Inqueue"))
+
+    return [plain(thing) for thing in things]
+
+
+@every_policy
+@given(things=worlds(most_pods=14, mostly_pending=True), seed=seeds)
+@examples(30)
+def test_a_native_gang_starts_where_and_when_the_same_gang_of_volcano_would(
+    policy: str, things: list[Object], seed: int
+) -> None:
+    volcano = unadorned([thing for thing in things if type(thing).__name__ != "NativePodGroup"])
+    one = LivingWorld(volcano, POLICIES[policy])
+    other = LivingWorld(nativised(volcano, random.Random(seed), share=1.0), POLICIES[policy])
+    for _ in range(2):
+        assert binds(one.step().decisions) == binds(other.step().decisions)
+
+
+@every_policy
+@given(things=worlds(most_pods=14, mostly_pending=True), seed=seeds)
+@examples(30)
+def test_a_native_gang_starts_whole_and_says_so(policy: str, things: list[Object], seed: int) -> None:
+    world = LivingWorld(nativised(things, random.Random(seed), share=1.0), POLICIES[policy])
+    cluster = world.intake.cluster
+    for _ in range(3):
+        outcome = world.cycle()
+        assert outcome.lost is None
+        said = {one.name: one.status for one in outcome.decisions if isinstance(one, NativeGroupCondition)}
+        jobs = {
+            cluster.tasks[one.uid].job
+            for one in outcome.decisions
+            if isinstance(one, Bind) and cluster.tasks[one.uid].job.native is not None
+        }
+        for job in jobs:
+            best_effort = sum(task.best_effort for task in job.by_status[0])
+            assert job.ready_count + best_effort >= job.minimum
+        for job in cluster.jobs.values():
+            if said.get(job.name) == "True":
+                assert job.ready_count >= job.minimum
+        world.come_true(outcome.decisions)
+
+
+@every_evicting_policy
+@given(seed=seeds, nodes=st.integers(1, 4), waiting=st.integers(1, 3), linger=st.booleans())
+@examples(40)
+def test_a_group_that_goes_as_a_whole_loses_everybody_or_nobody(
+    policy: str, seed: int, nodes: int, waiting: int, linger: bool
+) -> None:
+    chance = random.Random(seed)
+    things = nativised(contest(chance, nodes, waiting), chance, share=0.8, mode="PodGroup")
+    world = Contest(things, policy, linger, resubmit=True)
+    for _ in range(3):
+        outcome = world.cycle()
+        gone = {world.cluster.tasks[one.uid].job for one in outcome.decisions if isinstance(one, Evict)}
+        for job in gone:
+            if job.goes_whole:
+                assert not any(ALLOCATED_CLASS[task.status] for task in job.tasks.values())
+        world.come_true(outcome.decisions)
+
+
+def test_groups_do_go_as_a_whole() -> None:
+    """Of the worlds above, that is: a property about nothing would hold too."""
+    lost = 0
+    for seed in range(60):
+        chance = random.Random(seed)
+        things = nativised(contest(chance, 3, 3), chance, share=0.8, mode="PodGroup")
+        outcome = (world := Contest(things, "stock")).cycle()
+        gone = [world.cluster.tasks[one.uid].job for one in outcome.decisions if isinstance(one, Evict)]
+        lost += any(job.goes_whole and gone.count(job) > 1 for job in gone)
+    assert lost > 3
