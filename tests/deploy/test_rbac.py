@@ -11,6 +11,7 @@ from stromboli.engine.decisions import (
     Bind,
     Evict,
     GateRemoval,
+    NativeGroupCondition,
     PodCondition,
     PodGroupStatus,
     QueueAnnotation,
@@ -154,6 +155,9 @@ def test_every_request_of_the_writer_is_allowed() -> None:
         writes.deletion(evict),
         writes.pod_condition(PodCondition("a", "b", "1", "Unschedulable", ""), None),
         writes.group_status(status, "1", []),
+        writes.native_condition(
+            NativeGroupCondition("a", "g", "True", "", ""), "1", f"{NATIVE}/v1alpha2", 1, ""
+        ),
         writes.queue_status(QueueStatus("q", {}), []),
         writes.queue_annotation(QueueAnnotation("q", "stromboli.sh/fair-share", "1")),
         writes.shard_status(ShardStatus("s", (), (), ())),

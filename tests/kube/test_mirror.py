@@ -82,8 +82,9 @@ class Shelf:
         group = [one["apiVersion"] for one in self.manifests if one["apiVersion"].startswith(NATIVE)]
         if request.path == f"/apis/{NATIVE}":
             return msgspec.json.encode({"versions": [{"version": one.rpartition("/")[2]} for one in group]})
-        found = [one for one in group if request.path == f"/apis/{one}"]
-        return msgspec.json.encode({"resources": [{"name": "podgroups"} for _ in found]})
+        here = [one for one in self.manifests if request.path == f"/apis/{one['apiVersion']}"]
+        found = [{"name": "podgroups"} for one in here if one["kind"] == "PodGroup"]
+        return msgspec.json.encode({"resources": found})
 
     @asynccontextmanager
     async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:

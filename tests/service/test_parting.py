@@ -46,6 +46,14 @@ def test_pods_go_with_their_owner_and_bound_pods_with_their_node() -> None:
     assert [part(foreign) for part in parts] == [part(building.node("node-7")) for part in parts]
 
 
+def test_a_native_group_is_where_its_pods_are() -> None:
+    parts = [by_hash(environment(me), ["volcano"]) for me in range(3)]
+    for number in range(30):
+        pods = [building.pod(f"x-{n}", native=f"g{number}") for n in range(3)]
+        things = [building.native_group(f"g{number}"), *pods]
+        assert sorted(sum(map(part, things)) for part in parts) == [0, 0, 4]
+
+
 def test_the_ring_is_volcanos() -> None:
     """Twenty places per member; the owner is at the first place strictly behind the key's hash."""
     ring = Ring(["a-0", "a-1"])
