@@ -50,6 +50,7 @@ class ControlPlane:
         folder: Path,
         api_server_flags: tuple[str, ...] = (),
         service_accounts: bool = False,
+        scheduler_flags: tuple[str, ...] = (),
     ) -> None:
         """Without `service_accounts`, pods need no account, and nodes are usable without a controller manager."""
         self.folder = folder
@@ -59,6 +60,7 @@ class ControlPlane:
         self.token = secrets.token_hex(16)
         self.kubeconfig = folder / "kubeconfig"
         self._flags = api_server_flags
+        self._scheduler_flags = scheduler_flags
         self._service_accounts = service_accounts
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -248,7 +250,13 @@ class ControlPlane:
         )
 
     def _scheduler(self) -> tuple[str, ...]:
-        return (f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--secure-port=0", *CLIENT_LIMITS)
+        return (
+            f"--kubeconfig={self.kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            *CLIENT_LIMITS,
+            *self._scheduler_flags,
+        )
 
     def _kwok(self) -> tuple[str, ...]:
         return (

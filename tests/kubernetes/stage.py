@@ -88,9 +88,10 @@ class Scheduler:
 class Stage:
     """A cluster of pretended nodes, and our scheduler with its own rights and no others."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, **how: object):
+        """`how` is for the control plane."""
         self.folder = folder
-        self.plane = control_plane(folder)
+        self.plane = control_plane(folder, **how)
         self.policy = folder / "scheduler.conf"
         self.policy.write_text(POLICY)
         self.schedulers: list[Scheduler] = []

@@ -166,7 +166,10 @@ class Writer:
         said = order.decision
         assert isinstance(said, Event)
         saying = Saying(
-            Subject(said.kind, said.namespace, said.name, order.uid, order.api_version), said.type, said.reason, said.message
+            Subject(said.kind, said.namespace, said.name, order.uid, order.api_version),
+            said.type,
+            said.reason,
+            said.message,
         )
         order.request = order.request or self.events.request(saying)
         if order.request is None:

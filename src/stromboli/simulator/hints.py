@@ -56,7 +56,12 @@ def objection_hint(job: Job, text: str) -> str:
     if text.startswith("plugin "):
         return "mend the plugin or take it out of the policy"
     missing = job.minimum - job.valid_count
-    return f"create {missing} more pods or lower spec.minMember" if missing > 0 else ""
+    return f"create {missing} more pods or lower {minimum_field(job)}" if missing > 0 else ""
+
+
+def minimum_field(job: Job) -> str:
+    """Where a group says how many of its pods start together; a native one cannot be changed, only made anew."""
+    return "spec.minMember" if job.native is None else "schedulingPolicy.gang.minCount in a new PodGroup"
 
 
 def gate_hint(cluster: Cluster, job: Job) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from stromboli.api import names
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.outcome import job_message
 from stromboli.engine.session import Session
@@ -13,7 +14,14 @@ from stromboli.engine.verdict import Verdict
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.simulator.hints import gate_hint, had_room, objection_hint, too_large, verdict_hint
+from stromboli.simulator.hints import (
+    gate_hint,
+    had_room,
+    minimum_field,
+    objection_hint,
+    too_large,
+    verdict_hint,
+)
 from stromboli.simulator.limits import limit_hit, queue_hint
 
 
@@ -86,8 +94,12 @@ def _cycle_lost(case: Case) -> Waiting | None:
 def _no_group(case: Case) -> Waiting | None:
     if case.job.group is not None:
         return None
-    hint = "create it, or correct the annotation scheduling.k8s.io/group-name of its pods"
-    return Waiting("PodGroup missing", f"PodGroup {case.job.key} does not exist", hint)
+    named = "the annotation scheduling.k8s.io/group-name"
+    whose = ""
+    if case.job.native is not None:
+        named, whose = "spec.schedulingGroup", " of scheduling.k8s.io"
+    hint = f"create it, or correct {named} of its pods"
+    return Waiting("PodGroup missing", f"PodGroup {case.job.key}{whose} does not exist", hint)
 
 
 def _no_queue(case: Case) -> Waiting | None:
@@ -99,10 +111,11 @@ def _no_queue(case: Case) -> Waiting | None:
         one.name for one in case.session.cluster.queues.values() if one.exists and one.name != "root"
     )
     choice = f" to one of: {', '.join(known[:10])}" if known else ""
+    where = "spec.queue" if case.job.native is None else f"the annotation {names.QUEUE_NAME}"
     return Waiting(
         "Queue missing",
-        f'queue "{name}" does not exist',
-        f"create it, or set spec.queue of the PodGroup{choice}",
+        names.QUEUE_MISSING.format(queue=name),
+        f"create it, or set {where} of the PodGroup{choice}",
     )
 
 
@@ -199,7 +212,7 @@ def _too_few_pods(case: Case) -> Waiting | None:
         return None
     missing = job.minimum - len(job.tasks)
     text = f"it has {len(job.tasks)} of the {job.minimum} pods that must start together"
-    return Waiting("Pods missing", text, f"create {missing} more or lower spec.minMember")
+    return Waiting("Pods missing", text, f"create {missing} more or lower {minimum_field(job)}")
 
 
 def _left_over(case: Case) -> Waiting | None:
