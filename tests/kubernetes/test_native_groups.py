@@ -63,7 +63,7 @@ def pods(
 ) -> None:
     manifests = []
     for number in numbers:
-        pod = stage._pod(name, number, cpu, priority)
+        pod = stage.pod(name, number, cpu, priority)
         del pod["metadata"]["annotations"]
         pod["spec"] |= {"schedulerName": scheduler, "schedulingGroup": {"podGroupName": name}}
         manifests.append(pod)
@@ -209,14 +209,15 @@ def test_we_say_of_a_group_what_kube_scheduler_says(stage: Stage, story: str) ->
     told = {}
     for scheduler in (THEIRS, OURS):
         stage.add_nodes(1, cpu=2)
-        running = None
-        if scheduler == THEIRS:
-            stage.plane.start("kube-scheduler")
-        else:
-            running = stage.start_scheduler()
         name = f"{story.replace(' ', '-')}-{scheduler}"
-        told[scheduler] = tell(stage, story, scheduler, name)
-        if running is None:
-            stage.plane.stop("kube-scheduler")
+        if scheduler == OURS:
+            stage.start_scheduler()
+            told[scheduler] = tell(stage, story, scheduler, name)
+        else:
+            stage.plane.start("kube-scheduler")
+            try:
+                told[scheduler] = tell(stage, story, scheduler, name)
+            finally:
+                stage.plane.stop("kube-scheduler")
         stage.tidy()
     assert told[OURS] == told[THEIRS]
