@@ -15,6 +15,7 @@ from stromboli.kube.buffer import LARGEST, Buffer
 from stromboli.kube.client import Client
 from stromboli.kube.config import Access
 from stromboli.kube.mirror import Mirror
+from stromboli.kube.native import NativeReflector
 from stromboli.kube.watching import Reflector
 from tests.properties.rebuild import facts, says, should_say
 
@@ -45,8 +46,11 @@ class CountingBuffer(Buffer):
 @asynccontextmanager
 async def mirroring(access: Access, **options: Any) -> AsyncIterator[Mirror]:
     """A mirror that is in step."""
-    follow = partial(Reflector, **options)
-    async with Client(access) as client, Mirror(client, buffer=CountingBuffer(), follow=follow) as mirror:
+    follow, native = partial(Reflector, **options), partial(NativeReflector, **options)
+    async with (
+        Client(access) as client,
+        Mirror(client, buffer=CountingBuffer(), follow=follow, follow_native=native) as mirror,
+    ):
         await asyncio.wait_for(mirror.synced(), 60)
         mirror.news()
         yield mirror
