@@ -120,12 +120,27 @@ def templates() -> list[dict[str, Any]]:
         "guarantee": {"resource": sizes},
         "parent": "root",
     }
+    native = {
+        "kind": "NativePodGroup",  # of the two PodGroups, the one that Kubernetes has itself
+        "metadata": {"name": "native", "generation": 1},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 1}},
+            "disruptionMode": {"all": {}},
+            "priority": 5,
+            "preemptionPolicy": "Never",
+        },
+        "status": {"conditions": [_condition()]},
+    }
+    member_of_native = pod("native", group="")
+    member_of_native["spec"]["schedulingGroup"] = {"podGroupName": "native-0"}
     member = {"type": "Node", "selector": {"regexMatch": {"pattern": "n.*"}}}
     return [
         rich,
         pod("plain", group="bad"),
         pod("runs", "bad", group="bad"),
         thing("PodGroup", "bad", spec=group, status={"phase": "Inqueue", "conditions": [_condition()]}),
+        native,
+        member_of_native,
         thing("Queue", "bad", spec=queue, status={"state": "Open", "allocated": sizes}),
         node("bad")
         | {"spec": {"taints": [{"key": "x", "value": "y", "effect": "NoExecute"}], "unschedulable": False}},
@@ -191,7 +206,7 @@ def hostile(draw: st.DrawFn) -> dict[str, Any]:
             holder[key] = draw(values)
     if not isinstance(manifest.get("metadata"), dict):
         manifest["metadata"] = {}
-    namespace = {"namespace": "ns"} if kind in ("Pod", "PodGroup", "ResourceQuota") else {}
+    namespace = {"namespace": "ns"} if kind in ("Pod", "PodGroup", "NativePodGroup", "ResourceQuota") else {}
     manifest["metadata"] |= {"name": name, "uid": f"{kind}-{name}", "resourceVersion": "7", **namespace}
     return manifest | {"kind": kind}
 
@@ -208,7 +223,7 @@ class Story:
 
     def hear(self, *manifests: dict[str, Any]) -> None:
         for one in self.mirror.reflectors:
-            items = [manifest for manifest in manifests if manifest["kind"] == one.resource.kind]
+            items = [manifest for manifest in manifests if manifest["kind"] == one.kind.__name__]
             if items:
                 page = msgspec.json.encode({"metadata": {}, "items": items})
                 for sight in Pages(one.kind).read(page).sights:
