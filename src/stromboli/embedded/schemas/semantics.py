@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from stromboli.embedded.schemas.metadata import label_problems, metadata_problems
@@ -31,34 +31,85 @@ _SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
 def set_defaults(thing: Object, kind: str) -> None:
-    """Defaults, in place, after those of the schema."""
-    if kind == "Pod":
-        spec = thing.get("spec")
-        if isinstance(spec, dict):
-            set_pod_defaults(spec)
-            spec.setdefault("enableServiceLinks", True)
-    elif kind in _TEMPLATES:
-        if (spec := _inside(thing, _TEMPLATES[kind])) is not None:
-            set_pod_defaults(spec)
+    """Defaults, in place, after those of the schema. What they go by has the right types."""
+    template = _TEMPLATES.get(kind)
+    if template is not None:
+        if (pod := _inside(thing, template)) is not None:
+            set_pod_defaults(pod)
         if kind in _ROLLING:
-            _set_rolling(thing["spec"], *_ROLLING[kind])
-        if kind in ("Job", "CronJob") and (job := _inside(thing, _TEMPLATES[kind][:-2])) is not None:
-            _set_job_defaults(job)
-    elif kind == "Service":
-        for port in (thing.get("spec") or {}).get("ports") or ():
-            port.setdefault("targetPort", port["port"])
+            _set_rolling(thing.get("spec") or {}, *_ROLLING[kind])
+    set_own = _DEFAULTS.get(kind)
+    if set_own is not None:
+        set_own(thing)
+
+
+def _set_pod(pod: Object) -> None:
+    spec = pod.get("spec")
+    if isinstance(spec, dict):
+        set_pod_defaults(spec)
+        spec.setdefault("enableServiceLinks", True)
+
+
+def _set_service(service: Object) -> None:
+    spec = service.get("spec") or {}
+    for port in spec.get("ports") or ():
+        port.setdefault("targetPort", port["port"])
+    if spec and spec.get("type") != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+
+
+def _set_job(job: Object) -> None:
+    """A job alone; the template of a CronJob gets these when it becomes one."""
+    spec = job.get("spec") or {}
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    for field, value in _JOB.items():
+        spec.setdefault(field, value)
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+
+
+def _set_limits(limits: Object) -> None:
+    for one in (limits.get("spec") or {}).get("limits") or ():
+        if one.get("type") == "Container":
+            usual = {**(one.get("max") or {}), **(one.get("default") or {})}
+            wanted = {**(one.get("min") or {}), **usual, **(one.get("defaultRequest") or {})}
+            one |= {key: value for key, value in (("default", usual), ("defaultRequest", wanted)) if value}
+
+
+def _set_policy(policy: Object) -> None:
+    spec = policy.get("spec") or {}
+    if spec and not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+
+def _set_subjects(binding: Object) -> None:
+    for subject in binding.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
+
+
+_DEFAULTS: dict[str, Callable[[Object], None]] = {
+    "Pod": _set_pod,
+    "Service": _set_service,
+    "Job": _set_job,
+    "LimitRange": _set_limits,
+    "NetworkPolicy": _set_policy,
+    "RoleBinding": _set_subjects,
+    "ClusterRoleBinding": _set_subjects,
+}
+_JOB = {
+    "parallelism": 1,
+    "backoffLimit": 6,
+    "completionMode": "NonIndexed",
+    "suspend": False,
+    "manualSelector": False,
+}
 
 
 def _set_rolling(spec: Object, field: str, usual: Object) -> None:
     strategy = spec.get(field)
     if isinstance(strategy, dict) and strategy.get("type") == "RollingUpdate":
         strategy["rollingUpdate"] = {**usual, **(strategy.get("rollingUpdate") or {})}
-
-
-def _set_job_defaults(job: Object) -> None:
-    if "completions" not in job and "parallelism" not in job:
-        job["completions"] = job["parallelism"] = 1
-    job.setdefault("parallelism", 1)
 
 
 def problems(thing: Object, kind: str) -> list[Problem]:
