@@ -8,7 +8,7 @@ from stromboli.api.cronjob import CronJob
 from stromboli.api.flow import JobFlow, JobTemplate
 from stromboli.api.job import Command, Job, JobPod, JobPodStatus
 from stromboli.api.meta import Int32, LabelSelector, Object, Record
-from stromboli.api.pod import Container, Resources
+from stromboli.api.pod import Container, Resources, SchedulingGroup
 from stromboli.api.resources import ResourceList
 from stromboli.api.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.storage import PersistentVolumeClaim
@@ -25,6 +25,7 @@ class PodSpec(Record):
     init_containers: tuple[Container, ...] = ()
     overhead: ResourceList = field(default_factory=dict)
     resources: Resources | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class PodStatus(JobPodStatus):

@@ -58,8 +58,7 @@ class Gang(Plugin):
 
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
         """A native group says itself how the urgent may disturb it; for the rest, what gangs can spare."""
-        spared = set(_surplus(candidates))
-        return [one for one in candidates if one in spared or (one.job is not None and one.job.native)]
+        return _surplus(candidates, native_too=True)
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return _surplus(candidates)
@@ -79,12 +78,14 @@ class Gang(Plugin):
                 _tell_condition(session, job)
 
 
-def _surplus(candidates: list[Task]) -> list[Task]:
+def _surplus(candidates: list[Task], native_too: bool = False) -> list[Task]:
     """Tasks that their jobs can spare, first come first; a group that goes as a whole can spare nobody."""
     left: dict[Job, int] = {}
     spared = []
     for task in candidates:
-        if task.job is not None and not task.job.goes_whole:
+        if native_too and task.job is not None and task.job.native is not None:
+            spared.append(task)
+        elif task.job is not None and not task.job.goes_whole:
             have = left.setdefault(task.job, task.job.ready_count)
             if have > task.job.minimum:
                 left[task.job] = have - 1

@@ -60,6 +60,9 @@ def test_pods_of_others_and_pods_that_have_a_group_are_left_alone() -> None:
         theirs["spec"]["schedulerName"] = "default-scheduler"
         api.put("pods", theirs)
         api.put("pods", pod("grouped", annotations={GROUP: "mine"}))
+        native = pod("native")
+        native["spec"]["schedulingGroup"] = {"podGroupName": "mine"}
+        api.put("pods", native)
         async with working(api, PodGroupController) as crew:
             await settled(api, crew)
         assert api.asked == []

@@ -81,9 +81,11 @@ class PodGroupController(Controller[Key]):
         return [Key(type(now).__name__, now.key)] if now is not None and now.spec.replicas == 0 else []
 
     def _lacks(self, pod: Pod) -> bool:
-        """Whether a pod is ours and has no group."""
+        """Whether a pod is ours and has no group, be it one of Kubernetes' own."""
         ours = pod.spec.scheduler_name in self.desk.options.scheduler_name
-        return ours and not pod.metadata.annotations.get(names.GROUP_NAME)
+        return (
+            ours and pod.spec.scheduling_group is None and not pod.metadata.annotations.get(names.GROUP_NAME)
+        )
 
     # -- putting right
 
