@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any
 
+from stromboli.api.naming import against_label, against_label_value, against_qualified, against_subdomain
 from stromboli.embedded.schemas.problems import Problem, invalid, required, too_long
 
 MAX_ANNOTATIONS = 256 * 1024
-MAX_NAME = 253
-MAX_LABEL = 63
-
-_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_is_label = re.compile(_LABEL).fullmatch
-_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
-_is_qualified = re.compile(_QUALIFIED).fullmatch
-
-_ENDS = "must start and end with an alphanumeric character"
-_NOT_LABEL = (
-    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and {_ENDS} "
-    f"(e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
-)
-_NOT_SUBDOMAIN = (
-    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and {_ENDS} "
-    f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
-)
-_OF = f"consist of alphanumeric characters, '-', '_' or '.', and {_ENDS}"
-_NAME_EXAMPLE = f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED}')"
-_NOT_VALUE = (
-    f"a valid label must be an empty string or {_OF} (e.g. 'MyValue',  or 'my_value',  or '12345', "
-    f"regex used for validation is '({_QUALIFIED})?')"
-)
 
 _STANDARD_FINALIZERS = (
     "kubernetes",
@@ -44,23 +18,6 @@ _STANDARD_FINALIZERS = (
 )
 _LABEL_NAMES = frozenset({"Namespace", "Service"})
 _PATH_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
-
-
-@lru_cache(maxsize=65536)
-def label_errors(text: str) -> tuple[str, ...]:
-    """What keeps a text from being an RFC 1123 label, such as the name of a container."""
-    return _errors(text, _is_label(text) is not None, _NOT_LABEL, MAX_LABEL)
-
-
-@lru_cache(maxsize=65536)
-def subdomain_errors(text: str) -> tuple[str, ...]:
-    """What keeps a text from being an RFC 1123 subdomain, as most names are."""
-    return _errors(text, _is_subdomain(text) is not None, _NOT_SUBDOMAIN, MAX_NAME)
-
-
-def _errors(text: str, fits: bool, otherwise: str, limit: int) -> tuple[str, ...]:
-    long = (f"must be no more than {limit} bytes",) if len(text.encode()) > limit else ()
-    return long if fits else (*long, otherwise)
 
 
 def path_errors(text: str) -> tuple[str, ...]:
@@ -73,46 +30,16 @@ def path_errors(text: str) -> tuple[str, ...]:
 def name_errors(kind: str) -> Callable[[str], tuple[str, ...]]:
     """The rule for the names of a kind."""
     if kind in _LABEL_NAMES:
-        return label_errors
-    return path_errors if kind in _PATH_NAMES else subdomain_errors
-
-
-@lru_cache(maxsize=65536)
-def key_errors(key: str) -> tuple[str, ...]:
-    """What keeps a text from being the key of a label: a name, with a domain and a slash before it or without."""
-    prefix, slash, name = key.rpartition("/")
-    if "/" in prefix:
-        return (
-            f"a valid label key must {_OF} {_NAME_EXAMPLE} with an optional DNS subdomain prefix and '/' "
-            "(e.g. 'example.com/MyName')",
-        )
-    errors: list[str] = []
-    if slash and not prefix:
-        errors.append("prefix part must be non-empty")
-    elif slash:
-        errors += [f"prefix part {one}" for one in subdomain_errors(prefix)]
-    if not name:
-        errors.append("name part must be non-empty")
-    elif len(name) > MAX_LABEL:
-        errors.append(f"name part must be no more than {MAX_LABEL} bytes")
-    if not _is_qualified(name):
-        errors.append(f"name part must {_OF} {_NAME_EXAMPLE}")
-    return tuple(errors)
-
-
-@lru_cache(maxsize=65536)
-def value_errors(value: str) -> tuple[str, ...]:
-    """What keeps a text from being the value of a label."""
-    fits = not value or _is_qualified(value) is not None
-    return _errors(value, fits, _NOT_VALUE, MAX_LABEL)
+        return against_label
+    return path_errors if kind in _PATH_NAMES else against_subdomain
 
 
 def label_problems(labels: dict[str, str], path: str) -> Iterator[Problem]:
     """Problems of labels and of selectors that name labels."""
     for key, value in labels.items():
-        for error in key_errors(key):
+        for error in against_qualified(key):
             yield invalid(path, key, error)
-        for error in value_errors(value):
+        for error in against_label_value(value):
             yield invalid(path, value, error)
 
 
@@ -150,7 +77,7 @@ def _annotation_problems(annotations: dict[str, str]) -> Iterator[Problem]:
     size = 0
     for key, value in annotations.items():
         size += len(key) + len(value)
-        for error in key_errors(key.lower()):
+        for error in against_qualified(key.lower()):
             yield invalid("metadata.annotations", key, error)
     if size > MAX_ANNOTATIONS:
         yield too_long("metadata.annotations", MAX_ANNOTATIONS)
