@@ -19,9 +19,9 @@ import pytest
 import yaml
 
 from stromboli.admission import keyring
+from stromboli.admission.certificates import LASTS, due, issue
 from stromboli.admission.options import BadFlag, Options, parse
 from stromboli.admission.process import Process
-from stromboli.daemon.certificates import LASTS, due, issue
 from stromboli.embedded.server import Server
 from stromboli.kube.client import Client
 from stromboli.kube.config import Access, find_access

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import msgspec
 
-from stromboli.daemon.certificates import Keys, due, issue
+from stromboli.admission.certificates import Keys, due, issue
 from stromboli.kube.asking import Refused
 from stromboli.kube.client import Client
 from stromboli.kube.resources import Resource

@@ -1,9 +1,9 @@
-"""Certificates that a server makes for itself: an authority for years, and a certificate for months."""
+"""Certificates that a server makes for itself: an authority, and what it signs."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -19,96 +19,93 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-AUTHORITY_LASTS = timedelta(days=3650)
-AUTHORITY_RESERVE = timedelta(days=365)
-LASTS = timedelta(days=90)
-RESERVE = timedelta(days=30)
-"""How long before the end a new one is made."""
 _SKEW = timedelta(hours=1)
 """For clocks that are late."""
 
 
-class Keys(NamedTuple):
-    """All of it as PEM. `authority` may hold two while one takes over from the other; the first one signs."""
+class Pair(NamedTuple):
+    """A certificate and its key, as PEM."""
 
-    authority: bytes
-    authority_key: bytes
     certificate: bytes
     key: bytes
 
 
-def issue(names: Iterable[str], now: datetime, old: Keys | None = None) -> Keys:
-    """A certificate for these names and addresses, from the old authority as long as that one lasts."""
-    authority, authority_key, trusted = _authority(now, old)
-    key = ec.generate_private_key(ec.SECP256R1())
-    names = sorted(set(names))
-    certificate = (
-        _builder(x509.Name([_common_name(names[0])]), authority.subject, key, now, LASTS)
-        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
-        )
-        .sign(authority_key, hashes.SHA256())
-    )
-    return Keys(trusted, _pem_of(authority_key), certificate.public_bytes(Encoding.PEM), _pem_of(key))
+class Authority:
+    """Signs for servers and for their clients."""
 
+    def __init__(self, pair: Pair) -> None:
+        """`ValueError` for what is no authority. Of several certificates the first one signs."""
+        key = load_pem_private_key(pair.key, None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ValueError("the key of an authority is one of an elliptic curve")
+        self._key = key
+        self._certificate = x509.load_pem_x509_certificates(pair.certificate)[0]
 
-def due(keys: Keys, names: Iterable[str], now: datetime) -> bool:
-    """Whether it is time for new ones: they end soon, or were made for other names, or cannot be read."""
-    try:
-        authority, certificate = _first(keys.authority), _first(keys.certificate)
-        certificate.verify_directly_issued_by(authority)
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        covered = {str(name.value) for name in found}
-        load_pem_private_key(keys.authority_key, None)
-        load_pem_private_key(keys.key, None)
-    except (ValueError, TypeError, x509.ExtensionNotFound, InvalidSignature, UnsupportedAlgorithm):
-        return True
-    ends_soon = certificate.not_valid_after_utc - now < RESERVE
-    authority_ends = authority.not_valid_after_utc - now < AUTHORITY_RESERVE
-    return ends_soon or authority_ends or not set(names) <= covered
+    @property
+    def ends(self) -> datetime:
+        return self._certificate.not_valid_after_utc
 
-
-def _authority(now: datetime, old: Keys | None) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey, bytes]:
-    """Who signs, with which key, and all who are to be trusted."""
-    if old is not None:
+    def signed(self, certificate: bytes) -> x509.Certificate | None:
+        """The certificate, if it is one of ours."""
         try:
-            certificate, key = _first(old.authority), load_pem_private_key(old.authority_key, None)
-        except (ValueError, TypeError):
-            return _new_authority(now, b"")
-        if isinstance(key, ec.EllipticCurvePrivateKey):
-            if certificate.not_valid_after_utc - now >= AUTHORITY_RESERVE:
-                return certificate, key, old.authority
-            return _new_authority(now, certificate.public_bytes(Encoding.PEM))
-    return _new_authority(now, b"")
+            found = x509.load_pem_x509_certificates(certificate)[0]
+            found.verify_directly_issued_by(self._certificate)
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+            return None
+        return found
+
+    def for_server(self, name: str, hosts: Iterable[str], now: datetime, lasts: timedelta) -> Pair:
+        """For a server under these names and addresses."""
+        names = x509.SubjectAlternativeName([_host(host) for host in dict.fromkeys(hosts)])
+        return self._sign(_name(name), ExtendedKeyUsageOID.SERVER_AUTH, names, now, lasts)
+
+    def for_client(self, name: str, groups: Sequence[str], now: datetime, lasts: timedelta) -> Pair:
+        """For somebody of that name, in these groups."""
+        return self._sign(_name(name, groups), ExtendedKeyUsageOID.CLIENT_AUTH, None, now, lasts)
+
+    def _sign(
+        self,
+        subject: x509.Name,
+        usage: x509.ObjectIdentifier,
+        names: x509.SubjectAlternativeName | None,
+        now: datetime,
+        lasts: timedelta,
+    ) -> Pair:
+        key = ec.generate_private_key(ec.SECP256R1())
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = (
+            _builder(subject, self._certificate.subject, key, now, lasts)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(signer, critical=False)
+        )
+        if names is not None:
+            builder = builder.add_extension(names, critical=False)
+        return _pair(builder.sign(self._key, hashes.SHA256()), key)
 
 
-def _new_authority(
-    now: datetime, trusted_still: bytes
-) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey, bytes]:
+def new_authority(name: str, now: datetime, lasts: timedelta) -> Pair:
+    """An authority that trusts itself."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([_common_name("stromboli authority")])
-    usage = x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=True,
-        crl_sign=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    subject = _name(name)
     certificate = (
-        _builder(name, name, key, now, AUTHORITY_LASTS)
+        _builder(subject, subject, key, now, lasts)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(usage, critical=True)
+        .add_extension(_usage(signs=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    return certificate, key, certificate.public_bytes(Encoding.PEM) + trusted_still
+    return _pair(certificate, key)
+
+
+def hosts_of(certificate: x509.Certificate) -> set[str]:
+    """The names and addresses that a certificate is for."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return set()
+    return {str(name.value) for name in found}
 
 
 def _builder(
@@ -125,20 +122,32 @@ def _builder(
     )
 
 
-def _common_name(name: str) -> x509.NameAttribute[str]:
-    return x509.NameAttribute(NameOID.COMMON_NAME, name[:64])
+def _usage(signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
 
 
-def _general_name(name: str) -> x509.GeneralName:
+def _name(name: str, groups: Sequence[str] = ()) -> x509.Name:
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, one) for one in groups]
+    return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
+
+
+def _host(name: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         return x509.DNSName(name)
 
 
-def _first(pem: bytes) -> x509.Certificate:
-    return x509.load_pem_x509_certificates(pem)[0]
-
-
-def _pem_of(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return Pair(certificate.public_bytes(Encoding.PEM), pem)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import ssl
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from stromboli.daemon import certificates
+from stromboli.daemon.certificates import Pair, new_authority
 
-LIFE = datetime.timedelta(days=3650)
+LIFE = timedelta(days=3650)
 NAMES = (
     "localhost",
     "kubernetes",
@@ -31,26 +28,13 @@ class Authority:
         self.file = folder / "ca.crt"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self.file.exists() or not (folder / "ca.key").exists():
-            key = ec.generate_private_key(ec.SECP256R1())
-            name = _name("stromboli-ca")
-            authority = (
-                _builder(name, name, key.public_key())
-                .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-                .add_extension(_usage(signs=True), critical=True)
-                .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-                .sign(key, hashes.SHA256())
-            )
-            _write(folder / "ca.key", _pem(key))
-            _write(self.file, authority.public_bytes(serialization.Encoding.PEM))
-        self._certificate = x509.load_pem_x509_certificate(self.file.read_bytes())
-        loaded = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
-        assert isinstance(loaded, ec.EllipticCurvePrivateKey)
-        self._key = loaded
+            self._write("ca", new_authority("stromboli-ca", datetime.now(UTC), LIFE))
+        pair = Pair(self.file.read_bytes(), (folder / "ca.key").read_bytes())
+        self._authority = certificates.Authority(pair)
 
     def server(self, hosts: Sequence[str]) -> ssl.SSLContext:
         """TLS for the server; clients may show a certificate of ours."""
-        chain, key = self.folder / "server.crt", self.folder / "server.key"
-        self.issue("server", "stromboli", (), hosts)
+        chain, key = self.issue("server", "stromboli", hosts=hosts)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(chain, key)
@@ -62,73 +46,18 @@ class Authority:
         self, file: str, name: str, groups: Sequence[str] = (), hosts: Sequence[str] | None = None
     ) -> tuple[Path, Path]:
         """A certificate and its key, as files: a server's if there are hosts, otherwise a client's."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        usage = ExtendedKeyUsageOID.CLIENT_AUTH if hosts is None else ExtendedKeyUsageOID.SERVER_AUTH
-        identifier = x509.SubjectKeyIdentifier.from_public_key(self._certificate.public_key())
-        builder = (
-            _builder(_name(name, groups), self._certificate.subject, key.public_key())
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False
-            )
-        )
-        if hosts is not None:
-            names = x509.SubjectAlternativeName([_host(one) for one in dict.fromkeys((*NAMES, *hosts))])
-            builder = builder.add_extension(names, critical=False)
-        certificate = builder.sign(self._key, hashes.SHA256())
+        now = datetime.now(UTC)
+        if hosts is None:
+            pair = self._authority.for_client(name, groups, now, LIFE)
+        else:
+            pair = self._authority.for_server(name, (*NAMES, *hosts), now, LIFE)
+        return self._write(file, pair)
+
+    def _write(self, file: str, pair: Pair) -> tuple[Path, Path]:
         paths = self.folder / f"{file}.crt", self.folder / f"{file}.key"
-        _write(paths[1], _pem(key))
-        _write(paths[0], certificate.public_bytes(serialization.Encoding.PEM))
+        _write(paths[1], pair.key)
+        _write(paths[0], pair.certificate)
         return paths
-
-
-def _name(name: str, groups: Sequence[str] = ()) -> x509.Name:
-    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, one) for one in groups]
-    return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, name)])
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + LIFE)
-    )
-
-
-def _usage(signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _host(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
 
 
 def _write(path: Path, content: bytes) -> None:
