@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-START = 90.0
+from typer.testing import CliRunner
+
+from stromboli.cli.main import app
 
 
 class Up:
@@ -84,4 +86,7 @@ class Up:
         return json.loads(self.kubectl(*words, "-o", "json"))
 
     def stromboli(self, *words: str, ok: bool = True) -> str:
-        return self.run(sys.executable, "-m", "stromboli", *words, ok=ok)
+        """A command of ours, which is quicker in this process."""
+        done = CliRunner().invoke(app, words, env=self.environment, catch_exceptions=False)
+        assert (done.exit_code == 0) is ok, done.output
+        return done.output
