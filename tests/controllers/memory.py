@@ -138,7 +138,7 @@ class MemoryApi:
         meta = self.objects[key]["metadata"]
         for field in ("uid", "resourceVersion"):
             if conditions.get(field, meta[field]) != meta[field]:
-                raise Refused(409, "Conflict", f"{key}: {field} is {meta[field]}")
+                raise Refused(409, "Conflict", f"Precondition failed: {field.upper()} in precondition: {key}")
 
     def _store(self, type_: str, key: tuple[str, str, str], thing: Manifest) -> Manifest:
         self._version += 1

@@ -20,6 +20,7 @@ SAID = msgspec.json.encode(
 )
 EXISTS = Refused(409, "AlreadyExists", "there is one")
 CONFLICT = Refused(409, "Conflict", "it has changed")
+ANOTHER = Refused(409, "Conflict", "Precondition failed: UID in precondition: u1, UID in object meta: u2")
 BUSY = Refused(429, "TooManyRequests", "later", retry_after=3)
 
 
@@ -67,6 +68,9 @@ def test_a_patch_holds_for_what_was_looked_at() -> None:
 
 def test_a_patch_of_what_is_gone_is_no_trouble() -> None:
     assert write(FakeApi([GONE]), lambda pen: pen.patch(POD, {})) is None
+    immutable = Refused(422, "Invalid", 'metadata.uid: Invalid value: "u1": field is immutable')
+    for refusal in (ANOTHER, immutable):
+        assert write(FakeApi([refusal]), lambda pen: pen.patch(POD, {})) is None
 
 
 def test_a_conflict_is_thought_over_not_repeated() -> None:
@@ -76,12 +80,17 @@ def test_a_conflict_is_thought_over_not_repeated() -> None:
     assert len(api.asked) == 1
 
 
-@pytest.mark.parametrize(("answer", "was_there"), [(b"{}", True), (GONE, False), (CONFLICT, False)])
+@pytest.mark.parametrize(("answer", "was_there"), [(b"{}", True), (GONE, False), (ANOTHER, False)])
 def test_what_is_gone_needs_no_deletion(answer: bytes | Exception, was_there: bool) -> None:
     api = FakeApi([answer])
     assert write(api, lambda pen: pen.delete(POD, FOREGROUND)) is was_there
     asked = body(api.asked[0])
     assert (asked["preconditions"], asked["propagationPolicy"]) == ({"uid": "u1"}, "Foreground")
+
+
+def test_a_deletion_that_conflicts_for_another_reason_has_failed() -> None:
+    with pytest.raises(Refused, match="it has changed"):
+        write(FakeApi([CONFLICT]), lambda pen: pen.delete(POD))
 
 
 def test_a_deposed_leader_writes_nothing_and_stops_trying() -> None:

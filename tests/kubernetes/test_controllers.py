@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from stromboli.api.meta import ObjectMeta
+from stromboli.api.scheduling import PodGroup
+from stromboli.controllers.pen import Pen
+from stromboli.kube.asking import Refused
+from stromboli.kube.client import Client
+from stromboli.kube.config import find_access
 from tests.kubernetes.controlling import Scene
 from tests.kubernetes.servers import control_plane
 
@@ -221,6 +229,34 @@ def test_quiet_controllers_write_nothing(scene: Scene) -> None:
     assert calm == 4
 
 
+@everywhere
+def test_writes_for_what_is_another_object_by_now_are_no_trouble(scene: Scene, space: str) -> None:
+    """API servers say so in words that the pen must understand."""
+    made = scene.make("podgroups", {"metadata": {"name": "g"}, "spec": {"minMember": 1}}, space)
+    version = made["metadata"]["resourceVersion"]
+
+    async def run() -> None:
+        async with Client(find_access(str(scene.plane.kubeconfig))) as client:
+            pen = Pen(client)
+            earlier = PodGroup(
+                metadata=ObjectMeta("g", namespace=space, uid="earlier", resource_version=version)
+            )
+            patch = {"metadata": {"labels": {"x": "y"}}}
+            assert await pen.patch(earlier, patch, exact=False) is None
+            assert await pen.delete(earlier) is False
+            now = await pen.read(PodGroup, "g", space)
+            assert now is not None
+            assert now.metadata.labels == {}
+            changed = await pen.patch(now, patch)
+            assert changed is not None
+            with pytest.raises(Refused):  # that version is history
+                await pen.patch(now, {"metadata": {"labels": {"x": "z"}}})
+            assert await pen.delete(now) is True
+            assert await pen.delete(now) is False
+
+    asyncio.run(run())
+
+
 def test_the_next_one_takes_over_when_the_leader_dies(scene: Scene, space: str) -> None:
     first = next(one for one in scene.crews if one.process.poll() is None)
     second = scene.start(WITHOUT_JOBS)
@@ -233,6 +269,22 @@ def test_the_next_one_takes_over_when_the_leader_dies(scene: Scene, space: str) 
         lambda: GROUP in scene.read("pods", "orphan", space)["metadata"].get("annotations", {}),
         "its first work",
     )
+
+
+def test_a_leader_that_wakes_up_too_late_writes_nothing_and_leaves(scene: Scene, space: str) -> None:
+    first = next(one for one in scene.crews if one.process.poll() is None)
+    second = scene.start(WITHOUT_JOBS)
+    scene.wait(lambda: first.leads, "the first to lead")
+    first.process.send_signal(signal.SIGSTOP)
+    scene.make("pods", pod("while-asleep"), space)
+    scene.wait(lambda: second.leads, "the second to lead")
+    group = ("pods", "while-asleep", space)
+    scene.wait(lambda: GROUP in scene.read(*group)["metadata"].get("annotations", {}), "its first work")
+    version = scene.read(*group)["metadata"]["resourceVersion"]
+    first.process.send_signal(signal.SIGCONT)
+    assert first.process.wait(30) == 1
+    assert "the lease is lost" in first.said
+    assert scene.read(*group)["metadata"]["resourceVersion"] == version
 
 
 def _uids(things: list[Any]) -> set[str]:

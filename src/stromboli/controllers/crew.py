@@ -148,6 +148,7 @@ class Controllers:
         """Bring the gauges up to date."""
         for one in self.controllers:
             self.metrics.waiting.labels(one.name).set(len(one.queue))
+            self.metrics.failing.labels(one.name).set(one.queue.failing)
         for shelf in self.desk.shelves.values():
             self.metrics.objects.labels(shelf.resource.plural).set(len(shelf))
         self.metrics.dropped_events.set(self.voice.dropped)

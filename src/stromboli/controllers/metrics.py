@@ -63,6 +63,9 @@ class Metrics:
         self.sync = Histogram(f"{own}sync_seconds", "One object put right", controller, registry=registry)
         self.failures = Counter(f"{own}failures", "Syncs that failed", controller, registry=registry)
         self.waiting = Gauge(f"{own}waiting", "Objects that wait for a worker", controller, registry=registry)
+        self.failing = Gauge(
+            f"{own}failing", "Objects that failed and are to be tried again", controller, registry=registry
+        )
         self.writes = Counter(
             f"{own}writes", "Writes, but for events", ("verb", "resource"), registry=registry
         )

@@ -83,7 +83,7 @@ class Pen:
         try:
             answer = await self._write(Request("PATCH", path, msgspec.json.encode(body), MERGE))
         except Refused as error:
-            if error.status == 404:
+            if _is_gone(error):
                 return None
             raise
         self._wrote("patch", resource.plural)
@@ -126,8 +126,8 @@ class Pen:
         try:
             await self._write(request)
         except Refused as error:
-            if error.status == 404 or (uid and error.status == 409):
-                return False  # gone, or another object of its name by now
+            if _is_gone(error):
+                return False
             raise
         self._wrote("delete", resource.plural)
         return True
@@ -163,6 +163,16 @@ class Pen:
                     raise
                 asked = error.retry_after if isinstance(error, Refused) else None
                 await self._sleep(self._backoff.pause(failures, asked))
+
+
+def _is_gone(error: Refused) -> bool:
+    """Whether there is no such object, or only another one of its name by now. Other conflicts may pass."""
+    text = str(error).lower()
+    return (
+        error.status == 404
+        or (error.status == 409 and "uid in" in text and "precondition" in text)
+        or (error.status == 422 and "metadata.uid: invalid value" in text)  # in a patch of a custom resource
+    )
 
 
 def _worth_repeating(error: Refused | Unanswered) -> bool:

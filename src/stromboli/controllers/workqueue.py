@@ -71,6 +71,11 @@ class WorkQueue(Generic[Key]):
         return not self._wanted and not self._busy
 
     @property
+    def failing(self) -> int:
+        """How many keys failed the last time, and are to be tried again."""
+        return len(self._failures)
+
+    @property
     def resting(self) -> bool:
         """Whether nothing is being done, whatever waits."""
         return not self._busy
