@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 from stromboli.embedded.schemas.formats import TEXT_FORMATS, in_range
-from stromboli.embedded.schemas.problems import pattern, problems
+from stromboli.embedded.schemas.patterns import matches
+from stromboli.embedded.schemas.problems import problems
 from stromboli.embedded.schemas.schema import Schema
 
 Check = Callable[[Any], bool]
@@ -209,7 +210,7 @@ def _integer(schema: Schema) -> Check:
 def _int_or_string(schema: Schema) -> Check:
     def check(value: Any) -> bool:
         if type(value) is str:
-            return not schema.pattern or pattern(schema.pattern).search(value) is not None
+            return not schema.pattern or matches(schema.pattern, value)
         return type(value) is int and in_range(value, "") and not problems(value, schema)
 
     return check

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from stromboli.embedded.schemas.builtin import any_object, with_metadata
+from stromboli.embedded.schemas.patterns import why_not
 from stromboli.embedded.schemas.problems import Problem, duplicate, invalid, required, unsupported
 from stromboli.embedded.schemas.schema import ANYTHING, Rule, Schema
 
@@ -104,8 +104,8 @@ class _Reader:
         self._take(fields, raw, _FLAGS, lambda one: isinstance(one, bool), path, "true or false")
         self._take(fields, raw, _NUMBERS, _is_number, path, "a number")
         self._take(fields, raw, _COUNTS, _is_count, path, "a number of at least 0")
-        if "pattern" in fields and not _is_pattern(fields["pattern"]):
-            self._add(invalid(f"{path}.pattern", fields.pop("pattern"), "must be a valid regular expression"))
+        if "pattern" in fields and (why := why_not(fields["pattern"])):
+            self._add(invalid(f"{path}.pattern", fields.pop("pattern"), why))
         if raw.get("enum") is not None:
             fields["enum"] = tuple(self._list(raw["enum"], f"{path}.enum"))
         if raw.get("default") is not None:
@@ -241,11 +241,3 @@ def _is_number(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_pattern(text: str) -> bool:
-    try:
-        re.compile(text)
-    except (re.error, OverflowError, RecursionError):
-        return False
-    return True

@@ -7,14 +7,13 @@ the words that the API server has for them, of built-in kinds in the words of it
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
 from stromboli.embedded.schemas.formats import TEXT_FORMATS, in_range, type_name
+from stromboli.embedded.schemas.patterns import matches
 from stromboli.embedded.schemas.rules import holds
 from stromboli.embedded.schemas.schema import Schema
 
@@ -76,11 +75,6 @@ def problems(value: Any, schema: Schema, path: str = "") -> list[Problem]:
         if len(found) == MAX_PROBLEMS:
             break
     return found
-
-
-@lru_cache(maxsize=512)
-def pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text)
 
 
 class _Walk:
@@ -163,7 +157,7 @@ class _Walk:
             yield too_long(path, schema.max_length)
         if schema.min_length is not None and len(value) < schema.min_length:
             yield invalid(path, value, f"{path} in body should be at least {schema.min_length} chars long")
-        if schema.pattern and not pattern(schema.pattern).search(value):
+        if schema.pattern and not matches(schema.pattern, value):
             yield invalid(path, value, f"{path} in body should match '{schema.pattern}'")
         known = None if schema.int_or_string else TEXT_FORMATS.get(schema.format)
         if known is not None and not known(value):
