@@ -90,5 +90,5 @@ def _begin(store: Store, watch: Watch, query: Any, bookmarks: bool) -> Refusal |
         return expired(start, store.horizon)
     watch.revision = start
     for change in store.since(start, watch.kind.id):
-        watch.tell(change, {})
+        watch.replay(change)
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from stromboli.embedded.kinds import Kind
 from stromboli.embedded.records import Change, Record
 from stromboli.embedded.selectors import Selector
 
+LARGEST_WRITE = 1024 * 1024
+"""Bytes after which a reader is waited for."""
 LARGEST_BACKLOG = 16 * 1024 * 1024
 """Bytes that wait for a slow reader, who is cut off beyond that and may resume where it was."""
 
@@ -55,8 +58,9 @@ class Watch:
         self.ended = False
         self.cut: Callable[[], None] = _nothing
         """What ends the connection of a reader who does not keep up."""
-        self._waiting: list[bytes] = []
+        self._waiting: deque[bytes | tuple[str, Record]] = deque()
         self._size = 0
+        """Bytes that wait of what has happened since the stream began."""
         self._first = True
         self._news = asyncio.Event()
 
@@ -66,6 +70,7 @@ class Watch:
         return self.everything or self.selector.matches(record.labels, record.field)
 
     def push(self, line: bytes) -> None:
+        """Something that has just happened; whoever leaves too much of that unread is cut off."""
         if self.ended:
             return
         self._waiting.append(line)
@@ -77,43 +82,66 @@ class Watch:
         self._news.set()
 
     def show(self, kind: str, record: Record) -> None:
-        """An event in this stream's own form."""
-        self.push(event(kind, self.form(record, self._first)))
-        self._first = False
+        """Something from before: only encoded when its turn comes, so that it may be any number."""
+        self._waiting.append((kind, record))
+        self._news.set()
 
     def end(self) -> None:
         self.ended = True
         self._news.set()
 
     async def news(self) -> bytes:
-        """All that came since; waits for something. Empty once there will be nothing more."""
+        """What came since, as much as goes into one write; waits for something. Empty when there is nothing more."""
         while not self._waiting and not self.ended:
             self._news.clear()
             await self._news.wait()
-        lines = b"".join(self._waiting)
-        self._waiting.clear()
-        self._size = 0
-        return lines
+        lines, size = [], 0
+        while self._waiting and size < LARGEST_WRITE:
+            one = self._waiting.popleft()
+            if isinstance(one, bytes):
+                self._size -= len(one)
+            else:
+                one = self._shown(*one)
+            lines.append(one)
+            size += len(one)
+        return b"".join(lines)
+
+    def _shown(self, kind: str, record: Record) -> bytes:
+        """An event in this stream's own form."""
+        line = event(kind, self.form(record, self._first))
+        self._first = False
+        return line
+
+    def replay(self, change: Change) -> None:
+        """A change that was missed."""
+        self.revision = change.revision
+        seen = self._seen(change)
+        if seen is not None:
+            self.show(*seen)
 
     def tell(self, change: Change, encoded: dict[str, bytes]) -> None:
-        """A change, as it looks from here: what begins to be meant is added, what ceases to be is deleted."""
+        """A change that has just happened; `encoded` is shared with all who are told of it."""
         if change.revision <= self.revision:
             return
         self.revision = change.revision
-        known, now = self.meant(change.before), self.meant(change.after)
-        if not known and not now:
+        seen = self._seen(change)
+        if seen is None:
             return
-        if now:
-            kind, record = ("MODIFIED" if known else "ADDED"), change.after
-        else:
-            kind, record = "DELETED", change.gone or _as_of(change)
-        assert record is not None
+        kind, record = seen
         if self.form is not plain:
-            self.show(kind, record)
+            self.push(self._shown(kind, record))
             return
         if kind not in encoded:
             encoded[kind] = event(kind, record.data)
         self.push(encoded[kind])
+
+    def _seen(self, change: Change) -> tuple[str, Record] | None:
+        """A change as it looks from here: what begins to be meant is added, what ceases to be is deleted."""
+        known, now = self.meant(change.before), self.meant(change.after)
+        if now and change.after is not None:
+            return ("MODIFIED" if known else "ADDED"), change.after
+        record = (change.gone or _as_of(change)) if known else None
+        return ("DELETED", record) if record is not None else None
 
 
 def _as_of(change: Change) -> Record | None:
