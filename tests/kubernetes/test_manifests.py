@@ -153,6 +153,7 @@ def _may(plane: ControlPlane, right: Right, namespace: str, name: str) -> bool:
     return bool(json.loads(answer)["status"]["allowed"])
 
 
+@pytest.mark.real_only  # the embedded server knows no pod security
 def test_pods_are_let_into_a_restricted_namespace(installed: ControlPlane) -> None:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "restricted", "labels": labels}}

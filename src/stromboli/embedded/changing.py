@@ -58,8 +58,19 @@ def applied(
 ) -> Callable[[Content | None], Content]:
     """What applying a configuration makes of an object, or of nothing."""
     config = body(data, APPLY)
+    _check_fields(kind, config)
     who = writer(kind, manager, part)
     return lambda content: with_refusals(apply)(content, config, shaping.schema(kind), who, force)
+
+
+def _check_fields(kind: Kind, config: Any) -> None:
+    """What is applied has an owner for each field, so each must exist."""
+    unknown = shaping.unknown(kind, config)
+    if unknown:
+        meta = config.get("metadata") or {}
+        what = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {kind.api_version}, Kind={kind.kind}"
+        listed = ", ".join(f".{path}: field not declared in schema" for path in unknown[:20])
+        raise bad_request(f"failed to create typed patch object ({what}): {listed}")
 
 
 def with_refusals(function: Callable[P, T]) -> Callable[P, T]:

@@ -11,8 +11,8 @@ from stromboli.embedded.registry import Registry
 
 VERSION = {
     "major": "1",
-    "minor": "36",
-    "gitVersion": "v1.36.0+stromboli",
+    "minor": "34",
+    "gitVersion": "v1.34.0-stromboli",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",

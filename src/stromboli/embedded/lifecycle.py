@@ -130,7 +130,9 @@ class Lifecycle:
             if refusal.code != 404:
                 log.warning("%s %s/%s: %s; tried again", key.resource, key.namespace, key.name, refusal)
                 asyncio.get_running_loop().call_later(AGAIN, self._look_at, [key])
-        except WriteFailed:
+        except Exception as error:  # whatever is wrong with one object, the others have their turn
+            if not isinstance(error, WriteFailed):
+                log.exception("%s %s/%s: tried again", key.resource, key.namespace, key.name)
             asyncio.get_running_loop().call_later(AGAIN, self._look_at, [key])
 
     async def _act(self, key: Key) -> None:

@@ -20,6 +20,7 @@ from stromboli.embedded.errors import (
     conflict,
     invalid,
     not_found,
+    required,
 )
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.ownership import tracked
@@ -78,6 +79,9 @@ class Objects:
         name = meta.get("name")
         name = name if isinstance(name, str) else ""
         warnings = _shaped(kind, content, options)
+        if not name:
+            missing = required("metadata.name", "name or generateName is required")
+            raise invalid(kind, "", [missing])
         metadata.born(kind, namespace, meta)
         self.admission.place(kind, namespace, name)
         peculiar.begin(kind, content)

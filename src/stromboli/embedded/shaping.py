@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from stromboli.embedded.errors import Cause
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.schemas import builtin, semantics, shaping
@@ -29,6 +31,12 @@ def shape(kind: Kind, content: Content) -> Findings:
     if kind.definition is None and not found.problems:
         semantics.set_defaults(content, kind.kind)
     return found
+
+
+def unknown(kind: Kind, content: Any) -> list[str]:
+    """Paths of fields that the kind does not have; the object stays as it is."""
+    copy = msgspec.json.decode(msgspec.json.encode(content))
+    return shaping.prune(copy, schema(kind))
 
 
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:

@@ -1,0 +1,149 @@
+"""Whatever is sent, the server answers with a yes or a no, and goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stromboli.embedded import changing, deleting, listing
+from stromboli.embedded.errors import Refusal
+from stromboli.embedded.identity import SYSTEM
+from stromboli.embedded.kinds import BUILT_IN, Kind
+from stromboli.embedded.objects import Options
+from stromboli.embedded.patching.request import APPLY, JSON, MERGE, STRATEGIC
+from stromboli.embedded.server import Server
+from tests.embedded.sound import SOUND
+
+WORDS = st.sampled_from(
+    [
+        "metadata",
+        "spec",
+        "status",
+        "name",
+        "labels",
+        "containers",
+        "rules",
+        "versions",
+        "template",
+        "selector",
+        "a",
+        "",
+    ]
+)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5)
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+SECTIONS = st.sampled_from(
+    [
+        "spec",
+        "status",
+        "data",
+        "rules",
+        "subjects",
+        "roleRef",
+        "webhooks",
+        "involvedObject",
+        "value",
+        "type",
+        "stringData",
+    ]
+)
+METADATA = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": st.sampled_from(["a", "b", "A", "", 1, None, "x" * 300]),
+        "generateName": VALUES,
+        "labels": VALUES,
+        "annotations": VALUES,
+        "finalizers": VALUES,
+        "ownerReferences": VALUES,
+        "deletionTimestamp": VALUES,
+        "managedFields": VALUES,
+        "namespace": VALUES,
+        "uid": VALUES,
+        "resourceVersion": VALUES,
+    },
+)
+OBJECTS = st.builds(
+    lambda sections, meta: {**sections, "metadata": meta},
+    st.dictionaries(SECTIONS, VALUES, max_size=3),
+    METADATA | VALUES,
+)
+KINDS = st.sampled_from(BUILT_IN)
+OPTIONS = Options(SYSTEM)
+
+
+BY_KIND = {kind.kind: kind for kind in BUILT_IN}
+Step = tuple[Kind, Any, Any, str]
+
+
+@st.composite
+def spoilt(draw: st.DrawFn) -> tuple[Kind, Any]:
+    """A sound object, with something else in one place."""
+    thing = copy.deepcopy(draw(st.sampled_from(SOUND)))
+    kind = BY_KIND[thing["kind"]]
+    place: Any = thing
+    while True:
+        key = draw(st.sampled_from(list(place) if isinstance(place, dict) else list(range(len(place)))))
+        if not isinstance(place[key], dict | list) or not place[key] or draw(st.integers(0, 3)) == 0:
+            place[key] = draw(VALUES)
+            return kind, thing
+        place = place[key]
+
+
+@st.composite
+def a_step(draw: st.DrawFn) -> Step:
+    kind, content = draw(st.tuples(KINDS, OBJECTS) | spoilt() | spoilt())
+    return kind, content, draw(VALUES), draw(st.sampled_from([JSON, MERGE, STRATEGIC, APPLY]))
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example], max_examples=30)
+@given(st.lists(a_step(), max_size=10))
+def test_no_object_and_no_patch_is_too_strange_to_be_answered(steps: list[Step]) -> None:
+    async def story() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            async with Server(Path(folder), tls=False) as server:
+                for kind, content, patch, media in steps:
+                    await attempt(server, kind, content, patch, media)
+                await server.lifecycle.catch_up()
+
+    asyncio.run(story())
+
+
+async def attempt(server: Server, kind: Kind, content: Any, patch: Any, media: str) -> None:
+    """Create, change, list and delete; a refusal is an answer."""
+    objects, namespace = server.objects, "default" if kind.namespaced else ""
+    try:
+        content = changing.body(json.dumps(content).encode(), "application/json")
+        made = json.loads((await objects.create(kind, namespace, content, OPTIONS)).data)
+        name = made["metadata"]["name"]
+        for change in (
+            changing.change(kind, json.dumps(patch).encode(), media)
+            if media != APPLY
+            else changing.applied(kind, json.dumps(patch).encode(), "me", True, ""),
+            lambda old: {**old, "spec": patch},
+        ):
+            try:
+                await objects.update(kind, namespace, name, change, OPTIONS)
+            except Refusal as refusal:
+                assert refusal.code < 500, refusal
+        listing.page(objects.store, kind, namespace, {})
+        await deleting.delete(objects, kind, namespace, name, deleting.DeleteOptions(), OPTIONS)
+    except Refusal as refusal:
+        assert refusal.code < 500, refusal
