@@ -31,6 +31,7 @@ kind: Pod
 metadata: {name: %s, labels: {app: web, tier: front}}
 spec:
   schedulerName: volcano
+  restartPolicy: Never
   containers: [{name: main, image: none, command: [%s], resources: {requests: {cpu: 100m}}}]
 """
 DEPLOYMENT = """
@@ -172,6 +173,12 @@ def test_logs_followed_cut_and_of_the_run_before(cluster: Up, space: str) -> Non
     assert cluster.kubectl("logs", "talks", "-f", "--timestamps").splitlines()[0].endswith("Z one")
     assert "not found" in cluster.kubectl("logs", "none", ok=False)
     assert cluster.json("get", "pod", "talks")["status"]["containerStatuses"][0]["restartCount"] == 1
+
+
+def test_a_pod_that_names_no_scheduler_runs_too(cluster: Up, space: str) -> None:
+    cluster.kubectl("run", "hi", "--image=none", "--restart=Never", "--command", "--", "sleep", "1")
+    cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s", "pod/hi")
+    assert "PodGroup" in cluster.kubectl("get", "podgroups", "-o", "yaml")
 
 
 def test_rights_are_asked_for_and_enforced(cluster: Up, space: str) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from stromboli.api import names
 from stromboli.controllers.crew import Controllers
 from stromboli.controllers.options import Options as ControllerOptions
 from stromboli.embedded.nodes.logs import PodLogs
@@ -36,6 +38,8 @@ from stromboli.service.queues import ensure_queues
 
 log = logging.getLogger(__name__)
 
+OURS = (names.SCHEDULER_NAME, names.OTHER_SCHEDULER_NAME)
+"""Whose pods are scheduled: there is no other scheduler here, so those that name none are ours, too."""
 PARTING = 5.0
 """Seconds for what is under way when a service is to stop."""
 
@@ -85,7 +89,9 @@ async def _any_nodes(client: Client) -> bool:
 @asynccontextmanager
 async def scheduler(place: Place) -> AsyncIterator[asyncio.Task[object]]:
     """The scheduler, as it would run on any cluster; alone here, it needs no lease."""
-    options = Options(leader_elect=False, schedule_period=place.period, shutdown_timeout=PARTING)
+    options = Options(
+        leader_elect=False, scheduler_name=OURS, schedule_period=place.period, shutdown_timeout=PARTING
+    )
     async with Client(place.access) as client:
         duty = Duty(
             options,
@@ -111,7 +117,8 @@ async def scheduler(place: Place) -> AsyncIterator[asyncio.Task[object]]:
 async def controllers(place: Place) -> AsyncIterator[asyncio.Task[object]]:
     """Controllers: jobs, groups, queues and what else there is."""
     async with Client(place.access) as client:
-        crew = Controllers(client, ControllerOptions(leader_elect=False, shutdown_timeout=PARTING))
+        options = ControllerOptions(leader_elect=False, scheduler_name=OURS, shutdown_timeout=PARTING)
+        crew = Controllers(client, options)
         task: asyncio.Task[object] = asyncio.create_task(crew.run(), name="controllers")
         try:
             yield task
@@ -125,8 +132,8 @@ SERVICES: tuple[Service, ...] = (nodes, scheduler, controllers)
 
 
 @asynccontextmanager
-async def _task(work: object, name: str) -> AsyncIterator[asyncio.Task[object]]:
-    task: asyncio.Task[object] = asyncio.create_task(work, name=name)  # type: ignore[arg-type]
+async def _task(work: Coroutine[Any, Any, object], name: str) -> AsyncIterator[asyncio.Task[object]]:
+    task: asyncio.Task[object] = asyncio.create_task(work, name=name)
     try:
         yield task
     finally:
@@ -143,9 +150,9 @@ async def _ended(task: asyncio.Task[object]) -> None:
         await task
 
 
-async def _first(ready: object, task: asyncio.Task[object]) -> None:
+async def _first(ready: Coroutine[Any, Any, object], task: asyncio.Task[object]) -> None:
     """Until it is ready; an error if it breaks before."""
-    waiting = asyncio.ensure_future(ready)  # type: ignore[call-overload]
+    waiting = asyncio.create_task(ready)
     await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
     if task.done():
         waiting.cancel()

@@ -26,7 +26,12 @@ def pod(name: str = "p", phase: str = "Pending", started: str = "", **more: Any)
                 "annotations": more.get("annotations", {}),
                 **more.get("meta", {}),
             },
-            "spec": {"nodeName": "n1", "containers": [container], **more.get("spec", {})},
+            "spec": {
+                "nodeName": "n1",
+                "restartPolicy": "Never",
+                "containers": [container],
+                **more.get("spec", {}),
+            },
             "status": status,
         },
         NodePod,

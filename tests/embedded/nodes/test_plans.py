@@ -37,6 +37,10 @@ GONE = {"deletionTimestamp": BEGUN, "deletionGracePeriodSeconds": 30}
         (pod(phase="Running", started=BEGUN, command=["sh", "-c", "sleep 2m"]), Step(What.FINISH, 1120.0)),
         (pod(phase="Running", started=BEGUN, command=["sleep", "infinity"]), None),
         (
+            pod(phase="Running", started=BEGUN, command=["sleep", "30"], spec={"restartPolicy": "Always"}),
+            None,
+        ),
+        (
             pod(phase="Running", started=BEGUN, command=["sleep", "30"], annotations={RUN: "1s"}),
             Step(What.FINISH, 1001.0),
         ),

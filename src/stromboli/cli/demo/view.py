@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from stromboli.cli.demo.news import Chronicle, Life
 from stromboli.cli.demo.sight import JobSight, NodeSight, PodSight, QueueSight, Sight
+from stromboli.cli.demo.story import folder
 
 COLOURS = {"research": "cyan", "production": "magenta"}
 HEAT = ("grey15", "grey23", "wheat4", "orange4", "dark_red")
@@ -144,10 +147,10 @@ def summary(chronicle: Chronicle, seconds: float, refused: list[str]) -> Rendera
 def next_steps() -> RenderableType:
     """Three things to try."""
     steps = (
-        ("stromboli up", "the same cluster for your own kubectl: then `kubectl apply -f examples/demo/`"),
+        ("stromboli up", f"a cluster for your own kubectl; then: kubectl apply -f {shown(folder())}"),
         (
             "stromboli up --real",
-            "pods are processes of this machine: `kubectl apply -f examples/laptop/gang.yaml`",
+            "pods are processes; then: kubectl run hi --image=none --command -- sleep 60",
         ),
         ("stromboli node fail n1", "cut a node's power while something runs there"),
     )
@@ -159,3 +162,9 @@ def next_steps() -> RenderableType:
 
 def _s(seconds: float | None) -> str:
     return "-" if seconds is None else f"{seconds:.0f} s"
+
+
+def shown(path: Path) -> str:
+    """As short as it can be from here."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

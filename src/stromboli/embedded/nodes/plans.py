@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
+from stromboli.api import names
 from stromboli.embedded.nodes import marks
 from stromboli.embedded.nodes.pods import NodePod, Thing
 from stromboli.embedded.nodes.spans import FOREVER, BadSpan, Span, parse_span
@@ -84,8 +85,10 @@ def _end(pod: NodePod, begun: float, habits: Habits) -> Step | None:
 
 
 def run_time(pod: NodePod, habits: Habits) -> Span:
-    """What the annotation says, else how long the command would sleep, else what is usual."""
-    return _span(pod, marks.RUN_TIME, _slept(pod.spec.containers) or habits.run_time)
+    """What the annotation says, else how long the command would sleep if that ended the pod, else what is usual."""
+    ends = pod.spec.restart_policy != names.RESTART_ALWAYS
+    slept = _slept(pod.spec.containers) if ends else None
+    return _span(pod, marks.RUN_TIME, slept or habits.run_time)
 
 
 def _span(pod: NodePod, mark: str, otherwise: Span) -> Span:
