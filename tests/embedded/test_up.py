@@ -255,7 +255,8 @@ def test_idle_it_takes_no_time_to_speak_of(cluster: Up) -> None:
 
 def test_killed_and_started_again_it_goes_on_where_it_was(tmp_path: Path) -> None:
     with Up(tmp_path / "data", "--nodes", "1x8cpu", "--nodes", "real=1x4cpu,real") as up:
-        up.kubectl("apply", "-f", "-", stdin=POD % ("stays", "sleep, '1000'"))
+        pod = (POD % ("stays", "sleep, '1000'")).replace("schedulerName: volcano", "nodeName: n1")
+        up.kubectl("apply", "-f", "-", stdin=pod)
         up.kubectl("wait", "--for=condition=Ready", "--timeout=30s", "pod/stays")
         port = up.kubectl("config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
         status, _ = up.stop(signal.SIGKILL)
