@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from stromboli.api import names
@@ -16,8 +17,7 @@ from stromboli.api.native import NativePodGroup
 from stromboli.api.node import Node as NodeObject
 from stromboli.api.objects import describe
 from stromboli.api.pod import Pod
-from stromboli.api.quantity import INT64_MAX
-from stromboli.api.resources import amounts, view_amounts
+from stromboli.api.resources import amounts
 from stromboli.api.scheduling import Namespace, PodGroup, PriorityClass
 from stromboli.api.scheduling import Queue as QueueObject
 from stromboli.model.amounts import Amounts
@@ -26,10 +26,10 @@ from stromboli.model.dims import TooManyResources
 from stromboli.model.interning import Interning
 from stromboli.model.job import Job, JobId
 from stromboli.model.native import KIND, Native, as_volcano
-from stromboli.model.nodes import Node
 from stromboli.model.objects import Objects
+from stromboli.model.places import drop_node, drop_queue, node_named, put_node, put_queue, queue_named
 from stromboli.model.queue import Queue
-from stromboli.model.reading import describe_pod, looks_different, seconds, waiting_time, whole_number
+from stromboli.model.reading import describe_pod, seconds, waiting_time
 from stromboli.model.shape import Shape
 from stromboli.model.status import ALLOCATED_CLASS, ON_NODE
 from stromboli.model.subgroups import sub_job_of
@@ -55,18 +55,18 @@ class Intake:
         self._interning = Interning(self.cluster.dims)
         self._puts: dict[type[Object], Callable[[Any], None]] = {
             Pod: self._put_pod,
-            NodeObject: self._put_node,
+            NodeObject: partial(put_node, self.cluster),
             PodGroup: self._put_group,
             NativePodGroup: self._put_native_group,
-            QueueObject: self._put_queue,
+            QueueObject: partial(put_queue, self.cluster),
             PriorityClass: self._put_priority_class,
         }
         self._drops: dict[type[Object], Callable[[Any], None]] = {
             Pod: self._drop_pod,
-            NodeObject: self._drop_node,
+            NodeObject: partial(drop_node, self.cluster),
             PodGroup: self._drop_group,
             NativePodGroup: self._drop_group,
-            QueueObject: self._drop_queue,
+            QueueObject: partial(drop_queue, self.cluster),
             PriorityClass: self._drop_priority_class,
         }
 
@@ -125,45 +125,6 @@ class Intake:
             wanted = min(defaults, key=lambda one: one.value) if defaults else None
         return wanted.value if wanted else 0
 
-    # -- queues
-
-    def _queue(self, name: str) -> Queue:
-        queue = self.cluster.queues.get(name)
-        if queue is None:
-            queue = self.cluster.queues[name] = Queue(name)
-        return queue
-
-    def _put_queue(self, thing: QueueObject) -> None:
-        spec = thing.spec
-        rows = self.cluster.dims.rows
-        capability = rows(amounts(spec.capability, "spec.capability"))
-        deserved = rows(amounts(spec.deserved, "spec.deserved"))
-        guarantee = rows(amounts(spec.guarantee.resource, "spec.guarantee.resource"))
-        self.cluster.columns.widen()
-        queue = self._queue(thing.name)
-        before, queue.object = queue.object, thing
-        queue.created = seconds(thing.metadata.creation_timestamp)
-        queue.capability, queue.deserved, queue.guarantee = dict(capability), dict(deserved), dict(guarantee)
-        queue.reported = {name: str(amount) for name, amount in thing.status.allocated.items()}
-        self.cluster.dirty.queues[queue] = None
-        if before is None or before.spec != thing.spec or before.status.state != thing.status.state:
-            self._regard_queue(queue)  # more than the echo of a status or an annotation
-
-    def _drop_queue(self, thing: QueueObject) -> None:
-        queue = self.cluster.queues.get(thing.name)
-        if queue is not None:
-            queue.object = None
-            queue.reported = None
-            self._regard_queue(queue)
-            if not queue.jobs:
-                del self.cluster.queues[thing.name]
-
-    def _regard_queue(self, queue: Queue) -> None:
-        self.cluster.dirty.queues[queue] = None
-        for job in queue.jobs:
-            self.cluster.dirty.jobs[job] = None
-            self.cluster.regard(job)
-
     # -- jobs
 
     def _job(self, id: JobId) -> Job:
@@ -195,7 +156,7 @@ class Intake:
         job.waiting_time = waiting_time(thing.metadata.annotations)
         job.priority = self._job_priority(job)
         self._put_in(job, tasks)
-        self._join(job, self._queue(spec.queue or self._default_queue))
+        self._join(job, queue_named(self.cluster, spec.queue or self._default_queue))
 
     def _put_native_group(self, thing: NativePodGroup) -> None:
         job = self._job(_id_of(thing))
@@ -218,7 +179,7 @@ class Intake:
         if job.native is not None and job.group is not None:
             job.priority = self._job_priority(job)
             name = job.group.spec.queue or job.native.queue or self._default_queue
-            self._join(job, self._queue(name))
+            self._join(job, queue_named(self.cluster, name))
 
     def _reservable(self, job: Job) -> Amounts:
         """# quirk: spec 04 12: no ephemeral storage is held for a job that waits."""
@@ -262,49 +223,6 @@ class Intake:
             self.cluster.jobs.pop(job.id, None)
             self.cluster.unsettled.pop(job, None)
 
-    # -- nodes
-
-    def _node(self, name: str) -> Node:
-        node = self.cluster.nodes.get(name)
-        if node is None:
-            node = self.cluster.nodes[name] = Node(name)
-        return node
-
-    def _put_node(self, thing: NodeObject) -> None:
-        sizes = amounts(thing.status.allocatable, "status.allocatable")
-        for resource, key in (("cpu", names.OVERSUBSCRIPTION_CPU), ("memory", names.OVERSUBSCRIPTION_MEMORY)):
-            # quirk: spec 01 5.3: added even on a node without the oversubscription label
-            sizes[resource] = sizes.get(resource, 0) + whole_number(thing.metadata.annotations.get(key, ""))
-            if sizes[resource] > INT64_MAX:
-                raise BadObject(
-                    f"metadata.annotations.{key}", "with what is allocatable, more than fits 64 bits"
-                )
-        allocatable = self.cluster.dims.rows(sizes)
-        seen = view_amounts(thing.status.allocatable, "status.allocatable")
-        cpu, memory = seen.get(names.CPU, 0), seen.get(names.MEMORY, 0)
-        view = (seen.get(names.PODS, 0), cpu, memory, cpu, memory, seen.get(names.NVIDIA_GPU, 0))
-        self.cluster.columns.widen()
-        node = self._node(thing.name)
-        before, created = node.object, node.created
-        node.object = thing
-        node.created = seconds(thing.metadata.creation_timestamp)
-        node.labels = thing.metadata.labels
-        node.allocatable = dict(allocatable)
-        node.view_allocatable = view
-        if before is None or node.created != created:
-            self.cluster.unplaced = True
-        if before is not None and looks_different(before, thing):
-            self.cluster.resize(node)
-
-    def _drop_node(self, thing: NodeObject) -> None:
-        node = self.cluster.nodes.get(thing.name)
-        if node is not None:
-            node.object = None
-            node.row = -1
-            self.cluster.unplaced = True
-            if not node.tasks:
-                del self.cluster.nodes[thing.name]
-
     # -- pods
 
     def _put_pod(self, pod: Pod) -> None:
@@ -342,7 +260,7 @@ class Intake:
             task.job = self._job(id)
             task.group = sub_job_of(task.job, task.kin.labels)
         if pod.spec.node_name and ON_NODE[task.status]:
-            task.node = self._node(pod.spec.node_name)
+            task.node = node_named(self.cluster, pod.spec.node_name)
         cluster.enter(task)
         if task.job is not None and task.job.native is not None:
             task.job.native.count(task, 1)
