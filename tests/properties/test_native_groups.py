@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from stromboli.api import names
 from stromboli.api.meta import Object
+from stromboli.api.native import NativePodGroup
+from stromboli.api.pod import Pod
 from stromboli.api.scheduling import PodGroup
 from stromboli.engine.decisions import Bind, Evict, NativeGroupCondition
 from stromboli.model.status import ALLOCATED_CLASS
@@ -22,7 +25,10 @@ seeds = st.integers(0, 2**32)
 
 
 def unadorned(things: list[Object]) -> list[Object]:
-    """Volcano's groups without what a native one cannot say: roles, sub-groups, a phase, minimum resources."""
+    """Volcano's groups without what a native one cannot say: roles, sub-groups, a phase, minimum resources.
+
+    Nor are there pods of other schedulers: they count in a group of Volcano's, and not in a native one.
+    """
 
     def plain(thing: Object) -> Object:
         if not isinstance(thing, PodGroup):
@@ -38,7 +44,12 @@ def unadorned(things: list[Object]) -> list[Object]:
         )
         return structs.replace(thing, spec=least, status=structs.replace(thing.status, phase="Inqueue"))
 
-    return [plain(thing) for thing in things]
+    foreign = [
+        one for one in things if isinstance(one, Pod) and one.spec.scheduler_name != names.SCHEDULER_NAME
+    ]
+    return [
+        plain(thing) for thing in things if thing not in foreign and not isinstance(thing, NativePodGroup)
+    ]
 
 
 @every_policy
@@ -47,7 +58,7 @@ def unadorned(things: list[Object]) -> list[Object]:
 def test_a_native_gang_starts_where_and_when_the_same_gang_of_volcano_would(
     policy: str, things: list[Object], seed: int
 ) -> None:
-    volcano = unadorned([thing for thing in things if type(thing).__name__ != "NativePodGroup"])
+    volcano = unadorned(things)
     one = LivingWorld(volcano, POLICIES[policy])
     other = LivingWorld(nativised(volcano, random.Random(seed), share=1.0), POLICIES[policy])
     for _ in range(2):
