@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-kubernetes lint format bench lock clean
+.PHONY: help install demo test test-kubernetes test-embedded lint format bench lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test: install  ## Run the tests
 
 test-kubernetes: install  ## Run the tests against a real API server (needs Go; builds it once, in minutes)
 	$(BIN)/pytest -m kubernetes -rs tests/kubernetes
+
+test-embedded: install  ## Run the same tests against the embedded API server (needs kubectl)
+	$(BIN)/pytest -m kubernetes --server embedded -rs tests/kubernetes
 
 lint: install  ## Check format, lint, types and import rules
 	$(BIN)/ruff format --check

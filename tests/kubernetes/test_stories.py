@@ -7,12 +7,15 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.kubernetes.faults import between
 from tests.kubernetes.stage import NAMESPACE, POLICY, Stage
 
 PREEMPT = POLICY.replace("backfill", "preempt, backfill")
 
 
+@pytest.mark.everywhere
 def test_a_gang_submitted_with_kubectl_binds_together_and_runs(stage: Stage) -> None:
     stage.add_nodes(3, cpu=4)
     stage.start_scheduler()
@@ -66,6 +69,7 @@ def _is_quiet(stage: Stage) -> bool:
     )
 
 
+@pytest.mark.everywhere
 def test_an_urgent_gang_takes_the_place_of_another(stage: Stage) -> None:
     stage.policy.write_text(PREEMPT)
     for name, value in (("low", 1), ("high", 100)):
