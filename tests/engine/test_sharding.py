@@ -57,7 +57,8 @@ def test_a_shard_that_changes_is_taken_over_by_the_next_cycle() -> None:
     assert set(world.step().binds.values()) == {"n2"}
 
 
-@examples(40)
+@pytest.mark.slow
+@examples(30)
 @given(
     own=st.sets(st.sampled_from(["n0", "n1", "n2", "n3"])),
     sizes=st.lists(st.integers(1, 4), min_size=4, max_size=4),

@@ -8,6 +8,7 @@ from threading import Event as Flag
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -237,7 +238,8 @@ class Story:
         assert says(self.world.cluster) == should_say(self.world.cluster)
 
 
-@examples(120)
+@pytest.mark.slow
+@examples(80)
 @given(
     policy=st.sampled_from(POLICIES),
     manifests=st.lists(hostile(), min_size=1, max_size=6),

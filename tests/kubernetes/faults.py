@@ -96,7 +96,7 @@ class Between:
             key: value for key, value in request.headers.items() if key not in ("Host", "Content-Length")
         }
         async with self._session.request(
-            request.method, self._server + request.path_qs, data=await request.read(), headers=headers
+            request.method, self._server + request.path_qs, data=await request.read() or None, headers=headers
         ) as answer:
             if watch:
                 return await self._stream(request, answer)

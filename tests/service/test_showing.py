@@ -18,7 +18,9 @@ def showing(leader: str = "somebody", **state: Any) -> Showing:
         loop=SimpleNamespace(leads=state["leads"], silence=state["silence"]),
         mirror=SimpleNamespace(blind=state["blind"]),
     )
-    election = SimpleNamespace(leader=leader)
+    election = (
+        SimpleNamespace(leader=leader, may_write=lambda: leader == "me") if leader != "nobody" else None
+    )
     return Showing(None, None, duty, election, None)  # type: ignore[arg-type]
 
 
@@ -26,7 +28,10 @@ def showing(leader: str = "somebody", **state: Any) -> Showing:
     ("shown", "why"),
     [
         (showing(), ""),
-        (showing(leads=True), ""),
+        (showing("me", leads=True), ""),
+        (showing("nobody", leads=True), ""),
+        (showing("me"), "about to lead"),
+        (showing("nobody"), "about to lead"),
         (showing(leader=""), "the lease was not read yet"),
         (showing(blind=["pods", "queues"]), "not in step with the API server yet: pods, queues"),
     ],

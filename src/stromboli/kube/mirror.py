@@ -17,7 +17,9 @@ from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.meta import Object
 from stromboli.api.native import NativePodGroup
+from stromboli.api.node import Node
 from stromboli.api.pod import Pod
+from stromboli.api.scheduling import PodGroup, Queue
 from stromboli.kube.asking import Refused, Unanswered
 from stromboli.kube.buffer import Buffer, News, Trouble
 from stromboli.kube.checking import Difference, compare
@@ -31,7 +33,7 @@ from stromboli.model.status import Status
 log = logging.getLogger(__name__)
 
 ALL = tuple(RESOURCES)
-ESSENTIAL = ("nodes", "pods", "podgroups", "queues")
+ESSENTIAL = (Pod, Node, PodGroup, Queue)
 ROUNDS = 3
 ANSWER = 60.0
 """Seconds within which the cycle's thread must answer a check."""
@@ -130,7 +132,7 @@ class Mirror:
     def blind(self) -> list[str]:
         """The kinds still waited for without which no decision would be sound."""
         waiting = [one for one in self.reflectors if not one.synced.is_set()]
-        return [one.resource.plural for one in waiting if one.resource.plural in ESSENTIAL]
+        return [one.resource.plural for one in waiting if one.kind in ESSENTIAL]
 
     @property
     def absent(self) -> list[Resource]:

@@ -62,7 +62,7 @@ class Duty:
         self._measuring = measuring
         self._watching: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
-        self.crashed = False
+        self._crashed = False
         stop = threading.Event()
         self.mirror = Mirror(
             client,
@@ -122,7 +122,12 @@ class Duty:
         await self.loop.ended.wait()
         done = await self.writer.finish(self._options.shutdown_timeout if self._may_write() else 0.0)
         log.info("stopped", extra=about(all_written=done))
-        return 1 if self.crashed or self.loop.crashed else 0
+        return self.status
+
+    @property
+    def status(self) -> int:
+        """With what to exit."""
+        return 1 if self._crashed or self.loop.crashed else 0
 
     def stop(self) -> None:
         """End after the cycle that is under way."""
@@ -146,7 +151,7 @@ class Duty:
     def _watches_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():
             log.error("watching broke down", exc_info=task.exception())
-            self.crashed = True
+            self._crashed = True
             self.stop()
 
 

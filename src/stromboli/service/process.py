@@ -75,6 +75,8 @@ class Process:
             await endpoints.start()
             log.info("serving", extra=about(**endpoints.ports))
             await stack.enter_async_context(duty)
+            ending = asyncio.create_task(self._end_with(duty))
+            stack.callback(ending.cancel)
             if election is None:
                 return await self._lead(duty, client, None)
             return await self._elected(duty, client, election)
@@ -83,6 +85,11 @@ class Process:
         limiter = Limiter(self.options.kube_api_qps, self.options.kube_api_burst)
         host = self._access.server.partition("://")[2]
         return CountingClient(self._access, limiter, partial(measuring.asked, host))
+
+    async def _end_with(self, duty: Duty) -> None:
+        """A replica whose loop or watches broke down ends, also while it stands by."""
+        await duty.loop.ended.wait()
+        self._stopping.set()
 
     # -- leading
 
@@ -94,7 +101,7 @@ class Process:
         async with self._until_stopped():
             await election.win()
         if not election.may_write():
-            return 0
+            return duty.status
         keeping = asyncio.create_task(election.keep())
         leading = asyncio.create_task(self._lead(duty, client, election))
         try:
@@ -121,7 +128,7 @@ class Process:
             log.error("%s", error)
             return 1
         if self._stopping.is_set():
-            return 0
+            return duty.status
         return await duty.lead([became_leader(election)] if election is not None else [])
 
     # -- signals

@@ -44,12 +44,14 @@ class Showing:
         """Whoever stands by is ready once it could take over."""
         if self.stopping:
             return "stopping"
-        if self._election is not None and not self._election.leader:
-            return "the lease was not read yet"
         if self._duty.loop.leads:
             return ""
-        waiting = ", ".join(self._duty.mirror.blind)
-        return f"not in step with the API server yet: {waiting}" if waiting else ""
+        if self._election is not None and not self._election.leader:
+            return "the lease was not read yet"
+        if waiting := ", ".join(self._duty.mirror.blind):
+            return f"not in step with the API server yet: {waiting}"
+        stands_by = self._election is not None and not self._election.may_write()
+        return "" if stands_by else "about to lead"
 
     def metrics(self) -> bytes:
         metrics, writer = self._metrics, self._duty.writer
