@@ -1,0 +1,45 @@
+"""`stromboli controllers` on the command line: help, and what is wrong with flags, before anything is started."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def log_as_before() -> Iterator[None]:
+    """The command sets up the log of its process, which is also that of other tests."""
+    ours = logging.getLogger("stromboli")
+    before = ours.handlers[:], ours.level, ours.propagate
+    yield
+    ours.handlers[:], ours.propagate = before[0], before[2]
+    ours.setLevel(before[1])
+
+
+def test_help_names_every_flag_with_its_default(run: Run) -> None:
+    said = run("controllers", "--help")
+    assert said.exit_code == 0
+    assert "--worker-threads-for-podgroup" in said.output
+    assert "(default *,-sharding-controller)" in said.output
+    assert run("controllers", "--version").output.startswith("stromboli ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--worker-thread=3"], "did you mean --worker-threads"),
+        (["--controllers=*,-gc-contoller"], "did you mean gc-controller"),
+        (["--max-requeue-num=many"], "is not a whole number"),
+        (["--log-format=xml"], "neither text nor json"),
+        (["--leader-elect-lease-duration=1s"], "lease duration must be longer"),
+        (["--kubeconfig=/nowhere/at/all"], "/nowhere/at/all"),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused(run: Run, flags: list[str], complaint: str) -> None:
+    said = run("controllers", *flags)
+    assert said.exit_code != 0
+    assert complaint in said.output + said.stderr
