@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.native import PodGroup as NativePodGroup
+from stromboli.api.native import NativePodGroup
 from stromboli.api.pod import Pod
 from stromboli.api.scheduling import PodGroup, Queue
 from stromboli.kube.asking import Refused, Request, Unanswered
