@@ -79,7 +79,6 @@ class Cluster:
             except OSError as error:
                 if port == self._port or error.errno != errno.EADDRINUSE:
                     raise
-                await server.__aexit__()
         raise AssertionError("one of the two")
 
     async def __aexit__(self, *_: object) -> None:

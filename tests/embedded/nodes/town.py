@@ -18,7 +18,7 @@ from stromboli.embedded.nodes.spans import FOREVER, Span
 from stromboli.embedded.server import Server
 from stromboli.kube.asking import Refused
 from stromboli.kube.client import Client
-from stromboli.kube.config import find_access
+from stromboli.kube.config import Access, find_access
 from stromboli.kube.resources import Resource
 
 PODS = Resource("", "v1", "pods", "Pod")
@@ -90,7 +90,16 @@ class Town:
 @asynccontextmanager
 async def town(folder: Path, *orders: str, habits: Habits = HABITS) -> AsyncIterator[Town]:
     """Nodes as ordered, on a server of their own; again on the same folder, they go on."""
-    async with Server(folder / "data", tls=False) as server, Client(_access(server, folder)) as client:
+    async with Server(folder / "data", tls=False) as server:
+        access = find_access(str(server.kubeconfig(folder / "kubeconfig")))
+        async with town_on(access, folder, *orders, habits=habits) as here:
+            yield here
+
+
+@asynccontextmanager
+async def town_on(access: Access, folder: Path, *orders: str, habits: Habits = HABITS) -> AsyncIterator[Town]:
+    """Nodes as ordered, on any server."""
+    async with Client(access) as client:
         nodes = Nodes(client, habits, lambda writes: Real(client, writes, folder / "work", first_pause=0.1))
         await nodes.register(node_manifests(list(orders)))
         running = asyncio.create_task(nodes.run())
@@ -101,7 +110,3 @@ async def town(folder: Path, *orders: str, habits: Habits = HABITS) -> AsyncIter
             running.cancel()
             with suppress(asyncio.CancelledError):
                 await running
-
-
-def _access(server: Server, folder: Path) -> Any:
-    return find_access(str(server.kubeconfig(folder / "kubeconfig")))

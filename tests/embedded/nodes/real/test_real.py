@@ -127,12 +127,14 @@ def test_a_deleted_pod_may_end_in_order_or_is_killed(tmp_path):
             child = int((await said(here, "deaf", r"\d+\n")).split()[0])
             assert lives(polite)
             assert lives(child)
+            assert len(list((tmp_path / "work" / "pods").iterdir())) == 2
             await here.delete("polite")
             await here.delete("deaf", grace=1)
             await here.gone("polite")
             await here.gone("deaf")
             assert not lives(polite)
             assert not lives(child)
+        assert list((tmp_path / "work" / "pods").iterdir()) == []
 
     asyncio.run(story())
 

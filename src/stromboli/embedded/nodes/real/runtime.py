@@ -47,12 +47,15 @@ class Real:
             self._pods, folder / "claims", self._guardian, writes, self._fetch_all, first_pause
         )
         self._runs: dict[str, PodRun] = {}
+        self._folders: dict[str, Path] = {}
         self._leaving: set[str] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+        """Pods that were dropped and still have to end."""
 
     def put(self, pod: NodePod) -> None:
         run = self._runs.get(pod.uid)
+        folder = self._folders[pod.uid] = pod_folder(self._pods, pod.namespace, pod.name, pod.uid)
         if run is None and not pod.finished and not pod.leaving:
-            folder = pod_folder(self._pods, pod.namespace, pod.name, pod.uid)
             run = self._runs[pod.uid] = PodRun(pod, folder, self._around)
         elif run is not None:
             run.pod = pod
@@ -77,15 +80,22 @@ class Real:
 
     def drop(self, uid: str) -> None:
         self._leaving.discard(uid)
-        run = self._runs.pop(uid, None)
+        run, folder = self._runs.pop(uid, None), self._folders.pop(uid, None)
         if run is not None:
             run.kill()
-            run.task.add_done_callback(lambda _: remove(run.folder))
+            self._ending.add(run.task)
+            run.task.add_done_callback(lambda task: self._ended(task, run.folder))
+        elif folder is not None:
+            remove(folder)
+
+    def _ended(self, task: asyncio.Task[None], folder: Path) -> None:
+        self._ending.discard(task)
+        remove(folder)
 
     async def close(self) -> None:
         """End all processes, in order if they let us."""
         runs, self._runs, self._leaving = list(self._runs.values()), {}, set()
-        tasks = [run.task for run in runs]
+        tasks = [*self._ending, *(run.task for run in runs)]
         for run in runs:
             run.quiet = True
             run.stop(PARTING)
