@@ -214,6 +214,17 @@ def test_only_the_controllers_that_are_asked_for_run() -> None:
     asyncio.run(run())
 
 
+def test_a_controller_that_this_version_does_not_have_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with working(
+            MemoryApi(), *CONTROLLERS, options=Options(controllers=("*", "sharding-controller"))
+        ):
+            pass
+
+    asyncio.run(run())
+    assert "sharding-controller is asked for, and does not exist" in caplog.text
+
+
 def test_a_feature_that_is_off_takes_its_controller_with_it() -> None:
     async def run() -> None:
         options = Options(feature_gates=(("VolcanoJobSupport", False), ("CronVolcanoJobSupport", False)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from stromboli.api import names
@@ -46,7 +46,7 @@ class Controllers:
         instance: str = COMPONENT,
         timeout: float = TIMEOUT,
         clock: Callable[[], float] = time.time,
-        kinds: Iterable[type[Controller[Any]]] = CONTROLLERS,
+        kinds: Collection[type[Controller[Any]]] = CONTROLLERS,
     ) -> None:
         """`may_write` is asked before every write; `timeout` is how long one may take."""
         self.options = options = options if options is not None else Options()
@@ -61,9 +61,13 @@ class Controllers:
         ]
         self._stopping = asyncio.Event()
 
-    def _made(self, kinds: Iterable[type[Controller[Any]]]) -> list[Controller[Any]]:
+    def _made(self, kinds: Collection[type[Controller[Any]]]) -> list[Controller[Any]]:
         """One that cannot be set up is left out, and the others run."""
         made = []
+        known = {kind.name for kind in kinds}
+        for name in self.options.controllers:
+            if name.removeprefix("+") in gates.NAMES and name.removeprefix("+") not in known:
+                log.warning("%s is asked for, and does not exist in this version", name)
         for kind in kinds:
             feature = gates.FEATURES.get(kind.name, "")
             if not gates.is_on(self.options.controllers, kind.name) or not self.options.gate(feature):

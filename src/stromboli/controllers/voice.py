@@ -61,7 +61,10 @@ class Voice:
                 self._silent.set()
                 self._wake.clear()
                 await self._wake.wait()
-            await self._write(self._unsaid[0])
+            try:
+                await self._write(self._unsaid[0])
+            except Exception:  # an event is never worth more than the others
+                log.exception("an event could not be written")
             self._unsaid.popleft()
 
     async def silence(self) -> None:
