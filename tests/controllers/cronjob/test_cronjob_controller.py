@@ -151,6 +151,24 @@ def test_replacing_deletes_the_job_before() -> None:
     asyncio.run(run())
 
 
+def test_another_schedule_starts_nothing_for_times_that_are_past() -> None:
+    async def run() -> None:
+        api, clock = MemoryApi(), Watch(NOW - 1)
+        cron(api, schedule="0 12 * * *")
+        async with working(api, CronJobController, clock=clock) as crew:
+            await settled(api, crew)
+            clock.now = NOW + 90
+            cron(api, schedule="* * * * *")
+            await settled(api, crew)
+            assert api.every("jobs") == []
+            clock.now = NOW + 121
+            cron(api, schedule="* * * * *", suspend=False)
+            await until(lambda: bool(api.every("jobs")))
+        assert names(api.every("jobs")) == [f"c-{MINUTE + 2}"]
+
+    asyncio.run(run())
+
+
 def test_surplus_jobs_are_deleted_and_told() -> None:
     async def run() -> None:
         api, clock = MemoryApi(), Watch(NOW + 1)

@@ -129,6 +129,11 @@ def test_a_time_that_is_missed_by_too_much_is_not_served(seconds: int | None, st
     assert (found.start is not None) is starts
 
 
+def test_times_before_the_schedule_was_changed_are_not_made_up_for() -> None:
+    assert look(cron(), [], at("01:10:00"), since=at("01:05:00")).start is None
+    assert look(cron(), [], at("02:00:00"), since=at("01:05:00")).due == at("02:00:00")
+
+
 def test_every_is_served_even_if_its_interval_is_longer_than_the_deadline() -> None:
     found = look(cron("@every 1h", startingDeadlineSeconds=20), [], at("01:30:05"))
     assert found.due == at("01:30:00")

@@ -32,9 +32,16 @@ class CronJobController(Controller[str]):
         self.crons = self.watch(CronJob, self._cron_changed)
         self.jobs = self.watch(Job, self._job_changed)
         self._owned = self.jobs.index(controller_uid)
+        self._rescheduled: dict[str, float] = {}
+        """When a CronJob was given another schedule, by uid: times that are past by then are not its own."""
 
     def _cron_changed(self, before: CronJob | None, now: CronJob | None) -> Iterable[str]:
-        return [now.key] if now is not None else []
+        if now is None:
+            self._rescheduled.pop(before.metadata.uid if before is not None else "", None)
+            return []
+        if before is not None and _schedule(before) != _schedule(now):
+            self._rescheduled[now.metadata.uid] = self.desk.clock()
+        return [now.key]
 
     def _job_changed(self, before: Job | None, now: Job | None) -> Iterable[str]:
         """What a job counts changes often; only that it comes, changes its phase or goes concerns us."""
@@ -52,7 +59,8 @@ class CronJobController(Controller[str]):
         cron = self.crons.at(key)
         if cron is None or cron.metadata.deletion_timestamp is not None:
             return None
-        found = look(cron, await self._jobs_of(cron), self.desk.clock())
+        since = self._rescheduled.get(cron.metadata.uid, 0.0)
+        found = look(cron, await self._jobs_of(cron), self.desk.clock(), since)
         for word in found.said:
             say = self.desk.voice.warning if word.type == "Warning" else self.desk.voice.normal
             say(cron, word.reason, word.message)
@@ -118,6 +126,10 @@ class CronJobController(Controller[str]):
         patch = merge_patch(_plain(cron.status), _plain(status))
         if patch:
             self.crons.learn(await self.desk.pen.patch(cron, {"status": patch}, "status"))
+
+
+def _schedule(cron: CronJob) -> tuple[str, str]:
+    return cron.spec.schedule, cron.spec.time_zone
 
 
 def _plain(status: CronJobStatus) -> dict[str, Any]:

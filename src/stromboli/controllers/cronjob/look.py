@@ -56,8 +56,8 @@ class Look:
         self.said.append(Words(names.NORMAL, reason, message))
 
 
-def look(cron: CronJob, jobs: Iterable[Job], now: float) -> Look:
-    """What a CronJob needs; `jobs` are those that it controls."""
+def look(cron: CronJob, jobs: Iterable[Job], now: float, since: float = 0.0) -> Look:
+    """What a CronJob needs; `jobs` are those that it controls. Times before `since` are not made up for."""
     owned = sorted(jobs, key=lambda job: (job.metadata.creation_timestamp or _EPOCH, job.name))
     found = Look(CronJobStatus(cron.status.active, _last(cron, owned, now), cron.status.last_successful_time))
     _settle(cron, owned, found)
@@ -69,7 +69,7 @@ def look(cron: CronJob, jobs: Iterable[Job], now: float) -> Look:
         following = times.next(now)
         if following is not None:
             found.again = min(following - now + LATE, SOONEST)
-        _start(cron, owned, times, now, found)
+        _start(cron, owned, times, max(since, _earliest(cron, now)), now, found)
     return found
 
 
@@ -170,10 +170,15 @@ def _times(cron: CronJob, found: Look) -> Times | None:
     return None
 
 
-def _start(cron: CronJob, jobs: list[Job], times: Times, now: float, found: Look) -> None:
-    due = times.last(now)
+def _earliest(cron: CronJob, now: float) -> float:
+    """The moment after which a time is not too late to be served."""
     patience = cron.spec.starting_deadline_seconds
-    if due is None or (patience is not None and due <= now - patience):
+    return now - patience if patience is not None else 0.0
+
+
+def _start(cron: CronJob, jobs: list[Job], times: Times, earliest: float, now: float, found: Look) -> None:
+    due = times.last(now)
+    if due is None or due <= earliest:
         return
     missed = times.missed(now)
     if missed > MANY:
