@@ -14,6 +14,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
+from stromboli.controllers.job.plugins.catalog import JobPlugins
 from stromboli.engine.argument_types import type_name
 from stromboli.engine.arguments import Argument, ByName, declared
 from stromboli.engine.catalog import VOLCANO_ACTIONS, VOLCANO_PLUGINS, Catalog
@@ -26,6 +27,7 @@ DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src" / "stromboli"
 BLOCK = re.compile(r"(<!-- generated: (?P<what>.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 CATALOG = load_catalog()
+JOB_PLUGINS = JobPlugins()
 
 
 def main() -> None:
@@ -62,6 +64,11 @@ def plugin(name: str) -> str:
     where = f"Takes part in: {listed}."
     table = arguments(kind.Arguments)
     return f"{where}\n\n{table}" if table else f"{where} No arguments."
+
+
+def job_plugin(name: str) -> str:
+    """The flags of a job plugin."""
+    return arguments(JOB_PLUGINS.known[name].Arguments) or "No arguments."
 
 
 def action(name: str) -> str:
@@ -261,6 +268,7 @@ def _flow(doc: str | None) -> str:
 GENERATORS: dict[str, Callable[[str], str]] = {
     "plugin": plugin,
     "action": action,
+    "job-plugin": job_plugin,
     "plugins": plugins,
     "actions": actions,
     "planned": planned,

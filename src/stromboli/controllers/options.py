@@ -20,7 +20,7 @@ class Options:
     kubeconfig: str = flag(word, "", "Kubeconfig file; without it, the pod's own account")
     kube_api_qps: float = flag(number, 50.0, "Requests per second; 0: no limit")
     kube_api_burst: int = flag(whole, 100, "Requests at once before that limit holds")
-    worker_threads: int = flag(whole, 3, "Jobs worked on at a time")
+    worker_threads: int = flag(whole, 3, "Jobs worked on at a time, in eights")
     worker_threads_for_cronjob: int = flag(whole, 3, "CronJobs worked on at a time")
     worker_threads_for_podgroup: int = flag(whole, 5, "Pods given a PodGroup at a time")
     worker_threads_for_queue: int = flag(whole, 5, "Queues worked on at a time")

@@ -16,13 +16,21 @@ from tests.controllers.memory import MemoryApi
 from tests.controllers.working import NOW, Watch, names, settled, working
 
 
+class Prompt(JobController):
+    """Tells counts at once."""
+
+    rest = 0.0
+
+
 def run(story: Coroutine[Any, Any, None]) -> None:
     asyncio.run(story)
 
 
 @asynccontextmanager
-async def at_work(api: MemoryApi, **more: Any) -> AsyncIterator[Controllers]:
-    async with working(api, JobController, **more) as crew:
+async def at_work(
+    api: MemoryApi, kind: type[JobController] = Prompt, **more: Any
+) -> AsyncIterator[Controllers]:
+    async with working(api, kind, **more) as crew:
         await settled(api, crew)
         yield crew
 
@@ -434,5 +442,27 @@ def test_a_deleted_job_is_forgotten() -> None:
             assert writes(api, before) == []
             (controller,) = crew.controllers
             assert controller._files == {}
+
+    run(story())
+
+
+def test_counts_that_change_often_are_told_together() -> None:
+    class Calm(JobController):
+        rest = 0.3
+
+    async def story() -> None:
+        api = submitted(task(replicas=5), minAvailable=1)
+        async with at_work(api, Calm) as crew:
+            admit(api)
+            await settled(api, crew)
+            before = len(api.writes)
+            for index in range(5):
+                live(api, "Running", f"j-worker-{index}")
+                await settled(api, crew)
+            assert phase(api) == "Running"
+            await asyncio.sleep(0.4)
+            await settled(api, crew)
+            assert api.find("jobs", "j", "team")["status"]["running"] == 5
+            assert len(writes(api, before)) == 2
 
     run(story())

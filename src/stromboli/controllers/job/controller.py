@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from time import monotonic
 
 import msgspec
 
@@ -32,6 +33,10 @@ log = logging.getLogger(__name__)
 
 ROUNDS = 12
 """Looks in a row at one job before the others have their turn."""
+AT_A_TIME = 8
+"""Jobs at a time for every worker thread that the flags ask for: ours are no threads."""
+MANY = 20
+"""Jobs that wait to be looked at."""
 MOMENT = 1.0
 BLOCKED = 15.0
 """Seconds until we look again whether a name is free that somebody else had."""
@@ -48,6 +53,8 @@ class File:
     echoes: Echoes
     memory: Memory = field(default_factory=Memory)
     claims: set[str] = field(default_factory=set)
+    told: float = field(default_factory=monotonic)
+    """When the status was last written, or we first saw the job."""
     done: set[str] = field(default_factory=set)
     """Commands that were carried out and may still be on the shelf, by uid."""
 
@@ -56,18 +63,22 @@ class JobController(Controller[str]):
     """Keys are `namespace/name` of jobs."""
 
     name = gates.JOB
+    rest: float = 1.0
+    """Seconds between two writes of a status in which only the counts changed."""
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
-        self.workers = max(1, desk.options.worker_threads)
+        self.workers = max(1, desk.options.worker_threads) * AT_A_TIME
         self.most_retries = desk.options.max_requeue_num
         self._plugins = load_job_plugins(desk.options.plugins_dir)
         self._hand = Hand(desk)
         self._files: dict[str, File] = {}
+        self._looks_again: set[str] = set()
+        """Jobs that are being written about and looked at right afterwards, so that no news of them is needed."""
         self._jobs = self.watch(Job, self._of_job)
         self._pods = self.watch(Pod, self._of_pod)
         self._own_pods = self._pods.index(controller_uid)
-        self._groups = self.watch(PodGroup, _of_group)
+        self._groups = self.watch(PodGroup, self._of_group)
         self._queues = self.watch(Queue)
         self._classes = self.watch(PriorityClass) if desk.options.gate("PriorityClass") else None
         self._commands = None
@@ -78,18 +89,22 @@ class JobController(Controller[str]):
 
     def _of_job(self, before: Job | None, now: Job | None) -> Iterator[str]:
         thing = now or before
-        if thing is not None:
+        if thing is not None and thing.key not in self._looks_again:
             yield thing.key
 
     def _of_pod(self, before: Pod | None, now: Pod | None) -> Iterator[str]:
         thing = now or before
-        if thing is None:
-            return
         for key in _owning_job(thing):
             file = self._files.get(key)
-            if now is None and file is not None:
-                file.echoes.pod_gone(thing)
-            yield key
+            if file is not None and thing is not None:
+                is_known = file.echoes.knows(thing) if now is not None else file.echoes.pod_gone(thing)
+                if is_known:
+                    continue
+            if key not in self._looks_again:
+                yield key
+
+    def _of_group(self, before: PodGroup | None, now: PodGroup | None) -> Iterator[str]:
+        yield from (key for key in _owning_job(now or before) if key not in self._looks_again)
 
     # -- one job
 
@@ -102,9 +117,12 @@ class JobController(Controller[str]):
             scene = await self._scene(job, file)
             outcome = look(scene)
             self._tell(job, outcome)
+            rest = self._rest(scene, outcome, file)
+            if rest > 0:
+                outcome = replace(outcome, writes=outcome.writes[:-1])
             if not outcome.writes:
                 file.memory = outcome.memory
-                return self._again(scene, outcome, file)
+                return self._again(scene, outcome, file, rest)
             pause = await self._carry_out(scene, outcome, file)
             if pause is not None:
                 return pause
@@ -113,6 +131,7 @@ class JobController(Controller[str]):
     async def _carry_out(self, scene: Scene, outcome: Outcome, file: File) -> float | None:
         """Write; after how many seconds to look again, if something is in the way that may pass."""
         file.done |= {one.command.metadata.uid for one in outcome.writes if isinstance(one, DeleteCommand)}
+        self._looks_again.add(scene.job.key)
         try:
             await self._hand.carry_out(scene.job, outcome.writes, file.echoes)
         except Stale as error:
@@ -125,6 +144,10 @@ class JobController(Controller[str]):
             if isinstance(incomplete.first, Stale):
                 return BLOCKED
             raise incomplete.first from incomplete
+        finally:
+            self._looks_again.discard(scene.job.key)
+        if any(isinstance(one, SetStatus) for one in outcome.writes):
+            file.told = monotonic()
         file.memory = outcome.memory
         return None
 
@@ -137,8 +160,24 @@ class JobController(Controller[str]):
             status = [one for one in writes if isinstance(one, SetStatus)]
             await self._hand.carry_out(job, status, file.echoes)
 
-    def _again(self, scene: Scene, outcome: Outcome, file: File) -> float | None:
-        times = [(outcome.again - scene.now).total_seconds()] if outcome.again is not None else []
+    def _rest(self, scene: Scene, outcome: Outcome, file: File) -> float:
+        """Seconds for which the status may wait, which comes last: if only counts are new in it.
+
+        Pods of a job tend to start and end together, and every status is read by all who watch. While many jobs
+        come in, their pods go before the news that they are pending.
+        """
+        match outcome.writes:
+            case (*_, SetStatus(status)):
+                before = scene.job.status.state.phase
+                flood = before == "" and len(self.queue) > MANY
+                if flood or status.state.phase == before:
+                    return file.told + self.rest - monotonic()
+        return 0.0
+
+    def _again(self, scene: Scene, outcome: Outcome, file: File, rest: float) -> float | None:
+        times = [rest] if rest > 0 else []
+        if outcome.again is not None:
+            times.append((outcome.again - scene.now).total_seconds())
         if file.echoes.until is not None:
             times.append(file.echoes.until - self.desk.clock())
         return max(0.01, min(times)) if times else None
@@ -241,16 +280,12 @@ def _is_marked_as_ours(pod: Pod) -> bool:
     return names.JOB_NAME in marks and names.TASK_SPEC in marks and version_of(pod) >= 0
 
 
-def _owning_job(thing: Object) -> Iterator[str]:
+def _owning_job(thing: Object | None) -> Iterator[str]:
+    if thing is None:
+        return
     for owner in thing.metadata.owner_references:
         if owner.controller and owner.kind == "Job" and owner.api_version == API_VERSION:
             yield f"{thing.namespace}/{owner.name}"
-
-
-def _of_group(before: PodGroup | None, now: PodGroup | None) -> Iterator[str]:
-    thing = now or before
-    if thing is not None:
-        yield from _owning_job(thing)
 
 
 def _target(command: Command) -> Iterator[str]:

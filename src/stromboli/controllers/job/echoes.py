@@ -36,12 +36,21 @@ class Echoes:
     def deleted(self, uid: str) -> None:
         self._deleted[uid] = self._clock() + LONGEST
 
-    def pod_gone(self, pod: JobPod) -> None:
-        """The shelf heard that a pod is gone."""
+    def knows(self, pod: JobPod) -> bool:
+        """Whether what the shelf heard of a pod is what we were told when we made it."""
+        echo = self._made.get(pod.name)
+        if echo is None or echo[0].metadata.resource_version != pod.metadata.resource_version:
+            return False
+        del self._made[pod.name]
+        return True
+
+    def pod_gone(self, pod: JobPod) -> bool:
+        """The shelf heard that a pod is gone, which is always news."""
         echo = self._made.get(pod.name)
         if echo is not None and echo[0].metadata.uid == pod.metadata.uid:
             del self._made[pod.name]
         self._deleted.pop(pod.metadata.uid, None)
+        return False
 
     def pods(self, shelved: Iterable[JobPod]) -> dict[str, JobPod]:
         """The pods as they must be by now."""

@@ -227,7 +227,9 @@ class _Definitions:
             node["type"] = schema.type
         if schema.default is not msgspec.UNSET:
             node["default"] = schema.default
-        if schema.properties and (self._is_v3 or not schema.open):  # kubectl takes those of v2 for all there are
+        if schema.properties and (
+            self._is_v3 or not schema.open
+        ):  # kubectl takes those of v2 for all there are
             node["properties"] = {key: self._node(one) for key, one in schema.properties.items()}
         if schema.items is not None:
             node["items"] = self._node(schema.items)
