@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import time
 from collections import deque
@@ -72,11 +73,16 @@ def play(show: Show, tell: Callable[[str], None], speed: float) -> RenderableTyp
     place = Place(NOWHERE, Path(), node_manifests([NODES]), catalog, policy, period=PERIOD / speed)
 
     async def story() -> RenderableType:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         async with Cluster(folder, place) as cluster:
             return await _told(cluster, show, tell, speed)
 
     try:
         return asyncio.run(story())
+    except asyncio.CancelledError:
+        raise typer.Exit(128 + signal.SIGTERM) from None
     finally:
         folder.release()
 

@@ -81,7 +81,7 @@ def _queue(pod: PodSight, sight: Sight) -> str:
 
 def _jobs(sight: Sight, chronicle: Chronicle) -> Table:
     table = Table("Job", "Queue", "Gang", "Pods", "", box=None, pad_edge=False, header_style="dim")
-    for job in sight.jobs.values():
+    for job in (sight.jobs[name] for name in chronicle.lives if name in sight.jobs):
         name = Text(job.name.rpartition("/")[2])
         queue = Text(job.queue, COLOURS.get(job.queue, ""))
         gang = f"{job.minimum} of {max(len(job.pods), job.minimum)}"
