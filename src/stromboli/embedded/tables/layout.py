@@ -86,7 +86,8 @@ def layout(heads: str, fill: Fill) -> Layout:
 def part(thing: Thing, *path: str) -> Thing:
     """A mapping inside an object; empty where there is none."""
     for step in path:
-        thing = thing.get(step) or {}
+        below = thing.get(step)
+        thing = below if isinstance(below, dict) else {}
     return thing
 
 
