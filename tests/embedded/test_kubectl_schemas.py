@@ -82,12 +82,25 @@ def test_apply_moves_to_the_server_and_tells_of_conflicts(tmp_path: Path) -> Non
         assert await kubectl(*apply, stdin=more) == "deployment.apps/web serverside-applied\n"
         managers = "jsonpath={range .metadata.managedFields[*]}{.manager}:{.operation} {end}"
         shown = await kubectl("get", "deploy", "web", "--show-managed-fields", "-o", managers)
-        assert shown.startswith("kubectl:Apply ")
+        assert shown == "kubectl:Apply kubectl-last-applied:Apply "
         others = await kubectl(*apply, "--field-manager=other", stdin=DEPLOYMENT)
         assert 'Apply failed with 1 conflict: conflict with "kubectl": .spec.replicas' in others
         forced = await kubectl(*apply, "--field-manager=other", "--force-conflicts", stdin=DEPLOYMENT)
         assert "serverside-applied" in forced
         assert await kubectl("get", "deploy", "web", "-o", IMAGES) == "2 a=nginx:1 b=nginx:1 "
+
+    story(tmp_path, tell)
+
+
+def test_whoever_changed_a_field_is_named_in_the_conflict(tmp_path: Path) -> None:
+    async def tell(kubectl: Kubectl) -> None:
+        await kubectl("create", "-f", "-", stdin=DEPLOYMENT)
+        await kubectl("patch", "deploy", "web", "-p", '{"spec":{"replicas":7}}')
+        other = DEPLOYMENT.replace("nginx:1", "nginx:2")
+        refused = await kubectl("apply", "--server-side", "-f", "-", stdin=other)
+        assert 'conflicts with "kubectl-create" using apps/v1:' in refused
+        assert '- .spec.template.spec.containers[name="a"].image' in refused
+        assert 'conflicts with "kubectl-patch" using apps/v1:\n- .spec.replicas' in refused
 
     story(tmp_path, tell)
 

@@ -1,6 +1,7 @@
 """Which manager owns which fields of an object, as far as anybody asked.
 
-An object that was never applied on the server has no managedFields, and a write to it costs nothing more. That is how
+Objects that kubectl makes have such notes from the start, so that moving on to server-side apply goes as on a real API
+server. An object that somebody else made and nobody applied has none, and a write to it costs nothing more. That is how
 Kubernetes treats objects from before server-side apply: the first apply finds an owner called `before-first-apply`.
 """
 
@@ -11,7 +12,7 @@ from typing import Any
 from stromboli.embedded import metadata, shaping
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.patching.managers import Writer
-from stromboli.embedded.patching.ownership import SPEC, STATUS, track_update
+from stromboli.embedded.patching.ownership import KUBECTL, SPEC, STATUS, track_update
 
 Content = dict[str, Any]
 
@@ -32,8 +33,8 @@ def writer(kind: Kind, manager: str, part: str) -> Writer:
 
 
 def tracked(kind: Kind, content: Content, old: Content | None, manager: str, part: str) -> Content:
-    """The same object with a note of who changed what, if there are such notes."""
-    known = old is not None and old["metadata"].get("managedFields")
+    """The same object with a note of who changed what, if there are such notes or should be."""
+    known = manager.startswith(KUBECTL) if old is None else old["metadata"].get("managedFields")
     if not known and not content["metadata"].get("managedFields"):
         return content
     return track_update(old, content, shaping.schema(kind), writer(kind, manager, part))
