@@ -330,8 +330,9 @@ def test_any_configuration_and_any_managed_fields_are_taken_or_refused(
     odd = {**live, "metadata": {**live["metadata"], "managedFields": [entry]}}
     for patch in (config, {"apiVersion": "example.com/v1", "spec": config, "metadata": config}):
         for thing in (live, odd):
-            try:
-                apply(thing, patch, WORKLOAD, writer("a"))
-            except PatchError as refused:
-                assert refused.code in (400, 409)
+            for ignored in ({}, STATUS, SPEC):
+                try:
+                    apply(thing, patch, WORKLOAD, writer("a", ignored=ignored))
+                except PatchError as refused:
+                    assert refused.code in (400, 409)
             track_update(live, odd, WORKLOAD, writer("u"))

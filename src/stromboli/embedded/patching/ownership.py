@@ -63,8 +63,8 @@ def track_update(live: Object | None, new: Object, schema: Schema, writer: Write
 def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, force: bool = False) -> Object:
     """The object after this configuration was applied; `live` is None where there was none.
 
-    PatchError with one cause per field where others own what would change. Nothing but `metadata.managedFields` of the
-    result needs keeping apart: if the result equals `live`, nothing is to be stored.
+    PatchError with one cause per field where others own what would change. A result that equals `live` need not be
+    stored.
     """
     _check_config(config, writer)
     stated = without(config, writer.ignored, schema)
@@ -98,12 +98,17 @@ def _with_ignored(after: Object, live: Object, writer: Writer) -> Object:
             result[name] = live[name]
         elif below and isinstance(live.get(name), dict):
             hidden = {one[2:]: live[name][one[2:]] for one in below if one[2:] in live[name]}
-            result[name] = {**result.get(name, {}), **hidden}
+            seen = result.get(name)
+            result[name] = {**seen, **hidden} if isinstance(seen, dict) else hidden
     return result
 
 
 def _forgotten(merged: Object, applied: Fields, managers: Managers, last: Fields, schema: Schema) -> Object:
-    """Without what was applied last time, is not applied now, and nobody else owns."""
+    """Without what was applied last time, is not applied now, and nobody else owns.
+
+    First everything goes that was applied last time, with all below it. What somebody owns is put back; so is, in the
+    end, what went along but was never applied, such as fields that the server set.
+    """
     if not last:
         return merged
     everything = with_named(fields_of(merged, schema, unique=False), schema)
