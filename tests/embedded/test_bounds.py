@@ -1,0 +1,126 @@
+"""What is too much is refused, and the rest goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli.embedded import server, watching
+from tests.embedded.asking import PODS, config_map, pod, running
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def test_there_are_so_many_watches_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_WATCHES", 2)
+
+    async def story() -> None:
+        async with running(tmp_path) as api, api.watch(PODS), api.watch(MAPS):
+            status, answer = await api.ask("GET", f"{PODS}?watch=true")
+            assert (status, answer["reason"]) == (429, "TooManyRequests")
+            await api.get(PODS)
+
+    asyncio.run(story())
+
+
+def test_a_reader_who_does_not_keep_up_is_cut_off_and_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "LARGEST_BACKLOG", 200_000)
+
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            version = (await api.get(MAPS))["metadata"]["resourceVersion"]
+            large = {"x": "y" * 100_000}
+            seen: list[str] = []
+            async with api.watch(f"{MAPS}?resourceVersion={version}") as following:
+                for number in range(200):
+                    await api.post(MAPS, config_map(f"m{number:03}", large))
+                try:
+                    while (event := await following()) is not None:
+                        seen.append(event["object"]["metadata"]["name"])
+                        version = event["object"]["metadata"]["resourceVersion"]
+                except Exception as error:
+                    assert "Payload" in type(error).__name__ or isinstance(error, OSError | ValueError)
+            assert len(seen) < 200
+            async with api.watch(f"{MAPS}?resourceVersion={version}&timeoutSeconds=1") as following:
+                while (event := await following()) is not None:
+                    seen.append(event["object"]["metadata"]["name"])
+            assert seen == [f"m{number:03}" for number in range(200)]
+
+    asyncio.run(story())
+
+
+def test_pages_are_bounded_and_numbers_are_numbers(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            for query in (
+                "limit=x",
+                "limit=-1",
+                "resourceVersion=x",
+                "continue=x",
+                "watch=1&timeoutSeconds=x",
+            ):
+                assert (await api.ask("GET", f"{PODS}?{query}"))[0] == 400, query
+            assert (await api.ask("GET", f"{PODS}?resourceVersion=999999"))[0] == 504
+            await api.get(f"{PODS}?limit=999999999999")
+            for options in (
+                {"gracePeriodSeconds": -1},
+                {"propagationPolicy": "Maybe"},
+                {"preconditions": 1},
+                [],
+            ):
+                await api.post(MAPS, config_map("a"))
+                status, _ = await api.ask("DELETE", f"{MAPS}/a", options)
+                assert status == (400 if options else 200), options
+                await api.ask("DELETE", f"{MAPS}/a")
+
+    asyncio.run(story())
+
+
+class Endless:
+    """A log that goes on until its reader leaves; says when that was noticed."""
+
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+        self.asked: tuple[Any, ...] = ()
+
+    async def logs(self, *asked: Any) -> AsyncIterator[bytes] | None:
+        self.asked = asked
+        if asked[2] == "silent":
+            return None
+        return self._pieces()
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"again\n"
+                await asyncio.sleep(0)
+        finally:
+            self.left.set()
+
+
+def test_logs_are_passed_on_as_long_as_somebody_reads(tmp_path: Path) -> None:
+    async def story() -> None:
+        source = Endless()
+        async with running(tmp_path, logs=source) as api:
+            both = [{"name": "main", "image": "i"}, {"name": "silent", "image": "i"}]
+            await api.post(PODS, pod("a", containers=both))
+            assert (await api.ask("GET", f"{PODS}/a/log"))[0] == 400, "it has no node yet"
+            await api.post(f"{PODS}/a/binding", {"target": {"name": "n"}})
+            status, answer = await api.ask("GET", f"{PODS}/a/log")
+            assert (status, "choose one of: [main silent]" in answer["message"]) == (400, True)
+            assert (await api.ask("GET", f"{PODS}/a/log?container=none"))[0] == 400
+            status, answer = await api.ask("GET", f"{PODS}/a/log?container=silent")
+            assert (status, "is waiting to start" in answer["message"]) == (400, True)
+            path = f"{PODS}/a/log?container=main&tailLines=5&sinceSeconds=10&limitBytes=15&timestamps=true"
+            assert await api.ask("GET", path) == (200, "again\nagain\naga")
+            await asyncio.wait_for(source.left.wait(), 5)
+            assert source.asked[:5] == ("default", "a", "main", False, 5)
+            assert source.asked[6:] == (False, True)
+
+    asyncio.run(story())
