@@ -1,0 +1,154 @@
+"""Webhooks: who is asked, what their answers do, and what happens when they do not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from tests.embedded.asking import MERGE, Asker, config_map, running
+from tests.serving import CERTIFICATE
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+HOOKS = "/apis/admissionregistration.k8s.io/v1"
+Json = Any
+
+
+@asynccontextmanager
+async def hooked(
+    folder: Path, answer: Callable[[Json], Json]
+) -> AsyncIterator[tuple[Asker, str, list[Json]]]:
+    """A server, the address of a webhook that answers so, and what that was asked."""
+    asked: list[Json] = []
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        question = (await request.json())["request"]
+        asked.append(question)
+        said = answer(question)
+        if said is None:
+            return web.Response(status=500)
+        return web.json_response({"response": {"uid": question["uid"], **said}})
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    runner = web.ServerRunner(web.Server(handle))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    try:
+        async with running(folder) as api:
+            yield api, f"https://127.0.0.1:{runner.addresses[0][1]}/", asked
+    finally:
+        await runner.cleanup()
+
+
+async def register(api: Asker, sort: str, url: str, **how: Json) -> None:
+    bundle = base64.b64encode(_certificate()).decode()
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
+    hook = {
+        "name": "hook.example.com",
+        "clientConfig": {"url": url, "caBundle": bundle},
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        **how,
+    }
+    await api.post(f"{HOOKS}/{sort}webhookconfigurations", {"metadata": {"name": "h"}, "webhooks": [hook]})
+
+
+def _certificate() -> bytes:
+    text = CERTIFICATE.read_text()
+    return text[text.index("-----BEGIN CERTIFICATE") :].encode()
+
+
+def test_a_mutating_webhook_changes_what_is_stored(tmp_path: Path) -> None:
+    def answer(question: Json) -> Json:
+        patch = [{"op": "add", "path": "/data/seen", "value": question["operation"]}]
+        encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+        allowed = {"allowed": True, "warnings": ["be careful"]}
+        changed = {"patch": encoded, "patchType": "JSONPatch"} if question["operation"] != "DELETE" else {}
+        return {**allowed, **changed}
+
+    async def story() -> None:
+        async with hooked(tmp_path, answer) as (api, url, asked):
+            await register(api, "mutating", url)
+            made = await api.post(MAPS, config_map("a", {"n": "1"}))
+            assert made["data"] == {"n": "1", "seen": "CREATE"}
+            changed = await api.patch(f"{MAPS}/a", {"data": {"n": "2"}})
+            assert changed["data"] == {"n": "2", "seen": "UPDATE"}
+            await api.delete(f"{MAPS}/a")
+            assert [one["operation"] for one in asked] == ["CREATE", "UPDATE", "DELETE"]
+            assert asked[0]["userInfo"]["username"] == "admin"
+            assert asked[0]["resource"] == {"group": "", "version": "v1", "resource": "configmaps"}
+            assert asked[1]["oldObject"]["data"]["n"] == "1"
+            assert asked[2]["object"] is None
+
+    asyncio.run(story())
+
+
+def test_a_validating_webhook_refuses_with_its_own_words(tmp_path: Path) -> None:
+    def answer(question: Json) -> Json:
+        if question["name"] == "bad":
+            return {"allowed": False, "status": {"message": "no such luck", "code": 422}}
+        return {"allowed": True}
+
+    async def story() -> None:
+        async with hooked(tmp_path, answer) as (api, url, _):
+            await register(api, "validating", url)
+            await api.post(MAPS, config_map("good"))
+            status, said = await api.ask("POST", MAPS, config_map("bad"))
+            assert status == 422
+            assert said["message"] == 'admission webhook "hook.example.com" denied the request: no such luck'
+            assert (await api.ask("GET", f"{MAPS}/bad"))[0] == 404
+
+    asyncio.run(story())
+
+
+def test_a_webhook_that_fails_stops_everything_or_nothing_as_it_says(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hooked(tmp_path, lambda question: None) as (api, url, asked):
+            await register(api, "validating", url)
+            status, said = await api.ask("POST", MAPS, config_map("a"))
+            assert (status, 'failed calling webhook "hook.example.com"' in said["message"]) == (500, True)
+            path = f"{HOOKS}/validatingwebhookconfigurations/h"
+            hook = (await api.get(path))["webhooks"][0]
+            for change in (
+                {"failurePolicy": "Ignore"},
+                {"failurePolicy": "Ignore", "clientConfig": {"url": "https://127.0.0.1:1/"}},
+                {"namespaceSelector": {"matchLabels": {"hooked": "yes"}}},
+                {"objectSelector": {"matchLabels": {"hooked": "yes"}}},
+                {"rules": [{**hook["rules"][0], "resources": ["secrets"]}]},
+                {"rules": [{**hook["rules"][0], "operations": ["UPDATE"]}]},
+            ):
+                body = {"webhooks": [{**hook, **change}]}
+                assert (await api.ask("PATCH", path, body, MERGE))[0] == 200, change
+                await api.post(MAPS, config_map("a"))
+                await api.patch(path, {"webhooks": []})
+                await api.delete(f"{MAPS}/a")
+            assert len(asked) == 2
+
+    asyncio.run(story())
+
+
+def test_what_changes_while_a_webhook_thinks_is_not_lost(tmp_path: Path) -> None:
+    async def story() -> None:
+        def answer(question: Json) -> Json:
+            return {"allowed": True}
+
+        async with hooked(tmp_path, answer) as (api, url, _):
+            made = await api.post(MAPS, config_map("a", {"n": "0"}))
+            await register(api, "validating", url)
+            patches = [api.patch(f"{MAPS}/a", {"data": {f"k{number}": "x"}}) for number in range(4)]
+            await asyncio.gather(*patches)
+            assert set((await api.get(f"{MAPS}/a"))["data"]) == {"n", "k0", "k1", "k2", "k3"}
+            puts = [api.ask("PUT", f"{MAPS}/a", {**made, "data": {"n": str(number)}}) for number in range(4)]
+            assert {status for status, _ in await asyncio.gather(*puts)} == {409}
+
+    asyncio.run(story())
