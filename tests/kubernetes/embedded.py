@@ -19,6 +19,15 @@ from tests.kubernetes.program import cached
 SOURCE = Path(__file__).parents[2]
 
 
+def kubectl_program() -> tuple[str, ...] | None:
+    """The one that was built with the real API server, or else the one that this machine has."""
+    built = cached() / "kubetest"
+    if built.exists():
+        return str(built), "kubectl"
+    found = shutil.which("kubectl")
+    return (found,) if found is not None else None
+
+
 class EmbeddedPlane(ControlPlane):
     """One process instead of etcd and kube-apiserver, and our nodes instead of KWOK."""
 
@@ -71,13 +80,10 @@ class EmbeddedPlane(ControlPlane):
         return "-m", "stromboli.embedded", str(self.folder), f"--port={self.port}", *flags
 
     def _kubectl(self) -> tuple[str, ...]:
-        built = cached() / "kubetest"
-        if built.exists():
-            return str(built), "kubectl"
-        found = shutil.which("kubectl")
+        found = kubectl_program()
         if found is None:
             pytest.skip("there is no kubectl on this machine")
-        return (found,)
+        return found
 
     def compact(self) -> None:
         """With its next start, the server forgets all history."""
