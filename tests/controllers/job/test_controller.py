@@ -13,7 +13,7 @@ from stromboli.controllers.options import Options
 from stromboli.kube.asking import Refused, Request, Unanswered
 from tests.controllers.job.stage import job_manifest, policy, task
 from tests.controllers.memory import MemoryApi
-from tests.controllers.working import NOW, Watch, names, settled, working
+from tests.controllers.working import NOW, Watch, names, settled, until, working
 
 
 class Prompt(JobController):
@@ -151,10 +151,11 @@ def test_a_name_that_somebody_else_has_taken_is_told_and_the_others_are_made() -
         api.put("pods", {"metadata": {"name": "j-worker-0", "namespace": "team"}})
         async with at_work(api) as crew:
             admit(api)
-            await asyncio.sleep(0.05)
+            await until_pods(api, crew, 1)
             assert "j-worker-1" in names(api.every("pods"))
-            assert any("exists already and is not of this job" in text for _, text in api.events)
-            assert api.find("jobs", "j", "team")["status"]["pending"] == 1
+            await until(
+                lambda: any("exists already and is not of this job" in text for _, text in api.events)
+            )
             api.remove("pods", "j-worker-0", "team")
             touch(api)
             await until_pods(api, crew, 2)
@@ -183,12 +184,10 @@ def test_a_job_waits_out_a_quota_and_tells_what_holds_it_up() -> None:
         api.before = refuse
         async with at_work(api) as crew:
             admit(api)
-            await asyncio.sleep(0.1)
-            assert (
-                "FailedCreate",
-                "Error creating pods: [exceeded quota: small]",
-            ) in api.events
-            assert api.find("jobs", "j", "team")["status"]["pending"] == 1
+            await until_pods(api, crew, 1)
+            await until(
+                lambda: ("FailedCreate", "Error creating pods: [exceeded quota: small]") in api.events
+            )
             allowed = 2
             await until_pods(api, crew, 2)
             assert phase(api) == "Pending"
@@ -448,7 +447,7 @@ def test_a_deleted_job_is_forgotten() -> None:
 
 def test_counts_that_change_often_are_told_together() -> None:
     class Calm(JobController):
-        rest = 0.3
+        rest = 60.0
 
     async def story() -> None:
         api = submitted(task(replicas=5), minAvailable=1)
@@ -459,10 +458,16 @@ def test_counts_that_change_often_are_told_together() -> None:
             for index in range(5):
                 live(api, "Running", f"j-worker-{index}")
                 await settled(api, crew)
-            assert phase(api) == "Running"
-            await asyncio.sleep(0.4)
+            status = api.find("jobs", "j", "team")["status"]
+            assert (status["state"]["phase"], status["running"], len(writes(api, before))) == (
+                "Running",
+                1,
+                1,
+            )
+            (controller,) = crew.controllers
+            controller.rest = 0.0
+            touch(api)
             await settled(api, crew)
-            assert api.find("jobs", "j", "team")["status"]["running"] == 5
-            assert len(writes(api, before)) == 2
+            assert (api.find("jobs", "j", "team")["status"]["running"], len(writes(api, before))) == (5, 2)
 
     run(story())
