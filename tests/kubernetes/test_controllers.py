@@ -287,6 +287,36 @@ def test_a_leader_that_wakes_up_too_late_writes_nothing_and_leaves(scene: Scene,
     assert scene.read(*group)["metadata"]["resourceVersion"] == version
 
 
+@pytest.mark.real_only
+def test_owners_may_be_named_where_the_api_server_asks_for_that_right(
+    built: None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """As on OpenShift: an owner that blocks its deletion needs the right to its finalizers."""
+    folder = tmp_path_factory.mktemp("owners")
+    flags = ("--enable-admission-plugins=OwnerReferencesPermissionEnforcement",)
+    with control_plane(folder, api_server_flags=flags) as plane:
+        made = Scene(folder, plane)
+        try:
+            made.install()
+            crew = made.start()
+            task = {
+                "name": "w",
+                "replicas": 1,
+                "template": {"spec": {"containers": [{"name": "m", "image": "a:1"}]}},
+            }
+            spec = {"minAvailable": 1, "queue": "default", "tasks": [task]}
+            made.make("jobtemplates", {"metadata": {"name": "a"}, "spec": spec}, "default")
+            made.make("jobflows", {"metadata": {"name": "f"}, "spec": {"flows": [{"name": "a"}]}}, "default")
+            cron = {"schedule": "@every 1s", "jobTemplate": {"spec": spec}}
+            made.make("cronjobs", {"metadata": {"name": "c"}, "spec": cron}, "default")
+            made.make("pods", pod("bare"), "default")
+            made.wait(lambda: len(made.names("jobs", "default")) >= 2, "the jobs of both")
+            made.wait(lambda: len(made.names("podgroups", "default")) >= 3, "groups of jobs and of the pod")
+            assert "forbidden" not in crew.said.lower(), crew.said
+        finally:
+            made.close()
+
+
 def _uids(things: list[Any]) -> set[str]:
     return {one["metadata"]["uid"] for one in things}
 

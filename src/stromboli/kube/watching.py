@@ -178,7 +178,7 @@ class Reflector:
             self._gone()
             return self._absent * (0.5 + 0.5 * self._dice())
         if error.status in (401, 403):
-            way_out = "see deploy/ for the rights that the scheduler needs"
+            way_out = "see deploy/ for the rights that are needed"
             return self._failed(f"the API server does not let us list and watch it: {error}; {way_out}")
         if error.status == 410:
             self.version = ""
