@@ -124,13 +124,20 @@ class Scene:
         items: list[Any] = json.loads(self.plane.request("GET", path))["items"]
         return items
 
-    def start(self, *flags: str, wait: bool = True) -> Controlling:
+    def start(self, *flags: str, wait: bool = True, server: str = "") -> Controlling:
+        """One more of them; `server` where something lies between it and the API server."""
         health, metrics = free_ports(2)
+        kubeconfig = self.folder / "controllers.kubeconfig"
+        if server:
+            config = json.loads(kubeconfig.read_text())
+            config["clusters"][0]["cluster"]["server"] = server
+            kubeconfig = self.folder / f"controllers-{len(self.crews)}.kubeconfig"
+            kubeconfig.write_text(json.dumps(config))
         log = self.folder / f"controllers-{len(self.crews)}.log"
         command = (
             *DIE_WITH_PARENT,
             *(sys.executable, "-m", "stromboli", "controllers"),
-            f"--kubeconfig={self.folder / 'controllers.kubeconfig'}",
+            f"--kubeconfig={kubeconfig}",
             *("--enable-healthz", f"--healthz-address=127.0.0.1:{health}"),
             *("--enable-metrics", f"--listen-address=127.0.0.1:{metrics}"),
             *("--kube-api-qps=1000", "--kube-api-burst=1000"),
