@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -147,3 +148,9 @@ async def attempt(server: Server, kind: Kind, content: Any, patch: Any, media: s
         await deleting.delete(objects, kind, namespace, name, deleting.DeleteOptions(), OPTIONS)
     except Refusal as refusal:
         assert refusal.code < 500, refusal
+
+
+def test_a_configuration_with_unknown_fields_and_odd_metadata_is_refused() -> None:
+    with pytest.raises(Refusal, match="field not declared in schema") as refused:
+        changing.applied(BUILT_IN[0], b'{"name": null, "metadata": true}', "me", True, "")
+    assert refused.value.code == 400

@@ -67,7 +67,8 @@ def _check_fields(kind: Kind, config: Any) -> None:
     """What is applied has an owner for each field, so each must exist."""
     unknown = shaping.unknown(kind, config)
     if unknown:
-        meta = config.get("metadata") or {}
+        given = config.get("metadata")
+        meta = given if isinstance(given, dict) else {}
         what = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {kind.api_version}, Kind={kind.kind}"
         listed = ", ".join(f".{path}: field not declared in schema" for path in unknown[:20])
         raise bad_request(f"failed to create typed patch object ({what}): {listed}")
