@@ -23,13 +23,14 @@ Check = Callable[[Any], bool]
 _PLAIN = {"string": str, "boolean": bool}
 
 
-@lru_cache(maxsize=1024)
 def compiled(schema: Schema) -> Check:
     """The check of a whole object; made once for each schema."""
     return _check(schema)
 
 
+@lru_cache(maxsize=16384)
 def _check(schema: Schema) -> Check:
+    """The check of one node; kinds that share a type share its check."""
     if schema.all_of or schema.any_of or schema.one_of or schema.none_of or schema.rules:
         return _thorough(schema)
     if schema.nullable:
@@ -131,27 +132,10 @@ def _anything(_: Any) -> bool:
 
 def _is_plain(schema: Schema) -> bool:
     """Whether the Python type alone tells that a value fits."""
-    bare = Schema(type=schema.type)
-    ignored = (
-        "name",
-        "description",
-        "default",
-        "format",
-        "list_type",
-        "map_type",
-        "merge_key",
-        "strategies",
-        "embedded",
-    )
-    return (
-        schema.type in _PLAIN
-        and schema.format not in TEXT_FORMATS
-        and all(
-            getattr(schema, one) == getattr(bare, one)
-            for one in schema.__struct_fields__
-            if one not in ignored
-        )
-    )
+    limited = schema.enum or schema.pattern or schema.min_length is not None or schema.max_length is not None
+    combined = schema.all_of or schema.any_of or schema.one_of or schema.none_of is not None or schema.rules
+    odd = schema.nullable or schema.int_or_string or schema.format in TEXT_FORMATS
+    return schema.type in _PLAIN and not (limited or combined or odd)
 
 
 def _default(schema: Schema) -> Callable[[], Any] | None:
