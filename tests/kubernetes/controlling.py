@@ -19,6 +19,7 @@ MERGE = "application/merge-patch+json"
 ROOTS = {
     "pods": "/api/v1",
     "events": "/api/v1",
+    "configmaps": "/api/v1",
     "replicasets": "/apis/apps/v1",
     "statefulsets": "/apis/apps/v1",
     "jobs": "/apis/batch.volcano.sh/v1alpha1",
@@ -30,6 +31,7 @@ ROOTS = {
     "queues": "/apis/scheduling.volcano.sh/v1beta1",
 }
 KINDS = {
+    "configmaps": "ConfigMap",
     "replicasets": "ReplicaSet",
     "statefulsets": "StatefulSet",
     "cronjobs": "CronJob",

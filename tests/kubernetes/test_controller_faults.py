@@ -43,7 +43,7 @@ def test_a_third_of_all_writes_goes_wrong_and_all_is_right_in_the_end(
         return chance.choice([Trouble.LOSE_ANSWER, Trouble.LOSE_REQUEST, 500, 503, 409])
 
     someone.rule = rule
-    owner = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owner", "uid": "of-them-all"}}
+    owner = scene.make("configmaps", {"metadata": {"name": "owner"}}, "default")
     for number in range(PODS):
         scene.make("pods", pod(f"p-{number}", owner if number % 2 else None), "default")
     for name in ("a", "b"):
