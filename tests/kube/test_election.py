@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -20,9 +21,11 @@ class LeaseServer:
         self.lease: dict[str, Any] | None = None
         self.down = False
         self.version = 0
+        self.answering: Callable[[], None] = lambda: None
 
     async def ask(self, request: Request, timeout: float) -> bytes:
         await asyncio.sleep(0)
+        self.answering()
         if self.down:
             raise Unanswered("down")
         if request.method == "GET":
@@ -128,6 +131,29 @@ def test_keeping_survives_a_short_outage_and_ends_with_a_long_one() -> None:
         assert not one.may_write()
 
     asyncio.run(run())
+
+
+def test_a_renewal_that_comes_too_late_does_not_give_back_the_right_to_write() -> None:
+    """What the writer left out in between would never be written: another one must take over."""
+    server, clock = LeaseServer(), Clock()
+
+    async def run() -> None:
+        one = candidate(server, "one", clock)
+        await one.win()
+        clock.now += one.terms.deadline - 0.1
+        assert one.may_write()
+
+        def slowly() -> None:
+            clock.now += 0.2
+
+        server.answering = slowly
+        assert not await one._attempt()
+        assert not one.may_write()
+        await asyncio.wait_for(one.keep(), 5)
+        assert not one.may_write()
+
+    asyncio.run(run())
+    assert server.holder == "one"
 
 
 def test_who_resigns_lets_the_next_one_lead_at_once() -> None:

@@ -115,9 +115,8 @@ class Election:
             if not await self._attempt() and self._lease_is_anothers():
                 break
         self._renewed = None
-        log.error(
-            "lost the lease %s/%s to %s", self.terms.namespace, self.terms.name, self.leader or "nobody"
-        )
+        why = f"to {self.leader}" if self._lease_is_anothers() else "as it was not renewed in time"
+        log.error("lost the lease %s/%s %s", self.terms.namespace, self.terms.name, why)
 
     async def resign(self) -> None:
         """Let the next one lead at once. Only after the last write."""
@@ -133,8 +132,8 @@ class Election:
     # -- one attempt
 
     async def _attempt(self) -> bool:
-        """Get or renew the lease; False if another holds it or the API server is out of reach."""
-        began = self._clock()
+        """Get or renew the lease; False if another holds it, the API server is out of reach, or it came too late."""
+        led, began = self._renewed is not None, self._clock()
         try:
             self._lease = await self._read_or_create()
             if self._free(self._lease):
@@ -145,8 +144,8 @@ class Election:
             return False
         self.uid = self._lease.metadata.uid
         self.leader = self._lease.spec.holder_identity or ""
-        if self.leader != self.terms.identity:
-            return False
+        if self.leader != self.terms.identity or (led and not self.may_write()):
+            return False  # whoever was once told not to write is not told otherwise: what it left out is lost
         self._renewed = began
         return True
 
