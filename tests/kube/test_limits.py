@@ -79,6 +79,25 @@ def test_those_who_wait_at_the_same_time_are_spread_out() -> None:
     assert slept == pytest.approx([0.1, 0.2, 0.3])
 
 
+def test_whoever_gives_up_costs_the_others_nothing() -> None:
+    """Else requests that wait longer than their patience would put off all that follow, for ever."""
+    time, slept = Time(), []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        await asyncio.sleep(60 if len(slept) == 1 else 0)
+
+    async def story() -> None:
+        limiter = Limiter(10, 1, time, sleep)
+        await limiter.take()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(limiter.take(), 0.01)
+        await limiter.take()
+
+    asyncio.run(story())
+    assert slept == pytest.approx([0.1, 0.1])
+
+
 def test_pauses_double_up_to_the_longest() -> None:
     backoff = Backoff(first=1, longest=10, dice=lambda: 1.0)
     assert [backoff.pause(failures) for failures in (1, 2, 3, 4, 5, 1000)] == [1, 2, 4, 8, 10, 10]

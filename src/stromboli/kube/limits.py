@@ -29,7 +29,7 @@ class Limiter:
         """When the next request would be on time if they came evenly."""
 
     async def take(self) -> None:
-        """Wait for one's turn."""
+        """Wait for one's turn; whoever gives up leaves it to the others."""
         if not self._interval:
             return
         now = self._clock()
@@ -37,7 +37,11 @@ class Limiter:
         self._due = due + self._interval
         wait = due - self._slack - now
         if wait > 0:
-            await self._sleep(wait)
+            try:
+                await self._sleep(wait)
+            except asyncio.CancelledError:
+                self._due -= self._interval
+                raise
 
 
 @dataclass(frozen=True, slots=True)
