@@ -279,7 +279,7 @@ def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
     bound.status.conditions = (since,)
     waiting = building.pod("g-x-1", native="g")
     mirror.coming += [building.queue(), building.node("n1"), building.native_group("g", 2), bound, waiting]
-    world = KubernetesWorld(mirror, orders.extend, Flag(), lambda: now[0])
+    world = KubernetesWorld(mirror, orders.extend, Flag(), lambda: now[0], clock=lambda: now[0])
     now[0] = building.EPOCH + 1.0
     world.news()
     now[0] += PATIENCE

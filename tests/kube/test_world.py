@@ -46,7 +46,14 @@ class Story:
         self.mirror = Mirror()
         self.orders: list[Order] = []
         self.now = NOW
-        self.world = KubernetesWorld(self.mirror, self.orders.extend, Flag(), lambda: self.now)
+        self.wrong_by = 0.0
+        self.world = KubernetesWorld(
+            self.mirror,
+            self.orders.extend,
+            Flag(),
+            wall=lambda: self.now + self.wrong_by,
+            clock=lambda: self.now,
+        )
         self.mirror.coming += [
             building.queue("default"),
             building.node("n1"),
@@ -207,6 +214,22 @@ def test_a_bind_that_keeps_failing_is_tried_again_ever_more_slowly() -> None:
     story.world.failed(Failure(story.bind("web-0"), "no"))
     story.news()
     assert story.task("web-0").status is Status.PENDING
+
+
+def test_a_clock_that_is_set_back_or_forth_neither_holds_a_pod_up_nor_tears_a_gang_apart() -> None:
+    story = Story(minimum=3, members=3)
+    for _ in range(2):
+        story.world.failed(Failure(story.bind("web-0"), "no"))
+        story.news()
+    story.wrong_by = -86_400.0
+    story.now += 1
+    story.news()
+    assert story.task("web-0").status is Status.PENDING
+    story.wrong_by = 0.0
+    story.news(story.bound("web-1"))
+    story.wrong_by = PATIENCE * 2
+    assert story.news() == []
+    assert story.task("web-1").status is Status.BOUND
 
 
 def test_a_gang_that_only_waits_for_its_binds_is_not_called_unschedulable() -> None:

@@ -37,14 +37,17 @@ class TornGangs:
         self._whole: set[str] = set()
         """Uids of PodGroups that were once bound in full: what they lose later is not ours to mend."""
 
-    def release(self, cluster: Cluster, now: float) -> list[Decision]:
-        """What to evict by now. Only jobs that changed or are known to be torn are looked at."""
+    def release(self, cluster: Cluster, wall: float, now: float) -> list[Decision]:
+        """What to evict by now. Only jobs that changed or are known to be torn are looked at.
+
+        Patience is measured in `now`, a clock that nobody sets; `wall` is compared with what the API server wrote.
+        """
         dirty = cluster.dirty
         for job in list(cluster.jobs.values()) if dirty.everything else list(dirty.jobs):
-            self._look(job, now)
+            self._look(job, wall, now)
         decisions: list[Decision] = []
         for job, since in list(self._since.items()):
-            if cluster.jobs.get(job.id) is not job or not self._torn(job, now):
+            if cluster.jobs.get(job.id) is not job or not self._torn(job, wall):
                 del self._since[job]
             elif now - since >= self._patience and not job.counts[Status.BINDING]:
                 del self._since[job]
@@ -53,14 +56,14 @@ class TornGangs:
             self._whole &= {_uid(job) for job in cluster.jobs.values()}
         return decisions
 
-    def _look(self, job: Job, now: float) -> None:
+    def _look(self, job: Job, wall: float, now: float) -> None:
         if job.group is not None and not job.counts[Status.BINDING] and job.ready_count >= job.minimum:
             self._whole.add(_uid(job))
             self._since.pop(job, None)
-        elif job not in self._since and self._torn(job, now):
+        elif job not in self._since and self._torn(job, wall):
             self._since[job] = now
 
-    def _torn(self, job: Job, now: float) -> bool:
+    def _torn(self, job: Job, wall: float) -> bool:
         """Whether a part is bound, less than the minimum ever was, and those that wait were there when it was bound."""
         counts = job.counts
         holding = sum(counts[status] for status in _HOLDING)
@@ -70,7 +73,7 @@ class TornGangs:
             return False
         times = [task.scheduled_at for status in _HOLDING for task in job.by_status[status]]
         bound = [time for time in times if time is not None]
-        if not bound or now - max(bound) > RECENT + self._patience:
+        if not bound or wall - max(bound) > RECENT + self._patience:
             return False
         since = min(bound)
         waiting = sum(task.created <= since for task in job.by_status[Status.PENDING])

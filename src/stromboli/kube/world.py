@@ -62,15 +62,18 @@ class KubernetesWorld:
         wall: Callable[[], float] = time.time,
         patience: float = PATIENCE,
         shards: Shards | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ):
         """`submit` hands orders over to the writer from any thread; `stop` ends a sleep.
 
-        A torn gang is released after `patience` seconds, or never if that is zero.
+        `clock` measures pauses: `wall` may be set. A torn gang is released after `patience` seconds, or never if that
+        is zero.
         """
         self._mirror = mirror
         self._submit = submit
         self._stop = stop
         self._wall = wall
+        self._clock = clock
         self._shards = shards
         self._failures: queue.SimpleQueue[Failure] = queue.SimpleQueue()
         self._failed_before: dict[str, int] = {}
@@ -113,7 +116,7 @@ class KubernetesWorld:
         said = [decision for failure in self._arrived() for decision in self._take_back(failure)]
         self._keep_leaving()
         if self._torn is not None:
-            said += self._torn.release(self.cluster, self._wall())
+            said += self._torn.release(self.cluster, self._wall(), self._clock())
         if self._shards is not None:
             said += self._shards.refresh(self.cluster)
         if said:
@@ -127,7 +130,7 @@ class KubernetesWorld:
             }
 
     def _arrived(self) -> Iterator[Failure]:
-        now = self._wall()
+        now = self._clock()
         while True:
             try:
                 failure = self._failures.get_nowait()
