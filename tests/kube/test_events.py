@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stromboli.kube.asking import Refused
-from stromboli.kube.events import BURST, COMBINED, Events, Saying, Subject
+from stromboli.kube.events import BURST, COMBINED, LONGEST, Events, Saying, Subject
 from tests.kube.faking import Clock, body
 
 POD = Subject("Pod", "ns", "web-0", "u1")
@@ -50,3 +50,9 @@ def test_an_event_that_expired_on_the_server_is_said_anew() -> None:
     saying = Saying(POD, "Warning", "FailedScheduling", "m")
     assert events.failed(saying, Refused(404))
     assert say(events) == "POST m"
+
+
+def test_a_message_is_cut_to_as_many_bytes_as_the_server_takes() -> None:
+    said = say(Events("volcano", "here", Clock()), "x" + "ü" * LONGEST).removeprefix("POST ")
+    assert said == "x" + "ü" * 511
+    assert len(said.encode()) <= LONGEST

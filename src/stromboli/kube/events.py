@@ -25,7 +25,7 @@ SIMILAR = 10
 WINDOW = 600.0
 REMEMBERED = 4096
 LONGEST = 1024
-"""Characters of a message; the API server refuses longer ones."""
+"""Bytes of a message; the API server refuses longer ones."""
 COMBINED = "(combined from similar events): "
 _RESOURCES = {kind.__name__: one for kind, one in RESOURCES.items()} | {LEASES.kind: LEASES}
 
@@ -117,7 +117,7 @@ class Events:
             return self._first(saying, now)
         before.count += 1
         before.last = now
-        body = {"count": before.count, "lastTimestamp": timestamp(now), "message": saying.message[:LONGEST]}
+        body = {"count": before.count, "lastTimestamp": timestamp(now), "message": _short(saying.message)}
         return Request("PATCH", before.path, msgspec.json.encode(body), MERGE)
 
     def failed(self, saying: Saying, error: Exception) -> bool:
@@ -149,7 +149,7 @@ class Events:
             },
             "type": saying.type,
             "reason": saying.reason,
-            "message": saying.message[:LONGEST],
+            "message": _short(saying.message),
             "source": {"component": self._component},
             "reportingComponent": self._component,
             "reportingInstance": self._instance,
@@ -194,3 +194,7 @@ class Events:
         """Combined events are one, whatever they say."""
         words = COMBINED if saying.message.startswith(COMBINED) else saying.message
         return (*saying.topic, words)
+
+
+def _short(message: str) -> str:
+    return message.encode()[:LONGEST].decode(errors="ignore")
