@@ -131,6 +131,19 @@ def test_series_of_what_is_gone_are_gone() -> None:
     assert 'queue_name="default"' in text
 
 
+def test_series_without_a_namespace_stay_until_the_last_of_that_name_is_gone() -> None:
+    story = Story()
+    groups = [building.group("runs", 1, namespace=namespace) for namespace in ("one", "two")]
+    story.put(*groups)
+    story.cycle()
+    story.world.intake.drop(groups[0])
+    text = story.cycle()
+    assert 'volcano_unschedule_task_count{job_id="runs"}' in text
+    assert 'job_ns="one"' not in text
+    story.world.intake.drop(groups[1])
+    assert 'job_id="runs"' not in story.cycle()
+
+
 def test_a_resource_that_a_queue_no_longer_holds_is_shown_as_zero() -> None:
     story = Story()
     amounts = story.metrics.amounts["allocated"]

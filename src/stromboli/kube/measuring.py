@@ -30,6 +30,8 @@ class Measuring:
         self._queues: set[str] = set()
         self._jobs: dict[JobId, tuple[str, str, str]] = {}
         """The labels of jobs that are shown."""
+        self._namesakes: Counter[str] = Counter()
+        """How many of these have a name, for the series that have no namespace."""
         self._oldest: dict[str, float] = {}
 
     def cycle(self, outcome: Outcome) -> None:
@@ -117,9 +119,12 @@ class Measuring:
     def _labels(self, job: Job) -> tuple[str, str, str]:
         labels = (job.name, job.queue.name if job.queue else "", job.namespace)
         before = self._jobs.get(job.id)
-        if before is not None and before != labels:
+        if before == labels:
+            return labels
+        if before is not None:
             self._forget(job.id)
         self._jobs[job.id] = labels
+        self._namesakes[job.name] += 1
         return labels
 
     def _forget(self, id: JobId) -> None:
@@ -130,7 +135,9 @@ class Measuring:
         for metric in (metrics.job_duration, metrics.job_start, metrics.job_last):
             forget(metric, *labels)
         forget(metrics.job_share, id.namespace, id.name)
-        if not any(other.name == id.name for other in self._jobs):
+        self._namesakes[id.name] -= 1
+        if not self._namesakes[id.name]:
+            del self._namesakes[id.name]
             forget(metrics.short_tasks, id.name)
             forget(metrics.retries, id.name)
 
