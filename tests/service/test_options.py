@@ -65,6 +65,7 @@ def test_what_has_no_effect_is_taken_with_a_note() -> None:
         (["--schedule-period"], "needs a value"),
         (["--leader-elect=perhaps"], "neither true nor false"),
         (["-v=x"], "not a whole number"),
+        (["--writes-in-flight=0"], "not above 0"),
         (["run"], "flags begin with --"),
     ],
 )

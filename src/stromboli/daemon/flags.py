@@ -34,6 +34,13 @@ def whole(value: str) -> int:
         raise BadFlag("is not a whole number") from None
 
 
+def some(value: str) -> int:
+    """One at least."""
+    if (count := whole(value)) < 1:
+        raise BadFlag("is not above 0")
+    return count
+
+
 def number(value: str) -> float:
     try:
         return float(value)

@@ -8,7 +8,19 @@ from pathlib import Path
 
 from stromboli.api import names
 from stromboli.daemon import flags
-from stromboli.daemon.flags import BadFlag, duration, flag, gates, listed, number, path, whole, word, yes
+from stromboli.daemon.flags import (
+    BadFlag,
+    duration,
+    flag,
+    gates,
+    listed,
+    number,
+    path,
+    some,
+    whole,
+    word,
+    yes,
+)
 from stromboli.kube.election import Terms
 
 
@@ -74,7 +86,7 @@ class Options:
     gang_bind_timeout: float = flag(
         duration, 60.0, "Evict a gang of which only a part could be bound for so long; 0: never"
     )
-    writes_in_flight: int = flag(whole, 64, "Requests that may be under way at once")
+    writes_in_flight: int = flag(some, 64, "Requests that may be under way at once")
     notes: tuple[str, ...] = ()
     """What was accepted and has no effect."""
 
