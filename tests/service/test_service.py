@@ -73,7 +73,7 @@ class Inside:
     def ready(self) -> str:
         return self.why
 
-    def metrics(self) -> bytes:
+    async def metrics(self) -> bytes:
         return b"volcano_queue_weight 1\n"
 
     async def consistency(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,3 +50,21 @@ def test_who_is_told_to_stop_is_not_ready() -> None:
 def test_who_does_not_come_round_should_be_restarted() -> None:
     assert showing().alive() == ""
     assert "no cycle has ended" in showing(silence=STUCK + 1).alive()
+
+
+def test_whoever_asks_for_a_dump_while_one_is_written_gets_that_one() -> None:
+    class Slow(Showing):
+        begun = 0
+
+        async def _dump(self) -> str:
+            self.begun += 1
+            await asyncio.sleep(0.01)
+            return f"dump {self.begun}"
+
+    async def ask() -> list[str]:
+        shown = Slow(None, None, None, None, None)  # type: ignore[arg-type]
+        shown.dump_soon()
+        said = await asyncio.gather(shown.dump(), shown.dump())
+        return [*said, await shown.dump()]
+
+    assert asyncio.run(ask()) == ["dump 1", "dump 1", "dump 2"]

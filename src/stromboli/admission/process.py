@@ -107,7 +107,7 @@ class Process:
     def ready(self) -> str:
         return self._why_not_ready
 
-    def metrics(self) -> bytes:
+    async def metrics(self) -> bytes:
         return b""
 
     # -- parts

@@ -142,7 +142,7 @@ class Process:
         left = self._crew.unsynced
         return f"not in step with the API server yet: {', '.join(left)}" if left else ""
 
-    def metrics(self) -> bytes:
+    async def metrics(self) -> bytes:
         self._metrics.leader.set(1 if self._crew is not None and self._may_write() else 0)
         if self._crew is not None:
             self._crew.measure()

@@ -48,7 +48,7 @@ class Inside(Protocol):
     def ready(self) -> str:
         """Nothing, or why we are not ready."""
 
-    def metrics(self) -> bytes: ...
+    async def metrics(self) -> bytes: ...
 
 
 class Endpoints:
@@ -103,7 +103,8 @@ class Endpoints:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         return web.Response(
-            body=self._inside.metrics(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+            body=await self._inside.metrics(),
+            headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
         )
 
 

@@ -35,6 +35,7 @@ class Showing:
         self._election = election
         self._metrics = metrics
         self._dumping: asyncio.Task[str] | None = None
+        self._writing_metrics = asyncio.Lock()
 
     def alive(self) -> str:
         silence = self._duty.loop.silence
@@ -53,14 +54,16 @@ class Showing:
         stands_by = self._election is not None and not self._election.may_write()
         return "" if stands_by else "about to lead"
 
-    def metrics(self) -> bytes:
+    async def metrics(self) -> bytes:
+        """Written beside the event loop: with thousands of jobs that takes about a second."""
         metrics, writer = self._metrics, self._duty.writer
         leads = self._duty.loop.leads and (self._election is None or self._election.may_write())
         metrics.leader.set(1 if leads else 0)
         metrics.mirror_lag.set(self._duty.mirror.lag)
         metrics.waiting_writes.set(len(writer))
         metrics.dropped_events.set(writer.dropped + writer.events.dropped)
-        return metrics.text()
+        async with self._writing_metrics:
+            return await asyncio.to_thread(metrics.text)
 
     async def consistency(self) -> list[str]:
         try:
@@ -69,6 +72,17 @@ class Showing:
             raise Unavailable(str(error)) from None
 
     async def dump(self) -> str:
+        """One at a time: whoever asks meanwhile gets the same."""
+        return await asyncio.shield(self.dump_soon())
+
+    def dump_soon(self) -> asyncio.Task[str]:
+        """Begin, unless one is under way; the log says where it went."""
+        if self._dumping is None or self._dumping.done():
+            self._dumping = asyncio.create_task(self._dump())
+            self._dumping.add_done_callback(_tell_dump)
+        return self._dumping
+
+    async def _dump(self) -> str:
         loop = self._duty.loop
         cluster = self._duty.world.cluster
         try:
@@ -83,15 +97,11 @@ class Showing:
                 self._options.cache_dump_dir,
                 time.time(),
             )
-        except (TimeoutError, Refused, Unanswered) as error:
-            raise Unavailable(str(error) or "no cycle came to its end in time") from None
+        except TimeoutError:
+            raise Unavailable("no cycle came to its end in time") from None
+        except (Refused, Unanswered, OSError) as error:
+            raise Unavailable(str(error)) from None
         return str(path)
-
-    def dump_soon(self) -> None:
-        """Unless one is under way; the log says where it went."""
-        if self._dumping is None or self._dumping.done():
-            self._dumping = asyncio.create_task(self.dump())
-            self._dumping.add_done_callback(_tell_dump)
 
 
 def _tell_dump(task: asyncio.Task[str]) -> None:
