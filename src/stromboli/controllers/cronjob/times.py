@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
-from stromboli.api.cron import BadSchedule, Schedule, read_schedule, read_zone
+from stromboli.api.cron import Schedule, read_schedule, read_zone
 
 LOCAL = Path("/etc/localtime")
 PREFIXES = ("TZ=", "CRON_TZ=")
@@ -102,6 +102,3 @@ def local_zone() -> tzinfo:
     if not name and LOCAL.is_symlink():
         name = str(LOCAL.readlink()).partition("zoneinfo/")[2]
     return read_zone(name) or UTC if name else UTC
-
-
-__all__ = ["BadSchedule", "BadZone", "Times", "local_zone", "read_times"]

@@ -31,13 +31,13 @@ class JobFlowController(Controller[str]):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self.most_retries = desk.options.max_requeue_num
+        self._users = desk.shelf(JobFlow).index(_templates)
         self.flows = self.watch(JobFlow, self._flow_changed)
         self.jobs = self.watch(Job, self._job_changed)
         self.templates = self.watch(JobTemplate, self._template_changed)
         self.pods = self.watch(Pod)
         self._owned = self.jobs.index(controller_uid)
         self._pods_of = self.pods.index(controller_uid)
-        self._users = self.flows.index(_templates)
 
     # -- what concerns which flow
 
@@ -61,7 +61,7 @@ class JobFlowController(Controller[str]):
         """A template that comes lets the flows go on that have waited for it."""
         if before is not None or now is None:
             return []
-        return [flow.key for flow in self.flows.index(_templates)[now.key]]
+        return [flow.key for flow in self._users[now.key]]
 
     # -- putting right
 

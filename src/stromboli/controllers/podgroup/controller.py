@@ -21,7 +21,7 @@ from stromboli.controllers.podgroup.grouping import (
     group_name,
     group_of,
 )
-from stromboli.controllers.shelf import Shelf, controller_uid
+from stromboli.controllers.shelf import Shelf
 from stromboli.kube.asking import Refused
 from stromboli.kube.resources import Resource
 
@@ -55,10 +55,9 @@ class PodGroupController(Controller[Key]):
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)
         self.workers = max(1, desk.options.worker_threads_for_podgroup)
+        self._members = desk.shelf(Pod).index(_group)
         self.pods = self.watch(Pod, self._pod_changed)
         self.groups = self.watch(PodGroup, self._group_changed)
-        self._owned = self.pods.index(controller_uid)
-        self._grouped = self.pods.index(_group)
         self._owners: dict[str, Shelf[Any]] = {}
         if desk.options.gate("WorkLoadSupport"):
             self._owners["ReplicaSet"] = self.watch(ReplicaSet, self._owner_changed)
@@ -73,7 +72,7 @@ class PodGroupController(Controller[Key]):
         """Without its group no pod is placed, so one that is deleted under living pods comes back."""
         if before is None or now is not None or not before.name.startswith(PREFIX):
             return []
-        return [Key("Pod", pod.key) for pod in self.pods.index(_group)[before.key]]
+        return [Key("Pod", pod.key) for pod in self._members[before.key]]
 
     def _owner_changed(
         self, before: ReplicaSet | StatefulSet | None, now: ReplicaSet | StatefulSet | None

@@ -30,11 +30,11 @@ class QueueController(Controller[str]):
         super().__init__(desk)
         self.workers = max(1, desk.options.worker_threads_for_queue)
         self.most_retries = desk.options.max_requeue_num
+        self._children = desk.shelf(Queue).index(_parent)
+        self._phases = desk.shelf(PodGroup).index(_phase)
+        self._members = desk.shelf(PodGroup).index(_queue)
         self.queues = self.watch(Queue, self._queue_changed)
         self.groups = self.watch(PodGroup, self._group_changed)
-        self._children = self.queues.index(_parent)
-        self._phases = self.groups.index(_phase)
-        self._members = self.groups.index(_queue)
         self._commands = None
         if desk.options.gate("QueueCommandSync"):
             self.commands = self.watch(Command, self._command_changed)
@@ -49,7 +49,7 @@ class QueueController(Controller[str]):
         name = (now or before).name  # type: ignore[union-attr]
         if before is not None and now is not None and state_of(before) == state_of(now):
             return [name]
-        return [name, *(child.name for child in self.queues.index(_parent)[name])]
+        return [name, *(child.name for child in self._children[name])]
 
     def _group_changed(self, before: PodGroup | None, now: PodGroup | None) -> Iterable[str]:
         marks = [_phase(one) for one in (before, now) if one is not None]
