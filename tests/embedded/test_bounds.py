@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stromboli.embedded import server, watching
+from stromboli.embedded.store import InUse
 from tests.embedded.asking import PODS, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -122,5 +123,38 @@ def test_logs_are_passed_on_as_long_as_somebody_reads(tmp_path: Path) -> None:
             await asyncio.wait_for(source.left.wait(), 5)
             assert source.asked[:5] == ("default", "a", "main", False, 5)
             assert source.asked[6:] == (False, True)
+
+    asyncio.run(story())
+
+
+def test_yaml_that_stands_for_billions_of_values_is_refused(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            lines = ["data:", "  a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+            lines += [f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+            bomb = "\n".join(["metadata: {name: bomb}", *lines]).encode()
+            for method, path, media in (
+                ("POST", MAPS, "application/yaml"),
+                ("PATCH", f"{MAPS}/bomb?fieldManager=me", "application/apply-patch+yaml"),
+            ):
+                async with asyncio.timeout(20):
+                    status, answer = await api.ask(method, path, bomb, media)
+                assert (status, answer["reason"]) == (400, "BadRequest")
+            plain = b"metadata: {name: plain}\ndata: {a: b}\n"
+            assert (await api.ask("POST", MAPS, plain, "application/yaml"))[0] == 201
+            assert (await api.ask("POST", MAPS, plain + b"---\n" + plain, "application/yaml"))[0] == 400
+
+    asyncio.run(story())
+
+
+def test_a_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            with pytest.raises(InUse, match="in use by another server"):
+                async with running(tmp_path):
+                    pass
+            await api.get(PODS)
+        async with running(tmp_path) as api:
+            await api.get(PODS)
 
     asyncio.run(story())

@@ -80,6 +80,12 @@ def test_a_kind_works_as_soon_as_it_is_defined_and_after_a_restart(tmp_path: Pat
             assert (await api.get(f"{TOYS}/a"))["spec"]["count"] == 5
             await api.patch(f"{TOYS}/a/scale", {"spec": {"replicas": 6}})
             assert (await api.get(f"{TOYS}/a"))["spec"]["count"] == 6
+            patch = [{"op": "replace", "path": "/spec/replicas", "value": 7}]
+            scale = await api.patch(f"{TOYS}/a/scale", patch, "application/json-patch+json")
+            assert scale["spec"] == {"replicas": 7}
+            stale = {**scale, "metadata": {**scale["metadata"], "resourceVersion": "1"}}
+            assert (await api.ask("PUT", f"{TOYS}/a/scale", stale))[0] == 409
+            assert (await api.ask("PUT", f"{TOYS}/a/scale", {"spec": {"replicas": -1}}))[0] == 400
 
     asyncio.run(story())
 

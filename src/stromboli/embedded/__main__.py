@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from stromboli.embedded.server import Server
-from stromboli.embedded.store import HISTORY
+from stromboli.embedded.store import HISTORY, InUse
 
 
 async def serve(options: argparse.Namespace) -> None:
@@ -46,7 +46,10 @@ def main() -> None:
         "--forget", action="store_true", help="forget all changes of before: watches begin anew"
     )
     parser.add_argument("--power-safe", action="store_true", help="wait for the disk at every commit")
-    asyncio.run(serve(parser.parse_args(sys.argv[1:])))
+    try:
+        asyncio.run(serve(parser.parse_args(sys.argv[1:])))
+    except (InUse, OSError) as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
-import yaml
 
+from stromboli.api.errors import Unreadable
+from stromboli.api.yamltext import documents
 from stromboli.embedded import shaping, wire
 from stromboli.embedded.errors import Refusal, bad_request
 from stromboli.embedded.kinds import Kind
@@ -21,7 +23,6 @@ T = TypeVar("T")
 Content = dict[str, Any]
 Change = Callable[[Content], Content]
 _YAML = ("application/yaml", APPLY)
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def body(data: bytes, content_type: str) -> Any:
@@ -30,12 +31,18 @@ def body(data: bytes, content_type: str) -> Any:
         if content_type == wire.MEDIA:
             return wire.read(data)
         if content_type in _YAML and not data.lstrip().startswith(b"{"):
-            return _checked(yaml.load(data, _LOADER))
+            return _checked(_only(list(islice(documents(data.decode()), 2))))
         if content_type in ("", "application/json", *_YAML, MERGE, STRATEGIC, JSON):
             return _checked(msgspec.json.decode(data))
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError, Unreadable) as error:
         raise bad_request(f"error decoding the body: {str(error)[:500]}") from None
     raise Refusal(415, f"the body of the request was in an unknown format: {content_type[:100]}")
+
+
+def _only(found: list[Any]) -> Any:
+    if len(found) != 1:
+        raise bad_request(f"the body must hold one document, not {len(found) or 'none'}")
+    return found[0]
 
 
 def _checked(content: Any) -> Any:

@@ -11,11 +11,12 @@ from aiohttp import web
 
 from stromboli.embedded import changing, deleting, listing, parts
 from stromboli.embedded.access import Access
+from stromboli.embedded.authentication import Authentication
 from stromboli.embedded.discovery import VERSION, Discovery
 from stromboli.embedded.documents import ROOT, Documents
 from stromboli.embedded.errors import Refusal, bad_request, no_such_resource
 from stromboli.embedded.forms import WHOLE, Form, accepted, listed, shown
-from stromboli.embedded.identity import ANONYMOUS, AUTHENTICATED, Tokens, user_of_certificate
+from stromboli.embedded.identity import Tokens
 from stromboli.embedded.kinds import REVIEWS
 from stromboli.embedded.logs import LogSource, send_log
 from stromboli.embedded.objects import Objects, Options, Outcome
@@ -32,7 +33,6 @@ log = logging.getLogger(__name__)
 JSON = "application/json"
 HEALTH = ("/healthz", "/readyz", "/livez")
 _TRUE = ("true", "1", "t", "True")
-LARGEST_HEADER = 8192
 
 
 class Handling:
@@ -45,6 +45,7 @@ class Handling:
         self.hub = hub
         self.tokens = tokens
         self.access = access
+        self.authentication = Authentication(objects.store, tokens, access)
         self.discovery = Discovery(objects.registry)
         self.documents = Documents(objects.registry)
         self._logs = logs
@@ -72,7 +73,7 @@ class Handling:
             return web.Response(text="ok")
         if path == "/version":
             return answer(msgspec.json.encode(VERSION))
-        user = self.user(request)
+        user = self.authentication.user(request)
         query = request.rel_url.query
         depth = path.count("/", 1) - path.endswith("/")
         if depth > (1 if path.startswith("/api/") else 2) and not path.startswith(ROOT):
@@ -91,46 +92,6 @@ class Handling:
                 raise no_such_resource()
             return web.Response(status=404, text="404 page not found\n")
         return web.Response(body=found[0], headers={"Content-Type": found[1]})
-
-    # -- who
-
-    def user(self, request: web.BaseRequest) -> User:
-        """Whoever asks; refused if nobody can tell."""
-        known = self._known(request)
-        if known is None:
-            raise Refusal(401, "Unauthorized")
-        return self._impersonated(known, request.headers)
-
-    def _known(self, request: web.BaseRequest) -> User | None:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and len(token) < LARGEST_HEADER:
-            return self._of_token(token.strip())
-        if request.transport is not None and (peer := request.transport.get_extra_info("peercert")):
-            return user_of_certificate(peer)
-        return None
-
-    def _of_token(self, token: str) -> User | None:
-        found = self.tokens.read(token)
-        if found is None:
-            return None
-        user, uid = found
-        return user if not uid or self._account_exists(user, uid) else None
-
-    def _account_exists(self, user: User, uid: str) -> bool:
-        """A token is worth nothing once its service account is gone."""
-        _, _, namespace, name = user.name.split(":", 3)
-        record = self.objects.store.get("serviceaccounts", namespace, name)
-        return record is not None and record.meta.uid == uid
-
-    def _impersonated(self, user: User, headers: Any) -> User:
-        name = headers.get("Impersonate-User")
-        if not name:
-            return user
-        groups = tuple(headers.getall("Impersonate-Group", ()))
-        self.access.check_impersonation(user, name, groups)
-        return User(name, (*groups, AUTHENTICATED) if name != ANONYMOUS.name else groups)
-
-    # -- what
 
     async def _do(
         self, request: web.BaseRequest, about: Target, user: User, query: Mapping[str, str]
@@ -209,22 +170,8 @@ class Handling:
         """A question that is answered and not stored."""
         content = changing.body(data, _media(request))
         if about.kind.kind == "TokenReview":
-            return self._token_review(content)
+            return self.authentication.review(content)
         return self.access.review(user, about.kind, content, about.namespace)
-
-    def _token_review(self, content: Any) -> dict[str, Any]:
-        spec = content.get("spec") if isinstance(content, dict) else None
-        token = spec.get("token") if isinstance(spec, dict) else None
-        user = self._of_token(token) if isinstance(token, str) else None
-        status: dict[str, Any] = {"authenticated": user is not None}
-        if user is not None:
-            status["user"] = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
-        return {
-            "kind": "TokenReview",
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {},
-            "status": status,
-        }
 
     async def _part(
         self,
@@ -237,6 +184,8 @@ class Handling:
         kind, objects, place = about.kind, self.objects, (about.namespace, about.name)
         if about.part in ("status", "finalize"):
             return await self._write(about, data, options, request, query)
+        if about.part == "scale":
+            return await self._rescale(about, data, options, request)
         content = changing.body(data, _media(request))
         if not isinstance(content, dict):
             raise bad_request("the body of the request must be an object")
@@ -244,15 +193,21 @@ class Handling:
             return Outcome(parts.bind(objects, kind, *place, content, options), created=True)
         if about.part == "eviction":
             return Outcome(await parts.evict(objects, kind, *place, content, options), created=True)
-        if about.part == "token":
-            made = parts.token(self.tokens, objects.get(kind, *place), content)
-            return Outcome(msgspec.json.encode(made), created=True)
-        return await self._rescale(about, content, options)
+        made = parts.token(self.tokens, objects.get(kind, *place), content)
+        return Outcome(msgspec.json.encode(made), created=True)
 
-    async def _rescale(self, about: Target, content: dict[str, Any], options: Options) -> Outcome:
+    async def _rescale(
+        self, about: Target, data: bytes, options: Options, request: web.BaseRequest
+    ) -> Outcome:
+        """A Scale is put, or patched, in the place of its object."""
         kind, objects, place = about.kind, self.objects, (about.namespace, about.name)
-        replicas = (content.get("spec") or {}).get("replicas")
-        await objects.update(kind, *place, lambda old: parts.rescaled(kind, old, replicas), options)
+        if about.verb == "patch":
+            scaled = changing.change(kind, data, _media(request))(
+                parts.scale(kind, objects.get(kind, *place))
+            )
+        else:
+            scaled = changing.body(data, _media(request))
+        await objects.update(kind, *place, lambda old: parts.rescaled(kind, old, scaled), options)
         return Outcome(msgspec.json.encode(parts.scale(kind, objects.get(kind, *place))))
 
     async def _delete(

@@ -29,6 +29,8 @@ EVENT_LIFE = 3600.0
 """Seconds for which events are kept."""
 AGAIN = 5.0
 """Seconds after which something that was refused is tried again."""
+SOON = 0.2
+"""Seconds for which changes are gathered before a budget's pods are counted."""
 PORTION = 20
 """Objects after which others have their turn."""
 
@@ -42,6 +44,7 @@ class Lifecycle:
         self._objects = objects
         self._garbage = Garbage(objects)
         self._waiting: dict[Key, None] = {}
+        self._soon: set[Key] = set()
         self._news = asyncio.Event()
         self._events: deque[tuple[float, Key, int]] = deque()
         self._terminating: set[str] = set()
@@ -80,11 +83,23 @@ class Lifecycle:
     def _recount(self, key: Key) -> None:
         """Quotas and budgets of a namespace have to be counted again."""
         store = self._objects.store
-        for resource in (QUOTAS, BUDGETS) if key.resource == "pods" else (QUOTAS,):
-            if key.namespace and len(store.table(resource)):
-                self._look_at(record.key for record in store.all(resource, key.namespace))
-        if key.resource == BUDGETS:
-            self._look_at([key])
+        if key.namespace and len(store.table(QUOTAS)):
+            self._look_at(record.key for record in store.all(QUOTAS, key.namespace))
+        if key.resource == "pods" and len(store.table(BUDGETS)):
+            for record in store.all(BUDGETS, key.namespace):
+                self._look_soon(record.key)
+        elif key.resource == BUDGETS:
+            self._look_soon(key)
+
+    def _look_soon(self, key: Key) -> None:
+        """Count all pods again, but not for each of them."""
+        if key not in self._soon:
+            self._soon.add(key)
+            asyncio.get_running_loop().call_later(SOON, self._now, key)
+
+    def _now(self, key: Key) -> None:
+        self._soon.discard(key)
+        self._look_at([key])
 
     def _define(self, change: Change) -> None:
         registry = self._objects.registry

@@ -120,8 +120,12 @@ def _selector(content: Content, path: str) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()) if isinstance(value, str))
 
 
-def rescaled(kind: Kind, content: Content, replicas: Any) -> Content:
-    """An object with another number of replicas."""
+def rescaled(kind: Kind, content: Content, scaled: Any) -> Content:
+    """An object with the number of replicas that a Scale wants, if it is still the version that this is about."""
+    parts = [scaled.get(name) if isinstance(scaled, dict) else None for name in ("metadata", "spec")]
+    meta, spec = (part if isinstance(part, dict) else {} for part in parts)
+    replicas = spec.get("replicas", 0)
+    content["metadata"]["resourceVersion"] = meta.get("resourceVersion") or ""
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
         raise bad_request("Scale: spec.replicas: Invalid value: must be a number, at least 0")
     *path, last = (kind.scale or ScalePaths()).spec.split(".")

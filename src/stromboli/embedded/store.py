@@ -11,12 +11,13 @@ transaction survives the death of the process at any point; with `FULL` it survi
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import sqlite3
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -71,6 +72,10 @@ class Table:
             yield self._records[place]
 
 
+class InUse(Exception):
+    """Another process has this store open."""
+
+
 class WriteFailed(Exception):
     """The disk did not take a write; nothing of it remains."""
 
@@ -92,6 +97,7 @@ class Store:
         self.revision = 0
         self.horizon = 0
         """Changes after this revision are known."""
+        self._lock = _locked(self._path)
         self._db = self._open(power_safe)
         self._load()
 
@@ -127,6 +133,7 @@ class Store:
             await self._checkpoint
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
+        self._lock.close()
 
     # -- reading
 
@@ -268,6 +275,17 @@ class Store:
             await asyncio.to_thread(_checkpoint, self._path)
         finally:
             self._checkpoint = None
+
+
+def _locked(path: str) -> IO[str]:
+    """What is in memory is the truth, so only one process may have a file; the lock ends with it."""
+    lock = open(f"{path}.lock", "a")  # noqa: SIM115 - held as long as the store
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise InUse(f"{path} is in use by another server; stop that first, or take another folder") from None
+    return lock
 
 
 def _row(change: Change) -> tuple[int, str, str, str, int, bytes]:
