@@ -1,4 +1,4 @@
-"""The demo: its story, played four times as fast, and how moments of it look."""
+"""The demo: its story, played twice as fast, and how moments of it look."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from stromboli.embedded.nodes.marks import RUN_TIME
 @pytest.mark.slow
 def test_the_demo_tells_its_story(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "stromboli", "demo", "--speed", "4"],
+        [sys.executable, "-m", "stromboli", "demo", "--speed", "2"],
         capture_output=True,
         text=True,
         timeout=120,

@@ -104,7 +104,7 @@ async def _told(cluster: Cluster, show: Show, tell: Callable[[str], None], speed
         while now < LONGEST:
             now = time.monotonic() - begin
             fresh = []
-            while chapters and chapters[0].at / speed <= now:
+            while chapters and chapters[0].at / speed <= now and chronicle.runs(chapters[0].after):
                 chapter = chapters.popleft()
                 fresh.append(chapter.says)
                 if problem := await submit(client, manifests(chapter.file, speed)):

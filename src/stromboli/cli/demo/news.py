@@ -35,8 +35,14 @@ class Chronicle:
     lives: dict[str, Life] = field(default_factory=dict)
     _waits: set[str] = field(default_factory=set)
     _evicted: set[str] = field(default_factory=set)
+    _ran: set[str] = field(default_factory=set)
+
+    def runs(self, job: str) -> bool:
+        """Whether all of a job was seen to run; nobody waits for no job."""
+        return not job or job in self._ran
 
     def news(self, sight: Sight, now: float) -> list[str]:
+        self._ran |= {job.name for job in sight.jobs.values() if job.pods and job.running == len(job.pods)}
         told = [line for job in sight.jobs.values() for line in self._about(job, now)]
         return told + self._evictions(sight)
 

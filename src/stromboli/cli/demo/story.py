@@ -20,11 +20,12 @@ Thing = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A file, the second at which it is submitted, and what to say about it."""
+    """A file, the second at which it is submitted, what to say about it, and whose start it waits for."""
 
     at: float
     file: str
     says: str
+    after: str = ""
 
 
 CHAPTERS = (
@@ -32,12 +33,26 @@ CHAPTERS = (
         0, "00-teams.yaml", "two teams, research and production: a queue of equal weight and a quota each"
     ),
     Chapter(0, "01-sweep.yaml", "research submits sweep: 12 pods of 2 CPU, at least 2 at a time"),
-    Chapter(3, "02-nightly.yaml", "production submits nightly: 2 pods of 4 CPU; the cluster is full now"),
-    Chapter(6, "03-train.yaml", "production submits train, a gang of 2 x 4 CPU, and deserves the room"),
-    Chapter(12, "04-incident.yaml", "production submits incident, an urgent gang of 2 x 2 CPU"),
-    Chapter(14, "05-heartbeat.yaml", "production submits heartbeat, which asks for nothing"),
+    Chapter(
+        3,
+        "02-nightly.yaml",
+        "production submits nightly: 2 x 4 CPU; the cluster is full now",
+        "research/sweep",
+    ),
+    Chapter(
+        6,
+        "03-train.yaml",
+        "production submits train, a gang of 2 x 4 CPU, and deserves the room",
+        "production/nightly",
+    ),
+    Chapter(
+        12, "04-incident.yaml", "production submits incident, an urgent gang of 2 x 2 CPU", "production/train"
+    ),
+    Chapter(
+        14, "05-heartbeat.yaml", "production submits heartbeat, which asks for nothing", "production/incident"
+    ),
     Chapter(16, "06-model.yaml", "research submits model, a gang of 4 x 4 CPU: all four or none"),
-    Chapter(18, "07-greedy.yaml", "research submits greedy, 2 x 16 CPU"),
+    Chapter(18, "07-greedy.yaml", "research submits greedy, 2 x 48 CPU"),
 )
 _PLURALS = {"PriorityClass": "priorityclasses"}
 _CLUSTER = ("Namespace", "Queue", "PriorityClass")
