@@ -46,6 +46,9 @@ def parser() -> argparse.ArgumentParser:
     server = parts.add_parser("server", help="the embedded API server, and the real one where it is built")
     server.add_argument("--count", type=int, default=10_000, help="pods (default: %(default)s)")
     server.set_defaults(do=_server)
+    jobs = parts.add_parser("jobs", help="many jobs at once, on the embedded API server and the real one")
+    jobs.add_argument("--count", type=int, default=1000, help="jobs (default: %(default)s)")
+    jobs.set_defaults(do=_jobs)
     write = parts.add_parser("write", help="write a workload as a case file to standard output")
     write.add_argument("name", choices=WORKLOADS, metavar="NAME")
     write.add_argument("--scale", type=float, default=1.0)
@@ -127,6 +130,12 @@ def _server(options: argparse.Namespace) -> None:
     from bench import apiserver
 
     print(apiserver.report(apiserver.compare(options.count)))
+
+
+def _jobs(options: argparse.Namespace) -> None:
+    from bench import jobs
+
+    print(jobs.report(jobs.compare(options.count)))
 
 
 def _write(options: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +44,11 @@ def test_flags_that_make_no_sense_are_refused(run: Run, flags: list[str], compla
     said = run("controllers", *flags)
     assert said.exit_code != 0
     assert complaint in said.output + said.stderr
+
+
+def test_a_broken_job_plugin_is_told_before_the_controllers_start(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import nonsense_that_nobody_has\n")
+    said = run("controllers", "--plugins-dir", tmp_path)
+    assert said.exit_code == 2
+    assert "mine.py:1: cannot be imported" in said.output
+    assert run("controllers", "--plugins-dir", tmp_path / "nowhere").exit_code == 2

@@ -27,6 +27,7 @@ def controllers(context: typer.Context) -> None:
 
 
 def _run(options: Options) -> int:
+    from stromboli.controllers.job.plugins.catalog import load_job_plugins
     from stromboli.controllers.process import Process, terms
     from stromboli.daemon import logs
     from stromboli.kube.config import find_access
@@ -35,6 +36,7 @@ def _run(options: Options) -> int:
     if options.log_format not in ("text", "json"):
         raise BadFlag(f"--log-format: {options.log_format!r} is neither text nor json")
     logs.set_up(options.log_format == "json", options.v)
+    load_job_plugins(options.plugins_dir)  # a mistake in one is told at once, not when a job needs it
     if options.leader_elect and (problem := terms(options, "me").problem()):
         complain(problem)
         return 1

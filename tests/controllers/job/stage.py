@@ -6,6 +6,7 @@ Pods live as a kubelet would let them: deleted ones stay terminating until `bury
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -46,7 +47,7 @@ def task(name: str = "worker", replicas: int = 2, **more: Any) -> dict[str, Any]
     return {
         "name": name,
         "replicas": replicas,
-        "template": {"spec": {"containers": [dict(CONTAINER)], **spec}},
+        "template": {"spec": {"containers": [deepcopy(CONTAINER)], **spec}},
         **more,
     }
 

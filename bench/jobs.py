@@ -1,0 +1,200 @@
+"""Many jobs at once: how fast they come to their pods, beside how fast the API server takes pods at all.
+
+The controller runs in this process, as does whoever lets groups in; bare pods of the same make are created before and
+after, with the same watches open, since a machine is not equally busy all the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from bench.apiserver import PODS
+from bench.measure import memory_peak
+from stromboli.api.job import Job
+from stromboli.api.scheduling import PodGroup
+from stromboli.controllers.crew import Controllers
+from stromboli.controllers.job.controller import JobController
+from stromboli.controllers.job.pods import members, pod_of
+from stromboli.controllers.kinds import PLACES
+from stromboli.controllers.options import Options
+from stromboli.kube.client import Client
+from stromboli.kube.config import find_access
+from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.embedded import EmbeddedPlane
+from tests.kubernetes.program import cached
+
+EACH = 10
+"""Pods of a job."""
+BARE = 2000
+WIDTH = 32
+NAMESPACE = "bench"
+TARGET = 0.5
+"""Of the rate at which bare pods are created."""
+
+
+class Arrival(Struct):
+    """How jobs came to their pods on one API server."""
+
+    server: str
+    jobs: int
+    bare: float
+    """Pods that the server takes per second, mean of before and after."""
+    pods: float
+    """Pods of jobs per second, from the first submission to the last pod."""
+    writes: float
+    """Per job, with its pods."""
+    memory_mib: float
+
+    @property
+    def share(self) -> float:
+        return self.pods / self.bare
+
+
+def compare(count: int) -> list[Arrival]:
+    """On the embedded server, and on the real one if this machine has it."""
+    sorts: list[tuple[str, type[ControlPlane]]] = [("embedded", EmbeddedPlane)]
+    if (cached() / "kubetest").exists():
+        sorts.append(("real", ControlPlane))
+    found = []
+    for name, sort in sorts:
+        print(f"jobs on the {name} API server ...", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder, sort(Path(folder)) as plane:
+            plane.kubectl("apply", "--server-side", "-k", "deploy/crds")
+            plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+            plane.kubectl("create", "namespace", NAMESPACE)
+            plane.apply(
+                {
+                    "apiVersion": "scheduling.volcano.sh/v1beta1",
+                    "kind": "Queue",
+                    "metadata": {"name": "default"},
+                    "spec": {"weight": 1},
+                }
+            )
+            found.append(asyncio.run(_measured(name, plane, count)))
+    return found
+
+
+async def _measured(name: str, plane: ControlPlane, count: int) -> Arrival:
+    async with Client(find_access(str(plane.kubeconfig))) as client:
+        crew = Controllers(client, Options(leader_elect=False), kinds=(JobController,))
+        running = asyncio.create_task(crew.run())
+        admitting = asyncio.create_task(_admit(crew, client))
+        while crew.unsynced:
+            await asyncio.sleep(0.05)
+        try:
+            before = await _bare(client, "before")
+            begin = time.perf_counter()
+            await _many(count, lambda index: _submit(client, index))
+            await _until(lambda: _made(crew) >= count * EACH)
+            rate = count * EACH / (time.perf_counter() - begin)
+            await _until(lambda: crew.quiet)
+            writes = sum(one.value for one in crew.metrics.writes.collect()[0].samples) / count
+            after = await _bare(client, "after")
+        finally:
+            admitting.cancel()
+            crew.stop()
+            await running
+    return Arrival(name, count, (before + after) / 2, rate, writes, memory_peak())
+
+
+def _made(crew: Controllers) -> int:
+    created = [one for one in crew.metrics.writes.collect()[0].samples if one.labels["resource"] == "pods"]
+    return int(sum(one.value for one in created))
+
+
+async def _admit(crew: Controllers, client: Client) -> None:
+    """Let every group in, as a scheduler with room for all would."""
+    waiting: asyncio.Queue[PodGroup] = asyncio.Queue()
+
+    def heard(before: PodGroup | None, now: PodGroup | None) -> None:
+        if now is not None and not now.status.phase:
+            waiting.put_nowait(now)
+
+    crew.desk.shelf(PodGroup).listen(heard)
+
+    async def one() -> None:
+        while True:
+            group = await waiting.get()
+            await client.patch(
+                PLACES[PodGroup], group.name, {"status": {"phase": "Inqueue"}}, group.namespace
+            )
+
+    await asyncio.gather(*(one() for _ in range(8)))
+
+
+async def _submit(client: Client, index: int) -> None:
+    await client.create(PLACES[Job], manifest(f"job-{index}"), NAMESPACE)
+
+
+async def _bare(client: Client, prefix: str) -> float:
+    """Pods per second that nobody looks after."""
+    whole = manifest("bare")
+    whole["metadata"]["uid"] = "none"
+    pod = pod_of(next(members(msgspec.convert(whole, Job))))
+    for key in ("namespace", "ownerReferences"):
+        del pod["metadata"][key]
+
+    async def one(index: int) -> None:
+        named = {**pod, "metadata": {**pod["metadata"], "name": f"{prefix}-{index}"}}
+        await client.create(PODS, named, NAMESPACE)
+
+    begin = time.perf_counter()
+    await _many(BARE, one)
+    return BARE / (time.perf_counter() - begin)
+
+
+async def _many(count: int, one: Callable[[int], Awaitable[Any]]) -> None:
+    numbers = iter(range(count))
+
+    async def worker() -> None:
+        for number in numbers:
+            await one(number)
+
+    await asyncio.gather(*(worker() for _ in range(WIDTH)))
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await asyncio.sleep(0.02)
+
+
+def manifest(name: str) -> dict[str, Any]:
+    """A job of ten pods that must start together."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+    task = {"name": "worker", "replicas": EACH, "template": {"spec": {"containers": [container]}}}
+    spec = {"schedulerName": "volcano", "queue": "default", "minAvailable": EACH, "tasks": [task]}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def report(results: list[Arrival]) -> str:
+    from bench.run import table
+
+    head = ["API server", "jobs", "bare pods/s", "pods of jobs/s", "share", "writes per job", "MiB"]
+    body = [
+        [
+            one.server,
+            f"{one.jobs:,}",
+            f"{one.bare:,.0f}",
+            f"{one.pods:,.0f}",
+            f"{one.share:.2f}",
+            f"{one.writes:.1f}",
+            f"{one.memory_mib:.0f}",
+        ]
+        for one in results
+    ]
+    title = f"jobs of {EACH} pods each, submitted at once; the share should be at least {TARGET}"
+    return "\n".join([title, *table([head, *body], False)])
