@@ -35,6 +35,24 @@ def test_a_gang_submitted_with_kubectl_binds_together_and_runs(stage: Stage) -> 
     stage.check()
 
 
+@pytest.mark.everywhere
+def test_a_gang_that_has_finished_is_completed_and_leaves_its_room_to_the_next(stage: Stage) -> None:
+    stage.add_nodes(1, cpu=2)
+    scheduler = stage.start_scheduler()
+    stage.submit("first", pods=2)
+    stage.wait_for_running("first", 2)
+    stage.submit("second", pods=2)
+    assert stage.steady(1.0, lambda: not stage.bound("second"))
+    for pod in stage.pods("first"):
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}/status"
+        stage.plane.request("PATCH", path, {"status": {"phase": "Succeeded"}}, "application/merge-patch+json")
+    stage.wait(lambda: stage.group("first")["status"]["phase"] == "Completed", "the group to be Completed")
+    assert stage.group("first")["status"]["succeeded"] == 2
+    stage.wait_for_running("second", 2)
+    stage.check()
+    assert json.loads(scheduler.get("/debug/consistency")[1])["consistent"]
+
+
 def test_a_gang_that_does_not_fit_waits_as_a_whole_and_says_why(stage: Stage) -> None:
     stage.add_nodes(2, cpu=2)
     scheduler = stage.start_scheduler()

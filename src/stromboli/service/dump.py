@@ -1,6 +1,7 @@
 """The whole state as a file that `stromboli plan -f` replays: objects, where binds under way put pods, the policy.
 
-Only fields that the scheduler reads are written: no environment variables, no secrets.
+Of objects only fields that the scheduler reads are written: no environment variables, no secrets. The policy is
+written as it stands, with a password if it has one for a source of node usage.
 """
 
 from __future__ import annotations
@@ -14,26 +15,14 @@ from typing import Any
 import msgspec
 
 from stromboli.api import names
-from stromboli.api.decoding import decode_as
-from stromboli.api.errors import BadObject
 from stromboli.api.meta import Object
 from stromboli.api.pod import Pod
 from stromboli.kube.client import Client
 from stromboli.kube.resources import Resource
+from stromboli.kube.watching import pages
 from stromboli.kube.writes import timestamp
 from stromboli.model.cluster import Cluster
 from stromboli.model.status import Status
-
-PAGE = 500
-
-
-class _ListMeta(msgspec.Struct):
-    next: str = msgspec.field(default="", name="continue")
-
-
-class _List(msgspec.Struct):
-    items: list[msgspec.Raw] = []
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
 
 
 def placements(cluster: Cluster) -> dict[str, str]:
@@ -79,22 +68,10 @@ async def write_dump(
 
 async def _all(client: Client, kinds: Mapping[type[Object], Resource]) -> AsyncIterator[Object]:
     for kind in sorted(kinds, key=lambda one: one.__name__):
-        async for raw in _raw(client, kinds[kind]):
-            try:
-                yield decode_as(kind, raw)
-            except BadObject:
-                continue  # the scheduler does without it, and so does the replay
-
-
-async def _raw(client: Client, resource: Resource) -> AsyncIterator[msgspec.Raw]:
-    next = ""
-    while True:
-        page = msgspec.json.decode(await client.list(resource, limit=PAGE, **{"continue": next}), type=_List)
-        for raw in page.items:
-            yield raw
-        next = page.metadata.next
-        if not next:
-            return
+        async for page in pages(client, kinds[kind], kind):
+            for sight in page.sights:
+                if sight.thing is not None:  # else the scheduler does without it, and so does the replay
+                    yield sight.thing
 
 
 def _as_manifest(

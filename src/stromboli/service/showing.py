@@ -13,6 +13,7 @@ from stromboli.kube.election import Election
 from stromboli.kube.metrics import Metrics
 from stromboli.kube.mirror import CheckFailed
 from stromboli.kube.resources import discover
+from stromboli.kube.watching import Expired
 from stromboli.service.debugging import Unavailable
 from stromboli.service.dump import placements, write_dump
 from stromboli.service.duty import Duty
@@ -99,7 +100,7 @@ class Showing:
             )
         except TimeoutError:
             raise Unavailable("no cycle came to its end in time") from None
-        except (Refused, Unanswered, OSError) as error:
+        except (Refused, Unanswered, Expired, OSError) as error:
             raise Unavailable(str(error)) from None
         return str(path)
 
