@@ -6,7 +6,7 @@ import pytest
 
 from stromboli.api.meta import OwnerReference
 from stromboli.daemon.flags import BadFlag
-from stromboli.service.parting import Ring, by_hash, by_label, parse_selectors
+from stromboli.service.parting import Ring, by_hash, by_label, idle_members, parse_selectors
 from tests import building
 
 
@@ -52,6 +52,13 @@ def test_a_native_group_is_where_its_pods_are() -> None:
         pods = [building.pod(f"x-{n}", native=f"g{number}") for n in range(3)]
         things = [building.native_group(f"g{number}"), *pods]
         assert sorted(sum(map(part, things)) for part in parts) == [0, 0, 4]
+
+
+def test_members_that_elect_one_of_them_are_warned() -> None:
+    members = {"MULTI_SCHEDULER_ENABLE": "true", "SCHEDULER_NUM": "2", "SCHEDULER_POD_NAME": "scheduler-1"}
+    assert "--leader-elect=false" in idle_members(members, "volcano")
+    assert not idle_members(members, "volcano-scheduler-1")
+    assert not idle_members({}, "volcano")
 
 
 def test_the_ring_is_volcanos() -> None:

@@ -37,7 +37,7 @@ from stromboli.kube.writer import Writer
 from stromboli.scheduler import Scheduler
 from stromboli.service.loop import Loop, call
 from stromboli.service.options import Options
-from stromboli.service.parting import Wanted, by_hash, by_label, parse_selectors
+from stromboli.service.parting import Wanted, by_hash, by_label, idle_members, parse_selectors
 from stromboli.service.telling import unusable
 from stromboli.sources.feed import ALL, UsageFeed
 
@@ -179,6 +179,8 @@ def wanted(options: Options) -> Wanted:
     """Which objects are ours, by label and by hash."""
     labelled = by_label(parse_selectors(options.node_selector))
     hashed = by_hash(os.environ, options.scheduler_name)
+    if options.leader_elect and (why := idle_members(os.environ, options.leader_elect_resource_name)):
+        log.warning("%s", why)
     return lambda thing: labelled(thing) and hashed(thing)
 
 

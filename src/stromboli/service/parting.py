@@ -49,9 +49,23 @@ class Ring:
         return self._members[bisect_right(self._places, _hash(key)) % len(self._places)]
 
 
+def idle_members(environment: Mapping[str, str], lease: str) -> str:
+    """Why all members but one would decide nothing, if they elect one on a lease that they share."""
+    if not _divided(environment) or environment.get("SCHEDULER_POD_NAME", "") in lease:
+        return ""
+    return (
+        f"nodes and jobs are divided by hash, yet whoever has the lease {lease!r} decides alone: the parts of the "
+        "others wait; set --leader-elect=false, or a --leader-elect-resource-name with the pod's name"
+    )
+
+
+def _divided(environment: Mapping[str, str]) -> bool:
+    return environment.get("MULTI_SCHEDULER_ENABLE") == "true"
+
+
 def by_hash(environment: Mapping[str, str], schedulers: Iterable[str]) -> Wanted:
     """Our part of the cluster, if the environment says that there are several schedulers."""
-    if environment.get("MULTI_SCHEDULER_ENABLE") != "true":
+    if not _divided(environment):
         return lambda _: True
     me = environment.get("SCHEDULER_POD_NAME", "")
     base, dash, _ = me.rpartition("-")
