@@ -168,6 +168,23 @@ def test_the_group_goes_when_its_owner_is_scaled_to_nothing_and_comes_back_with_
     asyncio.run(run())
 
 
+def test_pods_that_leave_or_have_ended_get_no_group() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        api.put("pods", pod("leaving", deletionTimestamp="2026-01-01T00:00:00Z"))
+        api.put("pods", {**pod("ended"), "status": {"phase": "Failed"}})
+        api.put("replicasets", workload("web", 0))
+        api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
+        async with working(api, PodGroupController) as crew:
+            await settled(api, crew)
+            assert api.writes == []
+            api.put("replicasets", workload("web", 1))
+            await settled(api, crew)
+        assert names(api.every("podgroups")) == ["podgroup-uid-web"]
+
+    asyncio.run(run())
+
+
 def test_an_owner_that_has_grown_again_meanwhile_keeps_its_group() -> None:
     async def run() -> None:
         api = MemoryApi()

@@ -21,7 +21,7 @@ from stromboli.controllers.podgroup.grouping import (
     group_name,
     group_of,
 )
-from stromboli.controllers.shelf import Shelf
+from stromboli.controllers.shelf import Shelf, controller_uid
 from stromboli.kube.asking import Refused
 from stromboli.kube.resources import Resource
 
@@ -56,6 +56,7 @@ class PodGroupController(Controller[Key]):
         super().__init__(desk)
         self.workers = max(1, desk.options.worker_threads_for_podgroup)
         self._members = desk.shelf(Pod).index(_group)
+        self._owned = desk.shelf(Pod).index(controller_uid)
         self.pods = self.watch(Pod, self._pod_changed)
         self.groups = self.watch(PodGroup, self._group_changed)
         self._owners: dict[str, Shelf[Any]] = {}
@@ -77,7 +78,13 @@ class PodGroupController(Controller[Key]):
     def _owner_changed(
         self, before: ReplicaSet | StatefulSet | None, now: ReplicaSet | StatefulSet | None
     ) -> Iterable[Key]:
-        return [Key(type(now).__name__, now.key)] if now is not None and now.spec.replicas == 0 else []
+        """One that is scaled to nothing needs no group; one that grows again before its pods have gone does."""
+        if now is None:
+            return []
+        if now.spec.replicas == 0:
+            return [Key(type(now).__name__, now.key)]
+        grows = before is not None and before.spec.replicas == 0
+        return [Key("Pod", pod.key) for pod in self._owned[now.metadata.uid]] if grows else []
 
     def _lacks(self, pod: Pod) -> bool:
         """Whether a pod is ours and has no group, be it one of Kubernetes' own."""
@@ -100,8 +107,7 @@ class PodGroupController(Controller[Key]):
     async def _group(self, pod: Pod) -> None:
         name = group_name(pod)
         lacks = self._lacks(pod)
-        lost = _group(pod) == (f"{pod.namespace}/{name}",) and self._alive(pod)
-        if not lacks and not lost:
+        if not self._alive(pod) or not (lacks or _group(pod) == (f"{pod.namespace}/{name}",)):
             return
         group = self.groups.get(name, pod.namespace)
         if group is None:
@@ -115,7 +121,7 @@ class PodGroupController(Controller[Key]):
             self.pods.learn(await self.desk.pen.patch(pod, patch, exact=False))
 
     def _alive(self, pod: Pod) -> bool:
-        """Whether a pod that lost its group still needs one."""
+        """Whether a pod will still need a group."""
         if pod.metadata.deletion_timestamp is not None or pod.status.phase in ENDED:
             return False
         owner = controller_of(pod)
