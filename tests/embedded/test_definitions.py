@@ -85,7 +85,7 @@ def test_a_kind_works_as_soon_as_it_is_defined_and_after_a_restart(tmp_path: Pat
             assert scale["spec"] == {"replicas": 7}
             stale = {**scale, "metadata": {**scale["metadata"], "resourceVersion": "1"}}
             assert (await api.ask("PUT", f"{TOYS}/a/scale", stale))[0] == 409
-            assert (await api.ask("PUT", f"{TOYS}/a/scale", {"spec": {"replicas": -1}}))[0] == 400
+            assert (await api.ask("PUT", f"{TOYS}/a/scale", {"spec": {"replicas": -1}}))[0] == 422
 
     asyncio.run(story())
 

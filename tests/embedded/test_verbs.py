@@ -76,7 +76,7 @@ def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
             assert (await api.ask("DELETE", f"{MAPS}/a?dryRun=All"))[0] == 200
             assert (await api.get(f"{MAPS}/a"))["data"] == {"n": "1"}
             assert (await api.ask("DELETE", f"{MAPS}/a", {"dryRun": ["All"]}))[0] == 200
-            assert (await api.ask("POST", f"{MAPS}?dryRun=Some", config_map("b")))[0] == 400
+            assert (await api.ask("POST", f"{MAPS}?dryRun=Some", config_map("b")))[0] == 422
             await api.get(f"{MAPS}/a")
 
     asyncio.run(story())

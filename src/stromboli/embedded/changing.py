@@ -76,7 +76,7 @@ def _check_fields(kind: Kind, config: Any) -> None:
     if unknown:
         given = config.get("metadata")
         meta = given if isinstance(given, dict) else {}
-        what = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {kind.api_version}, Kind={kind.kind}"
+        what = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {kind.group}/{kind.version}, Kind={kind.kind}"
         listed = ", ".join(f".{path}: field not declared in schema" for path in unknown[:20])
         raise bad_request(f"failed to create typed patch object ({what}): {listed}")
 

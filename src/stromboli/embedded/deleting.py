@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from stromboli.embedded import metadata
-from stromboli.embedded.errors import bad_request, conflict, forbidden, success
+from stromboli.embedded.errors import Refusal, bad_request, cause, forbidden, invalid_options, success
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.objects import Objects, Options
 from stromboli.embedded.records import Record
@@ -17,7 +17,7 @@ from stromboli.embedded.webhooks import Question
 Content = dict[str, Any]
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-_POLICIES = ("Background", "Foreground", "Orphan")
+_POLICIES = ("Foreground", "Background", "Orphan")
 LONGEST_GRACE = 7 * 24 * 3600
 
 
@@ -54,8 +54,10 @@ def read_options(body: Any, query: Any) -> DeleteOptions:
     if options.dry_run is None and query.get("dryRun"):
         options.dry_run = (query["dryRun"],)
     if options.policy not in _POLICIES:
-        message = f'DeleteOptions.propagationPolicy: Unsupported value: "{options.policy[:100]}"'
-        raise bad_request(f"{message}: supported values: {', '.join(_POLICIES)}")
+        listed = ", ".join(f'"{one}"' for one in (*_POLICIES, "nil"))
+        message = f'Unsupported value: "{options.policy[:100]}": supported values: {listed}'
+        problem = cause("propagationPolicy", message, "FieldValueNotSupported")
+        raise invalid_options("DeleteOptions", problem)
     if not 0 <= (options.grace_period_seconds or 0) <= LONGEST_GRACE:
         raise bad_request(f"gracePeriodSeconds: must be between 0 and {LONGEST_GRACE}")
     return options
@@ -75,7 +77,7 @@ async def delete(
     content, old = record.object(), record.object()
     meta = content["metadata"]
     _mark(kind, content, asked)
-    stays = bool(meta.get("finalizers")) or bool(meta["deletionGracePeriodSeconds"])
+    stays = bool(meta.get("finalizers")) or bool(meta.get("deletionGracePeriodSeconds"))
     stays = stays or bool(kind.id == "namespaces" and (content.get("spec") or {}).get("finalizers"))
     if options.dry_run:
         return msgspec.json.encode(content if stays else success(kind, name, meta["uid"])), 200
@@ -94,19 +96,24 @@ async def delete(
 def _check(kind: Kind, record: Record, preconditions: Preconditions | None) -> None:
     if preconditions is None:
         return
-    name = record.key.name
     if preconditions.uid and preconditions.uid != record.meta.uid:
         why = (
-            "Precondition failed: UID in precondition:"
-            f" {preconditions.uid}, UID in object meta: {record.meta.uid}"
+            f"the UID in the precondition ({preconditions.uid}) does not match the UID in record"
+            f" ({record.meta.uid}). The object might have been deleted and then recreated"
         )
-        raise conflict(kind, name, why)
+        raise _changed(kind, record, why)
     if preconditions.resource_version and preconditions.resource_version != str(record.revision):
         why = (
-            f"Precondition failed: ResourceVersion in precondition: {preconditions.resource_version},"
-            f" ResourceVersion in object meta: {record.revision}"
+            f"the ResourceVersion in the precondition ({preconditions.resource_version}) does not match the"
+            f" ResourceVersion in record ({record.revision}). The object might have been modified"
         )
-        raise conflict(kind, name, why)
+        raise _changed(kind, record, why)
+
+
+def _changed(kind: Kind, record: Record, why: str) -> Refusal:
+    name = record.key.name
+    message = f'Operation cannot be fulfilled on {kind.kind} "{name}": {why}'
+    return Refusal(409, message, details={"name": name, "kind": kind.kind})
 
 
 def _mark(kind: Kind, content: Content, asked: DeleteOptions) -> None:
@@ -117,6 +124,8 @@ def _mark(kind: Kind, content: Content, asked: DeleteOptions) -> None:
     if not already or grace < int(meta.get("deletionGracePeriodSeconds") or 0):
         meta["deletionTimestamp"] = metadata.stamp(time.time() + grace)
         meta["deletionGracePeriodSeconds"] = grace
+        if kind.id == "namespaces":
+            del meta["deletionGracePeriodSeconds"]
         if "generation" in meta and not already:
             meta["generation"] = int(meta["generation"]) + 1
     finalizers = [one for one in meta.get("finalizers") or () if one not in (FOREGROUND, ORPHAN)]

@@ -58,7 +58,7 @@ class Refusal(Exception):
         details = dict(self.details or {})
         if self.retry_after:
             details["retryAfterSeconds"] = self.retry_after
-        if details:
+        if details or self.details is not None:
             status["details"] = details
         status["code"] = self.code
         return status
@@ -148,6 +148,12 @@ def expired(revision: int, oldest: int) -> Refusal:
     return Refusal(410, f"too old resource version: {revision} ({oldest})")
 
 
-def method_not_allowed(kind: Kind | None = None) -> Refusal:
-    message = "the server does not allow this method on the requested resource"
-    return Refusal(405, message, details=_about(kind, "") if kind else {})
+def method_not_allowed() -> Refusal:
+    return Refusal(405, "the server does not allow this method on the requested resource", details={})
+
+
+def invalid_options(kind: str, problem: Cause, group: str = "meta.k8s.io", name: str = "") -> Refusal:
+    """What accompanies a request, such as DeleteOptions, says something that it cannot."""
+    message = f'{kind}.{group} "{name}" is invalid: {problem["field"]}: {problem["message"]}'
+    named = {"name": name} if name else {}
+    return Refusal(422, message, details={**named, "group": group, "kind": kind, "causes": [problem]})

@@ -14,7 +14,7 @@ from stromboli.embedded.access import Access
 from stromboli.embedded.authentication import Authentication
 from stromboli.embedded.discovery import VERSION, Discovery
 from stromboli.embedded.documents import ROOT, Documents
-from stromboli.embedded.errors import Refusal, bad_request, no_such_resource
+from stromboli.embedded.errors import Refusal, bad_request, cause, invalid_options, no_such_resource
 from stromboli.embedded.forms import WHOLE, Form, accepted, listed, shown
 from stromboli.embedded.identity import Tokens
 from stromboli.embedded.kinds import REVIEWS
@@ -247,7 +247,8 @@ def _copy(content: Any) -> Any:
 def _options(user: User, query: Mapping[str, str], request: web.BaseRequest) -> Options:
     dry = query.get("dryRun", "")
     if dry not in ("", "All"):
-        raise bad_request(f'dryRun: Unsupported value: "{dry[:100]}": supported values: "All"')
+        message = f'Unsupported value: ["{dry[:100]}"]: supported values: "All"'
+        raise invalid_options("CreateOptions", cause("dryRun", message, "FieldValueNotSupported"))
     manager = query.get("fieldManager") or request.headers.get("User-Agent", "unknown").partition("/")[0]
     return Options(user, dry == "All", manager[:128], query.get("fieldValidation", "Warn"))
 

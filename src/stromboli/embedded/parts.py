@@ -8,7 +8,15 @@ import msgspec
 
 from stromboli.embedded import disruption, metadata
 from stromboli.embedded.deleting import DeleteOptions, delete
-from stromboli.embedded.errors import Refusal, bad_request, conflict, invalid, required
+from stromboli.embedded.errors import (
+    Refusal,
+    bad_request,
+    cause,
+    conflict,
+    invalid,
+    invalid_options,
+    required,
+)
 from stromboli.embedded.identity import DEFAULT_LIFE, Tokens
 from stromboli.embedded.kinds import Kind, ScalePaths
 from stromboli.embedded.objects import Objects, Options
@@ -24,6 +32,8 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 def bind(objects: Objects, kind: Kind, namespace: str, name: str, body: Content, options: Options) -> bytes:
     """Give a pod its node: once."""
     target, meta = body.get("target") or {}, body.get("metadata") or {}
+    if isinstance(meta, dict) and meta.get("name") not in (None, "", name):
+        raise bad_request("name in URL does not match name in Binding object")
     node = target.get("name") if isinstance(target, dict) else None
     if not node or not isinstance(node, str) or target.get("kind", "Node") not in ("", "Node"):
         raise invalid(kind, name, [required("target.name", "a node is needed")])
@@ -127,7 +137,8 @@ def rescaled(kind: Kind, content: Content, scaled: Any) -> Content:
     replicas = spec.get("replicas", 0)
     content["metadata"]["resourceVersion"] = meta.get("resourceVersion") or ""
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
-        raise bad_request("Scale: spec.replicas: Invalid value: must be a number, at least 0")
+        problem = cause("spec.replicas", f"Invalid value: {replicas}: must be greater than or equal to 0")
+        raise invalid_options("Scale", problem, "autoscaling", str(content["metadata"]["name"]))
     *path, last = (kind.scale or ScalePaths()).spec.split(".")
     place = content
     for part in path:

@@ -51,5 +51,5 @@ def _verb(kind: Kind, namespace: str, name: str, part: str, method: str, watchin
     allowed = held.verbs if held else kind.verbs
     placeless = kind.namespaced and not namespace and (name or verb in ("create", "deletecollection"))
     if verb not in allowed or placeless or (verb == "create" and name and not part):
-        raise method_not_allowed(kind)
+        raise method_not_allowed()
     return verb

@@ -28,6 +28,7 @@ COUNTED = frozenset(
         "networkpolicies.networking.k8s.io",
         "ingresses.networking.k8s.io",
         "customresourcedefinitions.apiextensions.k8s.io",
+        "priorityclasses.scheduling.k8s.io",
         "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
     }
@@ -42,6 +43,8 @@ def begin(kind: Kind, content: Content) -> None:
     """The first state of a new object."""
     if kind.has_status and kind.id not in STATUS_FROM_THE_START:
         content.pop("status", None)
+        if kind.definition is None:
+            content["status"] = {}
     if kind.definition is not None or kind.id in COUNTED:
         content["metadata"]["generation"] = 1
     if first := _FIRST.get(kind.id):
@@ -50,6 +53,13 @@ def begin(kind: Kind, content: Content) -> None:
 
 def _pod(content: Content) -> None:
     content["status"] = {"phase": "Pending", "qosClass": qos_class(content.get("spec") or {})}
+
+
+def _node(content: Content) -> None:
+    """All that it has can be used, unless it says otherwise."""
+    status = content.get("status")
+    if isinstance(status, dict) and status.get("capacity"):
+        status["allocatable"] = {**status["capacity"], **(status.get("allocatable") or {})}
 
 
 def _namespace(content: Content) -> None:
@@ -113,6 +123,7 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _FIRST: dict[str, Callable[[Content], None]] = {
     "pods": _pod,
     "namespaces": _namespace,
+    "nodes": _node,
     "secrets": _secret,
     "persistentvolumeclaims": _phase("Pending"),
     "persistentvolumes": _phase("Pending"),
@@ -170,11 +181,13 @@ def count_generation(kind: Kind, content: Content, old: Content, part: str) -> N
 
 # -- what may not be
 
+IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
+
 
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:
     if kind.id == "customresourcedefinitions.apiextensions.k8s.io":
         return definition_problems(content)
     if old is not None and kind.id in ("configmaps", "secrets") and old.get("immutable"):
         changed = any(content.get(name) != old.get(name) for name in ("data", "binaryData", "immutable"))
-        return [cause("data", "Forbidden: field is immutable when `immutable` is set")] if changed else []
+        return [cause("data", IMMUTABLE, "FieldValueForbidden")] if changed else []
     return []
