@@ -157,7 +157,23 @@ def test_an_eviction_whose_mark_stands_already_still_deletes() -> None:
 
 def test_evicting_a_pod_that_is_gone_is_done() -> None:
     assert EVICT in write(FakeApi([GONE]), EVICT).done
-    assert EVICT in write(FakeApi([b"{}", CONFLICT]), EVICT).done
+    another = Refused(409, "Conflict", "Precondition failed: UID in precondition: u2, UID in object meta: u3")
+    assert EVICT in write(FakeApi([b"{}", another]), EVICT).done
+    immutable = Refused(
+        422, "Invalid", 'Pod "old-0" is invalid: metadata.uid: Invalid value: "u2": field is immutable'
+    )
+    api = FakeApi([immutable])
+    assert EVICT in write(api, EVICT).done
+    assert len(api.writes) == 1
+
+
+def test_an_eviction_is_not_done_because_something_else_is_wrong_with_it() -> None:
+    """A policy of the cluster refuses with 422, too: the pod is still there."""
+    denied = Refused(422, "Invalid", "ValidatingAdmissionPolicy 'calm' denied request: not at night")
+    assert [one.why for one in write(FakeApi([denied]), EVICT).failures] == [str(denied)]
+    api = FakeApi([b"{}", CONFLICT, b"{}"])
+    assert EVICT in write(api, EVICT).done
+    assert [one.method for one in api.writes] == ["PATCH", "DELETE", "DELETE"]
 
 
 def test_an_eviction_that_fails_comes_back() -> None:

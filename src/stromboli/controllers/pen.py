@@ -16,7 +16,7 @@ from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
 from stromboli.api.meta import Object
 from stromboli.controllers.kinds import PLACES
-from stromboli.kube.asking import MERGE, Api, Refused, Request, Unanswered
+from stromboli.kube.asking import MERGE, Api, Refused, Request, Unanswered, is_gone
 from stromboli.kube.limits import Backoff, Sleep
 from stromboli.kube.resources import Resource
 
@@ -83,7 +83,7 @@ class Pen:
         try:
             answer = await self._write(Request("PATCH", path, msgspec.json.encode(body), MERGE))
         except Refused as error:
-            if _is_gone(error):
+            if is_gone(error):
                 return None
             raise
         self._wrote("patch", resource.plural)
@@ -126,7 +126,7 @@ class Pen:
         try:
             await self._write(request)
         except Refused as error:
-            if _is_gone(error):
+            if is_gone(error):
                 return False
             raise
         self._wrote("delete", resource.plural)
@@ -163,16 +163,6 @@ class Pen:
                     raise
                 asked = error.retry_after if isinstance(error, Refused) else None
                 await self._sleep(self._backoff.pause(failures, asked))
-
-
-def _is_gone(error: Refused) -> bool:
-    """Whether there is no such object, or only another one of its name by now. Other conflicts may pass."""
-    text = str(error).lower()
-    return (
-        error.status == 404
-        or (error.status == 409 and "uid in" in text and "precondition" in text)
-        or (error.status == 422 and "metadata.uid: invalid value" in text)  # in a patch of a custom resource
-    )
 
 
 def _worth_repeating(error: Refused | Unanswered) -> bool:

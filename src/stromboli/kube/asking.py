@@ -44,3 +44,13 @@ def passing(error: Exception) -> bool:
     if isinstance(error, Refused):
         return error.status in (408, 409, 425, 429) or error.status >= 500
     return isinstance(error, Unanswered)
+
+
+def is_gone(error: Refused) -> bool:
+    """Whether there is no such object, or only another one of its name by now. Whatever else is refused concerns it."""
+    text = str(error).lower()
+    return (
+        error.status == 404
+        or (error.status == 409 and "uid in" in text and "precondition" in text)
+        or (error.status == 422 and "metadata.uid: invalid value" in text)  # in a patch
+    )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
-from stromboli.kube.asking import Api, Refused, Request
+from stromboli.kube.asking import Api, Refused, Request, is_gone
 
 TIMEOUT = 10.0
 """Seconds that one request may take."""
@@ -39,12 +39,12 @@ class Pen:
             raise Over("no longer the leader")
         return await self._api.ask(request, TIMEOUT)
 
-    async def ask_of(self, request: Request, gone: Collection[int]) -> None:
+    async def ask_of(self, request: Request) -> None:
         """Ask, where some refusals mean that the object, known by its uid, is gone: `Gone`."""
         try:
             await self.ask(request)
         except Refused as error:
-            if error.status in gone:
+            if is_gone(error):
                 raise Gone from None
             raise
 

@@ -78,9 +78,9 @@ class PodWrites:
         with suppress(Gone):
             if not order.marked:
                 mark = writes.eviction_mark(evict, text, self._scheduler, self._wall())
-                await self._pen.ask_of(mark, {404, 422})
+                await self._pen.ask_of(mark)
                 order.marked = True
-            await self._pen.ask_of(writes.deletion(evict), {404, 409})
+            await self._pen.ask_of(writes.deletion(evict))
 
     async def tell(self, order: Order) -> None:
         """Why it waits; since when, if that was not said before."""
@@ -88,11 +88,11 @@ class PodWrites:
         assert isinstance(said, PodCondition)
         since = None if self._pen.last(said.uid, False) else self._wall()
         with suppress(Gone):
-            await self._pen.ask_of(writes.pod_condition(said, since), {404, 422})
+            await self._pen.ask_of(writes.pod_condition(said, since))
             self._pen.remember(said.uid, True)
 
     async def lift_gate(self, order: Order) -> None:
         said = order.decision
         assert isinstance(said, GateRemoval)
         with suppress(Gone):
-            await self._pen.ask_of(writes.gate_removal(said), {404, 409, 422})
+            await self._pen.ask_of(writes.gate_removal(said))

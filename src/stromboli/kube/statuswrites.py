@@ -34,9 +34,7 @@ class StatusWrites:
         written: dict[str, dict[str, str]] = self._pen.last(key, {})
         conditions = {**standing, **{type: one for type, one in written.items() if type not in fresh}}
         with suppress(Gone):
-            await self._pen.ask_of(
-                writes.group_status(said, order.uid, conditions.values()), {404, 422} if order.uid else {404}
-            )
+            await self._pen.ask_of(writes.group_status(said, order.uid, conditions.values()))
             self._pen.remember(key, {type: conditions[type] for type in (*written, *fresh)})
 
     async def tell_native_group(self, order: Order) -> None:
@@ -51,7 +49,7 @@ class StatusWrites:
             since = writes.timestamp(before.timestamp() if before is not None else self._wall())
         request = writes.native_condition(said, order.uid, order.api_version, order.generation, since)
         with suppress(Gone):
-            await self._pen.ask_of(request, {404, 409} if order.uid else {404})
+            await self._pen.ask_of(request)
             self._pen.remember(key, (said.status, since))
 
     async def tell_queue(self, order: Order) -> None:
@@ -60,17 +58,17 @@ class StatusWrites:
         key = ("Queue", said.name)
         with suppress(Gone):
             request = writes.queue_status(said, {*order.resources, *self._pen.last(key, ())})
-            await self._pen.ask_of(request, {404})
+            await self._pen.ask_of(request)
             self._pen.remember(key, tuple(said.allocated))
 
     async def annotate_queue(self, order: Order) -> None:
         said = order.decision
         assert isinstance(said, QueueAnnotation)
         with suppress(Gone):
-            await self._pen.ask_of(writes.queue_annotation(said), {404})
+            await self._pen.ask_of(writes.queue_annotation(said))
 
     async def tell_shard(self, order: Order) -> None:
         said = order.decision
         assert isinstance(said, ShardStatus)
         with suppress(Gone):
-            await self._pen.ask_of(writes.shard_status(said), {404})
+            await self._pen.ask_of(writes.shard_status(said))
