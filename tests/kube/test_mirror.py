@@ -212,6 +212,16 @@ def test_an_object_that_cannot_be_used_is_told_once_until_it_is_mended() -> None
     assert len(troubles) == 3
 
 
+def test_an_object_that_can_no_longer_be_used_stays_as_it_was_and_a_check_does_not_mind() -> None:
+    mirror = mirror_of(*WORLD)
+    bad = node("n1", 2) | {"status": {"allocatable": {"cpu": "many"}}}
+    tell(mirror, bad)
+    assert mirror.cluster.nodes["n1"].object is not None
+    assert checked(mirror, Shelf(*(one for one in WORLD if one["metadata"]["name"] != "n1"), bad)) == []
+    tell(mirror, node("n1", 3))
+    assert len(checked(mirror, Shelf(*WORLD))) == 1
+
+
 def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -246,8 +246,13 @@ class Mirror:
             except Empty:
                 return
             self.cluster.settle()
-            found = compare(self.cluster, question.fresh)
+            found = [one for one in compare(self.cluster, question.fresh) if not self._is_told(one)]
             question.answer.get_loop().call_soon_threadsafe(_resolve, question.answer, found)
+
+    def _is_told(self, found: Difference) -> bool:
+        """Whether it is known that an object cannot be used as it is now: the model has it as it was before."""
+        namespace, _, name = found.key.partition(" ")[0].rpartition("/")
+        return (found.kind, namespace, name) in self._told
 
 
 def _resolve(answer: asyncio.Future[list[Difference]], found: list[Difference]) -> None:
