@@ -20,6 +20,7 @@ from stromboli.embedded.kinds import BUILT_IN, Kind
 from stromboli.embedded.objects import Options
 from stromboli.embedded.patching.request import APPLY, JSON, MERGE, STRATEGIC
 from stromboli.embedded.server import Server
+from tests.embedded.asking import running
 from tests.embedded.sound import SOUND
 
 WORDS = st.sampled_from(
@@ -154,3 +155,32 @@ def test_a_configuration_with_unknown_fields_and_odd_metadata_is_refused() -> No
     with pytest.raises(Refusal, match="field not declared in schema") as refused:
         changing.applied(BUILT_IN[0], b'{"name": null, "metadata": true}', "me", True, "")
     assert refused.value.code == 400
+
+
+PARTS = st.sampled_from(["binding", "eviction", "scale", "status", "token", "log", "finalize"])
+BODIES = VALUES | st.dictionaries(
+    st.sampled_from(["metadata", "target", "spec", "deleteOptions", "status"]), VALUES, max_size=4
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@given(st.lists(st.tuples(PARTS, st.sampled_from(["POST", "PUT", "PATCH", "GET"]), BODIES), max_size=12))
+def test_no_body_of_a_part_is_too_strange_either(steps: list[tuple[str, str, Any]]) -> None:
+    async def story() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            async with running(Path(folder), tls=False) as api:
+                await api.post("/api/v1/namespaces/default/pods", SOUND[0])
+                deployment = next(one for one in SOUND if one["kind"] == "Deployment")
+                await api.post("/apis/apps/v1/namespaces/default/deployments", deployment)
+                for part, method, body in steps:
+                    media = "application/json" if method != "PATCH" else MERGE
+                    for path in (
+                        f"/api/v1/namespaces/default/pods/p/{part}",
+                        f"/apis/apps/v1/namespaces/default/deployments/d/{part}",
+                        f"/api/v1/namespaces/default/serviceaccounts/default/{part}",
+                        f"/api/v1/namespaces/default/{part}",
+                    ):
+                        status, answer = await api.ask(method, path, body, media)
+                        assert status < 500, answer
+
+    asyncio.run(story())

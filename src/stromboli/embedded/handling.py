@@ -14,7 +14,7 @@ from stromboli.embedded.access import Access
 from stromboli.embedded.authentication import Authentication
 from stromboli.embedded.discovery import VERSION, Discovery
 from stromboli.embedded.documents import ROOT, Documents
-from stromboli.embedded.errors import Refusal, bad_request, cause, invalid_options, no_such_resource
+from stromboli.embedded.errors import Refusal, cause, invalid_options, no_such_resource
 from stromboli.embedded.forms import WHOLE, Form, accepted, listed, shown
 from stromboli.embedded.identity import Tokens
 from stromboli.embedded.kinds import REVIEWS
@@ -187,8 +187,7 @@ class Handling:
         if about.part == "scale":
             return await self._rescale(about, data, options, request)
         content = changing.body(data, _media(request))
-        if not isinstance(content, dict):
-            raise bad_request("the body of the request must be an object")
+        parts.check(kind, about.part, about.name, content)
         if about.part == "binding":
             return Outcome(parts.bind(objects, kind, *place, content, options), created=True)
         if about.part == "eviction":

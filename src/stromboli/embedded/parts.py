@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded import disruption, metadata
+from stromboli.embedded import disruption, metadata, shaping
 from stromboli.embedded.deleting import DeleteOptions, delete
 from stromboli.embedded.errors import (
     Refusal,
@@ -26,16 +26,27 @@ Content = dict[str, Any]
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
+def check(kind: Kind, part: str, name: str, body: Any) -> None:
+    """Refuse what is sent to a part of an object if it is not of the right shape."""
+    if not isinstance(body, dict):
+        raise bad_request("the body of the request must be an object")
+    held = kind.part(part)
+    version = f"{held.group}/{held.version}" if held and held.group else "v1"
+    causes = shaping.part_problems(version, held.kind if held else "", body)
+    if causes:
+        raise invalid(kind, name, causes)
+
+
 # -- binding
 
 
 def bind(objects: Objects, kind: Kind, namespace: str, name: str, body: Content, options: Options) -> bytes:
     """Give a pod its node: once."""
     target, meta = body.get("target") or {}, body.get("metadata") or {}
-    if isinstance(meta, dict) and meta.get("name") not in (None, "", name):
+    if meta.get("name") not in (None, "", name):
         raise bad_request("name in URL does not match name in Binding object")
-    node = target.get("name") if isinstance(target, dict) else None
-    if not node or not isinstance(node, str) or target.get("kind", "Node") not in ("", "Node"):
+    node = target.get("name")
+    if not node or target.get("kind", "Node") not in ("", "Node"):
         raise invalid(kind, name, [required("target.name", "a node is needed")])
     record = objects.get(kind, namespace, name)
     pod = record.object()

@@ -11,7 +11,7 @@ from stromboli.embedded.errors import Cause
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.schemas import builtin, semantics, shaping
 from stromboli.embedded.schemas.crd import from_crd
-from stromboli.embedded.schemas.metadata import metadata_problems
+from stromboli.embedded.schemas.metadata import label_problems, metadata_problems
 from stromboli.embedded.schemas.schema import Schema
 from stromboli.embedded.schemas.shaping import Findings
 
@@ -31,6 +31,16 @@ def shape(kind: Kind, content: Content) -> Findings:
     if kind.definition is None and not found.problems:
         semantics.set_defaults(content, kind.kind)
     return found
+
+
+def part_problems(api_version: str, kind: str, content: Content) -> list[Cause]:
+    """What is wrong with what is sent to a part of an object, such as a Binding; labels that it brings along too."""
+    described = builtin.schema(api_version, kind)
+    if described is None:
+        return []
+    found = shaping.shape(content, described).problems
+    labels = (content.get("metadata") or {}).get("labels") if not found else None
+    return [one.cause() for one in (*found, *label_problems(labels or {}, "metadata.labels"))]
 
 
 def unknown(kind: Kind, content: Any) -> list[str]:
