@@ -28,6 +28,7 @@ test-kubernetes: install  ## Run the tests against a real API server (needs Go; 
 
 test-embedded: install  ## Run the same tests against the embedded API server (needs kubectl)
 	$(BIN)/pytest -m kubernetes --server embedded -rs tests/kubernetes
+	$(BIN)/pytest -rs tests/embedded/test_kubectl.py
 
 lint: install  ## Check format, lint, types and import rules
 	$(BIN)/ruff format --check
