@@ -35,7 +35,6 @@ def test_a_gang_submitted_with_kubectl_binds_together_and_runs(stage: Stage) -> 
     stage.check()
 
 
-@pytest.mark.everywhere
 def test_a_gang_that_has_finished_is_completed_and_leaves_its_room_to_the_next(stage: Stage) -> None:
     stage.add_nodes(1, cpu=2)
     scheduler = stage.start_scheduler()
