@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.embedded.asking import running
+from tests.embedded.asking import MERGE, running
 from tests.embedded.test_lifecycle import eventually
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -136,5 +136,21 @@ def test_volcanos_kinds_come_along_if_asked_for(tmp_path: Path) -> None:
                 "application/strategic-merge-patch+json",
             )
             assert status == 415
+
+    asyncio.run(story())
+
+
+def test_a_kind_moves_to_another_version_with_its_objects(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(DEFINITIONS, definition())
+            await api.post(TOYS, toy("a", 1))
+            newer = {**definition()["spec"]["versions"][0], "name": "v2"}
+            path = f"{DEFINITIONS}/toys.example.com"
+            await api.patch(path, {"spec": {"versions": [newer]}})
+            moved = "/apis/example.com/v2/namespaces/default/toys"
+            assert (await api.get(f"{moved}/a"))["apiVersion"] == "example.com/v2"
+            assert (await api.ask("GET", TOYS))[0] == 404
+            assert (await api.ask("PATCH", path, {"spec": {"scope": "Cluster"}}, MERGE))[0] == 422
 
     asyncio.run(story())

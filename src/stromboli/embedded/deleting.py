@@ -65,8 +65,8 @@ def read_options(body: Any, query: Any) -> DeleteOptions:
 
 async def delete(
     objects: Objects, kind: Kind, namespace: str, name: str, asked: DeleteOptions, options: Options
-) -> tuple[bytes, int]:
-    """The answer and its status: the object as long as it is still there, otherwise a Status."""
+) -> bytes:
+    """The answer: the object as long as it is still there, otherwise a Status."""
     refuse_protected(kind, name)
     record = objects.get(kind, namespace, name)
     question = Question("DELETE", kind, namespace, name, "", options.user, options.dry_run)
@@ -80,17 +80,17 @@ async def delete(
     stays = bool(meta.get("finalizers")) or bool(meta.get("deletionGracePeriodSeconds"))
     stays = stays or bool(kind.id == "namespaces" and (content.get("spec") or {}).get("finalizers"))
     if options.dry_run:
-        return msgspec.json.encode(content if stays else success(kind, name, meta["uid"])), 200
+        return msgspec.json.encode(content if stays else success(kind, name, meta["uid"]))
     if stays:
         if kind.id == "namespaces":
             content["status"] = {**(content.get("status") or {}), "phase": "Terminating"}
         if content != old:
             record = objects.store.put(record.key, content)
-        return record.data, 200
+        return record.data
     objects.store.remove(record.key, content)
     if kind.id == "pods":  # kubectl shows what it deleted
-        return msgspec.json.encode(content), 200
-    return msgspec.json.encode(success(kind, name, meta["uid"])), 200
+        return msgspec.json.encode(content)
+    return msgspec.json.encode(success(kind, name, meta["uid"]))
 
 
 def _check(kind: Kind, record: Record, preconditions: Preconditions | None) -> None:

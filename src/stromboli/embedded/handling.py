@@ -216,11 +216,9 @@ class Handling:
         asked = deleting.read_options(body, query)
         options = options._replace(dry_run=options.dry_run or bool(asked.dry_run))
         if about.verb == "delete":
-            content, status = await deleting.delete(
-                self.objects, kind, about.namespace, about.name, asked, options
-            )
+            content = await deleting.delete(self.objects, kind, about.namespace, about.name, asked, options)
             await store.settled()
-            return answer(content, status)
+            return answer(content)
         found = listing.page(store, kind, about.namespace, query)
         for record in found.records:
             try:

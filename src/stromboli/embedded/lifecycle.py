@@ -103,10 +103,13 @@ class Lifecycle:
 
     def _define(self, change: Change) -> None:
         registry = self._objects.registry
-        if change.after is not None:
-            registry.add(defined_kind(change.after.object()))
-        elif change.before is not None:
+        if change.before is not None:
             registry.drop(defined_kind(change.before.object()))
+        if change.after is not None:
+            kind = defined_kind(change.after.object())
+            registry.add(kind)
+            for record in list(self._objects.store.all(kind.id)) if change.before is not None else ():
+                self._objects.mend(record, lambda content: content.update(apiVersion=kind.api_version))
 
     def _emptied(self, key: Key) -> None:
         if key.namespace in self._terminating:

@@ -186,8 +186,15 @@ IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
 
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:
     if kind.id == "customresourcedefinitions.apiextensions.k8s.io":
-        return definition_problems(content)
+        return definition_problems(content) + _scope_problems(content, old)
     if old is not None and kind.id in ("configmaps", "secrets") and old.get("immutable"):
         changed = any(content.get(name) != old.get(name) for name in ("data", "binaryData", "immutable"))
         return [cause("data", IMMUTABLE, "FieldValueForbidden")] if changed else []
     return []
+
+
+def _scope_problems(content: Content, old: Content | None) -> list[Cause]:
+    scope, before = ((one or {}).get("spec", {}).get("scope") for one in (content, old))
+    if old is None or scope == before:
+        return []
+    return [cause("spec.scope", f'Invalid value: "{scope}": field is immutable')]
