@@ -3,10 +3,10 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-kubernetes test-embedded lint format bench lock clean
+.PHONY: help install demo test test-kubernetes test-embedded lint format bench bench-kubernetes lock clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP)  ## Prepare .venv with the `stromboli` command in it
 
@@ -42,6 +42,9 @@ format: install  ## Format the code and fix what can be fixed
 
 bench: install  ## Measure speed and memory
 	$(BIN)/python -m bench
+
+bench-kubernetes: install  ## Measure on a real API server, with kube-scheduler in turn (needs Go)
+	$(BIN)/python -m bench kubernetes
 
 lock:  ## Pin the newest dependencies (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \

@@ -1,4 +1,4 @@
-"""`python -m bench`: measure everything. `naive`, `scaling` and `profile` look closer."""
+"""`python -m bench`: measure everything. `naive`, `scaling` and `profile` look closer, `kubernetes` further."""
 
 from __future__ import annotations
 
@@ -53,6 +53,21 @@ def parser() -> argparse.ArgumentParser:
     write.add_argument("name", choices=WORKLOADS, metavar="NAME")
     write.add_argument("--scale", type=float, default=1.0)
     write.set_defaults(do=_write)
+    kubernetes = parts.add_parser(
+        "kubernetes", help="on a real API server, with kube-scheduler in turn (needs Go)"
+    )
+    kubernetes.add_argument("--quick", action="store_true", help="small sizes, to see that everything works")
+    kubernetes.add_argument(
+        "--only",
+        action="append",
+        choices=["burst", "stream", "standing"],
+        help="just this part; may be repeated",
+    )
+    kubernetes.add_argument(
+        "--rate", type=float, metavar="N", help="pods a second in a stream, for half a minute (default: 100)"
+    )
+    kubernetes.add_argument("-o", "--output", choices=["table", "markdown", "json"], default="table")
+    kubernetes.set_defaults(do=_kubernetes)
     return top
 
 
@@ -111,6 +126,25 @@ def _scaling(options: argparse.Namespace) -> None:
     from bench import scaling
 
     scaling.main(options.repeat, options.scale, options.plot)
+
+
+def _kubernetes(options: argparse.Namespace) -> int:
+    from bench.kubernetes.report import as_json, report
+    from bench.kubernetes.run import FULL, PARTS, QUICK, run
+    from tests.kubernetes.program import CannotBuild, program
+
+    try:
+        program()
+    except CannotBuild as error:
+        print(f"no control plane: {error}", file=sys.stderr)
+        return 2
+    sizes = QUICK if options.quick else FULL
+    results = run(sizes._replace(rate=options.rate or sizes.rate), options.only or PARTS)
+    if options.output == "json":
+        print(as_json(results))
+    else:
+        print(report(results, markdown=options.output == "markdown"))
+    return bool(results.problems)
 
 
 def _profile(options: argparse.Namespace) -> None:

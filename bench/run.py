@@ -132,7 +132,7 @@ _SPEED_TITLE = (
 
 def report(results: Sequence[Result], markdown: bool = False) -> str:
     """The tables for people."""
-    parts = [machine(), *_warnings(results), *_busy(results), "", _SPEED_TITLE]
+    parts = [f"{machine()}; one process, one thread", *_warnings(results), *_busy(results), "", _SPEED_TITLE]
     parts += table(_speed_rows(results), markdown)
     parts += ["", "Where the first cycle's time goes (seconds)"]
     parts += table(_phase_rows(results), markdown)
@@ -148,7 +148,7 @@ def machine() -> str:
             model = next(
                 (line.split(":")[1].strip() for line in lines if line.startswith("model name")), model
             )
-    return f"Python {platform.python_version()}, {os.cpu_count()} cores, {model}; one process, one thread"
+    return f"Python {platform.python_version()}, {os.cpu_count()} cores, {model}"
 
 
 def _warnings(results: Sequence[Result]) -> list[str]:
@@ -260,5 +260,6 @@ def table(rows: Sequence[Sequence[str]], markdown: bool = False) -> Iterable[str
 
 def as_json(results: Sequence[Result]) -> str:
     return json.format(
-        json.encode({"schema": 1, "machine": machine(), "results": results}), indent=1
+        json.encode({"schema": 1, "machine": f"{machine()}; one process, one thread", "results": results}),
+        indent=1,
     ).decode()

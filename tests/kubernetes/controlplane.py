@@ -29,7 +29,8 @@ from tests.kubernetes.program import program
 STARTUP = 120.0
 STOPPING = 5.0
 """Seconds until a part that does not end by itself is killed."""
-CLIENT_LIMITS = ("--kube-api-qps=1000", "--kube-api-burst=2000")
+CLIENT_LIMITS = ("--kube-api-qps=100000", "--kube-api-burst=100000")
+"""As good as none."""
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 
 
@@ -59,6 +60,8 @@ class ControlPlane:
         self.server = f"https://127.0.0.1:{self.port}"
         self.token = secrets.token_hex(16)
         self.kubeconfig = folder / "kubeconfig"
+        self.scheduler_kubeconfig = folder / "kube-scheduler.kubeconfig"
+        """For kube-scheduler with its own rights, and no others."""
         self._flags = api_server_flags
         self._scheduler_flags = scheduler_flags
         self._service_accounts = service_accounts
@@ -66,8 +69,12 @@ class ControlPlane:
 
     def __enter__(self) -> ControlPlane:
         make_certificates(self.folder / "pki")
-        (self.folder / "pki" / "tokens.csv").write_text(f'{self.token},admin,admin,"system:masters"\n')
+        scheduler = secrets.token_hex(16)
+        (self.folder / "pki" / "tokens.csv").write_text(
+            f'{self.token},admin,admin,"system:masters"\n{scheduler},system:kube-scheduler,kube-scheduler\n'
+        )
         self.kubeconfig.write_text(json.dumps(self.config_for(self.token)))
+        self.scheduler_kubeconfig.write_text(json.dumps(self.config_for(scheduler)))
         try:
             self.start("etcd")
             self.start("kube-apiserver")
@@ -104,6 +111,9 @@ class ControlPlane:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(STOPPING)
+
+    def pid(self, name: str) -> int:
+        return self._running[name].pid
 
     def kill(self, name: str) -> None:
         self.stop(name, signal.SIGKILL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -11,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from stromboli.api.meta import Object
+from stromboli.kube.asking import Unanswered
 from stromboli.kube.buffer import LARGEST, Buffer
 from stromboli.kube.client import Client
 from stromboli.kube.config import Access
@@ -41,6 +43,30 @@ class CountingBuffer(Buffer):
     def repeated(self) -> list[Any]:
         every = [*self.told.items(), *self.gone.items()]
         return [what for what, times in every if times > 1]
+
+
+class Cutting(Client):
+    """A client whose watches break off after a few pieces, often in the middle of a line."""
+
+    def __init__(self, access: Access, dice: random.Random, share: float = 0.05) -> None:
+        """`share` of all pieces are cut."""
+        super().__init__(access)
+        self._share = share
+        self._chance = dice
+        self.cuts = 0
+
+    @asynccontextmanager
+    async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with super().stream(path, silence) as pieces:
+            yield self._cut(pieces)
+
+    async def _cut(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for piece in pieces:
+            if self._chance.random() < self._share:
+                self.cuts += 1
+                yield piece[: self._chance.randrange(len(piece) + 1)]
+                raise Unanswered("cut")
+            yield piece
 
 
 @asynccontextmanager

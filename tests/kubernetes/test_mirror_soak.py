@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,41 +13,19 @@ import pytest
 from stromboli.api.node import Node
 from stromboli.api.pod import Pod
 from stromboli.api.scheduling import Namespace, PodGroup, PriorityClass, Queue
-from stromboli.kube.asking import Refused, Unanswered
+from stromboli.kube.asking import Refused
 from stromboli.kube.client import Client
 from stromboli.kube.config import Access
 from stromboli.kube.limits import Backoff
 from stromboli.kube.mirror import Mirror
 from stromboli.kube.resources import RESOURCES
 from stromboli.kube.watching import Reflector
-from tests.kubernetes.mirroring import CountingBuffer, assert_in_step, until
+from tests.kubernetes.mirroring import CountingBuffer, Cutting, assert_in_step, until
 from tests.kubernetes.objects import binding, group, node, pod, queue
 
 PODS, NODES, GROUPS = RESOURCES[Pod], RESOURCES[Node], RESOURCES[PodGroup]
 QUEUES, CLASSES, SPACES = RESOURCES[Queue], RESOURCES[PriorityClass], RESOURCES[Namespace]
 STEPS = 400
-
-
-class Cutting(Client):
-    """A client whose watches break off after a few pieces, often in the middle of a line."""
-
-    def __init__(self, access: Access, dice: random.Random) -> None:
-        super().__init__(access)
-        self._chance = dice
-        self.cuts = 0
-
-    @asynccontextmanager
-    async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        async with super().stream(path, silence) as pieces:
-            yield self._cut(pieces)
-
-    async def _cut(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        async for piece in pieces:
-            if self._chance.random() < 0.05:
-                self.cuts += 1
-                yield piece[: self._chance.randrange(len(piece) + 1)]
-                raise Unanswered("cut")
-            yield piece
 
 
 class Happenings:

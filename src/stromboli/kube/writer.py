@@ -45,7 +45,7 @@ PATIENCE = 30.0
 CONFLICTS = 5
 """How often a status may meet a conflict."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
-MOST_EVENTS = 20_000
+MOST_EVENTS = 100_000
 """Objects about which something waits to be written; beyond that, new events are left out."""
 
 

@@ -1,0 +1,94 @@
+"""A burst: all pods are there, then the scheduler is started. How fast does it bind them, and what does that cost?"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from bench.kubernetes import shapes
+from bench.kubernetes.audit import Write
+from bench.kubernetes.grounds import Grounds
+from bench.kubernetes.processes import Costs, memory
+from bench.kubernetes.shapes import OURS, Shape
+
+BIND = "create pods/binding"
+PATIENCE = 600.0
+
+
+class Burst(Struct):
+    """What was seen of one scheduler and one shape."""
+
+    scheduler: str
+    shape: str
+    nodes: int
+    pods: int
+    bound: int
+    binds_per_second: float
+    """Between the first bind and the last."""
+    first: float
+    """Seconds from the start of the process to the first bind; reading all objects is part of it."""
+    last: float
+    """To the last bind."""
+    settled: float
+    """To the last write of any kind."""
+    cpu: dict[str, float]
+    """Seconds of each process, up to then."""
+    cpu_binding: float
+    """Seconds of all of them from the first bind to the last: on a busy machine, steadier than how long that took."""
+    mib: float
+    """The most memory that the scheduler held."""
+    writes: dict[str, int]
+    """How many of each kind it asked for."""
+    problem: str = ""
+
+
+def burst(scheduler: str, shape: Shape, nodes: int) -> Burst:
+    """One scheduler, one shape, one control plane."""
+    with tempfile.TemporaryDirectory(prefix="stromboli-bench-") as folder, Grounds(Path(folder)) as grounds:
+        grounds.create(shapes.node(number) for number in range(nodes))
+        if scheduler == OURS:
+            grounds.create(shapes.groups(shape))
+        grounds.create(shapes.pods(shape, scheduler))
+        for _ in grounds.log.news():
+            pass
+        time.sleep(1.0)
+        begin = time.time()
+        pids = grounds.start(scheduler)
+        costs = Costs(pids)
+        seen = grounds.writes(lambda all: bound(all) >= shape.pods, PATIENCE, costs.sample)
+        spent, most = costs.spent(), memory(pids[scheduler], "VmHWM")
+        result = _summary(scheduler, shape, nodes, begin, seen)
+        result.cpu, result.mib = spent, most
+        result.cpu_binding = costs.between(begin + result.first, begin + result.last)
+        if result.bound != shape.pods:
+            result.problem = f"bound {result.bound} of {shape.pods} pods; {grounds.last_words(scheduler)}"
+        return result
+
+
+def bound(writes: Sequence[Write]) -> int:
+    return sum(one.what == BIND and one.done for one in writes)
+
+
+def _summary(scheduler: str, shape: Shape, nodes: int, begin: float, seen: Sequence[Write]) -> Burst:
+    ended = sorted(one.ended for one in seen if one.what == BIND and one.done)
+    first, last = (ended[0], ended[-1]) if ended else (begin, begin)
+    return Burst(
+        scheduler=scheduler,
+        shape=shape.name,
+        nodes=nodes,
+        pods=shape.pods,
+        bound=len(ended),
+        binds_per_second=(len(ended) - 1) / (last - first) if last > first else 0.0,
+        first=first - begin,
+        last=last - begin,
+        settled=max((one.ended for one in seen), default=begin) - begin,
+        cpu={},
+        cpu_binding=0.0,
+        mib=0.0,
+        writes=dict(Counter(one.what for one in seen)),
+    )

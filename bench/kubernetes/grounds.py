@@ -1,0 +1,184 @@
+"""Where both run: a control plane with its audit log, objects made fast, and a scheduler to be started."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.kubernetes import audit
+from bench.kubernetes.shapes import NAMESPACE, OURS, THEIRS
+from stromboli.api.node import Node
+from stromboli.api.pod import Pod
+from stromboli.api.scheduling import PodGroup
+from stromboli.kube.client import Client
+from stromboli.kube.config import find_access
+from stromboli.kube.resources import RESOURCES, Resource
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
+
+WIDTH = 50
+KINDS = {"Node": RESOURCES[Node], "Pod": RESOURCES[Pod], "PodGroup": RESOURCES[PodGroup]}
+ROOT = Path(__file__).parents[2]
+ROOMY = ("--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000")
+"""So that nobody is turned away: kube-scheduler has any number of binds under way, and waits a second when told to."""
+QUIET = 2.0
+"""Seconds without a write of a scheduler's after which it has said all it has to say."""
+
+
+class Grounds:
+    """One control plane, for one measurement."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.plane = ControlPlane(
+            folder,
+            api_server_flags=(*audit.flags(folder), *ROOMY),
+            scheduler_flags=(f"--kubeconfig={folder / 'kube-scheduler.kubeconfig'}",),
+        )
+        self.log = audit.AuditLog(folder / "audit.log")
+        self._ours: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Grounds:
+        self.plane.__enter__()
+        try:
+            self._install()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._ours is not None:
+            self._ours.kill()
+            self._ours.wait()
+        self.plane.__exit__()
+        self.log.close()
+
+    def _install(self) -> None:
+        """Volcano's CRDs, and our rights and no others."""
+        plane = self.plane
+        plane.kubectl("apply", "--server-side", "-k", str(ROOT / "deploy/crds"))
+        plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        for name in (NAMESPACE, "volcano-system"):
+            plane.kubectl("create", "namespace", name)
+        for file in ("service-account.yaml", "rbac.yaml"):
+            plane.kubectl("apply", "-n", "volcano-system", "-f", str(ROOT / "deploy/scheduler" / file))
+        token = plane.token_for("volcano-system", "stromboli-scheduler")
+        (self.folder / "scheduler.kubeconfig").write_text(json.dumps(plane.config_for(token)))
+
+    # -- objects
+
+    def create(self, objects: Iterable[dict[str, Any]]) -> None:
+        """As fast as the API server takes them."""
+        asyncio.run(self._with_client(lambda client: _side_by_side(client, objects)))
+
+    def create_evenly(self, objects: Iterable[dict[str, Any]], rate: float) -> None:
+        """So many a second, whether or not the ones before are answered."""
+        asyncio.run(self._with_client(lambda client: _evenly(client, objects, rate)))
+
+    def report(self, nodes: int, period: float, over: threading.Event) -> None:
+        """Let every node say once in a period that it is still there."""
+        asyncio.run(self._with_client(lambda client: _beat(client, nodes, period, over)))
+
+    async def _with_client(self, work: Callable[[Client], Awaitable[None]]) -> None:
+        async with Client(find_access(str(self.plane.kubeconfig))) as client:
+            await work(client)
+
+    # -- schedulers
+
+    def start(self, scheduler: str, *flags: str) -> dict[str, int]:
+        """Start one of the two; process ids of all that is worth watching."""
+        if scheduler == THEIRS:
+            self.plane.start(THEIRS)
+            own = self.plane.pid(THEIRS)
+        else:
+            self._ours = self._start_ours(flags)
+            own = self._ours.pid
+        return {scheduler: own, **{name: self.plane.pid(name) for name in ("kube-apiserver", "etcd")}}
+
+    def _start_ours(self, flags: tuple[str, ...]) -> subprocess.Popen[bytes]:
+        command = (
+            *DIE_WITH_PARENT,
+            *(sys.executable, "-m", "stromboli", "scheduler"),
+            f"--kubeconfig={self.folder / 'scheduler.kubeconfig'}",
+            "--leader-elect=false",
+            "--kube-api-qps=0",
+            *flags,
+        )
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        with (self.folder / f"{OURS}.log").open("wb") as log:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            )
+
+    def last_words(self, scheduler: str) -> str:
+        return (self.folder / f"{scheduler}.log").read_text(errors="replace")[-2000:]
+
+    # -- what became of it
+
+    def writes(
+        self,
+        until: Callable[[list[audit.Write]], bool],
+        seconds: float,
+        look: Callable[[], None] = lambda: None,
+    ) -> list[audit.Write]:
+        """All writes up to now, once `until` holds and nobody has written for a while, or the scheduler has ended.
+
+        `look` is called a few times a second meanwhile.
+        """
+        seen: list[audit.Write] = []
+        end, last = time.monotonic() + seconds, time.monotonic()
+        while time.monotonic() < end:
+            look()
+            fresh = list(self.log.news())
+            seen += fresh
+            last = time.monotonic() if fresh else last
+            if time.monotonic() - last > QUIET and (until(seen) or self._ended()):
+                break
+            time.sleep(0.2)
+        return seen
+
+    def _ended(self) -> bool:
+        return self._ours is not None and self._ours.poll() is not None
+
+
+async def _side_by_side(client: Client, objects: Iterable[dict[str, Any]]) -> None:
+    left = iter(objects)
+
+    async def worker() -> None:
+        for one in left:
+            await _create(client, one)
+
+    await asyncio.gather(*(worker() for _ in range(WIDTH)))
+
+
+async def _evenly(client: Client, objects: Iterable[dict[str, Any]], rate: float) -> None:
+    begin = time.monotonic()
+    async with asyncio.TaskGroup() as group:
+        for number, one in enumerate(objects):
+            await asyncio.sleep(max(0.0, begin + number / rate - time.monotonic()))
+            group.create_task(_create(client, one))
+
+
+async def _beat(client: Client, nodes: int, period: float, over: threading.Event) -> None:
+    number = 0
+    while not over.is_set():
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": at}
+        name = f"node-{number % nodes}"
+        await client.patch(KINDS["Node"], name, {"status": {"conditions": [ready]}}, subresource="status")
+        number += 1
+        await asyncio.sleep(period / nodes)
+
+
+async def _create(client: Client, one: dict[str, Any]) -> None:
+    resource: Resource = KINDS[one["kind"]]
+    await client.create(resource, one, one["metadata"].get("namespace", ""))
