@@ -86,6 +86,7 @@ def _outcome(draft: Draft, waiting: Waiting, shown: list[Signal], action: Decide
         told=frozenset((event.reason, event.message) for event in events),
         attached=draft.attached,
         version=scene.job.status.version,
+        agreed=draft.agreed,
     )
     times = [time for time in (draft.again, waiting.again) if time is not None]
     return Outcome(tuple(draft.writes), tuple(news), min(times, default=None), memory)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
@@ -72,7 +73,7 @@ def letters(*seed: str) -> str:
 def pod_of(member: Member, forwarding: bool = False, lost_at: datetime | None = None) -> Manifest:
     """The manifest of a pod, before plugins add to it."""
     job, task = member.job, member.task
-    template = copy.deepcopy(task.template)
+    template = msgspec.to_builtins(task.template)  # a copy, much quicker than deepcopy
     where = f"spec.tasks[{task.name}].template"
     spec = mapping(template, "spec", where)
     if not isinstance(spec.get("containers"), list):

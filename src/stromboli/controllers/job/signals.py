@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from stromboli.api import names
-from stromboli.api.job import ContainerRun, Job, JobPod, JobPodStatus, TaskSpec
+from stromboli.api.job import ContainerRun, Job, JobPod, JobPodStatus, JobSpec, TaskSpec
 from stromboli.api.scheduling import PodGroup
 from stromboli.controllers.job import policies
 from stromboli.controllers.job.policies import Signal
@@ -45,6 +45,8 @@ class Memory:
     """The digest of what plugins want beside the pods, once it is there."""
     version: int = 0
     """The version of the job that all this is about."""
+    agreed: tuple[str, str, JobSpec] | None = None
+    """Uid and version of the group, and the spec that it agreed with or was made to."""
 
 
 def version_of(pod: JobPod) -> int:

@@ -11,7 +11,8 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
-from stromboli.api.job import JobPod, Manifest
+from stromboli.api.job import JobPod, JobSpec, Manifest
+from stromboli.api.scheduling import PodGroup
 from stromboli.controllers.job.counts import phase_of
 from stromboli.controllers.job.group import group_changes, group_of
 from stromboli.controllers.job.plugins.base import Attachment, JobPlugin, PluginFailure
@@ -53,6 +54,7 @@ class Draft:
     is_busy: bool = False
     """Whether pods are made or deleted, so that the counts will change."""
     kit: tuple[JobPlugin, ...] | None = None
+    agreed: tuple[str, str, JobSpec] | None = None
 
     def delete(self, pod: JobPod, mark: bool = False) -> None:
         if pod.name not in self.going:
@@ -181,12 +183,19 @@ def _keep_group(draft: Draft) -> None:
     try:
         if scene.group is None:
             draft.writes.append(CreateGroup(group_of(scene.job, scene.priorities)))
-        elif scene.group.metadata.deletion_timestamp is None:
+        elif scene.group.metadata.deletion_timestamp is None and not _agrees(draft, scene.group):
             changes = group_changes(scene.job, scene.group, scene.priorities)
             if changes:
                 draft.writes.append(PatchGroup(scene.group, changes))
     except BadObject as error:
         raise _Trouble(names.POD_GROUP_ERROR, names.GROUP_FAILED.format(error=error)) from error
+
+
+def _agrees(draft: Draft, group: PodGroup) -> bool:
+    """Whether this very state of the group was held against this very spec before."""
+    job, held = draft.scene.job, draft.scene.memory.agreed
+    draft.agreed = (group.metadata.uid, group.metadata.resource_version, job.spec)
+    return held is not None and bool(held[1]) and held == draft.agreed
 
 
 def _tell_group(draft: Draft) -> None:
