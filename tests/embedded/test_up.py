@@ -173,6 +173,7 @@ def test_logs_followed_cut_and_of_the_run_before(cluster: Up, space: str) -> Non
     assert cluster.kubectl("logs", "talks", "-f", "--timestamps").splitlines()[0].endswith("Z one")
     assert "not found" in cluster.kubectl("logs", "none", ok=False)
     assert cluster.json("get", "pod", "talks")["status"]["containerStatuses"][0]["restartCount"] == 1
+    assert "Started container main" in cluster.kubectl("describe", "pod", "talks")
 
 
 def test_a_pod_that_names_no_scheduler_runs_too(cluster: Up, space: str) -> None:
@@ -223,6 +224,9 @@ def test_a_node_fails_and_comes_back(cluster: Up, space: str) -> None:
     assert "n2: back" in cluster.stromboli("node", "recover", "n2")
     cluster.kubectl("wait", "--for=condition=Ready", "--timeout=30s", "node/n2")
     assert "not found" in cluster.stromboli("node", "fail", "nowhere", ok=False)
+    cluster.kubectl("create", "-f", "-", stdin="apiVersion: v1\nkind: Node\nmetadata: {name: foreign}")
+    assert "not one that we run" in cluster.stromboli("node", "fail", "foreign", ok=False)
+    cluster.kubectl("delete", "node", "foreign")
 
 
 def test_status_and_a_second_cluster_on_the_same_data(cluster: Up) -> None:

@@ -221,8 +221,10 @@ def recover(names: list[str] = typer.Argument(..., metavar="NODE..."), data: Pat
 
 
 def _mark(names: list[str], data: Path | None, value: str | None) -> None:
+    import msgspec
+
     from stromboli.embedded.folder import FolderError, find
-    from stromboli.embedded.nodes.marks import FAILED
+    from stromboli.embedded.nodes.marks import FAILED, NODE
     from stromboli.embedded.nodes.writes import NODES
     from stromboli.kube.asking import Refused, Unanswered
     from stromboli.kube.client import Client
@@ -231,6 +233,9 @@ def _mark(names: list[str], data: Path | None, value: str | None) -> None:
     async def mark() -> None:
         async with Client(find_access(str(find(data).kubeconfig))) as client:
             for name in names:
+                labels = msgspec.json.decode(await client.get(NODES, name))["metadata"].get("labels", {})
+                if NODE not in labels:
+                    raise Usage(f"node {name}: not one that we run; label it with {NODE}=simulated or real")
                 await client.patch(NODES, name, {"metadata": {"annotations": {FAILED: value}}})
 
     try:

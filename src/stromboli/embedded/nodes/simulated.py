@@ -14,8 +14,8 @@ from stromboli.embedded.nodes.real.logs import LogQuery
 from stromboli.embedded.nodes.timers import Timers
 from stromboli.embedded.nodes.writes import Writes
 
-AGAIN = 1.0
-"""Seconds until a step that could not be written is tried anew."""
+AGAIN, LONGEST = 1.0, 60.0
+"""Seconds until a step that could not be written is tried anew, at first and at most."""
 
 
 @dataclass(slots=True)
@@ -28,6 +28,7 @@ class Life:
     step: Step | None = None
     written: What | None = None
     """The step that was written and not yet seen."""
+    failures: int = 0
 
 
 class Simulated:
@@ -53,7 +54,7 @@ class Simulated:
         elif life.stage is not stage:
             if stage is not Stage.RUNNING or life.written is not What.START:
                 life.since = self._clock()  # how long it runs was counted from when we wrote that it does
-            life.stage, life.written = stage, None
+            life.stage, life.written, life.failures = stage, None, 0
         life.pod = pod
         self._plan(life)
 
@@ -86,7 +87,9 @@ class Simulated:
         def failed(_: Exception) -> None:
             if self._lives.get(pod.uid) is life and life.written is step.what:
                 life.written = None
-                self._timers.set(pod.uid, self._clock() + AGAIN)
+                pause = min(LONGEST, AGAIN * 2.0 ** min(life.failures, 10))
+                life.failures += 1
+                self._timers.set(pod.uid, self._clock() + pause)
 
         match step.what:
             case What.START:

@@ -62,7 +62,12 @@ class PodRun:
             if one.process is not None:
                 if first:
                     one.process.terminate()
+                    self._tell_killing(one)
                 asyncio.get_running_loop().call_later(max(0.0, grace), self._kill_one, one, one.process)
+
+    def _tell_killing(self, one: Container) -> None:
+        if not self.quiet:
+            self._around.writes.tell(self.pod, names.NORMAL, "Killing", f"Stopping container {one.name}")
 
     def kill(self) -> None:
         """End everything at once; nothing is told of it."""
@@ -211,6 +216,7 @@ class PodRun:
         begun = around.clock()
         one.process = process
         one.state = {"running": {"startedAt": timestamp(begun)}}
+        around.writes.tell(self.pod, names.NORMAL, "Started", f"Started container {one.name}")
         if self._stopping.is_set():
             process.terminate()
         self._report()

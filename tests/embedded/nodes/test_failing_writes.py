@@ -1,0 +1,45 @@
+"""A step that the server refuses is tried again, ever more rarely."""
+
+import asyncio
+from itertools import pairwise
+
+from stromboli.embedded.nodes.addresses import Addresses
+from stromboli.embedded.nodes.plans import Habits
+from stromboli.embedded.nodes.simulated import Simulated
+from stromboli.embedded.nodes.spans import FOREVER, Span
+from stromboli.embedded.nodes.writes import Writes
+from stromboli.kube.asking import Refused
+from tests.embedded.nodes.pods import pod
+
+
+class Refusing:
+    """An API server that says no, and remembers when it was asked."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.asked = []
+
+    async def ask(self, request, timeout):
+        self.asked.append(round(self.clock(), 3))
+        raise Refused(422, "Invalid", "no")
+
+
+def test_a_step_that_is_refused_is_tried_ever_more_rarely():
+    async def story():
+        now = 1000.0
+        server = Refusing(lambda: now)
+        writes = Writes(server, lambda: now)
+        simulated = Simulated(writes, Addresses(), Habits(Span(0, 0), FOREVER), lambda: now)
+        writes.start()
+        simulated.put(pod())
+        for _ in range(200):
+            now += 1.0
+            simulated._timers._fire()
+            await writes.idle()
+        await simulated.close()
+        await writes.stop()
+        return server.asked
+
+    asked = asyncio.run(story())
+    pauses = [later - earlier for earlier, later in pairwise(asked)]
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
