@@ -18,3 +18,14 @@ def test_an_address_is_free_again_when_its_pod_is_gone():
     assert len(taken) == 254
     addresses.leave("n1", "uid-p7")
     assert addresses.of(pod("new"))[0] == "10.64.1.8"
+
+
+def test_a_node_that_was_there_before_keeps_its_range():
+    addresses = Addresses()
+    addresses.adopt("n10", "10.64.10.0/24")
+    addresses.adopt("odd", "192.168.0.0/16")
+    assert addresses.range("n10").cidr == "10.64.10.0/24"
+    assert addresses.range("new").cidr == "10.64.11.0/24"
+    assert addresses.range("odd").cidr == "10.64.12.0/24"
+    addresses.adopt("n10", "10.64.99.0/24")
+    assert addresses.range("n10").cidr == "10.64.10.0/24"

@@ -33,6 +33,26 @@ def test_a_pod_starts_runs_and_succeeds(tmp_path):
     asyncio.run(story())
 
 
+def test_after_a_restart_no_address_is_given_twice_and_nodes_may_have_grown(tmp_path):
+    async def story():
+        async with town(tmp_path, "11x8cpu") as here:
+            for name in ("n2", "n10"):
+                await here.pod(f"old-{name}", node=name)
+                await here.phase(f"old-{name}", "Running")
+        async with town(tmp_path, "11x16cpu") as here:
+            pods = ["old-n2", "old-n10"]
+            for name in ("n2", "n10"):
+                await here.pod(f"new-{name}", node=name)
+                pods.append(f"new-{name}")
+            addresses = {(await here.phase(name, "Running"))["status"]["podIP"] for name in pods}
+            assert len(addresses) == 4
+            node = await here.get("n10", NODES)
+            assert node["status"]["allocatable"]["cpu"] == "16"
+            assert (await here.get("new-n10"))["status"]["podIP"].startswith(node["spec"]["podCIDR"][:-4])
+
+    asyncio.run(story())
+
+
 def test_a_pod_that_runs_too_long_is_ended(tmp_path):
     async def story():
         async with town(tmp_path, "1x8cpu") as here:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from stromboli.embedded.nodes.pods import NodePod
@@ -9,6 +10,7 @@ from stromboli.embedded.nodes.pods import NodePod
 LOCAL = "127.0.0.1"
 """Where real pods are: they share this machine."""
 _FIRST = 1
+_CIDR = re.compile(r"10\.(\d{1,3})\.(\d{1,3})\.0/24")
 
 
 @dataclass(slots=True)
@@ -48,11 +50,22 @@ class Addresses:
 
     def __init__(self) -> None:
         self._ranges: dict[str, Range] = {}
+        self._last = 0
 
     def range(self, node: str) -> Range:
         if node not in self._ranges:
-            self._ranges[node] = Range(len(self._ranges) + 1)
+            self._last += 1
+            self._ranges[node] = Range(self._last)
         return self._ranges[node]
+
+    def adopt(self, node: str, cidr: str) -> None:
+        """A node that was there before has its range already."""
+        found = _CIDR.fullmatch(cidr)
+        if found is None or node in self._ranges:
+            return
+        number = (int(found[1]) - 64) * 256 + int(found[2])
+        self._ranges[node] = Range(number)
+        self._last = max(self._last, number)
 
     def of(self, pod: NodePod) -> tuple[str, str]:
         """The pod's address, the one it had before if it had one, and its node's."""

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from stromboli.embedded.nodes import marks
 from stromboli.embedded.nodes.addresses import LOCAL, Addresses
 from stromboli.embedded.nodes.groups import node_info
@@ -85,9 +87,15 @@ class Nodes:
         self._pod_watch = Reflector(client, PODS, NodePod, pods, _bound)
 
     async def register(self, manifests: list[Thing]) -> None:
-        """See to it that these nodes exist."""
+        """See to it that these nodes exist, and are as large as told."""
+        for name, node in (await self._known()).items():
+            self._addresses.adopt(name, (node.get("spec") or {}).get("podCIDR", ""))
         for begin in range(0, len(manifests), 64):
             await asyncio.gather(*(self._create(one) for one in manifests[begin : begin + 64]))
+
+    async def _known(self) -> dict[str, Thing]:
+        found = msgspec.json.decode(await self._client.list(NODES))["items"]
+        return {node["metadata"]["name"]: node for node in found}
 
     async def _create(self, node: Thing) -> None:
         name = node["metadata"]["name"]
@@ -100,6 +108,8 @@ class Nodes:
         except Refused as error:
             if error.status != 409:
                 raise
+            await self._client.patch(NODES, name, {"metadata": {"labels": node["metadata"]["labels"]}})
+            await self._client.patch(NODES, name, {"status": node["status"]}, subresource="status")
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -131,6 +141,7 @@ class Nodes:
         machine.kind = kind if kind in self._runtimes else ""
         if not machine.kind:
             return
+        self._addresses.adopt(node.name, node.spec.pod_cidr)
         if node.metadata.annotations.get(marks.FAILED, "false") != "false":
             if not machine.dead:
                 self._die(node, machine)
@@ -189,6 +200,8 @@ class Nodes:
         machine.pods[pod.uid] = pod
         self._places[pod.uid] = name
         self._uids[pod.namespace, pod.name] = pod.uid
+        if pod.status.pod_ip:
+            self._addresses.of(pod)  # it has one, which is nobody else's
         if not machine.kind:
             return
         if machine.dead:
