@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from stromboli.kube.answers import Answer, BadAnswer
+from stromboli.kube.asking import Withdrawn
 from stromboli.kube.wire import Wire
 from tests.serving import behaving
 
@@ -64,6 +65,28 @@ def talk(
 def test_one_connection_serves_one_exchange_after_the_other() -> None:
     server = Counting()
     assert [one.body for one in talk(server, 5)] == [b"{}"] * 5
+    assert server.links == 1
+
+
+def test_what_is_no_longer_wanted_never_leaves_and_its_connection_is_kept() -> None:
+    server = Counting()
+    wanted = iter([True, False, True])
+
+    async def story(url: str) -> list[str]:
+        wire, context, found = Wire(url), ssl.create_default_context(), []
+        for path in ("/a", "/b", "/c"):
+            try:
+                await wire.ask("POST", path, b"{}", (), context, 1000, lambda: next(wanted))
+                found.append(path)
+            except Withdrawn:
+                found.append("withdrawn")
+        wire.close()
+        await asyncio.sleep(0)
+        return found
+
+    with behaving(server) as url:
+        assert asyncio.run(story(url)) == ["/a", "withdrawn", "/c"]
+    assert [said.split()[1] for said in server.said] == [b"/a", b"/c"]
     assert server.links == 1
 
 

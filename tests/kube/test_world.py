@@ -142,6 +142,20 @@ def test_an_eviction_that_failed_leaves_the_task_where_it_was() -> None:
     assert story.task("web-0").status is Status.RUNNING
 
 
+def test_an_eviction_that_is_always_refused_is_tried_less_and_less_often() -> None:
+    story = Story()
+    times = []
+    for _ in range(4):
+        story.world.failed(Failure(evicting(story), "no"))
+        began = story.now
+        story.news()
+        while story.task("web-0").status is Status.RELEASING:
+            story.now += 1.0
+            story.news()
+        times.append(story.now - began)
+    assert times == [0.0, 1.0, 2.0, 4.0]
+
+
 def test_orders_know_the_uid_of_their_group_and_what_stands_there() -> None:
     story = Story()
     story.world.carry_out(

@@ -23,9 +23,11 @@ from stromboli.engine.decisions import (
     ShardStatus,
 )
 from stromboli.kube import writer as writing
-from stromboli.kube.asking import Refused, Request
+from stromboli.kube.asking import Refused, Request, Withdrawn
 from stromboli.kube.events import Events
+from stromboli.kube.limits import Backoff
 from stromboli.kube.orders import Failure, Order
+from stromboli.kube.pen import Over, Pen
 from stromboli.kube.writer import Writer
 from tests.kube.faking import BROKEN, CONFLICT, GONE, LOST, FakeApi, body, pod
 
@@ -35,8 +37,7 @@ EVICT = Evict("ns", "old-0", "u2", "n1", "ns/old", "preempt", "preempt", "ns/urg
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "FIRST_WAIT", 0.001)
-    monkeypatch.setattr(writing, "LONGEST_WAIT", 0.002)
+    monkeypatch.setattr(writing, "BACKOFF", Backoff(first=0.001, longest=0.05))
     monkeypatch.setattr(writing, "PATIENCE", 0.05)
 
 
@@ -289,7 +290,7 @@ def test_a_status_is_tried_again_until_it_stands_or_a_newer_one_takes_its_place(
 
 
 def test_a_server_that_asks_to_wait_is_waited_for() -> None:
-    api = FakeApi([Refused(429, retry_after=0.1), b"{}"])
+    api = FakeApi([Refused(429, retry_after=0.08), b"{}"])
     loop_times: list[float] = []
     original = api.ask
 
@@ -299,7 +300,36 @@ def test_a_server_that_asks_to_wait_is_waited_for() -> None:
 
     api.ask = ask  # type: ignore[method-assign]
     write(api, status("Inqueue"))
-    assert loop_times[1] - loop_times[0] >= 0.1
+    assert loop_times[1] - loop_times[0] >= 0.08
+
+
+def test_a_server_cannot_ask_for_more_than_a_while() -> None:
+    api = FakeApi([Refused(429, retry_after=1e8), b"{}"])
+    write(api, status("Inqueue"))
+    assert len(api.writes) == 2
+
+
+def test_a_request_that_had_to_wait_is_withdrawn_once_another_leads() -> None:
+    leads = True
+
+    class Waiting(FakeApi):
+        async def ask(self, request: Request, timeout: float) -> bytes:
+            nonlocal leads
+            leads = False  # while we wait for a connection
+            assert request.still is not None
+            if not request.still():
+                raise Withdrawn
+            return await super().ask(request, timeout)
+
+    api = Waiting()
+    pen = Pen(api, lambda: leads)
+
+    async def run() -> None:
+        with pytest.raises(Over, match="no longer the leader"):
+            await pen.ask(Request("POST", "/x", b"{}"))
+
+    asyncio.run(run())
+    assert api.asked == []
 
 
 def test_no_more_requests_are_in_flight_than_allowed_and_binds_go_first() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 JSON = "application/json"
@@ -16,6 +17,8 @@ class Request(NamedTuple):
     path: str
     body: bytes | None = None
     content_type: str = JSON
+    still: Callable[[], bool] | None = None
+    """Asked once more before the request leaves: there may have been a wait for a turn, a token, a connection."""
 
 
 class Refused(Exception):
@@ -26,6 +29,10 @@ class Refused(Exception):
         self.status = status
         self.reason = reason
         self.retry_after = retry_after
+
+
+class Withdrawn(Exception):
+    """The request never left: meanwhile it was no longer wanted."""
 
 
 class Unanswered(Exception):

@@ -15,7 +15,7 @@ from yarl import URL
 
 from stromboli import __version__
 from stromboli.kube.answers import BadAnswer, Overlong
-from stromboli.kube.asking import JSON, MERGE, Refused, Request, Unanswered
+from stromboli.kube.asking import JSON, MERGE, Refused, Request, Unanswered, Withdrawn
 from stromboli.kube.config import Access
 from stromboli.kube.credentials import Certificate, Identity, NoCredentials
 from stromboli.kube.limits import Backoff, Limiter, Sleep
@@ -129,6 +129,7 @@ class Client:
                 headers if request.body is not None else identity.headers,
                 self._context(identity),
                 largest,
+                request.still,
             )
         return answer.status, answer.body, answer.retry_after
 
@@ -166,6 +167,8 @@ class Client:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         with self._telling(request):
             identity = await self.access.credentials.identity()
+            if request.still is not None and not request.still():
+                raise Withdrawn
             headers = [*identity.headers, ("Content-Type", request.content_type)]
             async with self._opened().request(
                 request.method,

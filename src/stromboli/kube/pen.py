@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from stromboli.kube.asking import Api, Refused, Request, is_gone
+from stromboli.kube.asking import Api, Refused, Request, Withdrawn, is_gone
 
 TIMEOUT = 10.0
 """Seconds that one request may take."""
@@ -35,9 +35,12 @@ class Pen:
         """What was last written of an object, for what the next patch of it must say."""
 
     async def ask(self, request: Request) -> bytes:
-        if not self.may_write():
-            raise Over("no longer the leader")
-        return await self._api.ask(request, TIMEOUT)
+        try:
+            if self.may_write():
+                return await self._api.ask(request._replace(still=self.may_write), TIMEOUT)
+        except Withdrawn:
+            pass
+        raise Over("no longer the leader")
 
     async def ask_of(self, request: Request) -> None:
         """Ask, where some refusals mean that the object, known by its uid, is gone: `Gone`."""

@@ -11,12 +11,13 @@ import re
 import ssl
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import cast
 from urllib.parse import urlsplit
 
 from stromboli.kube.answers import Answer, BadAnswer, Overlong, Reading
+from stromboli.kube.asking import Withdrawn
 from stromboli.kube.limits import Clock
 
 CONNECT = 10.0
@@ -118,6 +119,7 @@ class Wire:
         headers: Iterable[tuple[str, str]],
         context: ssl.SSLContext,
         largest: int,
+        still: Callable[[], bool] | None = None,
     ) -> Answer:
         """One exchange. `OSError` and `BadAnswer`: nobody knows what became of it. `Overlong`: more than `largest`."""
         if _SPEAKABLE.fullmatch(path) is None:
@@ -128,13 +130,19 @@ class Wire:
         request = head.encode("latin-1") + b"\r\n" + (body or b"")
         async with self._room:
             connection = await self._connection(context)
+            if still is not None and not still():
+                self._keep(connection)
+                raise Withdrawn
             answer = await connection.exchange(request, largest)
             if not connection.usable:
                 connection.abort()
             elif context is self._context:
-                connection.idle_since = self._clock()
-                self._idle.append(connection)
+                self._keep(connection)
             return answer
+
+    def _keep(self, connection: Connection) -> None:
+        connection.idle_since = self._clock()
+        self._idle.append(connection)
 
     async def _connection(self, context: ssl.SSLContext) -> Connection:
         """One that is free, or a new one. Those that showed another certificate are not used again."""

@@ -35,7 +35,12 @@ from stromboli.model.task import Condition, Task
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 30.0
-"""Seconds before a pod whose bind keeps failing is placed again, at most."""
+"""Seconds before what keeps failing is tried again, at most."""
+_TRIED_AGAIN: dict[type[Decision], frozenset[Status]] = {
+    Bind: frozenset({Status.PENDING, Status.BINDING}),
+    Evict: frozenset({Status.BOUND, Status.RUNNING, Status.UNKNOWN, Status.RELEASING}),
+}
+"""In which states a task may see again what failed before; in others, that is forgotten."""
 
 
 class Mirror(Protocol):
@@ -76,7 +81,7 @@ class KubernetesWorld:
         self._clock = clock
         self._shards = shards
         self._failures: queue.SimpleQueue[Failure] = queue.SimpleQueue()
-        self._failed_before: dict[str, int] = {}
+        self._failed_before: dict[tuple[type[Decision], str], int] = {}
         """How often the bind of a task failed in a row, by uid."""
         self._later: list[tuple[float, Failure]] = []
         """Failures that wait until it is time to try again; the task keeps its room as long."""
@@ -122,12 +127,13 @@ class KubernetesWorld:
         if said:
             self.carry_out(said)
         if self._failed_before:
-            tasks = self.cluster.tasks
             self._failed_before = {
-                uid: times
-                for uid, times in self._failed_before.items()
-                if uid in tasks and tasks[uid].status in (Status.PENDING, Status.BINDING)
+                one: times for one, times in self._failed_before.items() if self._open(*one)
             }
+
+    def _open(self, decision: type[Decision], uid: str) -> bool:
+        task = self.cluster.tasks.get(uid)
+        return task is not None and task.status in _TRIED_AGAIN[decision]
 
     def _arrived(self) -> Iterator[Failure]:
         now = self._clock()
@@ -142,12 +148,12 @@ class KubernetesWorld:
         yield from due
 
     def _pause(self, failure: Failure) -> float:
-        """None the first time, then longer and longer: a bind that is refused for good must not be a busy loop."""
-        uid = failure.decision.uid
-        if isinstance(failure.decision, Evict) or failure.gone or uid not in self.cluster.tasks:
-            self._failed_before.pop(uid, None)
+        """None the first time, then longer and longer: what is refused for good must not be a busy loop."""
+        one = type(failure.decision), failure.decision.uid
+        if failure.gone or failure.decision.uid not in self.cluster.tasks:
+            self._failed_before.pop(one, None)
             return 0.0
-        times = self._failed_before[uid] = self._failed_before.get(uid, 0) + 1
+        times = self._failed_before[one] = self._failed_before.get(one, 0) + 1
         return 0.0 if times == 1 else min(2.0 ** (times - 2), LONGEST_PAUSE)
 
     def _take_back(self, failure: Failure) -> list[Decision]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -31,6 +30,7 @@ from stromboli.engine.decisions import (
 from stromboli.kube.asking import Api, Refused, Unanswered, passing
 from stromboli.kube.events import Events, Saying, Subject
 from stromboli.kube.lanes import Lanes
+from stromboli.kube.limits import Backoff
 from stromboli.kube.orders import URGENT, Failure, Order, merged
 from stromboli.kube.pen import Over, Pen
 from stromboli.kube.podwrites import PodWrites
@@ -44,7 +44,7 @@ PATIENCE = 30.0
 """Seconds after which a bind or an eviction that is always refused has failed."""
 CONFLICTS = 5
 """How often a status may meet a conflict."""
-FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
+BACKOFF = Backoff(first=0.1, longest=5.0)
 MOST_EVENTS = 100_000
 """Objects about which something waits to be written; beyond that, new events are left out."""
 
@@ -130,7 +130,8 @@ class Writer:
             order.tries += 1
             order.doubtful |= isinstance(error, Unanswered)
             if self._may_write() and self._worth_another_try(order, error):
-                return _wait(order.tries, error)
+                asked = error.retry_after if isinstance(error, Refused) else None
+                return BACKOFF.pause(order.tries, asked)
             self._give_up(order, str(error), gone=False)
         except Exception as error:  # an answer that makes no sense must not leave a task on its way for ever
             log.exception("%s failed in a way that nobody thought of", _named(order.decision))
@@ -185,13 +186,6 @@ class Writer:
                     await self._pen.ask(order.request)
                 return
             raise
-
-
-def _wait(tries: int, error: Exception) -> float:
-    """Longer after each try, never all at once, and not before the server said."""
-    asked: float | None = error.retry_after if isinstance(error, Refused) else None
-    backoff = float(min(FIRST_WAIT * 2.0 ** min(tries - 1, 16), LONGEST_WAIT))
-    return max(asked or 0.0, backoff * random.uniform(0.5, 1.0))
 
 
 def _named(decision: Decision) -> str:
