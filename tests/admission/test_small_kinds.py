@@ -131,6 +131,10 @@ LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
         ({LEAST: "0"}, [f'invalid value <"0"> for {LEAST}, it must be a positive integer']),
         ({LEAST: "some"}, [f'invalid value <strconv.Atoi: parsing "some": invalid syntax> for {LEAST}']),
         (
+            {LEAST: "1" * 5000},
+            [f'invalid value <strconv.Atoi: parsing "{"1" * 64}": invalid syntax> for {LEAST}'],
+        ),
+        (
             {MOST: "100%"},
             [f'invalid value <"100%"> for {MOST}, it must be a valid percentage which between 1% ~ 99%'],
         ),

@@ -8,7 +8,8 @@ from stromboli.admission.place import Place
 from stromboli.api import names
 
 _BOTH = (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE)
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+"""As large as Go reads them."""
 
 
 def default(pod: dict[str, Any], context: Context) -> None:
@@ -57,7 +58,7 @@ def _check_budget(place: Place, key: str) -> None:
         return
     percentage = text.replace("%", "")
     if not _INTEGER.fullmatch(percentage):
-        why = f'strconv.Atoi: parsing "{percentage}": invalid syntax'
+        why = f'strconv.Atoi: parsing "{percentage[:64]}": invalid syntax'
         place.wrong(f"invalid value <{why}> for {key}", 'a positive integer or a percentage such as "20%"')
     elif not 0 < int(percentage) < 100:
         place.wrong(
