@@ -134,6 +134,22 @@ def test_scaling_down_deletes_the_last_pods_and_is_no_eviction() -> None:
     assert (stage.phase, stage.job.status.running, stage.job.status.retry_count) == ("Running", 2, 0)
 
 
+def test_pods_that_fail_because_they_are_scaled_away_are_no_failure() -> None:
+    """A program that is told to end rarely exits with 0."""
+    stage = running(task(replicas=3), minAvailable=1, policies=[policy("RestartJob", "PodFailed")])
+    stage.scale(worker=2).settle()
+    stage.set_pod("worker-2", "Failed", 143).settle()
+    stage.scale(worker=3).settle().bury().settle()
+    assert (stage.phase, stage.job.status.retry_count) == ("Running", 0)
+    assert stage.alive == ["worker-0", "worker-1", "worker-2"]
+
+
+def test_a_pod_that_is_scaled_away_completes_no_task() -> None:
+    stage = running(task(replicas=3), minAvailable=1, policies=[policy("CompleteJob", "TaskCompleted")])
+    stage.set_pod("worker-0", "Succeeded").set_pod("worker-2", "Succeeded").scale(worker=2).settle()
+    assert (stage.phase, stage.job.status.running) == ("Running", 1)
+
+
 @pytest.mark.parametrize("phase", ["Completed", "Terminated", "Failed", "Aborted"])
 def test_a_job_at_rest_ignores_scaling(phase: str) -> None:
     stage = in_phase(phase).scale(worker=5).settle()

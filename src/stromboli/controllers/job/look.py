@@ -61,7 +61,8 @@ def look(scene: Scene) -> Outcome:
         return Outcome(_clean_up(scene), (Tell(names.WARNING, names.FAILED_CREATE, text),))
     wanted = {member.name for member in members(scene.job)}
     lost = losses(scene.job, scene.pods, wanted, scene.memory, scene.now)
-    shown = list(signals(scene.job, scene.pods, scene.group, scene.memory, scene.now))
+    own = {name: pod for name, pod in scene.pods.items() if name in wanted}
+    shown = list(signals(scene.job, own, scene.group, scene.memory, scene.now))
     waiting = Waiting()
     action = commanded(scene) or decided(scene, [*lost.values(), *shown], waiting)
     draft = Draft(scene, waiting.losses, attached=scene.memory.attached)

@@ -222,7 +222,7 @@ def _keep_pods(draft: Draft) -> None:
     for pod in sorted(draft.own(), key=lambda pod: pod.name):
         leaving = pod.metadata.deletion_timestamp is not None
         if not leaving and (pod.name not in wanted or is_marked(pod)):
-            draft.delete(pod, mark=pod.name in wanted)
+            draft.delete(pod, mark=True)
     group = scene.group
     if group is None or group.status.phase in ("", names.GROUP_PENDING) or not scene.may_create:
         return
