@@ -331,6 +331,45 @@ def test_a_service_of_somebody_else_is_used_and_stays() -> None:
     run(story())
 
 
+def test_what_an_earlier_job_of_the_name_left_is_not_taken_for_ours() -> None:
+    """It goes when the cluster collects it, and the pods would wait for it for ever."""
+
+    async def story() -> None:
+        api = submitted(plugins={"svc": []})
+        earlier = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u0"}
+        meta = {"name": "j-svc", "namespace": "team", "ownerReferences": [earlier]}
+        api.put("configmaps", {"metadata": meta, "data": {"VC_WORKER_NUM": "7"}})
+        async with at_work(api) as crew:
+            assert api.find("configmaps", "j-svc", "team")["data"] == {"VC_WORKER_NUM": "7"}
+            assert api.every("podgroups") == []
+            api.remove("configmaps", "j-svc", "team")
+            touch(api)
+            await settled(api, crew)
+            assert api.find("configmaps", "j-svc", "team")["data"]["VC_WORKER_NUM"] == "2"
+            assert api.find("configmaps", "j-svc", "team")["metadata"]["ownerReferences"][0]["uid"] == "u1"
+
+    run(story())
+
+
+def test_a_job_that_ends_is_cleaned_up_once() -> None:
+    """Although the news that it is clean come soon after those that it has ended."""
+
+    async def story() -> None:
+        api = submitted(plugins={"svc": []})
+        async with at_work(api, JobController) as crew:
+            admit(api)
+            await settled(api, crew)
+            before = len(api.asked)
+            live(api, "Succeeded")
+            await settled(api, crew)
+            assert phase(api) == "Completed"
+            looked = [one for one in api.asked[before:] if one.path.endswith("configmaps/j-svc")]
+            assert [one.method for one in looked] == ["GET", "DELETE"]
+            assert "controlledResources" not in api.find("jobs", "j", "team")["status"]
+
+    run(story())
+
+
 def test_volumes_are_named_and_claimed_once() -> None:
     async def story() -> None:
         api = submitted(volumes=[{"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}])

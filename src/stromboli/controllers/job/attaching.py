@@ -1,6 +1,7 @@
 """Objects beside the pods of a job: made once, kept up where they follow the job, taken away at its end.
 
-What has the right name and belongs to somebody else is used as it is and never deleted.
+What has the right name and belongs to somebody else is used as it is and never deleted. What an earlier job of the
+same name left behind goes by itself, so it is waited for.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any
 import msgspec
 
 from stromboli.api.job import Job, Manifest
+from stromboli.controllers.controller import Hindrance
 from stromboli.controllers.job.plugins.base import Attachment
+from stromboli.controllers.job.pods import owner_of
 from stromboli.controllers.pen import Pen
 from stromboli.kube.resources import Resource
 
@@ -39,7 +42,17 @@ async def attach(pen: Pen, job: Job, wanted: Iterable[Attachment]) -> None:
                 continue
             found = await _read(pen, one, job.namespace)
         if found is not None:
+            _refuse_remains(job, one, found)
             await _follow(pen, one, found, job.namespace)
+
+
+def _refuse_remains(job: Job, one: Attachment, found: Manifest) -> None:
+    """What an earlier job of this name owns is about to be collected: it must not be taken for ours."""
+    mine = owner_of(job)
+    for owner in found.get("metadata", {}).get("ownerReferences") or ():
+        same = all(owner.get(key) == mine[key] for key in ("apiVersion", "kind", "name"))
+        if same and owner.get("uid") != job.metadata.uid:
+            raise Hindrance(f"{one.kind} {one.name} of an earlier job of this name is still being deleted")
 
 
 async def detach(pen: Pen, job: Job, unwanted: Iterable[Attachment]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
@@ -11,7 +12,7 @@ from time import monotonic
 import msgspec
 
 from stromboli.api import names
-from stromboli.api.job import Command, Job
+from stromboli.api.job import Command, Job, JobStatus
 from stromboli.api.meta import Object
 from stromboli.api.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.storage import PersistentVolumeClaim
@@ -158,7 +159,8 @@ class JobController(Controller[str]):
             scene = await self._scene(job, file)
             writes = look(replace(scene, may_create=False)).writes
             status = [one for one in writes if isinstance(one, SetStatus)]
-            await self._hand.carry_out(job, status, file.echoes)
+            with suppress(Gone):
+                await self._hand.carry_out(job, status, file.echoes)
 
     def _rest(self, scene: Scene, outcome: Outcome, file: File) -> float:
         """Seconds for which the status may wait, which comes last: if only counts are new in it.
@@ -168,9 +170,10 @@ class JobController(Controller[str]):
         """
         match outcome.writes:
             case (*_, SetStatus(status)):
-                before = scene.job.status.state.phase
-                flood = before == "" and len(self.queue) > MANY
-                if flood or status.state.phase == before:
+                before = scene.job.status
+                flood = before.state.phase == "" and len(self.queue) > MANY
+                steady = _without_counts(status) == _without_counts(before)
+                if flood or steady:
                     return file.told + self.rest - monotonic()
         return 0.0
 
@@ -273,6 +276,11 @@ def named(job: Job) -> Job:
     )
     queue = job.spec.queue or names.DEFAULT_QUEUE
     return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, tasks=tasks, queue=queue))
+
+
+def _without_counts(status: JobStatus) -> tuple[object, ...]:
+    """What of a status is told at once when it changes."""
+    return status.state, status.version, status.retry_count, status.controlled_resources
 
 
 def _is_marked_as_ours(pod: Pod) -> bool:
