@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.embedded.identity import Tokens
-from tests.embedded.asking import PODS, running
+from stromboli.embedded.patching.request import APPLY
+from tests.embedded.asking import PODS, Asker, running
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
@@ -113,5 +114,68 @@ def test_secrets_are_for_their_owner_alone(tmp_path: Path) -> None:
             assert len(private) >= 4
             assert {oct(one.stat().st_mode & 0o777) for one in private} == {"0o600"}
             assert oct((tmp_path / "data").stat().st_mode & 0o777) == "0o700"
+
+    asyncio.run(story())
+
+
+def test_to_apply_what_is_not_there_is_to_create_it(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            token = await _account(api, ["get", "patch"])
+            maps = "/api/v1/namespaces/default/configmaps"
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"n": "1"}}
+            path = f"{maps}/a?fieldManager=m&force=true"
+            status, answer = await api.ask("PATCH", path, body, APPLY, token=token)
+            assert (status, 'cannot create resource "configmaps"' in answer["message"]) == (403, True)
+            assert (await api.ask("PATCH", path, body, APPLY))[0] == 201
+            assert (await api.ask("PATCH", path, body, APPLY, token=token))[0] == 200
+
+    asyncio.run(story())
+
+
+async def _account(api: Asker, verbs: list[str]) -> str:
+    """The token of an account that may do this with ConfigMaps."""
+    await api.post(ACCOUNTS, {"metadata": {"name": "someone"}})
+    rule = {"verbs": verbs, "apiGroups": [""], "resources": ["configmaps"]}
+    await api.post(f"{ROLES}/roles", {"metadata": {"name": "r"}, "rules": [rule]})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}
+    group = {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "Group",
+        "name": "system:serviceaccounts:default",
+    }
+    await api.post(f"{ROLES}/rolebindings", {"metadata": {"name": "r"}, "roleRef": role, "subjects": [group]})
+    made = await api.post(f"{ACCOUNTS}/someone/token", {"spec": {}})
+    return str(made["status"]["token"])
+
+
+def test_whoever_speaks_for_an_account_speaks_for_its_groups(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api, aiohttp.ClientSession() as session:
+            await _account(api, ["list"])
+            url = f"{api.server.url}/api/v1/namespaces/default/configmaps"
+            trust = ssl.create_default_context(cafile=str(api.server.ca))
+            admin = {"Authorization": f"Bearer {api.server.token}"}
+            for headers, expected in (
+                ({"Impersonate-User": "system:serviceaccount:default:someone"}, 200),
+                ({"Impersonate-User": "system:serviceaccount:other:someone"}, 403),
+                ({"Impersonate-User": "someone"}, 403),
+                ({"Impersonate-Group": "system:serviceaccounts:default"}, 400),
+                ({"Authorization": "Bearer \u00e4\udcff"}, 401),
+            ):
+                async with session.get(url, headers={**admin, **headers}, ssl=trust) as answer:
+                    assert answer.status == expected, headers
+
+    asyncio.run(story())
+
+
+def test_objects_are_for_their_owner_alone_even_in_a_folder_that_was_there(tmp_path: Path) -> None:
+    async def story() -> None:
+        tmp_path.chmod(0o755)
+        async with running(tmp_path) as api:
+            await api.post(ACCOUNTS, {"metadata": {"name": "a"}})
+            files = list(tmp_path.glob("objects.db*"))
+            assert {one.name for one in files} >= {"objects.db", "objects.db-wal"}
+            assert {oct(one.stat().st_mode & 0o077) for one in files if one.suffix != ".lock"} == {"0o0"}
 
     asyncio.run(story())

@@ -7,8 +7,14 @@ from typing import Any
 from aiohttp import web
 
 from stromboli.embedded.access import Access
-from stromboli.embedded.errors import Refusal
-from stromboli.embedded.identity import ANONYMOUS, AUTHENTICATED, Tokens, user_of_certificate
+from stromboli.embedded.errors import Refusal, bad_request
+from stromboli.embedded.identity import (
+    ANONYMOUS,
+    AUTHENTICATED,
+    Tokens,
+    groups_of_account,
+    user_of_certificate,
+)
 from stromboli.embedded.rights import User
 from stromboli.embedded.store import Store
 
@@ -54,11 +60,17 @@ class Authentication:
 
     def _impersonated(self, user: User, headers: Any) -> User:
         name = headers.get("Impersonate-User")
-        if not name:
-            return user
         groups = tuple(headers.getall("Impersonate-Group", ()))
+        if not name:
+            if groups:
+                raise bad_request(
+                    "Impersonate-Group: says for which groups, but not for whom (Impersonate-User)"
+                )
+            return user
         self._access.check_impersonation(user, name, groups)
-        return User(name, (*groups, AUTHENTICATED) if name != ANONYMOUS.name else groups)
+        if name == ANONYMOUS.name:
+            return User(name, groups)
+        return User(name, (*(groups or groups_of_account(name)), AUTHENTICATED))
 
     def review(self, content: Any) -> dict[str, Any]:
         """The answer to a TokenReview."""

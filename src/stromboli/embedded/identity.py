@@ -74,11 +74,11 @@ class Tokens:
         return f"{signed}.{_encoded(self._sign(signed))}", expires
 
     def _sign(self, text: str) -> bytes:
-        return hmac.digest(self._key, text.encode(), hashlib.sha256)
+        return hmac.digest(self._key, text.encode(errors="replace"), hashlib.sha256)
 
     def read(self, token: str) -> tuple[User, str] | None:
         """Whose it is, and the uid of the service account if it is one's; nothing if it is nobody's."""
-        if hmac.compare_digest(token.encode(), self._admin):
+        if hmac.compare_digest(token.encode(errors="replace"), self._admin):
             return User("admin", (MASTERS, AUTHENTICATED)), ""
         known = self._known.get(token) or self._verified(token)
         if known is None or known[0].exp < self._clock():
@@ -95,12 +95,19 @@ class Tokens:
             return None
         if ISSUER not in claims.aud:
             return None
-        _, _, namespace, _ = claims.sub.split(":", 3)
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", AUTHENTICATED)
+        groups = (*groups_of_account(claims.sub), AUTHENTICATED)
         if len(self._known) > 1000:
             self._known.clear()
         self._known[token] = claims, User(claims.sub, groups, claims.uid)
         return self._known[token]
+
+
+def groups_of_account(name: str) -> tuple[str, ...]:
+    """The groups that every service account is in; none of any other user."""
+    parts = name.split(":")
+    if len(parts) != 4 or parts[:2] != ["system", "serviceaccount"]:
+        return ()
+    return "system:serviceaccounts", f"system:serviceaccounts:{parts[2]}"
 
 
 def user_of_certificate(certificate: Mapping[str, Any] | None) -> User | None:

@@ -203,6 +203,8 @@ def test_nobody_grants_more_than_they_have():
     )
     assert escalation(rights, ANN, *bound("view", ("User", "ben"), namespace="team")) == ""
     assert "not currently held" in escalation(rights, ANN, *role("gather", gathers=["x"]))
+    assert "not found" in escalation(rights, ANN, *bound("to-come", ("User", "ann"), namespace="team"))
+    assert escalation(rights, ROOT, *bound("to-come", ("User", "ann"), namespace="team")) == ""
     rights.put(*role("binder", rule("bind", "rbac.authorization.k8s.io", "clusterroles", ["cluster-admin"])))
     rights.put(*bound("binder", ("User", "ann")))
     assert escalation(rights, ANN, *bound("cluster-admin", ("User", "ann"), namespace="team")) == ""

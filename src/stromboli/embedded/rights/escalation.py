@@ -31,6 +31,8 @@ def escalation(rights: Rights, user: User, resource: str, thing: dict[str, Any])
         rules = rights.rules_of_role(kind, namespace, named)
     if rights.allowed(user, asked).allowed:
         return ""
+    if not rules and asked.verb == "bind" and not rights.has_role(kind, namespace, named):
+        return f'{kind} "{named}" not found: whoever may not bind any role binds one that is there'
     over = list(islice(_beyond(rules, rights.rules(user, namespace)), SHOWN))
     if not over:
         return ""

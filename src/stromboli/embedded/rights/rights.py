@@ -118,6 +118,9 @@ class Rights:
         """What a role grants, with what it gathers from others."""
         return self._role_rules(("" if kind == "ClusterRole" else namespace, name))
 
+    def has_role(self, kind: str, namespace: str, name: str) -> bool:
+        return ("" if kind == "ClusterRole" else namespace, name) in self._roles
+
     # -- the way there
 
     def _bindings_of(self, user: User, namespace: str) -> Iterator[tuple[Binding, tuple[str, str]]]:
