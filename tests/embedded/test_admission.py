@@ -126,3 +126,18 @@ def test_an_eviction_asks_the_budget(tmp_path: Path) -> None:
             assert (await api.ask("GET", f"{PODS}/waits"))[0] == 404
 
     asyncio.run(story())
+
+
+def test_an_eviction_for_show_leaves_the_pod_and_one_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(PODS, pod("a"))
+            await api.post(f"{PODS}/a/eviction", {"deleteOptions": {"dryRun": ["All"]}})
+            await api.get(f"{PODS}/a")
+            for nonsense in ({"gracePeriodSeconds": 10**15}, {"propagationPolicy": "Sideways"}, "now"):
+                status, _ = await api.ask("POST", f"{PODS}/a/eviction", {"deleteOptions": nonsense})
+                assert status in (400, 422), nonsense
+            await api.post(f"{PODS}/a/eviction", {})
+            assert (await api.ask("GET", f"{PODS}/a"))[0] == 404
+
+    asyncio.run(story())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.embedded.asking import MERGE, PODS, config_map, pod, running
+from tests.embedded.asking import MERGE, PODS, Json, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -129,7 +129,10 @@ def test_a_pod_is_bound_once_and_its_spec_stays(tmp_path: Path) -> None:
     async def story() -> None:
         async with running(tmp_path) as api:
             await api.post(PODS, pod("a"))
-            target = {"target": {"kind": "Node", "name": "n1"}}
+            target: Json = {"target": {"kind": "Node", "name": "n1"}}
+            for wrong in ({"labels": {"a": {"b": "c"}}}, {"annotations": {"a": 1}}, "text"):
+                status, _ = await api.ask("POST", f"{PODS}/a/binding", {**target, "metadata": wrong})
+                assert status == 422, wrong
             assert (await api.post(f"{PODS}/a/binding", target))["status"] == "Success"
             bound = await api.get(f"{PODS}/a")
             assert bound["spec"]["nodeName"] == "n1"

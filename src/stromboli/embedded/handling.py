@@ -161,6 +161,7 @@ class Handling:
         force = query.get("force", "") in _TRUE
         change = changing.applied(kind, data, options.manager, force, about.part)
         if objects.store.get(kind.id, *place) is None and not about.part:
+            self.access.check(options.user, about._replace(verb="create"))
             content = change(None)
             content.setdefault("metadata", {}).setdefault("name", about.name)
             return await objects.create(kind, about.namespace, content, options)
@@ -206,8 +207,9 @@ class Handling:
             )
         else:
             scaled = changing.body(data, _media(request))
-        await objects.update(kind, *place, lambda old: parts.rescaled(kind, old, scaled), options)
-        return Outcome(msgspec.json.encode(parts.scale(kind, objects.get(kind, *place))))
+        made = await objects.update(kind, *place, lambda old: parts.rescaled(kind, old, scaled), options)
+        record = Record(Key(kind.id, *place), 0, made.data)
+        return Outcome(msgspec.json.encode(parts.scale(kind, record)), made.warnings)
 
     async def _delete(
         self, about: Target, body: Any, options: Options, query: Mapping[str, str]

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from stromboli.embedded import disruption, metadata, shaping
-from stromboli.embedded.deleting import DeleteOptions, delete
+from stromboli.embedded.deleting import delete, read_options
 from stromboli.embedded.errors import (
     Refusal,
     bad_request,
@@ -96,11 +96,9 @@ async def evict(
     objects: Objects, kind: Kind, namespace: str, name: str, body: Content, options: Options
 ) -> bytes:
     """Delete a pod, unless a disruption budget says no."""
+    asked = read_options(body.get("deleteOptions"), {})
+    options = options._replace(dry_run=options.dry_run or bool(asked.dry_run))
     disruption.check(objects, objects.get(kind, namespace, name))
-    try:
-        asked = msgspec.convert(body.get("deleteOptions") or {}, DeleteOptions)
-    except msgspec.ValidationError as error:
-        raise bad_request(f"deleteOptions: {error}") from None
     await delete(objects, kind, namespace, name, asked, options)
     return msgspec.json.encode(SUCCESS)
 
