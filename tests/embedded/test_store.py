@@ -156,3 +156,38 @@ def test_what_is_no_longer_needed_is_dropped_from_the_disk(tmp_path: Path) -> No
         await again.close()
 
     asyncio.run(story())
+
+
+def test_a_page_of_the_past_does_not_show_what_is_about_to_be_committed(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = Store(tmp_path / "db")
+        for name in "abc":
+            store.put(key(name), content(n=1))
+        await store.settled()
+        first = page(store, KIND, "default", {"limit": "1"})
+        store.put(key("b"), content(n=2))
+        store.remove(key("c"), content())
+        store.put(key("d"), content())
+        rest = page(store, KIND, "default", {"continue": first.meta["continue"]})
+        assert [(one.key.name, one.object()["n"]) for one in rest.records] == [("b", 1), ("c", 1)]
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_what_one_listener_cannot_stand_the_others_hear(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = Store(tmp_path / "db")
+        heard: list[Change] = []
+
+        def fragile(batch: object) -> None:
+            raise ValueError("I cannot read that")
+
+        store.subscribe(fragile)
+        store.subscribe(heard.extend)
+        store.put(key("a"), content())
+        await store.settled()
+        assert [change.key.name for change in heard] == ["a"]
+        await store.close()
+
+    asyncio.run(story())

@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from stromboli.embedded.kinds import Kind
+from stromboli.embedded.records import Change, Key, Record
+from stromboli.embedded.selectors import Selector
+from stromboli.embedded.watching import Hub, Watch
 from tests.embedded.asking import PODS, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -101,5 +105,23 @@ def test_initial_events_end_with_a_bookmark_and_so_does_a_watch_with_a_time_limi
                 assert (event["type"], "annotations" in event["object"]["metadata"]) == ("BOOKMARK", False)
                 assert await following() is None
             assert (await api.ask("GET", f"{MAPS}?watch=true&sendInitialEvents=true"))[0] == 400
+
+    asyncio.run(story())
+
+
+def test_a_watch_that_cannot_show_a_change_ends_and_the_others_go_on() -> None:
+    def fragile(record: Record, first: bool) -> bytes:
+        raise ValueError("I cannot show that")
+
+    async def story() -> None:
+        kind = Kind("", "v1", "things", "Thing")
+        hub = Hub(10)
+        broken, whole = Watch(kind, "", Selector((), ()), fragile), Watch(kind, "", Selector((), ()))
+        hub.join(broken)
+        hub.join(whole)
+        record = Record(Key("things", "default", "a"), 1, b'{"metadata":{}}')
+        hub.publish([Change(1, record.key, None, record)])
+        assert await broken.news() == b""
+        assert b'"ADDED"' in await whole.news()
 
     asyncio.run(story())

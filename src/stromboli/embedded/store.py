@@ -12,16 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import sqlite3
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
 from stromboli.embedded.records import Change, Key, Record
+
+log = logging.getLogger(__name__)
 
 HISTORY = 50_000
 """Changes that a watch may still ask for."""
@@ -102,6 +106,7 @@ class Store:
         self._load()
 
     def _open(self, power_safe: bool) -> sqlite3.Connection:
+        Path(self._path).touch(mode=0o600)  # Secrets are in it
         db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         db.execute("PRAGMA journal_mode=WAL")
         db.execute(f"PRAGMA synchronous={'FULL' if power_safe else 'NORMAL'}")
@@ -153,9 +158,9 @@ class Store:
         return [name for name, table in self._tables.items() if len(table)]
 
     def since(self, revision: int, resource: str) -> list[Change]:
-        """What happened after a revision, oldest first; the caller has looked at `horizon`."""
+        """What happened after a revision, oldest first, committed or not; the caller has looked at `horizon`."""
         found = []
-        for change in reversed(self._changes):
+        for change in chain(reversed(self._batch), reversed(self._changes)):
             if change.revision <= revision:
                 break
             if change.key.resource == resource:
@@ -226,7 +231,10 @@ class Store:
         self._changes.extend(batch)
         done.set_result(None)
         for listener in self._listeners:
-            listener(batch)
+            try:
+                listener(batch)
+            except Exception:  # what one cannot stand, the others must hear of all the same
+                log.exception("changes %d to %d", batch[0].revision, batch[-1].revision)
         self._rows_since_checkpoint += len(batch)
         if self._rows_since_checkpoint >= CHECKPOINT and self._checkpoint is None:
             self._rows_since_checkpoint = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -12,6 +13,8 @@ import msgspec
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.records import Change, Record
 from stromboli.embedded.selectors import Selector
+
+log = logging.getLogger(__name__)
 
 LARGEST_WRITE = 1024 * 1024
 """Bytes after which a reader is waited for."""
@@ -153,6 +156,15 @@ def _as_of(change: Change) -> Record | None:
     return Record(change.key, change.revision, msgspec.json.encode(content))
 
 
+def _told(watch: Watch, change: Change, encoded: dict[str, bytes]) -> None:
+    """A stream that cannot show a change ends, so that its reader lists again; the others go on."""
+    try:
+        watch.tell(change, encoded)
+    except Exception:
+        log.exception("a watch of %s", watch.kind.id)
+        watch.end()
+
+
 class Hub:
     """Everybody who watches, by kind."""
 
@@ -187,7 +199,7 @@ class Hub:
             if watches:
                 encoded: dict[str, bytes] = {}
                 for watch in watches:
-                    watch.tell(change, encoded)
+                    _told(watch, change, encoded)
 
     def remind(self) -> None:
         """Tell those who want to know how far they are, so that they can resume from there after a quiet time."""
