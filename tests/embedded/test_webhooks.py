@@ -23,7 +23,7 @@ Json = Any
 
 @asynccontextmanager
 async def hooked(
-    folder: Path, answer: Callable[[Json], Json]
+    folder: Path, answer: Callable[[Json], Json], thought: asyncio.Event | None = None
 ) -> AsyncIterator[tuple[Asker, str, list[Json]]]:
     """A server, the address of a webhook that answers so, and what that was asked."""
     asked: list[Json] = []
@@ -32,6 +32,8 @@ async def hooked(
         question = (await request.json())["request"]
         asked.append(question)
         said = answer(question)
+        if thought is not None:
+            await thought.wait()
         if said is None:
             return web.Response(status=500)
         return web.json_response({"response": {"uid": question["uid"], **said}})
@@ -150,5 +152,60 @@ def test_what_changes_while_a_webhook_thinks_is_not_lost(tmp_path: Path) -> None
             assert set((await api.get(f"{MAPS}/a"))["data"]) == {"n", "k0", "k1", "k2", "k3"}
             puts = [api.ask("PUT", f"{MAPS}/a", {**made, "data": {"n": str(number)}}) for number in range(4)]
             assert {status for status, _ in await asyncio.gather(*puts)} == {409}
+
+    asyncio.run(story())
+
+
+def test_a_webhook_changes_what_its_author_might_have_changed_and_no_more(tmp_path: Path) -> None:
+    patches: list[Json] = []
+
+    def answer(question: Json) -> Json:
+        encoded = base64.b64encode(json.dumps(patches).encode()).decode()
+        return {"allowed": True, "patch": encoded, "patchType": "JSONPatch"}
+
+    async def story() -> None:
+        async with hooked(tmp_path, answer) as (api, url, _):
+            made = await api.post(MAPS, config_map("a"))
+            await register(api, "mutating", url)
+            patches[:] = [
+                {"op": "add", "path": "/metadata/uid", "value": "mine"},
+                {"op": "add", "path": "/unheard", "value": "of"},
+                {"op": "add", "path": "/data", "value": {"n": "1"}},
+            ]
+            for changed in (
+                await api.patch(f"{MAPS}/a", {"data": {"x": "y"}}),
+                await api.post(MAPS, config_map("b")),
+            ):
+                assert changed["data"] == {"n": "1"}
+                assert changed["metadata"]["uid"] != "mine"
+                assert "unheard" not in changed
+            assert (await api.get(f"{MAPS}/a"))["metadata"]["uid"] == made["metadata"]["uid"]
+            for path, value, code in (("/data", {"n": [1]}, 422), ("/metadata/name", "c", 400)):
+                patches[:] = [{"op": "add", "path": path, "value": value}]
+                status, _ = await api.ask("PATCH", f"{MAPS}/a", {"data": {"x": "z"}}, MERGE)
+                assert status == code
+                assert (await api.ask("POST", MAPS, config_map("d")))[0] == code
+
+    asyncio.run(story())
+
+
+def test_nothing_is_made_in_a_namespace_that_went_while_a_webhook_thought(tmp_path: Path) -> None:
+    async def story() -> None:
+        thinking, thought = asyncio.Event(), asyncio.Event()
+
+        def answer(question: Json) -> Json:
+            thinking.set()
+            return {"allowed": True}
+
+        async with hooked(tmp_path, answer, thought) as (api, url, _):
+            await api.post("/api/v1/namespaces", {"metadata": {"name": "brief"}})
+            await register(api, "validating", url)
+            making = asyncio.create_task(
+                api.ask("POST", "/api/v1/namespaces/brief/configmaps", config_map("a"))
+            )
+            await thinking.wait()
+            await api.delete("/api/v1/namespaces/brief")
+            thought.set()
+            assert (await making)[0] in (403, 404)
 
     asyncio.run(story())

@@ -89,8 +89,11 @@ class Objects:
         question = Question("CREATE", kind, namespace, name, "", options.user, options.dry_run)
         if self.admission.asks(question):
             content, more = await self.admission.ask(question, content, None)
-            meta, warnings = content["metadata"], (*warnings, *more)
+            warnings = (*warnings, *more)
+            metadata.kept(_checked_head(kind, namespace, content, name), meta)
             _shaped(kind, content, options)
+            peculiar.begin(kind, content)
+            self.admission.place(kind, namespace, name)
         self._check(kind, content, None)
         self.admission.granted(kind, content, options.user)
         if self.store.get(kind.id, namespace, name) is not None:
@@ -128,15 +131,15 @@ class Objects:
             content = change(record.object())
             meta = _checked_head(kind, namespace, content, name)
             self._check_versions(kind, name, meta, old["metadata"], record)
-            warnings = _shaped(kind, content, options)
-            metadata.kept(meta, old["metadata"])
-            peculiar.carry_over(kind, content, old, part)
+            warnings = _formed(kind, content, old, part, options)
             question = Question("UPDATE", kind, namespace, name, part, options.user, options.dry_run)
             if self.admission.asks(question):
                 content, more = await self.admission.ask(question, content, old)
                 warnings = (*warnings, *more)
                 if self.store.get(kind.id, namespace, name) is not record:
                     continue
+                _checked_head(kind, namespace, content, name)
+                _formed(kind, content, old, part, options)
             return Outcome(self._replaced(kind, record, content, old, part, options), warnings)
         raise conflict(kind, name)
 
@@ -248,6 +251,14 @@ def _shaped(kind: Kind, content: Content, options: Options) -> tuple[str, ...]:
             f" strict decoding error: {', '.join(unknown)}"
         )
     return tuple(unknown) if options.validation == "Warn" else ()
+
+
+def _formed(kind: Kind, content: Content, old: Content, part: str, options: Options) -> tuple[str, ...]:
+    """An update in its final form: what nobody may change, and what this path may not, is as it was."""
+    warnings = _shaped(kind, content, options)
+    metadata.kept(content["metadata"], old["metadata"])
+    peculiar.carry_over(kind, content, old, part)
+    return warnings
 
 
 def _check_finalizers(kind: Kind, meta: Content, old: Content) -> None:
