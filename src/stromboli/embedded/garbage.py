@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from stromboli.embedded.deleting import FOREGROUND, ORPHAN, DeleteOptions, delete
+from stromboli.embedded.deleting import FOREGROUND, ORPHAN, DeleteOptions, Preconditions, delete
 from stromboli.embedded.identity import SYSTEM
 from stromboli.embedded.objects import Objects, Options
 from stromboli.embedded.records import Change, Key, Record
@@ -123,7 +123,8 @@ class Garbage:
         if kind is None:
             return
         policy = "Foreground" if self._owned.get(record.meta.uid) else "Background"
-        asked = DeleteOptions(propagation_policy=policy)
+        this_one = Preconditions(uid=record.meta.uid)
+        asked = DeleteOptions(propagation_policy=policy, preconditions=this_one)
         await delete(self._objects, kind, record.key.namespace, record.key.name, asked, _OPTIONS)
 
 

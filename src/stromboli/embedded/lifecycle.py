@@ -108,8 +108,8 @@ class Lifecycle:
         if change.after is not None:
             kind = defined_kind(change.after.object())
             registry.add(kind)
-            for record in list(self._objects.store.all(kind.id)) if change.before is not None else ():
-                self._objects.mend(record, lambda content: content.update(apiVersion=kind.api_version))
+            if change.before is not None:
+                self._renew(kind.id)
 
     def _emptied(self, key: Key) -> None:
         if key.namespace in self._terminating:
@@ -162,8 +162,10 @@ class Lifecycle:
             return
         if key.resource == "namespaces":
             await self._namespace(record)
-        elif key.resource == DEFINITIONS and record.meta.deletion_timestamp:
-            await self._undefine(record)
+        elif key.resource == DEFINITIONS:
+            self._renew(key.name)
+            if record.meta.deletion_timestamp:
+                await self._undefine(record)
         elif key.resource in (QUOTAS, BUDGETS):
             self._tell(record)
         elif key.resource == "pods" and record.meta.deletion_timestamp:
@@ -199,6 +201,17 @@ class Lifecycle:
                     await delete(objects, kind, *record.key[1:], DeleteOptions(), Options(SYSTEM))
                 left += objects.store.get(*record.key) is not None
         return left
+
+    def _renew(self, resource: str) -> None:
+        """All objects are of the one version that their kind has now; they change it together."""
+        kind = self._objects.registry.by_id(resource)
+        if kind is None:
+            return
+        version = kind.api_version
+        for record in list(self._objects.store.all(resource)):
+            if record.field("apiVersion") == version:
+                return
+            self._objects.mend(record, lambda content: content.update(apiVersion=version))
 
     async def _undefine(self, record: Record) -> None:
         """A kind goes once its last object has."""
