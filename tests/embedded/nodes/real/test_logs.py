@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.embedded.nodes.real import logs
-from stromboli.embedded.nodes.real.logs import LogFile, LogQuery, NoLog, find_log, log_file, read_log
+from stromboli.embedded.nodes.real.logs import (
+    LogFile,
+    LogQuery,
+    NoLog,
+    find_log,
+    forget_log,
+    log_file,
+    pod_folder,
+    read_log,
+)
 
 
 def read(path, over=lambda: True, **query):
@@ -82,6 +91,13 @@ def test_a_log_never_grows_beyond_its_bound(tmp_path, monkeypatch):
     path = written(tmp_path, *[b"x" * 50 + b"\n"] * 100)
     assert sum(one.stat().st_size for one in path.parent.iterdir()) <= 1000
     assert read(path).endswith(b"x" * 50 + b"\n")
+    forget_log(path)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_pod_with_the_longest_name_has_a_folder(tmp_path):
+    folder = pod_folder(tmp_path, "n" * 63, "p" * 253, "u" * 36)
+    folder.mkdir()
 
 
 def test_the_run_before_is_found(tmp_path):

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from stromboli.embedded.nodes.real.processes import Running
 from tests.embedded.nodes.town import CONFIG_MAPS, NODES, town
 
 ENDLESS = ["sh", "-c", "echo $$$$; trap 'echo bye; exit 0' TERM; while true; do sleep 0.02; done"]
@@ -193,5 +194,33 @@ def test_a_sidecar_runs_beside_and_goes_last(tmp_path):
             await here.phase("p", "Succeeded")
             pid = int((await here.log("p", container="side")).split()[0])
             assert not lives(pid)
+
+    asyncio.run(story())
+
+
+async def eventually(holds):
+    async with asyncio.timeout(5):
+        while not holds():
+            await asyncio.sleep(0.02)
+
+
+def test_a_process_that_begins_when_its_pod_is_gone_ends_at_once(tmp_path, monkeypatch):
+    start = Running.start
+
+    async def late(*args):
+        process = await start(*args)
+        await asyncio.sleep(0.5)  # it stops listening, and its pod is deleted
+        return process
+
+    async def story():
+        async with town(tmp_path, "1x8cpu,real") as here:
+            monkeypatch.setattr(Running, "start", late)
+            mark = tmp_path / "pid"
+            deaf = f"trap '' TERM; echo $$$$ > {mark}.new; mv {mark}.new {mark}; while :; do sleep 0.05; done"
+            await here.pod("deaf", command=["sh", "-c", deaf])
+            await eventually(mark.exists)
+            await here.delete("deaf", grace=0)
+            await here.gone("deaf")
+            await eventually(lambda: not lives(int(mark.read_text())))
 
     asyncio.run(story())

@@ -40,7 +40,8 @@ class LogQuery:
 
 
 def pod_folder(pods: Path, namespace: str, name: str, uid: str) -> Path:
-    return pods / f"{namespace}_{name}_{uid}"
+    """The name as far as there is room: with the others it would be longer than names of files may be."""
+    return pods / f"{namespace}_{name[:120]}_{uid}"
 
 
 def log_file(folder: Path, container: str, run: int) -> Path:
@@ -86,6 +87,12 @@ class LogFile:
 
 def older(path: Path) -> Path:
     return path.with_suffix(".old")
+
+
+def forget_log(path: Path) -> None:
+    """Both halves."""
+    path.unlink(missing_ok=True)
+    older(path).unlink(missing_ok=True)
 
 
 def runs(folder: Path, container: str) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from pathlib import Path
 
 from stromboli.api import names
@@ -11,7 +12,7 @@ from stromboli.embedded.nodes import statuses
 from stromboli.embedded.nodes.pods import NodePod
 from stromboli.embedded.nodes.real.containers import Container, Standing, Surroundings
 from stromboli.embedded.nodes.real.environment import Fetch, Unusable, command, environment
-from stromboli.embedded.nodes.real.logs import LogFile, log_file
+from stromboli.embedded.nodes.real.logs import LogFile, forget_log, log_file
 from stromboli.embedded.nodes.real.processes import Running
 from stromboli.embedded.nodes.real.volumes import Volumes
 from stromboli.embedded.nodes.statuses import Ending
@@ -41,6 +42,8 @@ class PodRun:
         self.quiet = False
         """Nothing is told any more: the node itself ends."""
         self._stopping = asyncio.Event()
+        self._latest = math.inf
+        """When the loop's clock says so, whatever runs is killed."""
         self._expired = False
         self._inits = [Container(one) for one in pod.spec.init_containers or ()]
         self._mains = [Container(one) for one in pod.spec.containers]
@@ -58,12 +61,16 @@ class PodRun:
         """Ask everything to end, and end it after the grace."""
         first = not self._stopping.is_set()
         self._stopping.set()
+        self._latest = min(self._latest, asyncio.get_running_loop().time() + max(0.0, grace))
         for one in self._all:
             if one.process is not None:
-                if first:
-                    one.process.terminate()
-                    self._tell_killing(one)
-                asyncio.get_running_loop().call_later(max(0.0, grace), self._kill_one, one, one.process)
+                self._end(one, one.process, first)
+
+    def _end(self, one: Container, process: Running, ask: bool = True) -> None:
+        if ask:
+            process.terminate()
+            self._tell_killing(one)
+        asyncio.get_running_loop().call_at(self._latest, self._kill_one, one, process)
 
     def _tell_killing(self, one: Container) -> None:
         if not self.quiet:
@@ -73,6 +80,7 @@ class PodRun:
         """End everything at once; nothing is told of it."""
         self.quiet = True
         self._stopping.set()
+        self._latest = -math.inf
         for one in self._all:
             if one.process is not None:
                 one.process.kill()
@@ -208,9 +216,10 @@ class PodRun:
         try:
             variables = environment(self.pod, one.spec, self._fetch, {ROOT: str(root)})
             words = command(one.spec, variables)
-            log_file(self.folder, one.name, one.restarts - KEPT_LOGS).unlink(missing_ok=True)
+            place = self._place(one)
+            forget_log(log_file(self.folder, one.name, one.restarts - KEPT_LOGS))
             file = LogFile(log_file(self.folder, one.name, one.restarts), around.clock)
-            process = await Running.start(words, self._place(one), variables, around.guardian, file)
+            process = await Running.start(words, place, variables, around.guardian, file)
         except (Unusable, OSError) as error:
             return await self._unusable(one, error)
         begun = around.clock()
@@ -218,7 +227,7 @@ class PodRun:
         one.state = {"running": {"startedAt": timestamp(begun)}}
         around.writes.tell(self.pod, names.NORMAL, "Started", f"Started container {one.name}")
         if self._stopping.is_set():
-            process.terminate()
+            self._end(one, process)
         self._report()
         code, number = await process.ended()
         one.process = None

@@ -43,6 +43,7 @@ class Real:
         self._writes = writes
         self._guardian = Guardian()
         self._pods = folder / "pods"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._around = Surroundings(
             self._pods, folder / "claims", self._guardian, writes, self._fetch_all, first_pause
         )
