@@ -95,12 +95,15 @@ def test_watch_tells_every_change(cluster: Up, space: str) -> None:
         text=True,
     )
     with watching:
+        cluster.kubectl("create", "-f", "-", stdin=POD % ("first", "sleep, '1000'"))
+        assert watching.stdout is not None
+        assert watching.stdout.readline().startswith("first")
         cluster.kubectl("create", "-f", "-", stdin=POD % ("w", "sleep, '1'"))
         states = []
-        assert watching.stdout is not None
         for line in watching.stdout:
-            states.append(line.split()[2])
-            if states[-1] == "Completed":
+            name, _, state, *_ = line.split()
+            states += [state] if name == "w" else []
+            if state == "Completed":
                 break
         watching.terminate()
     assert states[0] == "Pending"
