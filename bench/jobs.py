@@ -1,12 +1,14 @@
 """Many jobs at once: how fast they come to their pods, beside how fast the API server takes pods at all.
 
 The controller runs in this process, as does whoever lets groups in; bare pods of the same make are created before and
-after, with the same watches open, since a machine is not equally busy all the time.
+after, with the same watches open, since a machine is not equally busy all the time. Processor time, of the server and
+of this process, tells the truth on a busy machine too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -17,7 +19,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bench.apiserver import PODS
+from bench.apiserver import PODS, _Usage
 from bench.measure import memory_peak
 from stromboli.api.job import Job
 from stromboli.api.scheduling import PodGroup
@@ -52,11 +54,18 @@ class Arrival(Struct):
     """Pods of jobs per second, from the first submission to the last pod."""
     writes: float
     """Per job, with its pods."""
+    bare_cpu: float
+    """Milliseconds of processor time for one bare pod, and for one pod of a job with all that this takes."""
+    pod_cpu: float
     memory_mib: float
 
     @property
     def share(self) -> float:
         return self.pods / self.bare
+
+    @property
+    def cpu_share(self) -> float:
+        return self.bare_cpu / self.pod_cpu
 
 
 def compare(count: int) -> list[Arrival]:
@@ -84,6 +93,7 @@ def compare(count: int) -> list[Arrival]:
 
 
 async def _measured(name: str, plane: ControlPlane, count: int) -> Arrival:
+    usage = _Usage([*(process.pid for process in plane._running.values()), os.getpid()])
     async with Client(find_access(str(plane.kubeconfig))) as client:
         crew = Controllers(client, Options(leader_elect=False), kinds=(JobController,))
         running = asyncio.create_task(crew.run())
@@ -91,11 +101,14 @@ async def _measured(name: str, plane: ControlPlane, count: int) -> Arrival:
         while crew.unsynced:
             await asyncio.sleep(0.05)
         try:
+            spent = usage.seconds()
             before = await _bare(client, "before")
-            begin = time.perf_counter()
+            bare_cpu = (usage.seconds() - spent) / BARE * 1000
+            begin, spent = time.perf_counter(), usage.seconds()
             await _many(count, lambda index: _submit(client, index))
             await _until(lambda: _made(crew) >= count * EACH)
             rate = count * EACH / (time.perf_counter() - begin)
+            pod_cpu = (usage.seconds() - spent) / (count * EACH) * 1000
             await _until(lambda: crew.quiet)
             writes = sum(one.value for one in crew.metrics.writes.collect()[0].samples) / count
             after = await _bare(client, "after")
@@ -103,7 +116,7 @@ async def _measured(name: str, plane: ControlPlane, count: int) -> Arrival:
             admitting.cancel()
             crew.stop()
             await running
-    return Arrival(name, count, (before + after) / 2, rate, writes, memory_peak())
+    return Arrival(name, count, (before + after) / 2, rate, writes, bare_cpu, pod_cpu, memory_peak())
 
 
 def _made(crew: Controllers) -> int:
@@ -183,7 +196,7 @@ def manifest(name: str) -> dict[str, Any]:
 def report(results: list[Arrival]) -> str:
     from bench.run import table
 
-    head = ["API server", "jobs", "bare pods/s", "pods of jobs/s", "share", "writes per job", "MiB"]
+    head = ["API server", "jobs", "bare/s", "pods/s", "share", "cpu ms", "cpu ms", "share", "writes", "MiB"]
     body = [
         [
             one.server,
@@ -191,6 +204,9 @@ def report(results: list[Arrival]) -> str:
             f"{one.bare:,.0f}",
             f"{one.pods:,.0f}",
             f"{one.share:.2f}",
+            f"{one.bare_cpu:.2f}",
+            f"{one.pod_cpu:.2f}",
+            f"{one.cpu_share:.2f}",
             f"{one.writes:.1f}",
             f"{one.memory_mib:.0f}",
         ]
