@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,22 @@ class Jobs:
         self.stage = stage
         self.crew: subprocess.Popen[bytes] | None = None
         self.log = stage.folder / "controllers.log"
+        self.kubeconfig = stage.folder / "controllers.kubeconfig"
+
+    def install(self) -> None:
+        """The rights of the controllers, with those that the ssh plugin needs, and no others."""
+        plane = self.stage.plane
+        folders = (
+            "deploy/controllers/service-account.yaml",
+            "deploy/controllers/rbac",
+            "deploy/components/job-ssh",
+        )
+        for folder in folders:
+            for file in sorted(Path(folder).glob("*.yaml")) if Path(folder).is_dir() else [Path(folder)]:
+                if file.name != "kustomization.yaml":
+                    plane.kubectl("apply", "-n", "volcano-system", "-f", str(file))
+        token = plane.token_for("volcano-system", "stromboli-controllers")
+        self.kubeconfig.write_text(json.dumps(plane.config_for(token)))
 
     def start_controllers(self) -> None:
         command = (
@@ -34,7 +51,7 @@ class Jobs:
             "-m",
             "stromboli",
             "controllers",
-            f"--kubeconfig={self.stage.plane.kubeconfig}",
+            f"--kubeconfig={self.kubeconfig}",
             "--kube-api-qps=0",
             "--leader-elect=false",
             "--v=4",
@@ -142,6 +159,7 @@ def jobs(stage: Stage) -> Iterator[Jobs]:
     stage.add_queue("default")
     stage.start_scheduler()
     jobs = Jobs(stage)
+    jobs.install()
     jobs.start_controllers()
     yield jobs
     jobs.stage.plane.request("DELETE", f"{BATCH}/namespaces/{NAMESPACE}/jobs")
