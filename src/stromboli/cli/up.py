@@ -54,6 +54,12 @@ def up(
         autocompletion=preset_names,
     ),
     plugins_dir: Path | None = PLUGINS_DIR,
+    job_plugins_dir: Path | None = typer.Option(
+        None,
+        "--job-plugins-dir",
+        metavar="DIR",
+        help="A folder of Python files with your own job plugins.",
+    ),
     lenient_policy: bool = LENIENT,
     run_time: str = typer.Option(
         "forever",
@@ -99,6 +105,7 @@ def up(
             habits,
             parse_span(schedule_period).low,
             asked_for=bool(nodes) or real,
+            job_plugins_dir=job_plugins_dir,
         )
         folder = Folder(data)
     except (BadNodes, BadSpan, FolderError) as error:

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from stromboli.admission.lookup import Settings
+from stromboli.controllers.job.plugins.catalog import load_job_plugins
 from stromboli.embedded.folder import KUBECONFIG, Folder
 from stromboli.embedded.server import Server
 from stromboli.embedded.services import SERVICES, Place, Service
@@ -70,9 +71,10 @@ class Cluster:
 
     async def _serve(self) -> Server:
         """On the port that was asked for; else on that of the last time, if it is still free."""
+        rules = Settings(job_plugins=tuple(load_job_plugins(self._place.job_plugins_dir).known))
         for port in dict.fromkeys((self._port or self._folder.last_port, self._port)):
             server = Server(
-                self._folder.path, self._host, port, crds=True, logs=self._place.logs, rules=Settings()
+                self._folder.path, self._host, port, crds=True, logs=self._place.logs, rules=rules
             )
             try:
                 return await self._stack.enter_async_context(server)

@@ -58,6 +58,7 @@ class Place:
     period: float = 1.0
     asked_for: bool = False
     """Whether the nodes were asked for."""
+    job_plugins_dir: Path | None = None
     logs: PodLogs = field(default_factory=PodLogs)
 
 
@@ -117,7 +118,12 @@ async def scheduler(place: Place) -> AsyncIterator[asyncio.Task[object]]:
 async def controllers(place: Place) -> AsyncIterator[asyncio.Task[object]]:
     """Controllers: jobs, groups, queues and what else there is."""
     async with Client(place.access) as client:
-        options = ControllerOptions(leader_elect=False, scheduler_name=OURS, shutdown_timeout=PARTING)
+        options = ControllerOptions(
+            leader_elect=False,
+            scheduler_name=OURS,
+            shutdown_timeout=PARTING,
+            plugins_dir=place.job_plugins_dir,
+        )
         crew = Controllers(client, options)
         task: asyncio.Task[object] = asyncio.create_task(crew.run(), name="controllers")
         try:
