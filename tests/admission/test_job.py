@@ -264,6 +264,14 @@ POLICIES: list[tuple[list[dict[str, Any]], list[str]]] = [
     ),
     ([{"event": "PodFailed", "events": ["PodFailed"], "action": "RestartPartition"}], []),
     ([{"exitCode": 3, "action": "Nope"}], []),
+    ([{"event": "PodPending", "action": "AbortJob", "timeout": "1h30m"}], []),
+    *(
+        (
+            [{"event": "PodPending", "action": "AbortJob", "timeout": text}],
+            [f'spec.policies.timeout: Invalid value: "{text}": must be a duration'],
+        )
+        for text in ("10 minutes", "1d", "9999999999h")
+    ),
     (
         [{"event": "OutOfSync", "action": "AbortJob"}],
         ['spec.policies: Invalid value: "OutOfSync": invalid policy event'],

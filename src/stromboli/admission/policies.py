@@ -1,6 +1,7 @@
 """Lifecycle policies: what a job or task does when something happens to its pods."""
 
 from stromboli.admission.place import Place
+from stromboli.api.text import LONGEST_DURATION, duration
 
 ANY = "*"
 EVENTS = (
@@ -40,6 +41,7 @@ def check(policies: Place, called: str) -> None:
             _check_exit_code(code, codes)
         elif not named:
             policy.wrong("either event and exitCode should be specified", "add event, events or exitCode")
+        _check_timeout(policy["timeout"], called)
         for event, place in named.items():
             _check_event(event, place, policy["action"], called, known=events)
         events |= named
@@ -67,6 +69,13 @@ def _check_event(event: str, place: Place, action: Place, called: str, known: di
         said.invalid("invalid policy action", f"valid actions are {_listed(ACTIONS)}")
     if event in known:
         place.wrong(f"duplicate event {event}  across different policy", "keep one policy for each event")
+
+
+def _check_timeout(place: Place, called: str) -> None:
+    text = place.text()
+    seconds = duration(text)
+    if text and (seconds is None or abs(seconds) >= LONGEST_DURATION):
+        place.renamed(f"{called}.timeout").invalid("must be a duration", "such as 90s or 1h30m")
 
 
 def _check_exit_code(place: Place, codes: set[int]) -> None:

@@ -23,6 +23,10 @@ def rfc3339(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+LONGEST_DURATION = 2.0**63 / 1e9
+"""Seconds that Go can count, some 292 years: as good as never, and calendars reach that far."""
+
+
 def duration(text: str) -> float | None:
     """Seconds of a duration such as `1h2m3s`; none for what is no duration."""
     return _seconds(text) if len(text) <= _LONGEST else None

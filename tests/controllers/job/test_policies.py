@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.text import LONGEST_DURATION
 from stromboli.controllers.job.policies import Signal, order_for
 from tests.controllers.job.stage import NOON, Stage, make_job, policy, running, task
 
@@ -43,7 +44,14 @@ FAILED, EVICTED, PENDING = "PodFailed", "PodEvicted", "PodPending"
         ([], [policy("AbortJob", exitCode=0)], {"event": EVICTED}, None),
         # timeouts that make no sense count as none
         ([], [policy("AbortJob", FAILED, timeout="soon")], {"event": FAILED}, ("AbortJob", 0)),
+        ([], [policy("AbortJob", PENDING, timeout="soon")], {"event": PENDING}, None),
         ([], [policy("AbortJob", FAILED, timeout="-5s")], {"event": FAILED}, ("AbortJob", 0)),
+        (
+            [],
+            [policy("AbortJob", FAILED, timeout="9999999999h")],
+            {"event": FAILED},
+            ("AbortJob", LONGEST_DURATION),
+        ),
     ],
 )
 def test_the_policy_table(
@@ -161,6 +169,11 @@ def test_a_pod_that_stays_pending_leads_to_its_action_in_time() -> None:
     assert stage.wait(599).settle().phase == "Pending"
     assert stage.wait(1).step() is not None
     assert stage.phase == "Aborting"
+
+
+def test_a_wait_without_end_keeps_no_job_from_its_pods() -> None:
+    stage = Stage(make_job(policies=[policy("AbortJob", PENDING, timeout="9999999999h")])).settle()
+    assert (stage.phase, len(stage.alive)) == ("Pending", 2)
 
 
 @pytest.mark.parametrize("phase", ["Running", "Succeeded", "Failed"])

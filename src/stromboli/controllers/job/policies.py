@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from stromboli.api.job import Job, LifecyclePolicy
-from stromboli.api.text import duration
+from stromboli.api.text import LONGEST_DURATION, duration
 
 ANY = "*"
 POD_FAILED = "PodFailed"
@@ -48,7 +48,7 @@ def order_for(job: Job, signal: Signal) -> Order | None:
 def _first(policies: Iterable[LifecyclePolicy], signal: Signal) -> Order | None:
     for policy in policies:
         if _matches(policy, signal):
-            return Order(policy.action, max(0.0, duration(policy.timeout) or 0.0))
+            return Order(policy.action, min(max(0.0, duration(policy.timeout) or 0.0), LONGEST_DURATION))
     return None
 
 
@@ -58,7 +58,7 @@ def _matches(policy: LifecyclePolicy, signal: Signal) -> bool:
     events = policy.all_events
     if not {signal.event, ANY} & events:
         return False
-    return signal.event != POD_PENDING or bool(policy.timeout)
+    return signal.event != POD_PENDING or duration(policy.timeout) is not None
 
 
 def listens_to(job: Job, event: str) -> bool:
