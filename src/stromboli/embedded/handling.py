@@ -126,9 +126,9 @@ class Handling:
         record = self.objects.get(about.kind, about.namespace, about.name)
         if about.part == "log":
             return await send_log(request, self._logs, record, query)
+        await self.objects.store.settled()
         if about.part == "scale":
             return answer(msgspec.json.encode(parts.scale(about.kind, record)))
-        await self.objects.store.settled()
         return answer(shown(about.kind, record, form))
 
     async def _write(
