@@ -68,6 +68,14 @@ def test_a_policy_may_come_from_standard_input(run: Run) -> None:
     assert 'error: -:1: failed to find Action alocate; did you mean "allocate"?' in result.stderr
 
 
+def test_defaults_that_are_mappings_are_shown_as_a_policy_writes_them(run: Run) -> None:
+    assert "thresholds  a mapping, cpu 80, mem 80 unless given\n" in run("plugins", "usage").stdout
+    shape = "a list of a mapping, utilization 0, score 10; utilization 100, score 0 unless given\n"
+    assert shape in run("plugins", "predicates").stdout
+    usage = json.loads(run("plugins", "usage", "-o", "json").stdout)
+    assert {"cpu": 80, "mem": 80} in [one["default"] for one in usage["arguments"]]
+
+
 def test_one_plugin_or_action_is_shown_in_detail(run: Run) -> None:
     text = run("plugins", "capacity").stdout
     assert text.startswith("capacity\nQueues with explicit shares")

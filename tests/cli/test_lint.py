@@ -86,3 +86,27 @@ def test_plugins_of_your_own_can_be_named() -> None:
 def test_our_own_examples_pass() -> None:
     result = lint(str(Path(__file__).parents[2] / "examples"))
     assert result.exit_code == 0, result.stdout
+
+
+@pytest.mark.parametrize("text", ["hello\n", "- 1\n", "foo: bar\n", "kind: Job\n"])
+def test_a_file_without_an_object_is_no_success(text: str, tmp_path: Path) -> None:
+    result = lint("-", stdin=text)
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (1, "0 objects checked, 1 problem")
+    assert "apiVersion and kind are needed" in result.stdout
+    (tmp_path / "values.yaml").write_text(text)
+    assert lint(str(tmp_path)).stdout == "0 objects checked, 1 passed over, 0 problems\n", (
+        "a folder may hold others"
+    )
+
+
+def test_a_misspelt_kind_of_volcano_is_told_and_one_of_others_counted() -> None:
+    result = lint("-", stdin=manifest("Jbo", job(task())))
+    assert result.exit_code == 1
+    assert (
+        'Jbo train: there is no kind "Jbo" in version "batch.volcano.sh/v1alpha1" (known: ' in result.stdout
+    )
+    assert result.stdout.endswith("1 object checked, 1 problem\n")
+    result = lint("-", stdin=manifest("Widget", {"metadata": {"name": "w"}}, "example.com/v1"))
+    assert (result.exit_code, result.stdout) == (0, "0 objects checked, 1 passed over, 0 problems\n")
+    result = lint("-", "-o", "json", stdin=manifest("Widget", {}, "example.com/v1"))
+    assert json.loads(result.stdout) == {"checked": 0, "passedOver": 1, "problems": []}

@@ -63,6 +63,8 @@ def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FolderError, match="cannot be made"):
         Folder(tmp_path / "file" / "x")
+    with pytest.raises(FolderError, match="is not a folder"):
+        Folder(tmp_path / "file")
 
 
 def test_what_does_not_live_needs_no_stopping(tmp_path: Path) -> None:

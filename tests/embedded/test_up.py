@@ -238,6 +238,12 @@ def test_status_and_a_second_cluster_on_the_same_data(cluster: Up) -> None:
     assert found["data"] == str(cluster.data)
     assert "4 Ready" in cluster.stromboli("status")
     assert "pid:" in cluster.stromboli("status", "-o", "yaml")
+    cluster.kubectl("apply", "-n", "default", "-f", str(ROOT / "examples" / "jobs" / "sweep.yaml"))
+    assert sum(json.loads(cluster.stromboli("status", "-o", "json"))["jobs"].values()) == 1
+    assert "\nJobs   1: " in cluster.stromboli("status")
+    cluster.kubectl("delete", "-n", "default", "jobs.batch.volcano.sh", "sweep")
+    taken = found["url"].rpartition(":")[2]
+    assert f"127.0.0.1:{taken} is in use already" in cluster.stromboli("up", "--port", taken, ok=False)
     refused = cluster.stromboli("up", "--data", str(cluster.data), ok=False)
     assert "a cluster runs there already" in refused
     assert stat.S_IMODE((cluster.data / "kubeconfig").stat().st_mode) == 0o600

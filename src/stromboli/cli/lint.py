@@ -28,7 +28,12 @@ def lint(
     result = lint_paths(files, settings)
     if output is not Format.TABLE:
         write_as(
-            output, {"checked": result.checked, "problems": [finding.shown() for finding in result.findings]}
+            output,
+            {
+                "checked": result.checked,
+                "passedOver": result.passed_over,
+                "problems": [finding.shown() for finding in result.findings],
+            },
         )
     else:
         screen = console()
@@ -36,5 +41,6 @@ def lint(
             screen.print(Text(str(finding)), soft_wrap=True)
         noun = "object" if result.checked == 1 else "objects"
         count = len(result.findings)
-        screen.print(f"{result.checked} {noun} checked, {count} problem{'' if count == 1 else 's'}")
+        over = f" {result.passed_over} passed over," if result.passed_over else ""
+        screen.print(f"{result.checked} {noun} checked,{over} {count} problem{'' if count == 1 else 's'}")
     raise typer.Exit(1 if result.findings else 0)

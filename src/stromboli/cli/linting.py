@@ -19,6 +19,8 @@ from stromboli.api.sources import find_files, read_sources
 from stromboli.embedded.offline import Forms
 
 _JOBS = "batch.volcano.sh"
+_VOLCANO = ".volcano.sh"
+_NO_OBJECT = "no Kubernetes object: apiVersion and kind are needed"
 _UNKNOWN = "it would be dropped without a word; look for a slip of the pen"
 
 
@@ -46,9 +48,10 @@ class Finding(NamedTuple):
 
 
 class Linted(NamedTuple):
-    """How many objects were looked at, and what was found."""
+    """How many objects were looked at, how many nobody knows, and what was found."""
 
     checked: int
+    passed_over: int
     findings: list[Finding]
 
 
@@ -57,9 +60,13 @@ class _Manifest(NamedTuple):
     content: dict[str, Any]
 
     @property
-    def group(self) -> str:
+    def version(self) -> str:
         version = self.content.get("apiVersion")
-        return version.rpartition("/")[0] if isinstance(version, str) else ""
+        return version if isinstance(version, str) else ""
+
+    @property
+    def group(self) -> str:
+        return self.version.rpartition("/")[0]
 
     @property
     def kind(self) -> str:
@@ -82,12 +89,11 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> Linted:
     forms = Forms()
     checked = 0
     for manifest in manifests:
-        if not forms.know(manifest.content):
-            continue
-        checked += 1
-        for problem in _problems(manifest, forms, queues, settings):
-            findings.append(Finding(manifest.where, manifest.subject, problem))
-    return Linted(checked, findings)
+        known = forms.know(manifest.content)
+        problems = list(_problems(manifest, forms, queues, settings) if known else _misnamed(manifest, forms))
+        checked += known or bool(problems)
+        findings += [Finding(manifest.where, manifest.subject, problem) for problem in problems]
+    return Linted(checked, len(manifests) - checked, findings)
 
 
 def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:
@@ -101,8 +107,13 @@ def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:
             try:
                 for source in read_sources(file):
                     content = msgspec.json.decode(source.raw)
-                    if isinstance(content, dict):
-                        yield _Manifest(source.where, content)
+                    manifest = _Manifest(source.where, content if isinstance(content, dict) else {})
+                    if file == path and not (manifest.kind and manifest.version):
+                        findings.append(
+                            Finding(source.where, "", Problem("", None, _NO_OBJECT, shows_field=True))
+                        )
+                    else:  # a folder may well hold other files
+                        yield manifest
             except (Unreadable, msgspec.DecodeError, RecursionError) as error:
                 findings.append(Finding(file, "", Problem("", None, str(error), shows_field=True)))
 
@@ -140,6 +151,14 @@ def _problems(
     if kind == "JobTemplate" or (group, kind) == (_JOBS, "CronJob"):
         rules += _problems_inside(manifest, queues, settings)
     yield from (problem for problem in rules if problem.field not in told)
+
+
+def _misnamed(manifest: _Manifest, forms: Forms) -> Iterator[Problem]:
+    """A kind that Volcano's groups do not have is a slip of the pen; those of other groups may well exist."""
+    kinds = forms.kinds_of(manifest.group) if manifest.group.endswith(_VOLCANO) else []
+    if kinds:
+        text = f'there is no kind "{manifest.kind}" in version "{manifest.version}"'
+        yield Problem("kind", manifest.kind, text, f"known: {', '.join(kinds)}", shows_field=True)
 
 
 def _problems_inside(manifest: _Manifest, queues: KnownQueues, settings: Settings) -> Iterator[Problem]:

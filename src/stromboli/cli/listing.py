@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,8 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, ByName):
         return _plain(value.default)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.spelling: _plain(getattr(value, one.field)) for one in declared(type(value))}
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -150,4 +153,8 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_shown(part)}" for key, part in value.items())
+    if isinstance(value, list):
+        return "; ".join(map(_shown, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

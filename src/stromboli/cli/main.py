@@ -46,7 +46,7 @@ def main(
         False, "--debug", help="Show where in a plugin or in Stromboli an error arose."
     ),
 ) -> None:
-    """Volcano's batch scheduler, in Python: see what it would decide, before it does."""
+    """Volcano's batch scheduler in Python: plan, run and explain it, on a cluster or on this machine."""
     set_up_log(debug)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without our marks shows a question mark

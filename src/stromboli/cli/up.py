@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import sys
 from pathlib import Path
@@ -81,7 +82,7 @@ def up(
     ),
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Tell what happens inside."),
 ) -> None:
-    """Start a cluster on this machine: an API server for kubectl, nodes, and the scheduler."""
+    """Start a cluster on this machine: an API server for kubectl, nodes, the scheduler and the controllers."""
     from stromboli.embedded.cluster import NOWHERE, Cluster
     from stromboli.embedded.folder import Folder, FolderError
     from stromboli.embedded.nodes.groups import BadNodes, node_manifests
@@ -113,11 +114,17 @@ def up(
     try:
         status = asyncio.run(_run(Cluster(folder, place, host, port), folder, place))
     except OSError as error:
-        complain(f"cannot start: {error.strerror or error}")
+        complain(f"cannot start: {_listening(error, host, port or folder.last_port)}")
         status = 1
     finally:
         folder.release()
     raise typer.Exit(status)
+
+
+def _listening(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"{host}:{port} is in use already; --port takes another, or 0 any free one"
+    return error.strerror or str(error)
 
 
 def _policy(file: Path | None, preset: str | None, catalog: Any, lenient: bool) -> Any:

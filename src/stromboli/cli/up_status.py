@@ -28,6 +28,7 @@ RESOURCES = {
     "pods": Resource("", "v1", "pods", "Pod"),
     "queues": Resource(*_VOLCANO, "queues", "Queue", namespaced=False),
     "podgroups": Resource(*_VOLCANO, "podgroups", "PodGroup"),
+    "jobs": Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job"),
 }
 Thing = dict[str, Any]
 
@@ -47,6 +48,7 @@ async def gathered(running: Running) -> Thing:
         "upSeconds": round(time.time() - running.since),
         "nodes": {"total": len(things["nodes"]), **Counter(map(state_text, things["nodes"]))},
         "queues": [_queue(one, things["podgroups"]) for one in things["queues"]],
+        "jobs": dict(Counter(map(_job_phase, things["jobs"]))),
         "podGroups": dict(
             Counter((one.get("status") or {}).get("phase") or "Pending" for one in things["podgroups"])
         ),
@@ -80,6 +82,10 @@ def _queue(queue: Thing, groups: list[Thing]) -> Thing:
     return {"name": name, "state": (queue.get("status") or {}).get("state") or "", "podGroups": dict(phases)}
 
 
+def _job_phase(job: Thing) -> str:
+    return ((job.get("status") or {}).get("state") or {}).get("phase") or "Pending"
+
+
 def show(found: Thing) -> None:
     """The same for people."""
     out = console()
@@ -90,7 +96,8 @@ def show(found: Thing) -> None:
     total = nodes.pop("total")
     out.print(f"Nodes  {total}: {_counted(nodes)}", markup=False)
     out.print(f"Pods   {sum(found['pods'].values())}: {_counted(found['pods'])}", markup=False)
-    table = Table("Queue", "State", "Jobs", box=None, pad_edge=False, header_style="dim")
+    out.print(f"Jobs   {sum(found['jobs'].values())}: {_counted(found['jobs'])}", markup=False)
+    table = Table("Queue", "State", "PodGroups", box=None, pad_edge=False, header_style="dim")
     for queue in found["queues"]:
         table.add_row(queue["name"], queue["state"], _counted(queue["podGroups"]))
     out.print("")

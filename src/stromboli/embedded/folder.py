@@ -48,6 +48,8 @@ class Folder:
             self.path = path.absolute()
             try:
                 self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            except FileExistsError:
+                raise FolderError(f"{self.path}: is not a folder") from None
             except OSError as error:
                 raise FolderError(f"{self.path}: cannot be made: {error.strerror}") from None
         self._lock = _locked(self.path)

@@ -28,6 +28,10 @@ class Forms:
     def know(self, content: Content) -> bool:
         return self._kind(content) is not None
 
+    def kinds_of(self, group: str) -> list[str]:
+        """The kinds of a group, each with its version; none if the group is not known."""
+        return sorted(f"{kind.api_version} {kind.kind}" for kind in self._registry if kind.group == group)
+
     def findings(self, content: Content) -> Findings:
         """Fields that nobody knows, and what is wrong with the others; the object is not touched."""
         kind = self._kind(content)

@@ -33,7 +33,7 @@ Show = Callable[["Sight", "Chronicle", float, list[str]], None]
 def demo(
     speed: float = typer.Option(1.0, "--speed", min=0.5, max=4.0, help="So many times as fast."),
 ) -> None:
-    """Watch two teams share a cluster on this machine: gangs, quotas, backfill, reclaim and preemption in a minute."""
+    """Watch two teams share a cluster on this machine: gangs, quotas, reclaim and preemption, in half a minute."""
     from stromboli.cli.demo.view import next_steps, scene
 
     out = console()
