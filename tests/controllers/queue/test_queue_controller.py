@@ -65,6 +65,31 @@ def test_a_new_queue_becomes_open_and_hangs_below_the_root() -> None:
     asyncio.run(run())
 
 
+def test_a_closing_queue_without_a_parent_is_closed_before_it_is_given_one() -> None:
+    """Admission refuses every change of a queue that is closing, so that it would close never."""
+
+    async def run() -> None:
+        api = world()
+        make_queue(api, "old", "", state="Closing")
+        make_group(api, "g", "old")
+
+        def admission(request: Request) -> None:
+            changes = request.method == "PATCH" and request.path.endswith("queues/old")
+            if changes and states(api)["old"] == "Closing":
+                raise Refused(400, "", "queue state must be in [Open Closed]")
+
+        api.before = admission
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+            assert [one.path for one in api.writes if one.path.endswith("queues/old")] == []
+            api.remove("podgroups", "g", "ns")
+            await settled(api, crew)
+        assert states(api)["old"] == "Closed"
+        assert api.find("queues", "old")["spec"]["parent"] == "root"
+
+    asyncio.run(run())
+
+
 def test_a_quiet_controller_writes_nothing() -> None:
     async def run() -> None:
         api = world("a", "b", "a/c")

@@ -69,8 +69,8 @@ class QueueController(Controller[str]):
         self._count(key)
         for command in self._orders(key):
             queue = await self._obey(queue, command)
+        queue = await self._carry_out(queue, names.SYNC_QUEUE)
         queue = await self._adopt(queue)
-        await self._carry_out(queue, names.SYNC_QUEUE)
         if self._parent_missing(queue):
             raise Hindrance(names.QUEUE_PARENT_NOT_FOUND.format(queue=key, parent=queue.spec.parent))
         return None
@@ -111,8 +111,8 @@ class QueueController(Controller[str]):
         self.commands.drop(command)
 
     async def _adopt(self, queue: Queue) -> Queue:
-        """A queue without a parent hangs below the root."""
-        if queue.name == names.ROOT_QUEUE or queue.spec.parent:
+        """A queue without a parent hangs below the root. One that is closing may not be changed before it is closed."""
+        if queue.name == names.ROOT_QUEUE or queue.spec.parent or queue.status.state == names.QUEUE_CLOSING:
             return queue
         return await self._patched(queue, {"spec": {"parent": names.ROOT_QUEUE}})
 
