@@ -18,7 +18,7 @@ import aiohttp
 import pytest
 import yaml
 
-from stromboli.admission import keyring
+from stromboli.admission import keyring, registration
 from stromboli.admission.certificates import LASTS, due, issue
 from stromboli.admission.options import BadFlag, Options, parse
 from stromboli.admission.process import Process
@@ -189,6 +189,26 @@ def test_the_api_server_is_told_whom_to_trust_also_when_the_configuration_comes_
                     break
                 await asyncio.sleep(0.05)
             assert found["webhooks"][0]["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
+
+    asyncio.run(story())
+
+
+def test_whatever_goes_wrong_with_the_certificate_it_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    async def full(*_: object) -> list[str]:
+        nonlocal looks
+        looks += 1
+        raise OSError(28, "No space left on device")
+
+    async def story() -> None:
+        async with stage(tmp_path):
+            monkeypatch.setattr(registration, "tell", full)
+            async with asyncio.timeout(10):
+                while looks < 3:
+                    await asyncio.sleep(0.01)
 
     asyncio.run(story())
 

@@ -79,7 +79,7 @@ class Process:
                 keyring.load(context, keys, folder)
                 async with UntilStopped(self._stopping):
                     await surroundings.reflector.synced.wait()
-            except keyring.CannotServe as error:
+            except (keyring.CannotServe, Unanswered, msgspec.DecodeError) as error:
                 log.error("%s", error)
                 return 1
             if self._stopping.is_set():
@@ -172,6 +172,8 @@ class Process:
                     missing = await registration.tell(client, self.options.configurations, keys.authority)
             except (keyring.CannotServe, Refused, Unanswered, TimeoutError, msgspec.DecodeError) as error:
                 log.warning("cannot look after the certificate: %s", error)
+            except Exception:  # whatever it is, the certificate must be renewed one day
+                log.exception("cannot look after the certificate")
             self._read_configuration(surroundings)
             await asyncio.sleep(min(HURRY, self._look) if missing else self._look)
 
