@@ -510,3 +510,36 @@ def test_counts_that_change_often_are_told_together() -> None:
             assert (api.find("jobs", "j", "team")["status"]["running"], len(writes(api, before))) == (5, 2)
 
     run(story())
+
+
+class SlowWatches(MemoryApi):
+    """Tells what happened a good while later."""
+
+    async def _lines(self, plural: str, since: int) -> AsyncIterator[bytes]:
+        async for line in super()._lines(plural, since):
+            await asyncio.sleep(0.05)
+            yield line
+
+
+def test_slow_watches_let_nothing_be_made_or_deleted_twice() -> None:
+    async def story() -> None:
+        api = SlowWatches()
+        api.put("queues", {"metadata": {"name": "default"}})
+        api.put("jobs", job_manifest(task(replicas=4), policies=[policy("RestartJob", "PodFailed")]))
+        async with at_work(api):
+            await until(lambda: any("status" not in group for group in api.every("podgroups")))
+            admit(api)
+            await until(lambda: len(api.every("pods")) == 4)
+            live(api, "Running")
+            await until(lambda: phase(api) == "Running")
+            live(api, "Failed", "j-worker-0")
+            await until(lambda: api.find("jobs", "j", "team")["status"].get("version") == 1)
+            await until(lambda: any("status" not in group for group in api.every("podgroups")))
+            admit(api)
+            await until(lambda: api.find("jobs", "j", "team")["status"].get("pending") == 4)
+        done = writes(api)
+        assert done.count(("POST", "pods")) == 8
+        assert done.count(("POST", "podgroups")) == 2
+        assert len([path for method, path in done if method == "DELETE" and path.startswith("pods/")]) == 4
+
+    run(story())

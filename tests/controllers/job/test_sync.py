@@ -68,6 +68,14 @@ def test_a_finished_job_keeps_its_pods_and_their_counts_and_nothing_else() -> No
     assert status.controlled_resources == {}
 
 
+def test_what_was_attached_goes_although_a_crash_kept_us_from_writing_that_down() -> None:
+    stage = Stage(make_job(plugins={"svc": []}))
+    stage.write(stage.look().writes[0])
+    assert stage.attached
+    stage.restart().ask("TerminateJob").settle()
+    assert (stage.phase, stage.attached) == ("Terminated", {})
+
+
 # -- dependencies
 
 

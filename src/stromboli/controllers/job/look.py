@@ -128,6 +128,7 @@ def _changed(draft: Draft, row: Row, action: Decided, victims: list[JobPod]) -> 
         status = moved(job, row.to, draft.scene.now, action.action[:100], action.why[:LONGEST_CAUSE])
         status.retry_count += row.counts
         status.version += row.does != Does.KILL_TARGET
+        status.controlled_resources = draft.controlled(status.controlled_resources)
     return recounted(status, job, count(draft.own(), frozenset(pod.name for pod in victims)))
 
 

@@ -15,6 +15,7 @@ from stromboli.api.job import JobPod, JobSpec, Manifest
 from stromboli.api.scheduling import PodGroup
 from stromboli.controllers.job.counts import phase_of
 from stromboli.controllers.job.group import group_changes, group_of
+from stromboli.controllers.job.phases import is_live
 from stromboli.controllers.job.plugins.base import Attachment, JobPlugin, PluginFailure
 from stromboli.controllers.job.pods import Member, members, pod_of
 from stromboli.controllers.job.policies import Signal
@@ -68,13 +69,21 @@ class Draft:
         return [pod for pod in self.scene.pods.values() if task_of(pod) in tasks]
 
     def controlled(self, before: Mapping[str, str]) -> dict[str, str]:
-        """What the status says that the job has: claims, and plugins while they have anything."""
+        """What the status says that the job has: claims, and plugins while they may have anything.
+
+        Whether they have is not asked: a crash may have come between making it and writing that down.
+        """
         found = {key: value for key, value in before.items() if not key.startswith(MARKER)}
         found |= controlled_claims(self.scene.job)
         if not self.leave_plugins:
             found |= {key: value for key, value in before.items() if key.startswith(MARKER)}
-            found |= {f"{MARKER}{one.name}": one.name for one in self.kit or () if one.is_marked}
+            found |= self._plugins() if is_live(self.scene.job.status.state.phase) else {}
         return dict(sorted(found.items()))
+
+    def _plugins(self) -> dict[str, str]:
+        known = self.scene.plugins.known
+        named = (name for name in self.scene.job.spec.plugins if name in known and known[name].is_marked)
+        return {f"{MARKER}{name}": name for name in named}
 
 
 class _Trouble(Exception):
