@@ -186,6 +186,38 @@ def test_after_a_restart_what_ran_is_lost_or_restarted(tmp_path, policy, phase):
     asyncio.run(story())
 
 
+def test_after_a_restart_restarts_count_on_and_what_was_through_stays_so(tmp_path):
+    runs = tmp_path / "runs"
+    once = {"name": "once", "image": "x", "command": ["sh", "-c", f"echo ran >> {runs}"]}
+    stays = {"name": "stays", "image": "x", "command": ENDLESS}
+    counts = []
+
+    def restarts(pod):
+        counts.append(pod["status"]["containerStatuses"][0]["restartCount"])
+        return counts[-1]
+
+    async def story():
+        async with town(tmp_path, "1x8cpu,real") as here:
+            await here.pod("p", spec={"restartPolicy": "OnFailure", "containers": [once, stays]})
+            await here.until(
+                "p", lambda pod: all(word in str(pod["status"]) for word in ("terminated", "running"))
+            )
+            await here.pod("crash", command=["false"], spec={"restartPolicy": "Always"})
+            await here.until("crash", lambda pod: "CrashLoop" in str(pod["status"]) and restarts(pod) > 1)
+        seen = counts[-1]
+        counts.clear()
+        async with town(tmp_path, "1x8cpu,real") as here:
+            await here.until("crash", lambda pod: restarts(pod) > seen)
+            assert min(counts) >= seen
+            pod = await here.until("p", lambda pod: "137" in str(pod["status"]))
+            status = {one["name"]: one for one in pod["status"]["containerStatuses"]}
+            assert status["once"]["state"]["terminated"]["exitCode"] == 0
+            assert (status["once"]["restartCount"], status["stays"]["restartCount"]) == (0, 1)
+        assert runs.read_text() == "ran\n"
+
+    asyncio.run(story())
+
+
 def test_a_sidecar_runs_beside_and_goes_last(tmp_path):
     async def story():
         async with town(tmp_path, "1x8cpu,real") as here:

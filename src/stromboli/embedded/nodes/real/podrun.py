@@ -108,7 +108,9 @@ class PodRun:
         try:
             failed = self._lost or not await self._initialise()
             if not failed:
-                await asyncio.gather(*(self._keep(one, self._policy) for one in self._mains))
+                await asyncio.gather(
+                    *(self._keep(one, self._policy) for one in self._mains if one.ending is None)
+                )
             await self._dismiss()
             self._finish()
         except Exception:
@@ -132,21 +134,24 @@ class PodRun:
         self.stop(0.0)
 
     def _adopt(self) -> None:
-        """Containers that ran when the node last stopped are over; whether the pod is depends on its policy."""
+        """What the status tells of an earlier life: what ran is over, what was through stays so, restarts count on."""
         before = {one.get("name"): one for one in self.pod.status.container_statuses or ()}
         ran = False
         for one in self._mains:
             old = before.get(one.name) or {}
-            begun = (old.get("state") or {}).get("running")
-            if begun is None:
-                continue
-            ran = True
-            now = self._around.clock()
+            state = old.get("state") or {}
             one.restarts = int(old.get("restartCount") or 0)
-            one.state = Ending(137, now, now, 9, "the node was restarted").state(self._id(one))
-            if self._policy != "Never":
-                one.last, one.restarts = one.state, one.restarts + 1
-                one.state = {"waiting": {"reason": "PodInitializing"}}
+            one.last = old.get("lastState") or None
+            if "running" in state:
+                ran = True
+                now = self._around.clock()
+                state = Ending(137, now, now, 9, "the node was restarted").state(self._id(one))
+            if "terminated" in state:
+                if _stays_ended(self._policy, state["terminated"].get("exitCode")):
+                    one.state = state
+                    continue
+                one.last = state
+            one.restarts += one.last is not None
         self._lost = ran and self._policy == "Never"
 
     async def _initialise(self) -> bool:
@@ -185,7 +190,7 @@ class PodRun:
             ending = await self._once(one)
             if ending is None:
                 continue
-            if self._stopping.is_set() or policy == "Never" or (policy == "OnFailure" and not ending.code):
+            if self._stopping.is_set() or _stays_ended(policy, ending.code):
                 return
             one.failures = 1 if ending.at - ending.begun > STABLE else one.failures + 1
             one.last = ending.state(self._id(one))
@@ -288,3 +293,8 @@ class PodRun:
         if not self.quiet:
             failed = not self._initialised or self._expired
             self._around.writes.status(self.pod, self._standing.end(self.pod, failed, self._expired))
+
+
+def _stays_ended(policy: str, code: int | None) -> bool:
+    """Whether a container that ended is not to run again."""
+    return policy == "Never" or (policy == "OnFailure" and not code)
