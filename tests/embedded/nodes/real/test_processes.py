@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from stromboli.embedded.nodes.real import processes
 from stromboli.embedded.nodes.real.environment import Unusable
 from stromboli.embedded.nodes.real.guardian import Guardian
 from stromboli.embedded.nodes.real.logs import LogFile
@@ -45,6 +46,14 @@ def said(folder):
 def test_a_process_ends_as_it_does(tmp_path, script, end, words):
     assert run(tmp_path, "sh", "-c", script) == end
     assert words is None or said(tmp_path) == words
+
+
+def test_a_process_is_over_even_if_somebody_it_left_behind_holds_its_output(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "_LAST_WORDS", 0.2)
+    begin = time.monotonic()
+    assert run(tmp_path, "sh", "-c", "setsid sleep 6 & echo left; sleep 0.2; exit 4") == (4, 0)
+    assert time.monotonic() - begin < 5
+    assert said(tmp_path) == ["left"]
 
 
 def test_a_process_may_end_in_order(tmp_path):

@@ -21,8 +21,11 @@ _LAST_WORDS = 2.0
 class Running:
     """A process that was started, with all that it starts itself."""
 
-    def __init__(self, process: asyncio.subprocess.Process, guardian: Guardian, log: LogFile) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, output: _Output, guardian: Guardian, log: LogFile
+    ) -> None:
         self._process = process
+        self._output = output
         self._guardian = guardian
         self._log = log
         self._pump = asyncio.create_task(self._listen())
@@ -32,21 +35,25 @@ class Running:
         cls, words: list[str], folder: Path, variables: Mapping[str, str], guardian: Guardian, log: LogFile
     ) -> Running:
         """`Unusable` if there is no such command."""
+        output, end = await _Output.opened()
         try:
             process = await asyncio.create_subprocess_exec(
                 *words,
                 cwd=folder,
                 env=dict(variables),
                 stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
+                stdout=end,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
+            output.close()
             log.close()
             raise Unusable(f"{words[0]}: {error}", "RunContainerError") from None
+        finally:
+            os.close(end)
         guardian.add(process.pid)
-        return cls(process, guardian, log)
+        return cls(process, output, guardian, log)
 
     async def ended(self) -> tuple[int, int]:
         """The exit code and the signal, once the process is over; whatever it left behind ends with it."""
@@ -57,6 +64,7 @@ class Running:
         self._pump.cancel()
         with suppress(asyncio.CancelledError):
             await self._pump
+        self._output.close()
         self._guardian.remove(self._process.pid)
         self._log.close()
         return (128 - code, -code) if code < 0 else (code, 0)
@@ -72,6 +80,26 @@ class Running:
             os.killpg(self._process.pid, number)
 
     async def _listen(self) -> None:
-        assert self._process.stdout is not None
-        while piece := await self._process.stdout.read(CHUNK):
+        while piece := await self._output.reader.read(CHUNK):
             self._log.write(piece)
+
+
+class _Output:
+    """A pipe of our own: with one of asyncio's, a process is not over as long as somebody it left behind holds it."""
+
+    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
+        self.reader = reader
+        self._transport = transport
+
+    @classmethod
+    async def opened(cls) -> tuple[_Output, int]:
+        """And the end to write to."""
+        ours, theirs = os.pipe()
+        reader = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb", buffering=0)
+        )
+        return cls(reader, transport), theirs
+
+    def close(self) -> None:
+        self._transport.close()
