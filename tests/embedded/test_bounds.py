@@ -119,7 +119,13 @@ def test_logs_are_passed_on_as_long_as_somebody_reads(tmp_path: Path) -> None:
             assert (status, "choose one of: [main silent]" in answer["message"]) == (400, True)
             assert (await api.ask("GET", f"{PODS}/a/log?container=none"))[0] == 400
             status, answer = await api.ask("GET", f"{PODS}/a/log?container=silent")
-            assert (status, "is waiting to start" in answer["message"]) == (400, True)
+            assert (status, "is waiting to start: ContainerCreating" in answer["message"]) == (400, True)
+            crashed = {"name": "silent", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+            fields = {"ready": False, "restartCount": 1, "image": "i", "imageID": ""}
+            patch = {"status": {"containerStatuses": [{**crashed, **fields}]}}
+            await api.patch(f"{PODS}/a/status", patch)
+            _, answer = await api.ask("GET", f"{PODS}/a/log?container=silent")
+            assert "is waiting to start: CrashLoopBackOff" in answer["message"]
             path = f"{PODS}/a/log?container=main&tailLines=5&sinceSeconds=10&limitBytes=15&timestamps=true"
             assert await api.ask("GET", path) == (200, "again\nagain\naga")
             await asyncio.wait_for(source.left.wait(), 5)

@@ -56,7 +56,8 @@ async def send_log(
     if pieces is None:
         if query.get("previous", "") in _TRUE:
             raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
-        raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: ContainerCreating')
+        reason = _waits_for(pod, container)
+        raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {reason}')
     response = web.StreamResponse(headers={"Content-Type": "text/plain"})
     response.enable_chunked_encoding()
     left = _number(query, "limitBytes")
@@ -89,6 +90,14 @@ def _container(pod: dict[str, Any], name: str, asked: str) -> str:
         listed = " ".join(names)
         raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{listed}]")
     return names[0]
+
+
+def _waits_for(pod: dict[str, Any], container: str) -> str:
+    """Why a container does not run yet, as its status says."""
+    for one in (pod.get("status") or {}).get("containerStatuses") or ():
+        if one.get("name") == container:
+            return str(((one.get("state") or {}).get("waiting") or {}).get("reason") or "ContainerCreating")
+    return "ContainerCreating"
 
 
 def _number(query: Mapping[str, str], name: str) -> int | None:
