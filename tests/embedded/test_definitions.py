@@ -42,6 +42,15 @@ def definition(**version: Any) -> Any:
     }
 
 
+def two_versions() -> Any:
+    """The second has a field more, with a default, and one less."""
+    both = definition()
+    spec = {"type": "object", "properties": {"size": {"type": "integer", "default": 3, "maximum": 9}}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    both["spec"]["versions"].append({"name": "v2", "served": True, "storage": False, "schema": schema})
+    return both
+
+
 SUBRESOURCES = {
     "status": {},
     "scale": {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count"},
@@ -110,10 +119,15 @@ def test_a_definition_goes_with_all_its_objects(tmp_path: Path) -> None:
 def test_a_definition_that_cannot_be_served_is_refused_with_the_way_out(tmp_path: Path) -> None:
     async def story() -> None:
         async with running(tmp_path) as api:
-            two = definition()
-            two["spec"]["versions"].append({**two["spec"]["versions"][0], "name": "v2", "storage": False})
-            status, answer = await api.ask("POST", DEFINITIONS, two)
-            assert (status, "set served: false on the others" in answer["message"]) == (422, True)
+            webhook = two_versions()
+            webhook["spec"]["conversion"] = {"strategy": "Webhook"}
+            status, answer = await api.ask("POST", DEFINITIONS, webhook)
+            assert (status, "serve the stored version alone" in answer["message"]) == (422, True)
+            for spoilt in ({"served": False}, {"storage": False}, {"name": "v2"}):
+                both = two_versions()
+                for version in both["spec"]["versions"]:
+                    version |= spoilt
+                assert (await api.ask("POST", DEFINITIONS, both))[0] == 422, spoilt
             misnamed = definition()
             misnamed["metadata"]["name"] = "toys.example.org"
             assert (await api.ask("POST", DEFINITIONS, misnamed))[0] == 422
@@ -152,5 +166,70 @@ def test_a_kind_moves_to_another_version_with_its_objects(tmp_path: Path) -> Non
             assert (await api.get(f"{moved}/a"))["apiVersion"] == "example.com/v2"
             assert (await api.ask("GET", TOYS))[0] == 404
             assert (await api.ask("PATCH", path, {"spec": {"scope": "Cluster"}}, MERGE))[0] == 422
+
+    asyncio.run(story())
+
+
+def test_a_kind_is_served_in_several_versions_and_stored_in_one(tmp_path: Path) -> None:
+    newer = TOYS.replace("v1", "v2")
+
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(DEFINITIONS, two_versions())
+            group = await api.get("/apis/example.com")
+            assert [one["version"] for one in group["versions"]] == ["v2", "v1"]
+            assert (await api.get("/apis/example.com/v2"))["resources"][0]["name"] == "toys"
+            await api.post(TOYS, toy("a", 2))
+            assert (await api.ask("POST", newer, toy("b", 2)))[0] == 400
+            made = await api.post(newer, {**toy("b", 2), "apiVersion": "example.com/v2"})
+            assert (made["apiVersion"], made["spec"]) == ("example.com/v2", {"size": 3})
+            record = api.server.store.get("toys.example.com", "default", "b")
+            assert record is not None and record.object()["apiVersion"] == "example.com/v1"
+            for path, version, spec in (
+                (TOYS, "example.com/v1", {"count": 2}),
+                (newer, "example.com/v2", {}),
+            ):
+                listed = await api.get(path)
+                assert {one["apiVersion"] for one in listed["items"]} == {version}
+                assert (await api.get(f"{path}/a"))["spec"] == spec
+                async with api.watch(f"{path}?watch=true") as following:
+                    shown = (await following())["object"]
+                    assert (shown["apiVersion"], shown["spec"]) == (version, spec)
+                    await following()
+                    changed = await api.patch(f"{TOYS}/a", {"metadata": {"labels": {"from": version[-2:]}}})
+                    assert changed["apiVersion"] == "example.com/v1"
+                    assert (await following())["object"]["apiVersion"] == version
+            assert (await api.ask("PATCH", f"{newer}/b", {"spec": {"size": 10}}, MERGE))[0] == 422
+            assert (await api.patch(f"{newer}/b", {"spec": {"size": 4}}))["apiVersion"] == "example.com/v2"
+        async with running(tmp_path) as api:
+            assert (await api.get(f"{newer}/a"))["apiVersion"] == "example.com/v2"
+            versions = two_versions()["spec"]["versions"]
+            for one in versions:
+                one["storage"] = not one["storage"]
+            await api.patch(f"{DEFINITIONS}/toys.example.com", {"spec": {"versions": versions}})
+            assert (await api.get(f"{TOYS}/a"))["apiVersion"] == "example.com/v1"
+            record = api.server.store.get("toys.example.com", "default", "a")
+            assert record is not None and record.object()["apiVersion"] == "example.com/v2"
+            await api.delete(f"{TOYS}/a")
+            assert [one["metadata"]["name"] for one in (await api.get(newer))["items"]] == ["b"]
+            await api.delete(f"{DEFINITIONS}/toys.example.com")
+
+            async def gone() -> bool:
+                return {(await api.ask("GET", path))[0] for path in (TOYS, newer)} == {404}
+
+            await eventually(gone)
+
+    asyncio.run(story())
+
+
+def test_a_definition_does_not_take_the_place_of_what_the_server_has(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            shadow = definition()
+            shadow["metadata"]["name"] = "deployments.apps"
+            shadow["spec"] |= {"group": "apps", "names": {"plural": "deployments", "kind": "Deployment"}}
+            status, answer = await api.ask("POST", DEFINITIONS, shadow)
+            assert (status, "choose another group" in answer["message"]) == (422, True)
+            assert (await api.get("/apis/apps/v1/deployments"))["kind"] == "DeploymentList"
 
     asyncio.run(story())

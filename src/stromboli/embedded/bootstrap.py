@@ -10,7 +10,6 @@ import yaml
 from stromboli.embedded.errors import Refusal
 from stromboli.embedded.identity import SYSTEM
 from stromboli.embedded.objects import Objects, Options
-from stromboli.embedded.registry import defined_kind
 from stromboli.embedded.rights import bootstrap as roles
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -26,7 +25,7 @@ DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 async def bootstrap(objects: Objects, crds: bool) -> None:
     """Make what is missing; on data from before, that is nothing."""
     for record in objects.store.all(DEFINITIONS):
-        objects.registry.add(defined_kind(record.object()))
+        objects.registry.define(record.object())
     for name in NAMESPACES:
         await _ensure(objects, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for name, value, description in PRIORITY_CLASSES:

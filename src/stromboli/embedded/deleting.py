@@ -12,6 +12,7 @@ from stromboli.embedded.errors import Refusal, bad_request, cause, forbidden, in
 from stromboli.embedded.kinds import Kind
 from stromboli.embedded.objects import Objects, Options
 from stromboli.embedded.records import Record
+from stromboli.embedded.versions import spoken
 from stromboli.embedded.webhooks import Question
 
 Content = dict[str, Any]
@@ -71,7 +72,7 @@ async def delete(
     record = objects.get(kind, namespace, name)
     question = Question("DELETE", kind, namespace, name, "", options.user, options.dry_run)
     if objects.admission.asks(question):
-        await objects.admission.ask(question, None, record.object())
+        await objects.admission.ask(question, None, spoken(kind, record).object())
         record = objects.get(kind, namespace, name)
     _check(kind, record, asked.preconditions)
     content, old = record.object(), record.object()
@@ -80,13 +81,15 @@ async def delete(
     stays = bool(meta.get("finalizers")) or bool(meta.get("deletionGracePeriodSeconds"))
     stays = stays or bool(kind.id == "namespaces" and (content.get("spec") or {}).get("finalizers"))
     if options.dry_run:
-        return msgspec.json.encode(content if stays else success(kind, name, meta["uid"]))
+        if not stays:
+            return msgspec.json.encode(success(kind, name, meta["uid"]))
+        return spoken(kind, Record(record.key, record.revision, msgspec.json.encode(content))).data
     if stays:
         if kind.id == "namespaces":
             content["status"] = {**(content.get("status") or {}), "phase": "Terminating"}
         if content != old:
             record = objects.store.put(record.key, content)
-        return record.data
+        return spoken(kind, record).data
     objects.store.remove(record.key, content)
     if kind.id == "pods":  # kubectl shows what it deleted
         return msgspec.json.encode(content)

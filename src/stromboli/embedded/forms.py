@@ -21,6 +21,7 @@ from stromboli.embedded.tables import (
     partial_metadata,
     table,
 )
+from stromboli.embedded.versions import spoken
 
 JSON = "application/json"
 TABLE, METADATA = "Table", ("PartialObjectMetadata", "PartialObjectMetadataList")
@@ -81,6 +82,7 @@ def listed(kind: Kind, found: Page, form: Form) -> bytes:
 
 def shown(kind: Kind, record: Record, form: Form, heads: bool = True) -> bytes:
     """One object; a watch leaves out the heads of the columns after the first."""
+    record = spoken(kind, record)
     if form.as_ == TABLE:
         thing = record.object()
         meta = {"resourceVersion": (thing.get("metadata") or {}).get("resourceVersion", "")}

@@ -54,6 +54,8 @@ class Kind:
     scale: ScalePaths | None = None
     definition: dict[str, Any] | None = field(default=None, repr=False)
     """The version of the CustomResourceDefinition that made this kind, if one did."""
+    stored: str = ""
+    """The apiVersion in which objects are stored, where that is another one."""
 
     @property
     def id(self) -> str:

@@ -19,7 +19,6 @@ from stromboli.embedded.objects import Objects, Options
 from stromboli.embedded.peculiar import CLEANUP
 from stromboli.embedded.quota import QUOTAS
 from stromboli.embedded.records import Change, Key, Record
-from stromboli.embedded.registry import defined_kind
 from stromboli.embedded.store import WriteFailed
 
 log = logging.getLogger(__name__)
@@ -104,12 +103,11 @@ class Lifecycle:
     def _define(self, change: Change) -> None:
         registry = self._objects.registry
         if change.before is not None:
-            registry.drop(defined_kind(change.before.object()))
+            registry.drop(change.key.name)
         if change.after is not None:
-            kind = defined_kind(change.after.object())
-            registry.add(kind)
+            registry.define(change.after.object())
             if change.before is not None:
-                self._renew(kind.id)
+                self._renew(change.key.name)
 
     def _emptied(self, key: Key) -> None:
         if key.namespace in self._terminating:
@@ -194,8 +192,10 @@ class Lifecycle:
     async def _delete_all(self, name: str = "", resource: str = "") -> int:
         """Delete everything in a namespace, or of a kind; how much is left."""
         objects, left = self._objects, 0
-        kinds = [kind for kind in objects.registry if kind.id == resource or (name and kind.namespaced)]
-        for kind in kinds:
+        kinds = {
+            kind.id: kind for kind in objects.registry if kind.id == resource or (name and kind.namespaced)
+        }
+        for kind in kinds.values():
             for record in list(objects.store.all(kind.id, name)):
                 if not record.meta.deletion_timestamp:
                     await delete(objects, kind, *record.key[1:], DeleteOptions(), Options(SYSTEM))
@@ -203,11 +203,11 @@ class Lifecycle:
         return left
 
     def _renew(self, resource: str) -> None:
-        """All objects are of the one version that their kind has now; they change it together."""
+        """All objects are of the one version in which their kind is stored now; they change it together."""
         kind = self._objects.registry.by_id(resource)
         if kind is None:
             return
-        version = kind.api_version
+        version = kind.stored or kind.api_version
         for record in list(self._objects.store.all(resource)):
             if record.field("apiVersion") == version:
                 return

@@ -14,6 +14,7 @@ from stromboli.embedded.kinds import Kind
 from stromboli.embedded.records import Record
 from stromboli.embedded.selectors import Selector, parse_fields, parse_labels
 from stromboli.embedded.store import Store
+from stromboli.embedded.versions import spoken
 
 LARGEST_PAGE = 10_000
 """Objects in one page of a list that is asked for in pages."""
@@ -88,7 +89,7 @@ def page(store: Store, kind: Kind, namespace: str, query: Any) -> Page:
         meta["continue"] = token.text()
         if not chosen.labels and not chosen.fields:
             meta["remainingItemCount"] = 1 + sum(1 for _ in candidates)
-    return Page(found, meta)
+    return Page([spoken(kind, one) for one in found] if kind.stored else found, meta)
 
 
 def _limit(text: str) -> int:

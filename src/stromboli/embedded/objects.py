@@ -28,6 +28,7 @@ from stromboli.embedded.records import Key, Record
 from stromboli.embedded.registry import Registry
 from stromboli.embedded.rights import User
 from stromboli.embedded.store import Store
+from stromboli.embedded.versions import spoken, written
 from stromboli.embedded.webhooks import Question
 
 ATTEMPTS = 5
@@ -103,8 +104,8 @@ class Objects:
         self.admission.count(kind, namespace, content)
         if options.dry_run:
             return Outcome(msgspec.json.encode(content), warnings, True)
-        record = self.store.put(Key(kind.id, namespace, name), content)
-        return Outcome(record.data, warnings, True)
+        record = self.store.put(Key(kind.id, namespace, name), written(kind, content))
+        return Outcome(spoken(kind, record).data, warnings, True)
 
     def _free_name(self, kind: Kind, namespace: str, base: str) -> str:
         for _ in range(8):
@@ -127,8 +128,9 @@ class Objects:
         """Replace an object by what `change` makes of it; asked again if it changes meanwhile."""
         for _ in range(ATTEMPTS):
             record = self.get(kind, namespace, name)
-            old = record.object()
-            content = change(record.object())
+            now = spoken(kind, record)
+            old = now.object()
+            content = change(now.object())
             meta = _checked_head(kind, namespace, content, name)
             self._check_versions(kind, name, meta, old["metadata"], record)
             warnings = _formed(kind, content, old, part, options)
@@ -150,7 +152,7 @@ class Objects:
         meta["resourceVersion"] = old["metadata"]["resourceVersion"]
         peculiar.count_generation(kind, content, old, part)
         if content == old:
-            return record.data
+            return spoken(kind, record).data
         self._check(kind, content, old)
         _check_finalizers(kind, meta, old["metadata"])
         self.admission.granted(kind, content, options.user)
@@ -160,8 +162,8 @@ class Objects:
         if options.dry_run:
             return msgspec.json.encode(content)
         if "deletionTimestamp" in meta and not meta.get("finalizers") and finished(kind, content):
-            return self.store.remove(record.key, content).data
-        return self.store.put(record.key, content).data
+            return spoken(kind, self.store.remove(record.key, written(kind, content))).data
+        return spoken(kind, self.store.put(record.key, written(kind, content))).data
 
     @staticmethod
     def _check_versions(kind: Kind, name: str, meta: Content, old: Content, record: Record) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from stromboli.embedded import shaping
 from stromboli.embedded.bootstrap import volcano_definitions
 from stromboli.embedded.kinds import Kind
-from stromboli.embedded.registry import Registry, defined_kind
+from stromboli.embedded.registry import Registry
 from stromboli.embedded.schemas.problems import Problem
 from stromboli.embedded.schemas.shaping import NOTHING, Findings
 
@@ -23,7 +23,7 @@ class Forms:
         """`definitions` are CustomResourceDefinitions besides Volcano's."""
         self._registry = Registry()
         for definition in (*volcano_definitions(), *definitions):
-            self._registry.add(defined_kind(definition))
+            self._registry.define(definition)
 
     def know(self, content: Content) -> bool:
         return self._kind(content) is not None

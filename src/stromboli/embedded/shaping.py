@@ -45,8 +45,12 @@ def part_problems(api_version: str, kind: str, content: Content) -> list[Cause]:
 
 def unknown(kind: Kind, content: Any) -> list[str]:
     """Paths of fields that the kind does not have; the object stays as it is."""
-    copy = msgspec.json.decode(msgspec.json.encode(content))
-    return shaping.prune(copy, schema(kind))
+    return prune(kind, msgspec.json.decode(msgspec.json.encode(content)))
+
+
+def prune(kind: Kind, content: Any) -> list[str]:
+    """Take out, in place, what the kind does not have; the paths of that."""
+    return shaping.prune(content, schema(kind))
 
 
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:

@@ -59,7 +59,7 @@ async def stream(
 
 
 def _form(kind: Kind, form: Form) -> Callable[[Record, bool], bytes]:
-    if form == WHOLE:
+    if form == WHOLE and not kind.stored:
         return plain
     return lambda record, first: shown(kind, record, form, first)
 
