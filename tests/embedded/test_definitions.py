@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.embedded.asking import MERGE, running
+from tests.embedded.asking import MERGE, Asker, running
 from tests.embedded.test_lifecycle import eventually
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -49,6 +49,11 @@ def two_versions() -> Any:
     schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
     both["spec"]["versions"].append({"name": "v2", "served": True, "storage": False, "schema": schema})
     return both
+
+
+def stored_version(api: Asker, name: str) -> Any:
+    record = api.server.store.get("toys.example.com", "default", name)
+    return record and record.object()["apiVersion"]
 
 
 SUBRESOURCES = {
@@ -126,7 +131,7 @@ def test_a_definition_that_cannot_be_served_is_refused_with_the_way_out(tmp_path
             for spoilt in ({"served": False}, {"storage": False}, {"name": "v2"}):
                 both = two_versions()
                 for version in both["spec"]["versions"]:
-                    version |= spoilt
+                    version.update(spoilt)
                 assert (await api.ask("POST", DEFINITIONS, both))[0] == 422, spoilt
             misnamed = definition()
             misnamed["metadata"]["name"] = "toys.example.org"
@@ -183,8 +188,7 @@ def test_a_kind_is_served_in_several_versions_and_stored_in_one(tmp_path: Path) 
             assert (await api.ask("POST", newer, toy("b", 2)))[0] == 400
             made = await api.post(newer, {**toy("b", 2), "apiVersion": "example.com/v2"})
             assert (made["apiVersion"], made["spec"]) == ("example.com/v2", {"size": 3})
-            record = api.server.store.get("toys.example.com", "default", "b")
-            assert record is not None and record.object()["apiVersion"] == "example.com/v1"
+            assert stored_version(api, "b") == "example.com/v1"
             for path, version, spec in (
                 (TOYS, "example.com/v1", {"count": 2}),
                 (newer, "example.com/v2", {}),
@@ -208,8 +212,7 @@ def test_a_kind_is_served_in_several_versions_and_stored_in_one(tmp_path: Path) 
                 one["storage"] = not one["storage"]
             await api.patch(f"{DEFINITIONS}/toys.example.com", {"spec": {"versions": versions}})
             assert (await api.get(f"{TOYS}/a"))["apiVersion"] == "example.com/v1"
-            record = api.server.store.get("toys.example.com", "default", "a")
-            assert record is not None and record.object()["apiVersion"] == "example.com/v2"
+            assert stored_version(api, "a") == "example.com/v2"
             await api.delete(f"{TOYS}/a")
             assert [one["metadata"]["name"] for one in (await api.get(newer))["items"]] == ["b"]
             await api.delete(f"{DEFINITIONS}/toys.example.com")

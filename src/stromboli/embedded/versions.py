@@ -1,4 +1,4 @@
-"""A kind that is served in several versions is stored in one; the others differ in their name and their schema alone."""
+"""A kind that is served in several versions is stored in one; the others differ in name and schema alone."""
 
 from __future__ import annotations
 
