@@ -6,7 +6,7 @@ import pytest
 
 from stromboli.api.meta import ObjectMeta, OwnerReference
 from stromboli.controllers.kinds import PLACES, Pod
-from stromboli.controllers.shelf import Shelf, controller_uid, namespace
+from stromboli.controllers.shelf import Shelf, controller_uid
 
 
 def pod(name: str, version: int = 1, uid: str = "", owner: str = "", space: str = "ns") -> Pod:
@@ -76,7 +76,7 @@ def test_the_end_of_another_object_of_that_name_is_no_end(shelf: Shelf[Pod]) -> 
 
 def test_indexes_follow_every_change(shelf: Shelf[Pod]) -> None:
     shelf.put(pod("early", owner="job"))
-    owned, spaces = shelf.index(controller_uid), shelf.index(namespace)
+    owned, spaces = shelf.index(controller_uid), shelf.index(lambda one: (one.namespace,))
     assert shelf.index(controller_uid) is owned
     shelf.put(pod("b", owner="job"))
     shelf.put(pod("a", owner="job"))

@@ -109,7 +109,7 @@ class Place:
 
     def texts(self) -> list[str]:
         """The strings of a list."""
-        return [place.text() for place in self.items() if isinstance(place.text(), str)]
+        return [place.text() for place in self.items()]
 
     def mapping(self) -> Mapping[str, Any]:
         return self._of_type(dict, "must be an object") or {}

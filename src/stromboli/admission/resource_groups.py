@@ -13,7 +13,6 @@ from stromboli.api.meta import Value
 from stromboli.api.yamltext import documents
 
 RESOURCE_GROUP = "volcano.sh/resource-group"
-_NAMESPACE, _ANNOTATION = "namespace", "annotation"
 
 
 class Selection(Value, frozen=True):

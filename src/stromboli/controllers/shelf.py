@@ -157,7 +157,3 @@ def _newer(now: Object, before: Object) -> bool:
 def controller_uid(thing: Object) -> tuple[str, ...]:
     """The uid of whoever made it and looks after it."""
     return tuple(owner.uid for owner in thing.metadata.owner_references if owner.controller)
-
-
-def namespace(thing: Object) -> tuple[str, ...]:
-    return (thing.namespace,)

@@ -96,8 +96,6 @@ class Stage:
     admits: bool = True
     """Whether the scheduler lets the group in at once."""
     events: list[tuple[str, str, str]] = field(default_factory=list)
-    made: list[tuple[str, int]] = field(default_factory=list)
-    """Name and version of every pod that was ever made."""
     manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
     status_writes: int = 0
     serial: int = 0
@@ -200,7 +198,6 @@ class Stage:
         pod.metadata.creation_timestamp = self.now
         pod.status.phase = names.POD_PENDING
         self.pods[name] = pod
-        self.made.append((name, int(pod.metadata.annotations[names.JOB_VERSION])))
 
     def _delete(self, pod: JobPod, mark: bool) -> None:
         now = self.pods.get(pod.name)

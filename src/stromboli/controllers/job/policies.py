@@ -59,9 +59,3 @@ def _matches(policy: LifecyclePolicy, signal: Signal) -> bool:
     if not {signal.event, ANY} & events:
         return False
     return signal.event != POD_PENDING or duration(policy.timeout) is not None
-
-
-def listens_to(job: Job, event: str) -> bool:
-    """Whether any policy of the job could match such an event."""
-    policies = [*job.spec.policies, *(policy for task in job.spec.tasks for policy in task.policies)]
-    return any({event, ANY} & policy.all_events for policy in policies)

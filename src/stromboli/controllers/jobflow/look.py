@@ -31,7 +31,6 @@ PROBES = 5.0
 """Seconds until a probe is asked again."""
 _LISTS = {"Pending": "pending", "Running": "running", "Failed": "failed", "Terminated": "terminated"}
 _UNKNOWN = ("Restarting", "Aborting", "Aborted", "")
-_NO_TIME = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(slots=True)
