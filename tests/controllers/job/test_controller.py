@@ -1,6 +1,7 @@
 """The job controller on an API server in memory: what it writes, what it does not write twice, and when it gives in."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -159,6 +160,21 @@ def test_a_name_that_somebody_else_has_taken_is_told_and_the_others_are_made() -
             api.remove("pods", "j-worker-0", "team")
             touch(api)
             await until_pods(api, crew, 2)
+
+    run(story())
+
+
+def test_a_large_job_does_not_keep_a_small_one_waiting() -> None:
+    async def story() -> None:
+        api = submitted(task(replicas=400))
+        api.put("jobs", job_manifest(task(replicas=2), name="small"))
+        async with at_work(api) as crew:
+            admit(api)
+            await settled(api, crew)
+        posted = [json.loads(one.body or b"") for one in api.asked if one.path.endswith("team/pods")]
+        made = [one["metadata"]["name"] for one in posted]
+        assert len(made) == 402
+        assert max(made.index("small-worker-0"), made.index("small-worker-1")) < 200
 
     run(story())
 

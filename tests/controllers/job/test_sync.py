@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from stromboli.api.scheduling import Queue
-from stromboli.controllers.job.scene import PatchJob
+from stromboli.controllers.job.scene import CreatePod, PatchJob
 from stromboli.controllers.job.status import spoken
 from tests.controllers.job.stage import Stage, in_phase, make_job, policy, running, task
 
@@ -140,6 +140,13 @@ def test_scaling_down_deletes_the_last_pods_and_is_no_eviction() -> None:
     assert (stage.alive, stage.job.status.terminating) == (["worker-0", "worker-1"], 2)
     stage.bury().settle()
     assert (stage.phase, stage.job.status.running, stage.job.status.retry_count) == ("Running", 2, 0)
+
+
+def test_a_large_job_is_made_in_steps_that_follow_at_once() -> None:
+    stage = Stage(make_job(task(replicas=2500)))
+    made = [sum(isinstance(write, CreatePod) for write in stage.step().writes) for _ in range(6)]
+    assert [count for count in made if count] == [1000, 1000, 500]
+    assert len(stage.settle().alive) == 2500
 
 
 def test_pods_that_fail_because_they_are_scaled_away_are_no_failure() -> None:

@@ -142,8 +142,12 @@ class Hand:
     async def _together(self, job: Job, reason: str, writes: list[Coroutine[Any, Any, None]]) -> None:
         """All at once, as far as the gate lets them through; what fails does not keep the others."""
 
+        turns = asyncio.Semaphore(
+            AT_ONCE
+        )  # so that no job fills the queue before the gate, and others wait behind it
+
         async def one(write: Awaitable[None]) -> None:
-            async with self._gate:
+            async with turns, self._gate:
                 await write
 
         results = await asyncio.gather(*map(one, writes), return_exceptions=True)

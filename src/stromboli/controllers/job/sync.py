@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 
 import msgspec
 
@@ -37,6 +38,8 @@ from stromboli.controllers.job.volumes import controlled_claims, volumes_of
 PATIENCE = timedelta(seconds=30)
 """How long until we look again after something that a job needs is missing."""
 MARKER = "plugin-"
+AT_A_LOOK = 1000
+"""Pods that one look makes, so that no job, however large, keeps all others waiting; the next look follows at once."""
 
 
 @dataclass(slots=True)
@@ -236,10 +239,12 @@ def _keep_pods(draft: Draft) -> None:
     if group is None or group.status.phase in ("", names.GROUP_PENDING) or not scene.may_create:
         return
     ready = {task.name: _may_start(scene, task.name) for task in scene.job.spec.tasks}
-    for name, member in wanted.items():
-        if name not in scene.pods and ready[member.task.name]:
-            draft.writes.append(CreatePod(_made(draft, member)))
-            draft.is_busy = True
+    missing = (
+        member for name, member in wanted.items() if name not in scene.pods and ready[member.task.name]
+    )
+    for member in islice(missing, AT_A_LOOK):
+        draft.writes.append(CreatePod(_made(draft, member)))
+        draft.is_busy = True
 
 
 def _made(draft: Draft, member: Member) -> Manifest:
