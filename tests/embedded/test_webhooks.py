@@ -13,10 +13,12 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.embedded.asking import MERGE, Asker, config_map, running
+from tests.embedded.asking import MERGE, Asker, config_map, pod, running
+from tests.embedded.test_lifecycle import eventually, is_, names, owned
 from tests.serving import CERTIFICATE
 
 MAPS = "/api/v1/namespaces/default/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
 Json = Any
 
@@ -207,5 +209,52 @@ def test_nothing_is_made_in_a_namespace_that_went_while_a_webhook_thought(tmp_pa
             await api.delete("/api/v1/namespaces/brief")
             thought.set()
             assert (await making)[0] in (403, 404)
+
+    asyncio.run(story())
+
+
+def test_of_two_evictions_that_wait_for_a_webhook_the_budget_allows_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        thought = asyncio.Event()
+        async with hooked(tmp_path, lambda _: {"allowed": True}, thought) as (api, url, asked):
+            spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
+            budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+            await api.post(budgets, {"metadata": {"name": "b"}, "spec": spec})
+            ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            for name in ("a", "b"):
+                await api.post(PODS, pod(name, metadata={"labels": {"app": "x"}}))
+                await api.patch(f"{PODS}/{name}/status", {"status": ready})
+            rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["DELETE"]}
+            await register(api, "validating", url, rules=[rule])
+            going = [asyncio.create_task(api.ask("POST", f"{PODS}/{name}/eviction", {})) for name in "ab"]
+            await eventually(lambda: is_(_soon(len(asked)), 2))
+            thought.set()
+            assert sorted(status for status, _ in await asyncio.gather(*going)) == [201, 429]
+
+    asyncio.run(story())
+
+
+async def _soon(value: Json) -> Json:
+    return value
+
+
+def test_what_may_not_be_deleted_does_not_hold_the_rest_of_its_namespace_or_owner(tmp_path: Path) -> None:
+    def answer(question: Json) -> Json:
+        return {"allowed": question["operation"] != "DELETE" or question["name"] != "a"}
+
+    async def story() -> None:
+        async with hooked(tmp_path, answer) as (api, url, _):
+            await api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
+            path = "/api/v1/namespaces/team/configmaps"
+            owner = await api.post(MAPS, config_map("owner"))
+            for name in ("a", "b", "c"):
+                await api.post(path, config_map(name))
+                references = owned(name, owner)["metadata"]["ownerReferences"]
+                await api.post(MAPS, config_map(name, ownerReferences=references))
+            await register(api, "validating", url)
+            await api.delete("/api/v1/namespaces/team")
+            await eventually(lambda: is_(names(api, path), ["a"]))
+            await api.delete(f"{MAPS}/owner", {"propagationPolicy": "Foreground"})
+            await eventually(lambda: is_(names(api, MAPS), ["a", "owner"]))
 
     asyncio.run(story())

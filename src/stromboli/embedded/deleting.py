@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -65,15 +66,26 @@ def read_options(body: Any, query: Any) -> DeleteOptions:
 
 
 async def delete(
-    objects: Objects, kind: Kind, namespace: str, name: str, asked: DeleteOptions, options: Options
+    objects: Objects,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    asked: DeleteOptions,
+    options: Options,
+    still: Callable[[Record], None] | None = None,
 ) -> bytes:
-    """The answer: the object as long as it is still there, otherwise a Status."""
+    """The answer: the object as long as it is still there, otherwise a Status.
+
+    `still` refuses what may have become wrong while a webhook was asked.
+    """
     refuse_protected(kind, name)
     record = objects.get(kind, namespace, name)
     question = Question("DELETE", kind, namespace, name, "", options.user, options.dry_run)
     if objects.admission.asks(question):
         await objects.admission.ask(question, None, spoken(kind, record).object())
         record = objects.get(kind, namespace, name)
+        if still is not None:
+            still(record)
     _check(kind, record, asked.preconditions)
     content, old = record.object(), record.object()
     meta = content["metadata"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from stromboli.embedded.deleting import FOREGROUND, ORPHAN, DeleteOptions, Preconditions, delete
+from stromboli.embedded.errors import Refusal
 from stromboli.embedded.identity import SYSTEM
 from stromboli.embedded.objects import Objects, Options
 from stromboli.embedded.records import Change, Key, Record
@@ -84,6 +85,7 @@ class Garbage:
         """Delete all that an object owns; it goes once nothing is left that should go before it."""
         uid = owner.meta.uid
         waiting = False
+        refused: Refusal | None = None
         for record in list(self._dependents(uid)):
             blocks = any(
                 one.uid == uid and one.block_owner_deletion for one in record.meta.owner_references or ()
@@ -93,8 +95,13 @@ class Garbage:
                 self._objects.mend(record, lambda content: _without_owners(content, {uid}))
                 continue
             if not record.meta.deletion_timestamp:
-                await self._delete(record)
+                try:
+                    await self._delete(record)
+                except Refusal as refusal:  # the others go all the same
+                    refused = refusal if refusal.code != 404 else refused
             waiting = waiting or (blocks and self._objects.store.get(*record.key) is not None)
+        if refused is not None:
+            raise refused
         if not waiting:
             self._objects.mend(owner, lambda content: _without_finalizer(content, FOREGROUND))
 

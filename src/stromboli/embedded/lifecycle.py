@@ -190,16 +190,22 @@ class Lifecycle:
             await self._objects.create(kind, namespace, body, Options(SYSTEM, manager="stromboli"))
 
     async def _delete_all(self, name: str = "", resource: str = "") -> int:
-        """Delete everything in a namespace, or of a kind; how much is left."""
+        """Delete everything in a namespace, or of a kind; how much is left. A refusal is raised after the last."""
         objects, left = self._objects, 0
+        refused: Refusal | None = None
         kinds = {
             kind.id: kind for kind in objects.registry if kind.id == resource or (name and kind.namespaced)
         }
         for kind in kinds.values():
             for record in list(objects.store.all(kind.id, name)):
                 if not record.meta.deletion_timestamp:
-                    await delete(objects, kind, *record.key[1:], DeleteOptions(), Options(SYSTEM))
+                    try:
+                        await delete(objects, kind, *record.key[1:], DeleteOptions(), Options(SYSTEM))
+                    except Refusal as refusal:
+                        refused = refusal if refusal.code != 404 else refused
                 left += objects.store.get(*record.key) is not None
+        if refused is not None:
+            raise refused
         return left
 
     def _renew(self, resource: str) -> None:

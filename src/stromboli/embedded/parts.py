@@ -98,8 +98,12 @@ async def evict(
     """Delete a pod, unless a disruption budget says no."""
     asked = read_options(body.get("deleteOptions"), {})
     options = options._replace(dry_run=options.dry_run or bool(asked.dry_run))
-    disruption.check(objects, objects.get(kind, namespace, name))
-    await delete(objects, kind, namespace, name, asked, options)
+
+    def check(pod: Record) -> None:
+        disruption.check(objects, pod)
+
+    check(objects.get(kind, namespace, name))
+    await delete(objects, kind, namespace, name, asked, options, check)
     return msgspec.json.encode(SUCCESS)
 
 
