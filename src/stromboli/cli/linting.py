@@ -21,7 +21,7 @@ from stromboli.embedded.offline import Forms
 _JOBS = "batch.volcano.sh"
 _VOLCANO = ".volcano.sh"
 _NO_OBJECT = "no Kubernetes object: apiVersion and kind are needed"
-_UNKNOWN = "it would be dropped without a word; look for a slip of the pen"
+_UNKNOWN = "kubectl refuses it, other clients lose it without a word; look for a slip of the pen"
 
 
 class Finding(NamedTuple):
