@@ -109,3 +109,16 @@ def test_the_run_before_is_found(tmp_path):
     written(tmp_path, b"b\n", run=1)
     assert read(find_log(tmp_path, LogQuery("main", previous=True))) == b"a\n"
     assert read(find_log(tmp_path, LogQuery("main"))) == b"b\n"
+
+
+def test_a_log_goes_on_when_it_could_not_begin_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "LARGEST", 100)
+    path = log_file(tmp_path, "main", 0)
+    file = LogFile(path, lambda: 1000.0)
+    file.write(b"one\n")
+    path.parent.rename(tmp_path / "away")  # as where there is no room for another file
+    file.write(b"lost\n")
+    (tmp_path / "away").rename(path.parent)
+    file.write(b"two\n")
+    file.close()
+    assert read(path) == b"one\ntwo\n"

@@ -10,7 +10,7 @@ import pytest
 
 from stromboli.embedded.nodes.real import processes
 from stromboli.embedded.nodes.real.environment import Unusable
-from stromboli.embedded.nodes.real.guardian import Guardian
+from stromboli.embedded.nodes.real.guardian import ROOT, Guardian, kill_marked
 from stromboli.embedded.nodes.real.logs import LogFile
 from stromboli.embedded.nodes.real.processes import Running
 
@@ -96,6 +96,44 @@ time.sleep(60)
     while _lives(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not _lives(child)
+
+
+def test_a_guardian_that_died_is_replaced_by_one_that_knows_all(tmp_path):
+    guardian = Guardian()
+    first, second = (subprocess.Popen(["sleep", "987"], start_new_session=True) for _ in range(2))
+    with first, second:
+        guardian.add(first.pid)
+        guardian._process.kill()
+        guardian._process.wait()
+        guardian.add(second.pid)
+        guardian.close()
+        assert {first.wait(5), second.wait(5)} == {-9}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_who_left_the_group_is_known_by_the_root(tmp_path):
+    roots = [str(tmp_path / "pods" / "a" / "root"), str(tmp_path / "pods" / "ab" / "root"), "elsewhere"]
+    strays = [subprocess.Popen(["sleep", "987"], start_new_session=True, env={ROOT: root}) for root in roots]
+    try:
+        kill_marked(roots[0])
+        assert strays[0].wait(5) == -9
+        kill_marked("")
+        assert strays[1].poll() is None
+        guardian = Guardian(str(tmp_path / "pods"))
+        guardian.add(strays[0].pid)
+        guardian.close()
+        assert strays[1].wait(5) == -9
+        assert strays[2].poll() is None
+    finally:
+        for one in strays:
+            one.kill()
+            one.wait()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device without room")
+def test_a_full_disk_costs_the_log_and_not_the_run(tmp_path):
+    (tmp_path / "0.log").symlink_to("/dev/full")
+    assert run(tmp_path, "sh", "-c", "echo lost; printf rest; exit 5") == (5, 0)
 
 
 def _lives(pid):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import sys
 
 import pytest
 
@@ -138,6 +139,23 @@ def test_a_deleted_pod_may_end_in_order_or_is_killed(tmp_path):
             async with asyncio.timeout(10):  # folders go when the node hears that the pods are gone
                 while list((tmp_path / "work" / "pods").iterdir()):
                     await asyncio.sleep(0.03)
+
+    asyncio.run(story())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_who_made_himself_a_session_ends_with_the_pod(tmp_path):
+    script = "setsid sh -c 'echo stray $$$$; sleep 987' & {}"
+
+    async def story():
+        async with town(tmp_path, "1x8cpu,real") as here:
+            await here.pod("deleted", command=["sh", "-c", script.format("sleep 987")])
+            await here.pod("stays", command=["sh", "-c", script.format("sleep 987")])
+            strays = [int((await said(here, name, "stray"))[6:]) for name in ("deleted", "stays")]
+            await here.delete("deleted", 0)
+            await eventually(lambda: not lives(strays[0]))
+            assert lives(strays[1])
+        assert not lives(strays[1])
 
     asyncio.run(story())
 

@@ -1,7 +1,8 @@
 """Kills whatever we started if we die without doing it ourselves.
 
 A small process of its own reads `+PID` and `-PID` from us. When we are gone, however we went, its input ends, and it
-kills the process groups that are left. Run as a script, it is that process.
+kills the process groups that are left, and whoever left their group but still has our mark in the environment. Run as a
+script, it is that process.
 """
 
 from __future__ import annotations
@@ -10,19 +11,30 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
+
+ROOT = "STROMBOLI_ROOT"
+"""The variable that tells a container where its paths begin, and marks its processes."""
+ROUNDS = 10
+"""How often those are looked for who may have been forking while others were killed."""
 
 
 class Guardian:
     """Who watches over our processes; started with the first of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str = "") -> None:
+        """`folder` is where the roots of all containers are."""
+        self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
+        self._watched: set[int] = set()
 
     def add(self, pid: int) -> None:
+        self._watched.add(pid)
         self._say(f"+{pid}\n")
 
     def remove(self, pid: int) -> None:
+        self._watched.discard(pid)
         if self._process is not None:
             self._say(f"-{pid}\n")
 
@@ -41,8 +53,13 @@ class Guardian:
 
     def _say(self, line: str) -> None:
         if self._process is None or self._process.poll() is not None:
+            if self._process is not None and self._process.stdin is not None:
+                self._process.stdin.close()
+            line = "".join(
+                f"+{pid}\n" for pid in self._watched
+            )  # one that died is replaced, and told everything
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", __file__],
+                [sys.executable, "-I", "-S", __file__, self._folder],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -54,7 +71,32 @@ class Guardian:
             self._process.stdin.write(line.encode())
 
 
-def watch() -> None:
+def kill_marked(root: str) -> None:
+    """Kill all whose root is this or below it, whatever their group; on Linux alone."""
+    marks = tuple(f"\0{ROOT}={root.rstrip('/')}{end}".encode() for end in "\0/")
+    for _ in range(ROUNDS if root.startswith("/") else 0):
+        found = _marked(marks)
+        for pid in found:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
+        time.sleep(0.01)
+
+
+def _marked(marks: tuple[bytes, ...]) -> list[int]:
+    if not sys.platform.startswith("linux"):
+        return []
+    found = []
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
+        with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # it is gone, or none of ours
+            variables = b"\0" + file.read()
+            if pid != os.getpid() and any(one in variables for one in marks):
+                found.append(pid)
+    return found
+
+
+def watch(folder: str) -> None:
     """Until our input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     left: set[int] = set()
@@ -64,7 +106,8 @@ def watch() -> None:
     for group in left:
         with suppress(OSError):
             os.killpg(group, signal.SIGKILL)
+    kill_marked(folder)
 
 
 if __name__ == "__main__":
-    watch()
+    watch(sys.argv[1])

@@ -77,12 +77,19 @@ class LogFile:
     def _put(self, lines: list[bytes]) -> None:
         stamp = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode()
         text = b"".join(stamp + line + b"\n" for line in lines)
-        if self._size + len(text) > LARGEST // 2:
-            self._file.close()
+        with suppress(OSError):  # of a full disk: what is said meanwhile is lost, but whoever says it goes on
+            if self._size + len(text) > LARGEST // 2:
+                self._turn()
+            self._file.write(text)
+            self._size += len(text)
+
+    def _turn(self) -> None:
+        """Begin anew; the file from before stays open until there is another."""
+        with suppress(FileNotFoundError):
             self._path.replace(older(self._path))
-            self._file, self._size = self._path.open("wb", buffering=0), 0
-        self._file.write(text)
-        self._size += len(text)
+        full, self._file = self._file, self._path.open("wb", buffering=0)
+        self._size = 0
+        full.close()
 
 
 def older(path: Path) -> Path:

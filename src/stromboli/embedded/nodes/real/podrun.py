@@ -12,6 +12,7 @@ from stromboli.embedded.nodes import statuses
 from stromboli.embedded.nodes.pods import NodePod
 from stromboli.embedded.nodes.real.containers import Container, Standing, Surroundings
 from stromboli.embedded.nodes.real.environment import Fetch, Unusable, command, environment
+from stromboli.embedded.nodes.real.guardian import ROOT, kill_marked
 from stromboli.embedded.nodes.real.logs import LogFile, forget_log, log_file
 from stromboli.embedded.nodes.real.processes import Running
 from stromboli.embedded.nodes.real.volumes import Volumes
@@ -20,8 +21,6 @@ from stromboli.kube.writes import timestamp
 
 log = logging.getLogger(__name__)
 
-ROOT = "STROMBOLI_ROOT"
-"""The variable that tells a container where its paths begin."""
 GRACE = 30.0
 SIDECAR_GRACE = 5.0
 KEPT_LOGS = 2
@@ -112,6 +111,8 @@ class PodRun:
                     *(self._keep(one, self._policy) for one in self._mains if one.ending is None)
                 )
             await self._dismiss()
+            if self._volumes is not None:  # somebody may have left the group of his container
+                await asyncio.to_thread(kill_marked, str(self._volumes.root))
             self._finish()
         except Exception:
             log.exception("pod %s: its run broke down", self.pod.key)

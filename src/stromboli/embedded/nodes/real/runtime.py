@@ -41,8 +41,8 @@ class Real:
         """`folder` is where pods live and what claims hold is kept."""
         self._client = client
         self._writes = writes
-        self._guardian = Guardian()
         self._pods = folder / "pods"
+        self._guardian = Guardian(str(self._pods))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._around = Surroundings(
             self._pods, folder / "claims", self._guardian, writes, self._fetch_all, first_pause
