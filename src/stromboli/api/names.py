@@ -305,6 +305,7 @@ QUEUE_PARENT_NOT_FOUND = (
 # --- what the job controller tells ---
 EXECUTE_ACTION = "ExecuteAction"
 COMMAND_ISSUED = "CommandIssued"
+UNKNOWN_COMMAND = "UnknownCommand"
 PLUGIN_ERROR = "PluginError"
 PVC_ERROR = "PVCError"
 QUEUE_ERROR = "QueueError"
@@ -314,6 +315,7 @@ FAILED_CREATE = "FailedCreate"
 FAILED_DELETE = "FailedDelete"
 ACTION_STARTS = "Start to execute action {action} "
 ACTION_WAITS = "Execute action {action} after {delay}"
+COMMAND_UNKNOWN = "Command {name} asks for {action!r}, which nobody knows, so nothing is done; use {valid}"
 COMMAND_STARTS = (
     "Start to execute command {action}, and clean it up to make sure executed not more than once."
 )

@@ -146,6 +146,32 @@ def test_a_pod_whose_creation_was_not_answered_is_made_once() -> None:
     run(story())
 
 
+def test_a_pod_that_goes_while_its_creation_is_asked_about_is_made_again_soon() -> None:
+    async def story() -> None:
+        api = submitted(task(replicas=1))
+        lost: list[str] = []
+
+        def lose(request: Request) -> None:
+            if request.method == "POST" and request.path.endswith("/pods") and not lost:
+                lost.append(request.path)
+                api._changes.pop()  # the watch begins anew just then, and hears of neither
+                raise Unanswered("lost")
+
+        def evict(request: Request) -> None:
+            if request.method == "GET" and "/pods/" in request.path and len(lost) == 1:
+                lost.append(request.path)
+                del api.objects["pods", "team", "j-worker-0"]
+
+        api.before, api.after = evict, lose
+        async with at_work(api) as crew:
+            admit(api)
+            await until(lambda: len(lost) == 2)
+            await until(lambda: bool(api.every("pods")), 5)
+            await settled(api, crew)
+
+    run(story())
+
+
 def test_a_name_that_somebody_else_has_taken_is_told_and_the_others_are_made() -> None:
     async def story() -> None:
         api = submitted()

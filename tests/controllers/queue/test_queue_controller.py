@@ -314,3 +314,19 @@ def test_groups_are_counted_by_phase_and_forgotten_with_their_queue() -> None:
             assert 'queue_name="a"' not in crew.metrics.text().decode()
 
     asyncio.run(run())
+
+
+def test_a_command_that_nobody_knows_is_told_and_deleted_and_changes_nothing() -> None:
+    async def run() -> None:
+        api = world("team")
+        command(api, "CloseQ", "team")
+        async with working(api, QueueController) as crew:
+            await settled(api, crew)
+            await crew.voice.silence()
+        assert (states(api)["team"], api.every("commands")) == ("Open", [])
+        ((reason, text),) = api.events
+        assert reason == "UnknownCommand"
+        assert "asks for 'CloseQ', which nobody knows" in text
+        assert text.endswith("use OpenQueue, CloseQueue")
+
+    asyncio.run(run())

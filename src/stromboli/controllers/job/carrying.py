@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -38,6 +39,9 @@ from stromboli.controllers.shelf import controller_uid
 from stromboli.kube.asking import Refused, Unanswered
 from stromboli.kube.resources import RESOURCES
 
+Action = Callable[[], Awaitable[None]]
+"""A write that has not begun."""
+
 AT_ONCE = 32
 """Pods that are made or deleted at a time, of all jobs."""
 SHOWN = 3
@@ -54,6 +58,10 @@ class Incomplete(Exception):
 
 class Stale(Exception):
     """What is to be written does not fit what is there; look again in a moment."""
+
+
+class Blocked(Stale):
+    """Somebody else has the name of a pod."""
 
 
 class Gone(Exception):
@@ -73,11 +81,11 @@ class Hand:
         for kind, group in groupby(writes, type):
             same: list[Any] = list(group)
             if kind is CreatePod:
-                await self._together(
-                    job, names.FAILED_CREATE, [self._create(job, one, echoes) for one in same]
-                )
+                creations = [partial(self._create, job, one, echoes) for one in same]
+                await self._together(job, names.FAILED_CREATE, creations)
             elif kind is DeletePod:
-                await self._together(job, names.FAILED_DELETE, [self._delete(one, echoes) for one in same])
+                deletions = [partial(self._delete, one, echoes) for one in same]
+                await self._together(job, names.FAILED_DELETE, deletions)
             else:
                 for one in same:
                     job = await self._single(job, one, echoes)
@@ -107,6 +115,7 @@ class Hand:
                 await detach(pen, job, unwanted)
             case DeleteCommand(command):
                 await pen.delete(command)
+                echoes.obeyed(command.metadata.uid)
         return job
 
     # -- the job
@@ -139,16 +148,15 @@ class Hand:
 
     # -- pods
 
-    async def _together(self, job: Job, reason: str, writes: list[Coroutine[Any, Any, None]]) -> None:
+    async def _together(self, job: Job, reason: str, writes: Sequence[Action]) -> None:
         """All at once, as far as the gate lets them through; what fails does not keep the others."""
 
-        turns = asyncio.Semaphore(
-            AT_ONCE
-        )  # so that no job fills the queue before the gate, and others wait behind it
+        # So that no job fills the queue before the gate, and others wait behind it.
+        turns = asyncio.Semaphore(AT_ONCE)
 
-        async def one(write: Awaitable[None]) -> None:
+        async def one(write: Action) -> None:
             async with turns, self._gate:
-                await write
+                await write()
 
         results = await asyncio.gather(*map(one, writes), return_exceptions=True)
         errors = [error for error in results if isinstance(error, BaseException)]
@@ -174,7 +182,7 @@ class Hand:
         pod = decode_as(Pod, answer)
         assert isinstance(pod, JobPod)
         if job.metadata.uid not in controller_uid(pod):
-            raise Stale(f'pod "{name}" exists already and is not of this job; delete or rename it')
+            raise Blocked(f'pod "{name}" exists already and is not of this job; delete or rename it')
         echoes.made_pod(pod)
         created, since = pod.metadata.creation_timestamp, job.metadata.creation_timestamp
         if is_new and created is not None and since is not None:

@@ -19,12 +19,12 @@ from stromboli.api.storage import PersistentVolumeClaim
 from stromboli.controllers import gates
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.desk import Desk
-from stromboli.controllers.job.carrying import Gone, Hand, Incomplete, Stale
+from stromboli.controllers.job.carrying import Blocked, Gone, Hand, Incomplete, Stale
 from stromboli.controllers.job.echoes import Echoes
 from stromboli.controllers.job.look import look
 from stromboli.controllers.job.plugins.catalog import load_job_plugins
 from stromboli.controllers.job.pods import API_VERSION, group_name
-from stromboli.controllers.job.scene import DeleteCommand, Outcome, Scene, SetStatus
+from stromboli.controllers.job.scene import Outcome, Scene, SetStatus
 from stromboli.controllers.job.signals import Memory, version_of
 from stromboli.controllers.kinds import Pod
 from stromboli.controllers.shelf import controller_uid
@@ -56,8 +56,6 @@ class File:
     claims: set[str] = field(default_factory=set)
     told: float = field(default_factory=monotonic)
     """When the status was last written, or we first saw the job."""
-    done: set[str] = field(default_factory=set)
-    """Commands that were carried out and may still be on the shelf, by uid."""
 
 
 class JobController(Controller[str]):
@@ -131,7 +129,6 @@ class JobController(Controller[str]):
 
     async def _carry_out(self, scene: Scene, outcome: Outcome, file: File) -> float | None:
         """Write; after how many seconds to look again, if something is in the way that may pass."""
-        file.done |= {one.command.metadata.uid for one in outcome.writes if isinstance(one, DeleteCommand)}
         self._looks_again.add(scene.job.key)
         try:
             await self._hand.carry_out(scene.job, outcome.writes, file.echoes)
@@ -143,7 +140,7 @@ class JobController(Controller[str]):
         except Incomplete as incomplete:
             await self._tell_counts(scene.job.key, file)
             if isinstance(incomplete.first, Stale):
-                return BLOCKED
+                return BLOCKED if isinstance(incomplete.first, Blocked) else MOMENT
             raise incomplete.first from incomplete
         finally:
             self._looks_again.discard(scene.job.key)
@@ -244,9 +241,8 @@ class JobController(Controller[str]):
         if self._commands is None:
             return None
         waiting = self._commands[key]
-        if file is not None and file.done:
-            file.done &= {one.metadata.uid for one in waiting}
-            waiting = [one for one in waiting if one.metadata.uid not in file.done]
+        if file is not None:
+            waiting = file.echoes.commands(waiting)
         return min(waiting, key=_age, default=None)
 
     async def _without_job(self, key: str) -> float | None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from stromboli.api.job import JobPod
+from stromboli.api.job import Command, JobPod
 from stromboli.api.scheduling import PodGroup
 
 LONGEST = 60.0
@@ -26,6 +26,8 @@ class Echoes:
         self._deleted: dict[str, float] = {}
         """By uid."""
         self._group: tuple[PodGroup, float] | None = None
+        self._obeyed: set[str] = set()
+        """Commands that were deleted and may still be on the shelf, by uid."""
 
     def made_pod(self, pod: JobPod) -> None:
         self._made[pod.name] = (pod, self._clock() + LONGEST)
@@ -35,6 +37,9 @@ class Echoes:
 
     def deleted(self, uid: str) -> None:
         self._deleted[uid] = self._clock() + LONGEST
+
+    def obeyed(self, uid: str) -> None:
+        self._obeyed.add(uid)
 
     def knows(self, pod: JobPod) -> bool:
         """Whether what the shelf heard of a pod is what we were told when we made it."""
@@ -81,6 +86,11 @@ class Echoes:
             echo = self._group[0]
             return None if self._deleted.get(echo.metadata.uid, now) > now else echo
         return shelved
+
+    def commands(self, shelved: list[Command]) -> list[Command]:
+        """The commands that are still to be carried out, or to be deleted."""
+        self._obeyed &= {one.metadata.uid for one in shelved}
+        return [one for one in shelved if one.metadata.uid not in self._obeyed]
 
     @property
     def until(self) -> float | None:

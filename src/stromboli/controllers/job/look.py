@@ -15,6 +15,8 @@ from stromboli.controllers.job import policies
 from stromboli.controllers.job.counts import ENDED, count
 from stromboli.controllers.job.deciding import Decided, Waiting, commanded, decided, order_of
 from stromboli.controllers.job.phases import (
+    COMMANDS,
+    KNOWN,
     RESTING,
     Action,
     Does,
@@ -111,8 +113,9 @@ def _act(draft: Draft, action: Decided) -> bool:
     status = _changed(draft, row, action, victims)
     if status == scene.job.status and not victims:
         return False
-    draft.writes.append(SetStatus(status))
-    draft.writes += _clean_up(scene)
+    said, cleaned = (SetStatus(status),), _clean_up(scene)
+    # The status names the command until that is deleted: one carried out before goes before the status forgets it.
+    draft.writes += (*said, *cleaned) if _is_obeying(scene, action) else (*cleaned, *said)
     for pod in victims:
         draft.delete(pod, mark=row.does == Does.KILL_TARGET)
     if row.does != Does.KILL_TARGET and scene.group is not None:
@@ -132,9 +135,19 @@ def _changed(draft: Draft, row: Row, action: Decided, victims: list[JobPod]) -> 
     return recounted(status, job, count(draft.own(), frozenset(pod.name for pod in victims)))
 
 
+def _is_obeying(scene: Scene, action: Decided) -> bool:
+    return scene.command is not None and action.why == order_of(scene.command)
+
+
 def _announce(draft: Draft, action: Decided) -> None:
     command = draft.scene.command
-    if command is not None and action.why == order_of(command):
+    if command is not None and _is_obeying(draft.scene, action):
+        if command.action not in KNOWN:
+            text = names.COMMAND_UNKNOWN.format(
+                name=command.name, action=command.action[:100], valid=", ".join(COMMANDS)
+            )
+            draft.events.append(Tell(names.WARNING, names.UNKNOWN_COMMAND, text))
+            return
         text = names.COMMAND_STARTS.format(action=command.action[:100])
         draft.events.append(Tell(names.NORMAL, names.COMMAND_ISSUED, text))
     text = names.ACTION_STARTS.format(action=action.action[:100])

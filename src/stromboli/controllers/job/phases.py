@@ -36,6 +36,15 @@ class Action(StrEnum):
 
 TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION})
 """Actions on a part of a job."""
+KNOWN = frozenset(map(str, Action))
+COMMANDS = (
+    Action.ABORT_JOB,
+    Action.RESUME_JOB,
+    Action.RESTART_JOB,
+    Action.TERMINATE_JOB,
+    Action.COMPLETE_JOB,
+)
+"""Actions that a command may ask for: those on a whole job."""
 FINISHED = frozenset({Phase.COMPLETED, Phase.TERMINATED, Phase.FAILED})
 """Phases that a job never leaves."""
 RESTING = FINISHED | {Phase.ABORTED}

@@ -18,6 +18,7 @@ from stromboli.kube.asking import Refused, Unanswered
 
 UNSEEN = 1.0
 """Seconds until we look again for a queue that exists and that no watch has told of yet."""
+KNOWN = frozenset({names.OPEN_QUEUE, names.CLOSE_QUEUE, names.SYNC_QUEUE})
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -97,6 +98,12 @@ class QueueController(Controller[str]):
         """
         uid = command.target.uid if command.target is not None else ""
         if uid in ("", queue.metadata.uid):
+            if command.action not in KNOWN:
+                valid = f"{names.OPEN_QUEUE}, {names.CLOSE_QUEUE}"
+                said = names.COMMAND_UNKNOWN.format(
+                    name=command.name, action=command.action[:100], valid=valid
+                )
+                self.desk.voice.warning(queue, names.UNKNOWN_COMMAND, said)
             try:
                 queue = await self._carry_out(queue, command.action)
             except Hindrance as error:
