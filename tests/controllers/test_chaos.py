@@ -17,13 +17,16 @@ from hypothesis import strategies as st
 
 from stromboli.controllers.catalog import CONTROLLERS
 from stromboli.controllers.crew import Controllers
+from stromboli.controllers.job import echoes
+from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
 from stromboli.kube.asking import Refused, Request, Unanswered
+from tests.controllers.fate import Cluster, Fate, Ticking
 from tests.controllers.memory import MemoryApi
 from tests.controllers.queue.test_queue_controller import command, make_group, make_queue, states
-from tests.controllers.working import NOW, Watch, settled, until
+from tests.controllers.working import NOW, settled, until
 
-WITHOUT_JOBS = Options(controllers=("*", "-job-controller"), max_requeue_num=-1)
+NEVER_GIVES_UP = Options(max_requeue_num=-1)
 GROUP = "scheduling.k8s.io/group-name"
 TROUBLES = [
     Unanswered("lost"),
@@ -32,6 +35,15 @@ TROUBLES = [
     Refused(500, "InternalError", "etcd"),
     Refused(503, "ServiceUnavailable", "away"),
 ]
+
+
+class PromptJobs(JobController):
+    """Tells counts at once."""
+
+    rest = 0.0
+
+
+KINDS = tuple(PromptJobs if kind is JobController else kind for kind in CONTROLLERS)
 
 
 class Trouble:
@@ -52,9 +64,10 @@ class Trouble:
             raise Unanswered("lost on the way back")
 
 
-def world() -> MemoryApi:
-    api = MemoryApi()
+def world(seed: int, often: float) -> Cluster:
+    api = Cluster(seed, often)
     make_queue(api, "root", "")
+    make_queue(api, "default")
     for name, parent in (
         ("team", "root"),
         ("one", "team"),
@@ -90,9 +103,12 @@ def world() -> MemoryApi:
 
 
 def finish(api: MemoryApi) -> None:
-    """Every job comes to a good end, as its controller would have it."""
+    """Every job of a flow or a schedule comes to a good end: they have no pods."""
     for job in api.every("jobs"):
-        if job.get("status", {}).get("state", {}).get("phase") != "Completed":
+        if (
+            job["metadata"]["namespace"] == "ns"
+            and job.get("status", {}).get("state", {}).get("phase") != "Completed"
+        ):
             state = {"phase": "Completed", "lastTransitionTime": "2026-01-01T00:05:00Z"}
             api.put("jobs", {**job, "status": {"state": state}})
 
@@ -103,29 +119,42 @@ async def recovered(api: MemoryApi, crew: Controllers) -> None:
     await settled(api, crew, 20)
 
 
-async def tumble(api: MemoryApi, seed: int, often: float, deaths: int) -> None:
+async def rest(api: Cluster, crew: Controllers, fate: Fate) -> None:
+    """Nothing more happens but that deleted pods go and groups are let in: then all comes to rest, and stays so."""
+    for _ in range(2000):
+        fate.admit()
+        fate.bury()
+        await asyncio.sleep(0.01)
+        if not fate.unrest():
+            break
+    await recovered(api, crew)
+    assert not fate.unrest(), fate.unrest()
+
+
+async def tumble(api: Cluster, fate: Fate, trouble: Trouble, seed: int, deaths: int) -> None:
     """Let controllers work through trouble, killing them now and then; then let them finish in peace."""
-    chance, trouble, clock = random.Random(seed), Trouble(seed, often), Watch(NOW + 61)
-    api.before, api.after = trouble.before, trouble.after
+    chance, clock = random.Random(seed), Ticking()
     for life in range(deaths + 1):
-        last = life == deaths
-        crew = Controllers(api, WITHOUT_JOBS, clock=clock, kinds=CONTROLLERS)  # type: ignore[arg-type]
+        crew = Controllers(api, NEVER_GIVES_UP, clock=clock, kinds=KINDS)  # type: ignore[arg-type]
         running = asyncio.create_task(crew.run())
         try:
-            for step in range(4):
-                await asyncio.sleep(chance.random() * 0.03)
-                if step == 2:
+            for step in range(10):
+                await asyncio.sleep(chance.random() * 0.04)
+                fate.befall()
+                if step == 5:
                     finish(api)
-                if life == 0 and step == 1:
+                if life == 0 and step == 3:
                     command(api, "CloseQueue", "team", 1)
                     command(api, "CloseQueue", "two", 2)
                     command(api, "CloseQueue", "busy", 3)
-            if last:
-                trouble.over = True
+            if life == deaths:
+                trouble.over, api.restless = True, False
                 for _ in range(5):  # a job that ends lets the next one begin
                     await recovered(api, crew)
                     finish(api)
-                await recovered(api, crew)
+                await rest(api, crew, fate)
+                fate.end()
+                await rest(api, crew, fate)
                 crew.stop()
                 await running
         finally:
@@ -137,14 +166,20 @@ async def tumble(api: MemoryApi, seed: int, often: float, deaths: int) -> None:
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10**6), often=st.sampled_from([0.0, 0.1, 0.3]), deaths=st.integers(0, 3))
 def test_whatever_goes_wrong_all_is_right_in_the_end(seed: int, often: float, deaths: int) -> None:
+    api, trouble = world(seed, often), Trouble(seed, often)
+    fate = Fate(api, seed)
+    api.before, api.after = trouble.before, trouble.after
     logging.disable(logging.CRITICAL)
-    api = world()
     try:
-        asyncio.run(tumble(api, seed, often, deaths))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(echoes, "LONGEST", 5.0)
+            asyncio.run(tumble(api, fate, trouble, seed, deaths))
     finally:
         logging.disable(logging.NOTSET)
+    fate.check_past()
     assert states(api) == {
         "root": "Open",
+        "default": "Open",
         "team": "Closed",
         "one": "Closed",
         "two": "Closed",
@@ -152,16 +187,16 @@ def test_whatever_goes_wrong_all_is_right_in_the_end(seed: int, often: float, de
         "busy": "Closing",
     }
     assert api.every("commands") == []
-    groups = {one["metadata"]["name"] for one in api.every("podgroups")} - {"g"}
+    groups = {name for kind, space, name in api.objects if (kind, space) == ("podgroups", "ns")} - {"g"}
     alone = api.find("pods", "web-0", "ns")["metadata"]
     assert groups == {"podgroup-web", f"podgroup-{alone['uid']}"}
-    assert all(one["metadata"]["annotations"][GROUP] in groups for one in api.every("pods"))
+    bare = [one["metadata"] for one in api.every("pods") if one["metadata"]["namespace"] == "ns"]
+    assert all(one["annotations"][GROUP] in groups for one in bare)
     flow = api.find("jobflows", "f", "ns")["status"]
     assert flow["state"]["phase"] == "Succeed"
     assert flow["completedJobs"] == ["f-a", "f-b", "f-c"]
     cron = api.find("cronjobs", "t", "ns")["status"]
     assert (cron.get("active", []), cron["lastScheduleTime"]) == ([], "2026-01-01T00:01:00Z")
-    made = Counter(
-        change[3]["metadata"]["name"] for change in api._changes if change[1:3] == ("jobs", "ADDED")
-    )
+    born = [change[3]["metadata"] for change in api._changes if change[1:3] == ("jobs", "ADDED")]
+    made = Counter(one["name"] for one in born if one["namespace"] == "ns")
     assert made == {"f-a": 1, "f-b": 1, "f-c": 1, f"t-{int(NOW + 60) // 60}": 1}

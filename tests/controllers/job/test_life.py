@@ -1,10 +1,12 @@
 """Any life of a job: pods fail and vanish, users scale and command, controllers crash half-way and forget everything.
 
 Whatever happened, once all is quiet the counts are those of the pods that exist, nothing hangs, what ended stays ended.
+No pod was made twice for one index and version, or asked for while it was seen to be there.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import settings
@@ -12,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from stromboli.api import names
-from stromboli.controllers.job.look import look
 from stromboli.controllers.job.phases import FINISHED, RESTING, Phase
+from stromboli.controllers.job.scene import CreatePod, Outcome
 from tests.controllers.job.stage import Stage, make_job, policy, task
 
 EVENTS = ["PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "*"]
@@ -61,12 +63,55 @@ def jobs(draw: st.DrawFn) -> Any:
     return make_job(*tasks, **spec)
 
 
+@dataclass
+class Ledger(Stage):
+    """A stage that notes which pods were made and how they left, and what was asked for that should not have been."""
+
+    left: dict[tuple[str, str], str] = field(default_factory=dict)
+    """How the last pod of a name (task and index) and a version left."""
+    needless: list[str] = field(default_factory=list)
+
+    def look(self) -> Outcome:
+        outcome = super().look()
+        asked = [one.manifest["metadata"]["name"] for one in outcome.writes if isinstance(one, CreatePod)]
+        self.needless += [f"{name} was seen" for name in asked if name in self.pods]
+        self.needless += [f"{name} asked for twice" for name in set(asked) if asked.count(name) > 1]
+        return outcome
+
+    def _create(self, manifest: dict[str, Any]) -> None:
+        """A pod comes again in one version if it was taken away, or marked: its part is restarted, or smaller."""
+        name, marks = manifest["metadata"]["name"], manifest["metadata"]["annotations"]
+        if name not in self.pods:
+            which = (name, marks[names.JOB_VERSION])
+            if self.left.get(which, "taken") not in ("taken", "marked"):
+                self.needless.append(f"{name} made again in version {which[1]}, the first was deleted")
+            self.left[which] = "there"
+        super()._create(manifest)
+
+    def evict(self, name: str) -> Stage:
+        self._leaves(f"{self.job.name}-{name}", "taken")
+        return super().evict(name)
+
+    def bury(self) -> Stage:
+        for name, pod in self.pods.items():
+            if pod.metadata.deletion_timestamp is not None:
+                self._leaves(name, "deleted")
+        return super().bury()
+
+    def _leaves(self, name: str, how: str) -> None:
+        pod = self.pods[name]
+        marks = pod.metadata.annotations
+        if pod.metadata.deletion_timestamp is not None:
+            how = "marked" if names.OUT_OF_SYNC in marks else "deleted"
+        self.left[name, marks[names.JOB_VERSION]] = how
+
+
 class Life(RuleBasedStateMachine):
     """The stage is the cluster; its looks are the controller's."""
 
     @initialize(job=jobs())
     def submit(self, job: Any) -> None:
-        self.stage = Stage(job)
+        self.stage = Ledger(job)
         self.past: list[dict[str, Any]] = [{}]
         self.ended = ""
         self.version = 0
@@ -91,7 +136,7 @@ class Life(RuleBasedStateMachine):
         """The watch of pods is behind."""
         stage = self.stage
         now, stage.pods = stage.pods, dict(self.past[-min(age, len(self.past))])
-        outcome = look(stage.scene())
+        outcome = stage.look()
         stage.pods = now
         for write in outcome.writes:
             stage.write(write)
@@ -242,9 +287,10 @@ class Life(RuleBasedStateMachine):
         self.version = status.version
 
     @invariant()
-    def no_pod_is_there_twice_and_none_belongs_to_the_future(self) -> None:
+    def no_pod_is_made_twice_and_none_belongs_to_the_future(self) -> None:
         if not hasattr(self, "stage"):
             return
+        assert self.stage.needless == []
         for name, pod in self.stage.pods.items():
             marks = pod.metadata.annotations
             assert name == f"j-{marks[names.TASK_SPEC]}-{marks[names.TASK_INDEX]}"
