@@ -24,10 +24,10 @@ test: install  ## Run the tests
 	$(BIN)/pytest -n auto
 
 test-kubernetes: install  ## Run the tests against a real API server (needs Go; builds it once, in minutes)
-	$(BIN)/pytest -m kubernetes -rs tests/kubernetes
+	$(BIN)/pytest -n 2 --dist loadfile -m kubernetes -rs tests/kubernetes
 
 test-embedded: install  ## Run the same tests against the embedded API server (needs kubectl)
-	$(BIN)/pytest -m kubernetes --server embedded -rs tests/kubernetes
+	$(BIN)/pytest -n 2 --dist loadfile -m kubernetes --server embedded -rs tests/kubernetes
 	$(BIN)/pytest -rs tests/embedded/test_kubectl.py
 
 lint: install  ## Check format, lint, types and import rules

@@ -7,6 +7,7 @@ import random
 import ssl
 import time
 import urllib.request
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -262,7 +263,7 @@ LISTS = [
 
 
 @pytest.fixture(scope="module")
-def full(plane: ControlPlane) -> ControlPlane:
+def full(plane: ControlPlane) -> Iterator[ControlPlane]:
     """With one of each, statuses included."""
     for thing in yaml.safe_load_all(OBJECTS):
         plane.kubectl("apply", "--server-side", "--validate=false", "-f", "-", stdin=json.dumps(thing))
@@ -270,7 +271,8 @@ def full(plane: ControlPlane) -> ControlPlane:
             patch = json.dumps({"status": thing["status"]})
             kind, name = thing["kind"].lower(), thing["metadata"]["name"]
             plane.kubectl("patch", kind, name, "--subresource=status", "--type=merge", "-p", patch)
-    return plane
+    yield plane
+    plane.kubectl("delete", "resourcequota", "q")  # or it would hold for whoever comes next
 
 
 def get(plane: ControlPlane, path: str, accept: str = "application/json") -> Any:
