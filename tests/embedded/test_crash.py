@@ -9,11 +9,14 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stromboli.embedded.store import Store
 from stromboli.kube.asking import Request
@@ -46,20 +49,21 @@ def killed_writer(path: Path, seed: int, after: float) -> list[tuple[str, int, i
 
 
 @pytest.mark.slow
-def test_every_acknowledged_write_survives_many_kills(tmp_path: Path) -> None:
-    path = tmp_path / "objects.db"
-    chance = random.Random(1)
-    highest = 0
-    for round in range(12):
-        acknowledged = killed_writer(path, round, chance.uniform(0, 0.05))
-        assert min(revision for *_, revision in acknowledged) > highest
-        store = Store(path, HISTORY)
-        highest = max(revision for *_, revision in acknowledged)
-        assert store.revision >= highest
-        check_counts(store, acknowledged)
-        check_history(store)
-        highest = store.revision
-        asyncio.run(store.close())
+@settings(max_examples=int(8 * float(os.environ.get("STROMBOLI_EXAMPLES", "1"))), deadline=None)
+@given(kills=st.lists(st.floats(0, 0.1), min_size=1, max_size=4), seed=st.integers(0, 1000))
+def test_every_acknowledged_write_survives_kills_at_any_moment(kills: list[float], seed: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "objects.db"
+        highest = 0
+        for round, after in enumerate(kills):
+            acknowledged = killed_writer(path, seed + round, after)
+            assert min(revision for *_, revision in acknowledged) > highest
+            store = Store(path, HISTORY)
+            assert store.revision >= max(revision for *_, revision in acknowledged)
+            check_counts(store, acknowledged)
+            check_history(store)
+            highest = store.revision
+            asyncio.run(store.close())
 
 
 def check_counts(store: Store, acknowledged: list[tuple[str, int, int]]) -> None:
