@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from stromboli.kube.client import Client
 from stromboli.kube.config import find_access
 from stromboli.kube.resources import RESOURCES, Resource
 from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
+from tests.kubernetes.stage import install
 
 WIDTH = 50
 KINDS = {"Node": RESOURCES[Node], "Pod": RESOURCES[Pod], "PodGroup": RESOURCES[PodGroup]}
@@ -49,7 +49,7 @@ class Grounds:
     def __enter__(self) -> Grounds:
         self.plane.__enter__()
         try:
-            self._install()
+            install(self.plane, NAMESPACE, self.folder)
         except BaseException:
             self.__exit__()
             raise
@@ -61,18 +61,6 @@ class Grounds:
             self._ours.wait()
         self.plane.__exit__()
         self.log.close()
-
-    def _install(self) -> None:
-        """Volcano's CRDs, and our rights and no others."""
-        plane = self.plane
-        plane.kubectl("apply", "--server-side", "-k", str(ROOT / "deploy/crds"))
-        plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-        for name in (NAMESPACE, "volcano-system"):
-            plane.kubectl("create", "namespace", name)
-        for file in ("service-account.yaml", "rbac.yaml"):
-            plane.kubectl("apply", "-n", "volcano-system", "-f", str(ROOT / "deploy/scheduler" / file))
-        token = plane.token_for("volcano-system", "stromboli-scheduler")
-        (self.folder / "scheduler.kubeconfig").write_text(json.dumps(plane.config_for(token)))
 
     # -- objects
 

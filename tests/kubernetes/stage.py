@@ -20,9 +20,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.kubernetes.controlplane import DIE_WITH_PARENT, free_ports
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
 from tests.kubernetes.servers import control_plane
 
+ROOT = Path(__file__).parents[2]
 NAMESPACE = "stories"
 VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
 PRETENDED = {"type": "kwok", "stromboli.sh/node": "simulated"}
@@ -85,6 +86,18 @@ class Scheduler:
         return self.log.read_text(errors="replace")
 
 
+def install(plane: ControlPlane, namespace: str, folder: Path) -> None:
+    """Volcano's CRDs, a namespace, and our scheduler's account with its rights and no others."""
+    plane.kubectl("apply", "--server-side", "-k", str(ROOT / "deploy/crds"))
+    plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    for name in (namespace, "volcano-system"):
+        plane.kubectl("create", "namespace", name)
+    for file in ("service-account.yaml", "rbac.yaml"):
+        plane.kubectl("apply", "-n", "volcano-system", "-f", str(ROOT / "deploy/scheduler" / file))
+    token = plane.token_for("volcano-system", "stromboli-scheduler")
+    (folder / "scheduler.kubeconfig").write_text(json.dumps(plane.config_for(token)))
+
+
 class Stage:
     """A cluster of pretended nodes, and our scheduler with its own rights and no others."""
 
@@ -112,16 +125,8 @@ class Stage:
         self.plane.__exit__()
 
     def _install(self) -> None:
-        plane = self.plane
-        plane.kubectl("apply", "--server-side", "-k", "deploy/crds")
-        plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-        for name in (NAMESPACE, "volcano-system"):
-            plane.kubectl("create", "namespace", name)
-        for file in ("service-account.yaml", "rbac.yaml"):
-            plane.kubectl("apply", "-n", "volcano-system", "-f", f"deploy/scheduler/{file}")
-        token = plane.token_for("volcano-system", "stromboli-scheduler")
-        (self.folder / "scheduler.kubeconfig").write_text(json.dumps(plane.config_for(token)))
-        plane.start("kwok")
+        install(self.plane, NAMESPACE, self.folder)
+        self.plane.start("kwok")
 
     # -- schedulers
 

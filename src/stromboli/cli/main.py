@@ -7,6 +7,7 @@ import typer
 
 from stromboli import __version__
 from stromboli.cli import admission, controllers, demo, lint, listing, plan, policy, scheduler, up
+from stromboli.cli.daemons import FREE_FORM
 from stromboli.cli.errors import Commands, set_up_log
 
 app = typer.Typer(
@@ -25,9 +26,9 @@ app.command("up")(up.up)
 app.command("down")(up.down)
 app.command("status")(up.status)
 app.add_typer(up.node, name="node")
-app.command("scheduler", context_settings=scheduler.FREE_FORM)(scheduler.scheduler)
-app.command("controllers", context_settings=scheduler.FREE_FORM)(controllers.controllers)
-app.command("admission", context_settings=scheduler.FREE_FORM)(admission.admission)
+app.command("scheduler", context_settings=FREE_FORM)(scheduler.scheduler)
+app.command("controllers", context_settings=FREE_FORM)(controllers.controllers)
+app.command("admission", context_settings=FREE_FORM)(admission.admission)
 
 
 def show_version(wanted: bool) -> None:
