@@ -18,10 +18,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from stromboli.api.pod import Pod
-from stromboli.kube.client import Client
-from stromboli.kube.config import find_access
-from stromboli.kube.resources import RESOURCES
+from stromboli.api.types.pod import Pod
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import RESOURCES
+from stromboli.kube.cluster_access import find_access
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.embedded import EmbeddedPlane
 from tests.kubernetes.objects import binding, pod

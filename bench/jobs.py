@@ -21,15 +21,15 @@ from msgspec import Struct
 
 from bench.apiserver import PODS, _Usage
 from bench.measure import memory_peak
-from stromboli.api.job import Job
-from stromboli.api.scheduling import PodGroup
-from stromboli.controllers.crew import Controllers
+from stromboli.api.types.scheduling import PodGroup
+from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.job.controller import JobController
-from stromboli.controllers.job.pods import members, pod_of
-from stromboli.controllers.kinds import PLACES
+from stromboli.controllers.job.job_pods import members, pod_of
 from stromboli.controllers.options import Options
-from stromboli.kube.client import Client
-from stromboli.kube.config import find_access
+from stromboli.controllers.runner import Controllers
+from stromboli.controllers.watched_kinds import PLACES
+from stromboli.kube.api_client import Client
+from stromboli.kube.cluster_access import find_access
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.embedded import EmbeddedPlane
 from tests.kubernetes.program import cached

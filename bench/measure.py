@@ -13,14 +13,14 @@ from pathlib import Path
 from msgspec import Struct, field, json
 
 from bench.workloads import Workload
-from stromboli.api.cases import read_case
-from stromboli.api.manifests import Manifests
+from stromboli.api.manifests.case_files import read_case
+from stromboli.api.manifests.manifest_reader import Manifests
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.engine.policy import load_policy
 from stromboli.extensions import load_catalog
-from stromboli.model.intake import Intake
-from stromboli.simulator import loading
+from stromboli.model.intake.object_intake import Intake
+from stromboli.policy.policy import load_policy
+from stromboli.simulator import cluster_loading
 
 NOW = 1_793_534_400.0
 """The clock of the first cycle: 2026-11-01T12:00:00Z."""
@@ -73,7 +73,7 @@ def load(path: str) -> Loaded:
         config = case.config or ""
         return case.objects
 
-    loaded = loading.load(open_manifests)
+    loaded = cluster_loading.load(open_manifests)
     catalog = load_catalog()
     policy = load_policy(config, catalog)
     return Loaded(loaded.intake, Engine(policy, catalog), list(policy.warnings), loaded.seconds)

@@ -17,7 +17,7 @@ import msgspec
 
 from bench import mix
 from bench.manifests import GPU, Manifest, Request, gang, node, node_name, priority_class, queue
-from stromboli.engine.presets import CHART, preset
+from stromboli.policy.presets import CHART, preset
 
 STOCK = ("enqueue", "allocate", "backfill")
 EVICTING = ("enqueue", "allocate", "preempt", "reclaim", "backfill")

@@ -14,14 +14,15 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from stromboli.controllers.job.plugins.catalog import JobPlugins
-from stromboli.engine.argument_types import type_name
-from stromboli.engine.arguments import Argument, ByName, declared
-from stromboli.engine.catalog import VOLCANO_ACTIONS, VOLCANO_PLUGINS, Catalog
+from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
+from stromboli.engine.catalog import Catalog
 from stromboli.engine.plugin import POINTS, SWITCHES, Plugin
 from stromboli.engine.points import Choice, Combine, Point
 from stromboli.engine.rules import Rules
 from stromboli.extensions import load_catalog
+from stromboli.policy.argument_types import type_name
+from stromboli.policy.arguments import Argument, ByName, declared
+from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS
 
 DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src" / "stromboli"

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from stromboli.api import names
-from stromboli.api.meta import LabelSelector, Object, ObjectMeta
-from stromboli.api.native import (
+from stromboli.api.types.meta import LabelSelector, Object, ObjectMeta
+from stromboli.api.types.native_group import (
     DisruptionMode,
     GangPolicy,
     NativeMeta,
@@ -18,8 +18,8 @@ from stromboli.api.native import (
     Plain,
     SchedulingPolicy,
 )
-from stromboli.api.node import Node, NodeSpec, NodeStatus, Taint
-from stromboli.api.pod import (
+from stromboli.api.types.node import Node, NodeSpec, NodeStatus, Taint
+from stromboli.api.types.pod import (
     Affinity,
     Container,
     Pod,
@@ -31,7 +31,7 @@ from stromboli.api.pod import (
     Toleration,
     TopologySpreadConstraint,
 )
-from stromboli.api.scheduling import (
+from stromboli.api.types.scheduling import (
     Guarantee,
     PodGroup,
     PodGroupSpec,
@@ -44,16 +44,16 @@ from stromboli.api.scheduling import (
 )
 from stromboli.engine.catalog import Action, Catalog
 from stromboli.engine.cycle import Engine
-from stromboli.engine.placement import Placement
+from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import Plugin
-from stromboli.engine.policy import load_policy
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
 from stromboli.extensions import load_catalog
 from stromboli.model.cluster import Cluster
-from stromboli.model.intake import Intake
+from stromboli.model.intake.object_intake import Intake
 from stromboli.model.job import Job, JobId
 from stromboli.model.task import Task
+from stromboli.policy.policy import load_policy
 
 EPOCH = 1_700_000_000
 

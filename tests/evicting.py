@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from stromboli.simulator.jobs import merged
-from stromboli.testing.policies import policy_text
+from stromboli.simulator.job_manifests import merged
+from stromboli.testing.policy_text import policy_text
 
 STOCK = "priority gang conformance | predicates nodeorder"
 SHARES = "priority gang conformance | predicates proportion nodeorder"

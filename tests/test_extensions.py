@@ -8,9 +8,9 @@ from textwrap import dedent
 
 import pytest
 
-from stromboli.engine.catalog import VOLCANO_ACTIONS, VOLCANO_PLUGINS
-from stromboli.engine.policy import load_policy
 from stromboli.extensions import GROUP, ExtensionError, load_catalog
+from stromboli.policy.policy import load_policy
+from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS
 
 PLUGIN = """
 from dataclasses import dataclass

@@ -15,12 +15,12 @@ from typing import Any
 
 from bench.kubernetes import audit
 from bench.kubernetes.shapes import NAMESPACE, OURS, THEIRS
-from stromboli.api.node import Node
-from stromboli.api.pod import Pod
-from stromboli.api.scheduling import PodGroup
-from stromboli.kube.client import Client
-from stromboli.kube.config import find_access
-from stromboli.kube.resources import RESOURCES, Resource
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import RESOURCES, Resource
+from stromboli.kube.cluster_access import find_access
 from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
 from tests.kubernetes.stage import install
 

@@ -11,17 +11,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from stromboli.api.manifests import open_paths
+from stromboli.api.manifests.manifest_reader import open_paths
+from stromboli.cli.demo.chronicle import Chronicle
 from stromboli.cli.demo.command import play
-from stromboli.cli.demo.news import Chronicle
-from stromboli.cli.demo.sight import Sight
+from stromboli.cli.demo.frame import Sight
 from stromboli.cli.demo.view import scene
 from stromboli.cli.plan_text import tell_plan
-from stromboli.engine.policy import load_policy
-from stromboli.engine.presets import preset
 from stromboli.extensions import load_catalog
-from stromboli.simulator.loading import load
-from stromboli.simulator.plan import make_plan
+from stromboli.policy.policy import load_policy
+from stromboli.policy.presets import preset
+from stromboli.simulator.cluster_loading import load
+from stromboli.simulator.cycle_plan import make_plan
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

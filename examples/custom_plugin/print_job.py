@@ -6,12 +6,12 @@ The action asks "what is there to say about this job?", and every plugin that ov
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import gather, point
 from stromboli.engine.session import Session
 from stromboli.model.job import Job
+from stromboli.policy.arguments import arg
 
 
 @dataclass(frozen=True, slots=True)

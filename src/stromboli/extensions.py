@@ -16,9 +16,9 @@ from types import ModuleType
 
 import stromboli.actions
 import stromboli.plugins
-from stromboli.engine.arguments import declared
 from stromboli.engine.catalog import Action, Catalog
 from stromboli.engine.plugin import Plugin
+from stromboli.policy.arguments import declared
 
 GROUP = "stromboli.plugins"
 Extension = Action | type[Plugin]

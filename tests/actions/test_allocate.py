@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from stromboli.api import names
-from stromboli.api.meta import Object
+from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind
-from stromboli.engine.nodefunctions import Check, Nodes, reads
+from stromboli.engine.placement.node_functions import Check, Nodes, reads
 from stromboli.engine.plugin import Plugin
 from stromboli.model.task import Task
 from tests.building import cluster_of, engine, group, job_of, node, pod, policy_of, queue, running, task_of

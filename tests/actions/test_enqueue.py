@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stromboli.api.meta import Object
+from stromboli.api.types.meta import Object
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.model.job import Job

@@ -3,7 +3,7 @@
 import pytest
 
 from stromboli.engine.decisions import Evict
-from stromboli.engine.presets import PRESETS
+from stromboli.policy.presets import PRESETS
 from stromboli.testing import World
 from tests.evicting import GENTLE, LOOSE, pod, policy
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stromboli.api.meta import LabelSelector, Object, ObjectMeta
-from stromboli.api.scheduling import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from stromboli.api.types.meta import LabelSelector, Object, ObjectMeta
+from stromboli.api.types.scheduling import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+)
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Evict
 from stromboli.engine.plugin import Plugin

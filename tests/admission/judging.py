@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stromboli.admission.lookup import Context, KnownQueues, Settings
-from stromboli.admission.reviews import CREATE, REVIEWS, Verdict, admit, judge
-from stromboli.api.meta import ObjectMeta
-from stromboli.api.scheduling import Guarantee, Queue, QueueSpec, QueueStatus
+from stromboli.admission.rules.admission_table import CREATE, REVIEWS, Verdict, admit, judge
+from stromboli.admission.rules.rule_context import Context, KnownQueues, Settings
+from stromboli.api.types.meta import ObjectMeta
+from stromboli.api.types.scheduling import Guarantee, Queue, QueueSpec, QueueStatus
 
 GROUPS = {review.resource.kind: review.resource.group for review in REVIEWS.values()}
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.admission.patches import difference
-from stromboli.admission.place import MOST
-from stromboli.admission.reviews import CREATE, DELETE, REVIEWS, UPDATE, admit, complete
+from stromboli.admission.json_patch_diff import difference
+from stromboli.admission.rules.admission_table import CREATE, DELETE, REVIEWS, UPDATE, admit, complete
+from stromboli.admission.rules.field import MOST
 from tests.admission.judging import job, queue, submitted, task, world
-from tests.admission.test_queue import made
+from tests.admission.rules.test_queue_rules import made
 from tests.admission.test_small_kinds import configured, cron, flow, group, hyper_node, pod
 
 PLENTY = {"capability": {"cpu": 9}, "deserved": {"cpu": 9}, "guarantee": {"cpu": 9}}

@@ -18,14 +18,14 @@ import aiohttp
 import pytest
 import yaml
 
-from stromboli.admission import keyring, registration
-from stromboli.admission.certificates import LASTS, due, issue
+from stromboli.admission import certificate_source, webhook_registration
 from stromboli.admission.options import BadFlag, Options, parse
 from stromboli.admission.process import Process
-from stromboli.embedded.server import Server
-from stromboli.kube.client import Client
-from stromboli.kube.config import Access, find_access
-from stromboli.kube.resources import Resource
+from stromboli.admission.webhook_certificates import LASTS, due, issue
+from stromboli.embedded.http.api_server import Server
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.cluster_access import Access, find_access
 from tests.admission.judging import job, task
 from tests.deploy.manifests import DEPLOY
 
@@ -75,7 +75,9 @@ class Stage:
         return response
 
     async def post(self, path: str, body: bytes, kind: str = "application/json") -> tuple[int, str]:
-        secret = json.loads(await self.client.get(keyring.SECRETS, "volcano-admission-secret", "default"))
+        secret = json.loads(
+            await self.client.get(certificate_source.SECRETS, "volcano-admission-secret", "default")
+        )
         trusted = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
         url = f"https://localhost:{self.process.port}{path}"
         async with (
@@ -182,7 +184,9 @@ def test_the_api_server_is_told_whom_to_trust_also_when_the_configuration_comes_
             await at.client.create(
                 WEBHOOKS, {"metadata": {"name": "stromboli-admission"}, "webhooks": [webhook]}
             )
-            secret = json.loads(await at.client.get(keyring.SECRETS, "volcano-admission-secret", "default"))
+            secret = json.loads(
+                await at.client.get(certificate_source.SECRETS, "volcano-admission-secret", "default")
+            )
             for _ in range(200):
                 found = json.loads(await at.client.get(WEBHOOKS, "stromboli-admission"))
                 if found["webhooks"][0]["clientConfig"].get("caBundle"):
@@ -205,7 +209,7 @@ def test_whatever_goes_wrong_with_the_certificate_it_is_looked_at_again(
 
     async def story() -> None:
         async with stage(tmp_path):
-            monkeypatch.setattr(registration, "tell", full)
+            monkeypatch.setattr(webhook_registration, "tell", full)
             async with asyncio.timeout(10):
                 while looks < 3:
                     await asyncio.sleep(0.01)
@@ -216,10 +220,13 @@ def test_whatever_goes_wrong_with_the_certificate_it_is_looked_at_again(
 def test_several_servers_share_one_certificate(tmp_path: Path) -> None:
     async def story() -> None:
         async with stage(tmp_path) as at:
-            first = await at.client.get(keyring.SECRETS, "volcano-admission-secret", "default")
+            first = await at.client.get(certificate_source.SECRETS, "volcano-admission-secret", "default")
             async with running(at.client.access) as second:
                 assert await Stage(at.client, second).ask("/jobs/validate", job(task())) == {"allowed": True}
-            assert await at.client.get(keyring.SECRETS, "volcano-admission-secret", "default") == first
+            assert (
+                await at.client.get(certificate_source.SECRETS, "volcano-admission-secret", "default")
+                == first
+            )
 
     asyncio.run(story())
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stromboli.admission.lookup import Context, Settings
-from stromboli.admission.resource_groups import read_groups
+from stromboli.admission.rules.resource_groups import read_groups
+from stromboli.admission.rules.rule_context import Context, Settings
 from tests.admission.judging import queue, submitted, texts, world
 
 TIERS = {"highestTierAllowed": 1, "highestTierName": "rack"}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.api import sources
 from stromboli.api.errors import BadInput, Problem
-from stromboli.api.manifests import read_paths
+from stromboli.api.manifests import manifest_sources
+from stromboli.api.manifests.manifest_reader import read_paths
 
 BROKEN = Path(__file__).parent / "data" / "broken"
 REQUESTS = "spec.containers[0].resources.requests"
@@ -138,8 +138,8 @@ def test_random_bytes_are_only_ever_a_problem(tmp_path: Path) -> None:
 def test_a_file_of_more_than_a_gibibyte_is_refused_unread(tmp_path: Path) -> None:
     file = tmp_path / "huge.json"
     with file.open("wb") as stream:
-        stream.truncate(sources.MAX_FILE + 1)
-    assert only_problem(file).text == f"larger than {sources.MAX_FILE} bytes"
+        stream.truncate(manifest_sources.MAX_FILE + 1)
+    assert only_problem(file).text == f"larger than {manifest_sources.MAX_FILE} bytes"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from Linux")
@@ -156,7 +156,7 @@ def test_a_hundred_thousand_pods_pass_through_little_memory(tmp_path: Path) -> N
         )
         stream.write("]}")
     script = (
-        "import sys; from stromboli.api.manifests import open_paths\n"
+        "import sys; from stromboli.api.manifests.manifest_reader import open_paths\n"
         "assert sum(1 for _ in open_paths([sys.argv[1]])) == 100_002\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )

@@ -7,8 +7,8 @@ import pytest
 
 from stromboli.api.decoding import decode
 from stromboli.api.errors import BadObject
-from stromboli.api.pod import Pod
-from stromboli.api.scheduling import HyperNode, NetworkTopology, PodGroup, Queue
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import HyperNode, NetworkTopology, PodGroup, Queue
 
 
 def make_pod(**spec: Any) -> Pod:

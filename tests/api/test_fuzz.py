@@ -7,13 +7,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.api.checks import check_object
 from stromboli.api.decoding import decode
-from stromboli.api.defaults import Priorities, case_defaults
 from stromboli.api.errors import BadObject
-from stromboli.api.pod import Pod
-from stromboli.api.quantity import INT64_MAX
-from stromboli.api.requests import pod_request, view_request
+from stromboli.api.manifests.object_defaults import Priorities, case_defaults
+from stromboli.api.object_checks import check_object
+from stromboli.api.resources.pod_requests import pod_request, view_request
+from stromboli.api.resources.quantity import INT64_MAX
+from stromboli.api.types.pod import Pod
 
 CASES = sorted((Path(__file__).parent / "data" / "cases").glob("*.json"))
 MANIFESTS = [thing for path in CASES for thing in msgspec.json.decode(path.read_bytes())["objects"]]

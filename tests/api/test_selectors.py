@@ -2,9 +2,6 @@
 
 import pytest
 
-from stromboli.api.meta import LabelSelector, Requirement
-from stromboli.api.node import Taint
-from stromboli.api.pod import NodeSelector, NodeSelectorTerm, Toleration
 from stromboli.api.selectors import (
     matches_labels,
     matches_node_selector,
@@ -12,6 +9,9 @@ from stromboli.api.selectors import (
     tolerates,
     valid_node_term,
 )
+from stromboli.api.types.meta import LabelSelector, Requirement
+from stromboli.api.types.node import Taint
+from stromboli.api.types.pod import NodeSelector, NodeSelectorTerm, Toleration
 
 LABELS = {"disk": "ssd", "cores": "16", "odd": "many"}
 

@@ -10,8 +10,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from stromboli.cli.main import app
-from stromboli.simulator.jobs import job_manifests
-from stromboli.simulator.notation import nodes, queues
+from stromboli.simulator.cluster_notation import nodes, queues
+from stromboli.simulator.job_manifests import job_manifests
 
 Run = Callable[..., Result]
 

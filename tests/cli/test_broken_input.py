@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from stromboli.model.dims import MOST
+from stromboli.model.dimensions import MOST
 
 Run = Callable[..., Result]
 BROKEN = Path(__file__).parents[1] / "api" / "data" / "broken"

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from stromboli import __version__
-from stromboli.engine.presets import PRESETS
+from stromboli.policy.presets import PRESETS
 
 Run = Callable[..., Result]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from stromboli.cli.demo import sight, story, view
-from stromboli.cli.demo.news import Chronicle
-from stromboli.embedded.nodes.marks import RUN_TIME
+from stromboli.cli.demo import frame, story, view
+from stromboli.cli.demo.chronicle import Chronicle
+from stromboli.embedded.nodes.node_annotations import RUN_TIME
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_news_tell_what_changed() -> None:
     chronicle = Chronicle()
 
     def news(now: float, pods: list, waits: str = "", events: list = []) -> list[str]:  # noqa: B006
-        seen = sight.put_together([node("n1")], pods, [group("gang", 2, waits)], QUEUES, events)
+        seen = frame.put_together([node("n1")], pods, [group("gang", 2, waits)], QUEUES, events)
         return chronicle.news(seen, now)
 
     waiting = [pod("gang-0", "Pending", "", "no room"), pod("gang-1", "Pending", "", "no room")]
@@ -110,7 +110,7 @@ def test_news_tell_what_changed() -> None:
 
 
 def test_a_moment_shows_queues_nodes_and_jobs() -> None:
-    seen = sight.put_together(
+    seen = frame.put_together(
         [node("n1"), node("n2")],
         [pod("gang-0"), pod("gang-1", "Pending", "")],
         [group("gang", 2, "why")],

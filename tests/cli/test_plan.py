@@ -13,8 +13,8 @@ import pytest
 import yaml
 from click.testing import Result
 
-from stromboli.simulator.jobs import job_manifests
-from stromboli.simulator.notation import nodes, queues
+from stromboli.simulator.cluster_notation import nodes, queues
+from stromboli.simulator.job_manifests import job_manifests
 
 Run = Callable[..., Result]
 CASES = Path(__file__).parents[1] / "conformance" / "cases"

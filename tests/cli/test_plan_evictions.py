@@ -10,8 +10,8 @@ import pytest
 import yaml
 from click.testing import Result
 
-from stromboli.simulator.jobs import job_manifests, priority_class
-from stromboli.simulator.notation import nodes, queues
+from stromboli.simulator.cluster_notation import nodes, queues
+from stromboli.simulator.job_manifests import job_manifests, priority_class
 from tests.evicting import STOCK, policy
 
 Run = Callable[..., Result]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.api.cases import read_case
-from stromboli.engine.policy import default_policy, load_policy
+from stromboli.api.manifests.case_files import read_case
 from stromboli.extensions import load_catalog
-from stromboli.model.intake import Intake
-from stromboli.scheduler import Scheduler
+from stromboli.model.intake.object_intake import Intake
+from stromboli.policy.policy import default_policy, load_policy
+from stromboli.scheduling_loop import Scheduler
+from stromboli.simulator.cycle_report import Report
 from stromboli.simulator.rehearsal import Rehearsal
-from stromboli.simulator.report import Report
 from stromboli.testing.world import NOON
 
 HERE = Path(__file__).parent

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from stromboli.api import names
-from stromboli.controllers.job.phases import FINISHED, RESTING, is_live
-from stromboli.kube.asking import Refused, Request
+from stromboli.controllers.job.job_phases import FINISHED, RESTING, is_live
+from stromboli.kube.request import Refused, Request
 from tests.controllers.job.stage import job_manifest, policy, task
 from tests.controllers.memory import Manifest, MemoryApi
 from tests.controllers.working import NOW

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs
 
-from stromboli.kube.asking import Refused, Request
-from stromboli.kube.resources import Resource
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.request import Refused, Request
 
 Manifest = dict[str, Any]
 _PATH = re.compile(

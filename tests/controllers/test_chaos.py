@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.controllers.catalog import CONTROLLERS
-from stromboli.controllers.crew import Controllers
-from stromboli.controllers.job import echoes
+from stromboli.controllers.controller_list import CONTROLLERS
+from stromboli.controllers.job import expectations
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
-from stromboli.kube.asking import Refused, Request, Unanswered
+from stromboli.controllers.runner import Controllers
+from stromboli.kube.request import Refused, Request, Unanswered
 from tests.controllers.fate import Cluster, Fate, Ticking
 from tests.controllers.memory import MemoryApi
 from tests.controllers.queue.test_queue_controller import command, make_group, make_queue, states
@@ -172,7 +172,7 @@ def test_whatever_goes_wrong_all_is_right_in_the_end(seed: int, often: float, de
     logging.disable(logging.CRITICAL)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(echoes, "LONGEST", 5.0)
+            patch.setattr(expectations, "LONGEST", 5.0)
             asyncio.run(tumble(api, fate, trouble, seed, deaths))
     finally:
         logging.disable(logging.NOTSET)

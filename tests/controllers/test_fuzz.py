@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stromboli.controllers.catalog import CONTROLLERS
-from stromboli.controllers.crew import Controllers
+from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options
+from stromboli.controllers.runner import Controllers
 from tests.controllers.memory import MemoryApi
 from tests.controllers.working import NOW, Watch, until
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.controllers.gates import NAMES, is_on
 from stromboli.controllers.options import ACCEPTED, Options, parse, usage
+from stromboli.controllers.selection import NAMES, is_on
 from stromboli.daemon.flags import BadFlag
 
 VOLCANO = """\

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from stromboli.controllers.controller import Controller
-from stromboli.controllers.crew import Controllers
 from stromboli.controllers.options import Options
+from stromboli.controllers.runner import Controllers
 from tests.controllers.memory import MemoryApi
 
 NOW = 1_767_225_600.0

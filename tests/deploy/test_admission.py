@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.admission.options import CONFIGURATION, SECRET, parse
-from stromboli.admission.reviews import REVIEWS, Review
+from stromboli.admission.rules.admission_table import REVIEWS, Review
 from tests.deploy.manifests import DEPLOY, Manifest, build, only
 from tests.deploy.test_rbac import rights_of
 

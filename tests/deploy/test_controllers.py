@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from stromboli.controllers import gates
-from stromboli.controllers.catalog import CONTROLLERS
-from stromboli.controllers.desk import Desk
+from stromboli.controllers import selection
+from stromboli.controllers.api_writer import Pen
+from stromboli.controllers.context import Desk
+from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options, parse
-from stromboli.controllers.pen import Pen
-from stromboli.controllers.voice import Voice
-from stromboli.kube.events import Events
+from stromboli.controllers.recorder import Voice
+from stromboli.kube.event_recorder import Events
 from tests.deploy.manifests import DEPLOY, Manifest, build, documents, name_of, only
 from tests.deploy.test_rbac import Right, rights_of
 from tests.kube.faking import FakeApi
@@ -23,12 +23,12 @@ COMPLETE = build(DEPLOY / "overlays" / "complete")
 LABELS = {"app.kubernetes.io/name": "stromboli", "app.kubernetes.io/component": "controllers"}
 BATCH, FLOW, VOLCANO, BUS = "batch.volcano.sh", "flow.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh"
 ROLES = {
-    "job": [gates.JOB],
-    "podgroup": [gates.POD_GROUP],
-    "queue": [gates.QUEUE],
-    "gc": [gates.GC],
-    "flow": [gates.JOB_FLOW, gates.JOB_TEMPLATE],
-    "cronjob": [gates.CRON_JOB],
+    "job": [selection.JOB],
+    "podgroup": [selection.POD_GROUP],
+    "queue": [selection.QUEUE],
+    "gc": [selection.GC],
+    "flow": [selection.JOB_FLOW, selection.JOB_TEMPLATE],
+    "cronjob": [selection.CRON_JOB],
 }
 
 

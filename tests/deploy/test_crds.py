@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from stromboli.api import scheduling
 from stromboli.api.decoding import decode
-from stromboli.api.sharding import NodeShard
+from stromboli.api.types import scheduling
+from stromboli.api.types.node_shard import NodeShard
 from tests.deploy import schemas
 from tests.deploy.manifests import CRDS, Manifest, accepted_samples, name_of, refused_samples, schema_of
 

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from stromboli import __version__
-from stromboli.engine.policy import load_policy
-from stromboli.engine.presets import PRESETS
 from stromboli.extensions import load_catalog
-from stromboli.service.options import parse
+from stromboli.policy.policy import load_policy
+from stromboli.policy.presets import PRESETS
+from stromboli.scheduler.options import parse
 from tests.deploy.manifests import (
     DEPLOY,
     NODE_USAGE,

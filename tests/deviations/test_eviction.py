@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.cases import read_case
+from stromboli.api.manifests.case_files import read_case
 from stromboli.engine.decisions import PodCondition
-from stromboli.engine.policy import load_policy
 from stromboli.extensions import load_catalog
-from stromboli.model.intake import Intake
-from stromboli.scheduler import Scheduler
-from stromboli.simulator.jobs import merged
+from stromboli.model.intake.object_intake import Intake
+from stromboli.policy.policy import load_policy
+from stromboli.scheduling_loop import Scheduler
+from stromboli.simulator.cycle_report import Report
+from stromboli.simulator.job_manifests import merged
 from stromboli.simulator.rehearsal import Rehearsal
-from stromboli.simulator.report import Report
 from stromboli.testing import Result, World
-from stromboli.testing.policies import policy_text
+from stromboli.testing.policy_text import policy_text
 from stromboli.testing.world import NOON
 
 HOST = "kubernetes.io/hostname"

@@ -7,16 +7,16 @@ import pytest
 from stromboli.engine.catalog import action
 from stromboli.engine.decisions import Decision, Event, PodCondition
 from stromboli.engine.plugin import Plugin
-from stromboli.engine.policy import PolicyError, load_policy
-from stromboli.engine.policy_file import PolicyFile
 from stromboli.engine.session import Session
 from stromboli.extensions import load_catalog
 from stromboli.model.job import Job
 from stromboli.model.task import Task
-from stromboli.scheduler import Scheduler
+from stromboli.policy.policy import PolicyError, load_policy
+from stromboli.policy.policy_file import PolicyFile
+from stromboli.scheduling_loop import Scheduler
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.testing import World
-from stromboli.testing.policies import catalog_with
+from stromboli.testing.policy_text import catalog_with
 
 PLACE = "enqueue, allocate"
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stromboli.engine.catalog import action
-from stromboli.engine.nodefunctions import Column, Nodes
+from stromboli.engine.placement.node_functions import Column, Nodes
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.engine.transaction import EvictionNote

@@ -10,10 +10,10 @@ from typer.main import get_command
 
 from stromboli.cli.main import app
 from stromboli.engine.plugin import POINTS, Plugin
-from stromboli.engine.policy import load_policy
-from stromboli.engine.presets import PRESETS
 from stromboli.extensions import load_catalog
-from stromboli.testing.policies import catalog_with
+from stromboli.policy.policy import load_policy
+from stromboli.policy.presets import PRESETS
+from stromboli.testing.policy_text import catalog_with
 from tests.docs.pages import PAGES, ROOT, anchors, assert_shows, blocks, links, run_page
 
 DOCS = ROOT / "docs"

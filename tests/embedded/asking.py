@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 
-from stromboli.embedded.server import Server
+from stromboli.embedded.http.api_server import Server
 
 Json = Any
 PODS = "/api/v1/namespaces/default/pods"

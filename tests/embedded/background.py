@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from stromboli.embedded.server import Server
+from stromboli.embedded.http.api_server import Server
 
 
 @contextmanager

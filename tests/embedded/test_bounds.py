@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
-from stromboli.embedded import server, watching
-from stromboli.embedded.store import InUse
+from stromboli.embedded.http import api_server
+from stromboli.embedded.store import watch_hub
+from stromboli.embedded.store.object_store import InUse
 from tests.embedded.asking import PODS, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 def test_there_are_so_many_watches_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MOST_WATCHES", 2)
+    monkeypatch.setattr(api_server, "MOST_WATCHES", 2)
 
     async def story() -> None:
         async with running(tmp_path) as api, api.watch(PODS), api.watch(MAPS):
@@ -31,7 +32,7 @@ def test_there_are_so_many_watches_and_no_more(tmp_path: Path, monkeypatch: pyte
 def test_a_reader_who_does_not_keep_up_is_cut_off_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "LARGEST_BACKLOG", 200_000)
+    monkeypatch.setattr(watch_hub, "LARGEST_BACKLOG", 200_000)
 
     async def story() -> None:
         async with running(tmp_path) as api:

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.embedded.store import Store
-from stromboli.kube.asking import Request
-from stromboli.kube.client import Client
-from stromboli.kube.config import find_access
-from stromboli.kube.resources import Resource
+from stromboli.embedded.store.object_store import Store
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.cluster_access import find_access
+from stromboli.kube.request import Request
 from tests.embedded.writing import HISTORY
 
 ROOT = Path(__file__).parents[2]

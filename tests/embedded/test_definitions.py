@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.embedded.asking import MERGE, Asker, running
-from tests.embedded.test_lifecycle import eventually
+from tests.embedded.objects.test_automatic_changes import eventually
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TOYS = "/apis/example.com/v1/namespaces/default/toys"

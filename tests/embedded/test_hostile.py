@@ -13,13 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stromboli.embedded import changing, deleting, listing
-from stromboli.embedded.errors import Refusal
-from stromboli.embedded.identity import SYSTEM
-from stromboli.embedded.kinds import BUILT_IN, Kind
-from stromboli.embedded.objects import Options
-from stromboli.embedded.patching.request import APPLY, JSON, MERGE, STRATEGIC
-from stromboli.embedded.server import Server
+from stromboli.embedded.http import list_pages, request_bodies
+from stromboli.embedded.http.api_server import Server
+from stromboli.embedded.http.identity import SYSTEM
+from stromboli.embedded.objects import deletion
+from stromboli.embedded.objects.builtin_kinds import BUILT_IN, Kind
+from stromboli.embedded.objects.object_verbs import Options
+from stromboli.embedded.objects.status_errors import Refusal
+from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC
 from tests.embedded.asking import running
 from tests.embedded.sound import SOUND
 
@@ -132,28 +133,28 @@ async def attempt(server: Server, kind: Kind, content: Any, patch: Any, media: s
     """Create, change, list and delete; a refusal is an answer."""
     objects, namespace = server.objects, "default" if kind.namespaced else ""
     try:
-        content = changing.body(json.dumps(content).encode(), "application/json")
+        content = request_bodies.body(json.dumps(content).encode(), "application/json")
         made = json.loads((await objects.create(kind, namespace, content, OPTIONS)).data)
         name = made["metadata"]["name"]
         for change in (
-            changing.change(kind, json.dumps(patch).encode(), media)
+            request_bodies.change(kind, json.dumps(patch).encode(), media)
             if media != APPLY
-            else changing.applied(kind, json.dumps(patch).encode(), "me", True, ""),
+            else request_bodies.applied(kind, json.dumps(patch).encode(), "me", True, ""),
             lambda old: {**old, "spec": patch},
         ):
             try:
                 await objects.update(kind, namespace, name, change, OPTIONS)
             except Refusal as refusal:
                 assert refusal.code < 500, refusal
-        listing.page(objects.store, kind, namespace, {})
-        await deleting.delete(objects, kind, namespace, name, deleting.DeleteOptions(), OPTIONS)
+        list_pages.page(objects.store, kind, namespace, {})
+        await deletion.delete(objects, kind, namespace, name, deletion.DeleteOptions(), OPTIONS)
     except Refusal as refusal:
         assert refusal.code < 500, refusal
 
 
 def test_a_configuration_with_unknown_fields_and_odd_metadata_is_refused() -> None:
     with pytest.raises(Refusal, match="field not declared in schema") as refused:
-        changing.applied(BUILT_IN[0], b'{"name": null, "metadata": true}', "me", True, "")
+        request_bodies.applied(BUILT_IN[0], b'{"name": null, "metadata": true}', "me", True, "")
     assert refused.value.code == 400
 
 

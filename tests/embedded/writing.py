@@ -7,8 +7,8 @@ import os
 import random
 import sys
 
-from stromboli.embedded.records import Key
-from stromboli.embedded.store import Store
+from stromboli.embedded.store.object_store import Store
+from stromboli.embedded.store.records import Key
 
 KEYS = 20
 WRITERS = 8

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stromboli.api import names
-from stromboli.api.meta import Object
+from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Decision, Event, Evict, NativeGroupCondition, PodCondition
 from tests.building import (

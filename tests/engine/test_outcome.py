@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.meta import Object
+from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Decision, Event, PodCondition, PodGroupStatus, QueueStatus
 from stromboli.engine.outcome import job_message, standing
-from stromboli.engine.verdict import saying
+from stromboli.engine.placement.verdict import saying
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
 from tests.building import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stromboli.engine import points
-from stromboli.engine.nodefunctions import reads
+from stromboli.engine.placement.node_functions import reads
 from stromboli.engine.plugin import POINTS, Plugin
 from stromboli.engine.points import Vote, depends, point
 from stromboli.engine.rules import Rules

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.api.meta import Object
-from stromboli.api.pod import Pod
+from stromboli.api.types.meta import Object
+from stromboli.api.types.pod import Pod
 from stromboli.model.cluster import Cluster
-from stromboli.model.intake import Intake
+from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.testing import World
 from tests.building import group, intake_of, node, pod, queue, running, task_of

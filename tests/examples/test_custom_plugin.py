@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.policy import load_policy
 from stromboli.engine.rules import Rules
 from stromboli.extensions import load_catalog
 from stromboli.model.job import JobId
+from stromboli.policy.policy import load_policy
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_plugin"
 

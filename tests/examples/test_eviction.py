@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stromboli.engine.presets import PRESETS
+from stromboli.policy.presets import PRESETS
 
 VOLCANO = Path(__file__).parents[2] / "examples" / "eviction" / "volcano.conf"
 

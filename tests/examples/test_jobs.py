@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from stromboli.api.job import Job
+from stromboli.api.types.volcano_job import Job
 from stromboli.cli.main import app
 from tests.controllers.job.stage import Stage
 from tests.embedded.upping import Up

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.kube.asking import Refused, Request, Unanswered
+from stromboli.kube.request import Refused, Request, Unanswered
 
 Answer = bytes | Exception
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from stromboli.kube.asking import Refused, Request, Unanswered
 from stromboli.kube.election import Election, Terms
+from stromboli.kube.request import Refused, Request, Unanswered
 from tests.kube.faking import Clock
 
 

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.engine.decisions import Bind
-from stromboli.kube.buffer import Trouble
-from stromboli.kube.lines import Pages
-from stromboli.kube.mirror import Mirror
-from stromboli.kube.world import KubernetesWorld
+from stromboli.kube.change_buffer import Trouble
+from stromboli.kube.watch_decoding import Pages
+from stromboli.scheduler.mirror.cluster_mirror import Mirror
+from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from tests import building
-from tests.kube.test_mirror import SIZE, Shelf, node, pod, thing
 from tests.properties.rebuild import says, should_say
 from tests.properties.strategies import examples
+from tests.scheduler.mirror.test_cluster_mirror import SIZE, Shelf, node, pod, thing
 
 TAINT = {"key": "good", "effect": "NoSchedule"}
 ODD = (

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stromboli.kube.config import Access, find_access
+from stromboli.kube.cluster_access import Access, find_access
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.faults import Between, between
 from tests.kubernetes.program import CannotBuild, program

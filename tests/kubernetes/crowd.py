@@ -8,10 +8,10 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 
-from stromboli.api.pod import Pod
-from stromboli.kube.client import Client
-from stromboli.kube.config import find_access
-from stromboli.kube.resources import RESOURCES
+from stromboli.api.types.pod import Pod
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import RESOURCES
+from stromboli.kube.cluster_access import find_access
 from tests.kubernetes.objects import binding, pod
 
 PODS = RESOURCES[Pod]

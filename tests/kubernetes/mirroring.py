@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from stromboli.api.meta import Object
-from stromboli.kube.asking import Unanswered
-from stromboli.kube.buffer import LARGEST, Buffer
-from stromboli.kube.client import Client
-from stromboli.kube.config import Access
-from stromboli.kube.mirror import Mirror
-from stromboli.kube.native import NativeReflector
-from stromboli.kube.watching import Reflector
+from stromboli.api.types.meta import Object
+from stromboli.kube.api_client import Client
+from stromboli.kube.change_buffer import LARGEST, Buffer
+from stromboli.kube.cluster_access import Access
+from stromboli.kube.native_group_reflector import NativeReflector
+from stromboli.kube.reflector import Reflector
+from stromboli.kube.request import Unanswered
+from stromboli.scheduler.mirror.cluster_mirror import Mirror
 from tests.properties.rebuild import facts, says, should_say
 
 

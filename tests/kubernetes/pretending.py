@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from stromboli.embedded.nodes.plans import Habits
-from stromboli.embedded.nodes.service import Nodes
-from stromboli.kube.client import Client
-from stromboli.kube.config import find_access
+from stromboli.embedded.nodes.node_service import Nodes
+from stromboli.embedded.nodes.pod_stages import Habits
+from stromboli.kube.api_client import Client
+from stromboli.kube.cluster_access import find_access
 
 
 async def pretend(kubeconfig: str) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.native import NativePodGroup
-from stromboli.api.pod import Pod
-from stromboli.api.scheduling import PodGroup, Queue
-from stromboli.kube.asking import Refused, Request, Unanswered
-from stromboli.kube.client import Client
-from stromboli.kube.config import find_access
-from stromboli.kube.resources import RESOURCES, discover, plurals
+from stromboli.api.types.native_group import NativePodGroup
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import RESOURCES, discover, plurals
+from stromboli.kube.cluster_access import find_access
+from stromboli.kube.request import Refused, Request, Unanswered
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.objects import pod
 from tests.serving import CERTIFICATE

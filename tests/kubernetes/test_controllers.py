@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.meta import ObjectMeta
-from stromboli.api.scheduling import PodGroup
-from stromboli.controllers.pen import Pen
-from stromboli.kube.asking import Refused
-from stromboli.kube.client import Client
-from stromboli.kube.config import find_access
+from stromboli.api.types.meta import ObjectMeta
+from stromboli.api.types.scheduling import PodGroup
+from stromboli.controllers.api_writer import Pen
+from stromboli.kube.api_client import Client
+from stromboli.kube.cluster_access import find_access
+from stromboli.kube.request import Refused
 from tests.kubernetes.controlling import Scene
 from tests.kubernetes.servers import control_plane
 

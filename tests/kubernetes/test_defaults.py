@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from stromboli.embedded.schemas import builtin
-from stromboli.embedded.schemas.semantics import problems, set_defaults
-from stromboli.embedded.schemas.shaping import shape
+from stromboli.embedded.schemas import builtin_schemas
+from stromboli.embedded.schemas.kind_semantics import problems, set_defaults
+from stromboli.embedded.schemas.schema_shaping import shape
 from tests.kubernetes.controlplane import ControlPlane
 
 pytestmark = pytest.mark.real_only
@@ -230,7 +230,7 @@ def test_objects_get_the_defaults_of_the_real_server(
     theirs = json.loads(plane.request("POST", path, thing))
     if alone:
         plane.request("DELETE", f"{path}/{thing['metadata']['name']}")
-    schema = builtin.schema(api_version, kind)
+    schema = builtin_schemas.schema(api_version, kind)
     assert schema is not None
     assert shape(thing, schema) == ([], [])
     set_defaults(thing, kind)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.objects import KINDS
-from stromboli.kube.resources import RESOURCES
+from stromboli.api.types.kinds import KINDS
+from stromboli.kube.api_resources import RESOURCES
 from tests.kube.test_hostile import NOTES, ODD, places, templates
 from tests.kubernetes.stage import NAMESPACE, Stage
 

@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.node import Node
-from stromboli.api.pod import Pod
-from stromboli.api.scheduling import HyperNode, PodGroup, Queue
-from stromboli.kube.client import Client
-from stromboli.kube.config import Access, find_access
-from stromboli.kube.limits import Backoff
-from stromboli.kube.mirror import Mirror
-from stromboli.kube.watching import Reflector
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import HyperNode, PodGroup, Queue
+from stromboli.kube.api_client import Client
+from stromboli.kube.cluster_access import Access, find_access
+from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.reflector import Reflector
 from stromboli.model.status import Status
+from stromboli.scheduler.mirror.cluster_mirror import Mirror
 from tests.kubernetes import crowd
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.mirroring import CountingBuffer, Cutting, assert_in_step, mirroring, reflector, until

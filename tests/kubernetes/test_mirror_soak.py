@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.node import Node
-from stromboli.api.pod import Pod
-from stromboli.api.scheduling import Namespace, PodGroup, PriorityClass, Queue
-from stromboli.kube.asking import Refused
-from stromboli.kube.client import Client
-from stromboli.kube.config import Access
-from stromboli.kube.limits import Backoff
-from stromboli.kube.mirror import Mirror
-from stromboli.kube.resources import RESOURCES
-from stromboli.kube.watching import Reflector
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import Namespace, PodGroup, PriorityClass, Queue
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import RESOURCES
+from stromboli.kube.cluster_access import Access
+from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.reflector import Reflector
+from stromboli.kube.request import Refused
+from stromboli.scheduler.mirror.cluster_mirror import Mirror
 from tests.kubernetes.mirroring import CountingBuffer, Cutting, assert_in_step, until
 from tests.kubernetes.objects import binding, group, node, pod, queue
 

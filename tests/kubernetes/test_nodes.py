@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.kube.config import Access
+from stromboli.kube.cluster_access import Access
 from tests.embedded.nodes.town import NODES, Town, town_on
 
 pytestmark = pytest.mark.real_only

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from stromboli.embedded.patching.errors import PatchError
-from stromboli.embedded.patching.fieldset import paths
-from stromboli.embedded.patching.managers import Writer
-from stromboli.embedded.patching.ownership import STATUS, apply, track_update
-from stromboli.embedded.patching.request import APPLY, JSON, MERGE, STRATEGIC, patched
-from stromboli.embedded.schemas import builtin
-from stromboli.embedded.schemas.semantics import set_defaults
-from stromboli.embedded.schemas.shaping import shape
+from stromboli.embedded.patching.field_sets import paths
+from stromboli.embedded.patching.managed_fields import Writer
+from stromboli.embedded.patching.patch_errors import PatchError
+from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC, patched
+from stromboli.embedded.patching.server_side_apply import STATUS, apply, track_update
+from stromboli.embedded.schemas import builtin_schemas
+from stromboli.embedded.schemas.kind_semantics import set_defaults
+from stromboli.embedded.schemas.schema_shaping import shape
 from tests.kubernetes.controlplane import ControlPlane
 
 pytestmark = pytest.mark.real_only
@@ -211,7 +211,7 @@ class Ours:
     """The same with our functions alone."""
 
     def __init__(self) -> None:
-        found = builtin.schema("apps/v1", "Deployment")
+        found = builtin_schemas.schema("apps/v1", "Deployment")
         assert found is not None
         self._schema = found
         self._live: Json = None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stromboli.embedded.rights import Asked, Rights, User
+from stromboli.embedded.rbac import Asked, Rights, User
 from stromboli.embedded.tables import custom_layout, layout_of, table
 from tests.kubernetes.controlplane import ControlPlane
 

@@ -26,7 +26,7 @@ from stromboli.model.amounts import (
     times,
     total_of,
 )
-from stromboli.model.dims import CPU, MEMORY, PODS, Dimensions, TooManyResources
+from stromboli.model.dimensions import CPU, MEMORY, PODS, Dimensions, TooManyResources
 
 GPU = 3
 vectors = st.dictionaries(st.integers(0, 5), st.integers(0, 1000), max_size=4)

@@ -1,8 +1,8 @@
 """What a job still lacks of its minimum resources (spec 03 0.2, 04 12)."""
 
 from stromboli.api.decoding import decode
-from stromboli.api.meta import Object
-from stromboli.model.intake import Intake
+from stromboli.api.types.meta import Object
+from stromboli.model.intake.object_intake import Intake
 from stromboli.model.job import Job
 
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stromboli.api.decoding import decode
-from stromboli.api.defaults import Priorities, case_defaults, implied_queues
-from stromboli.api.meta import Object
+from stromboli.api.manifests.object_defaults import Priorities, case_defaults, implied_queues
+from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Event
-from stromboli.engine.nodefunctions import Nodes
+from stromboli.engine.placement.node_functions import Nodes
 from stromboli.engine.plugin import Plugin
-from stromboli.engine.policy import Policy, load_policy
 from stromboli.extensions import load_catalog
 from stromboli.model.cluster import Cluster
-from stromboli.model.intake import Intake
+from stromboli.model.intake.object_intake import Intake
 from stromboli.model.job import Job
 from stromboli.model.task import Task
+from stromboli.policy.policy import Policy, load_policy
 
 CATALOG = load_catalog()
 NOW = 1793534400.0

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.arguments import parse_arguments
-from stromboli.engine.nodefunctions import Nodes
+from stromboli.engine.placement.node_functions import Nodes
 from stromboli.plugins.binpack import BinpackArguments
+from stromboli.policy.arguments import parse_arguments
 from tests.plugins.small_world import World, group, node, pod, policy
 
 

@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api import names
-from stromboli.api.meta import Object
-from stromboli.api.scheduling import Queue
+from stromboli.api.types.meta import Object
+from stromboli.api.types.scheduling import Queue
 from stromboli.engine.cycle import Engine
 from stromboli.engine.decisions import Decision, Event, QueueAnnotation
 from stromboli.engine.plugin import Plugin
-from stromboli.engine.policy import PolicyError, load_policy
 from stromboli.extensions import load_catalog
 from stromboli.plugins.fairshare.accounts import Accounts
-from stromboli.plugins.fairshare.history import GAP, Fading, Past, new_history, rounded
-from stromboli.plugins.fairshare.keeping import MOST_BYTES, MOST_USERS, read, settle, written
+from stromboli.plugins.fairshare.history_annotation import MOST_BYTES, MOST_USERS, read, settle, written
+from stromboli.plugins.fairshare.usage_history import GAP, Fading, Past, new_history, rounded
+from stromboli.policy.policy import PolicyError, load_policy
 from stromboli.testing import Result, World
 from stromboli.testing.world import NOON
 from tests.properties.living import LivingWorld, binds, plain

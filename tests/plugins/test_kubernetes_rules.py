@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stromboli.engine.nodefunctions import Nodes
+from stromboli.engine.placement.node_functions import Nodes
 from stromboli.model.task import Task
 from tests.plugins.kubernetes import HOSTNAME, PREFERRED, REQUIRED, ZONE, Kubernetes, Manifest
 from tests.plugins.small_world import World, group, policy

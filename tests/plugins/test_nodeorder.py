@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stromboli.engine.arguments import parse_arguments
-from stromboli.engine.nodefunctions import Nodes
+from stromboli.engine.placement.node_functions import Nodes
 from stromboli.plugins.nodeorder.plugin import Weights
+from stromboli.policy.arguments import parse_arguments
 from tests.plugins.kubernetes import HOSTNAME, PREFERRED, ZONE, Manifest
 from tests.plugins.small_world import World, binds, group, node, pod, policy
 

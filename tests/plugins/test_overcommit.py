@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.engine.arguments import parse_arguments
 from stromboli.model.cluster import Dirty
 from stromboli.plugins.overcommit import Overcommit, OvercommitArguments
+from stromboli.policy.arguments import parse_arguments
 from tests.plugins.small_world import NOW, World, events, group, node, pod, policy, queue
 
 GATE = policy("enqueue", "overcommit")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.arguments import parse_arguments
 from stromboli.plugins.predicates.plugin import Switches
+from stromboli.policy.arguments import parse_arguments
 from tests.plugins.kubernetes import HOSTNAME, REQUIRED, ZONE, Manifest
 from tests.plugins.small_world import World, binds, events, group, node, policy
 

@@ -1,10 +1,10 @@
 """proportion: weighted shares between queues, filled like water (spec 03 6)."""
 
-from stromboli.api.meta import ObjectMeta
-from stromboli.api.scheduling import Queue as QueueObject
-from stromboli.api.scheduling import QueueSpec
+from stromboli.api.types.meta import ObjectMeta
+from stromboli.api.types.scheduling import Queue as QueueObject
+from stromboli.api.types.scheduling import QueueSpec
 from stromboli.model.amounts import excess, total_of
-from stromboli.model.dims import CPU, MEMORY, PODS
+from stromboli.model.dimensions import CPU, MEMORY, PODS
 from stromboli.model.queue import Queue
 from stromboli.plugins.proportion import Share, fill
 from stromboli.testing import World

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.engine.catalog import Action
-from stromboli.model.usage import NodeUsage
+from stromboli.model.node_usage import NodeUsage
 from tests.plugins.small_world import NOW, Manifest, World, group, node, pod, policy
 
 GB = 10**9

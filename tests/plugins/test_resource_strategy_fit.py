@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.policy import PolicyError
+from stromboli.policy.policy import PolicyError
 from tests.plugins.small_world import World, group, node, pod, policy
 
 PLUGIN = "resource-strategy-fit"

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.arguments import parse_arguments
 from stromboli.engine.points import Vote
 from stromboli.plugins.sla import SlaArguments
+from stromboli.policy.arguments import parse_arguments
 from tests.plugins.small_world import NOW, World, group, policy
 
 BEFORE = "2026-11-01T11:00:00Z"  # an hour before NOW

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.arguments import parse_arguments
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Evict
 from stromboli.engine.points import Vote
 from stromboli.plugins.tdm import TdmArguments
+from stromboli.policy.arguments import parse_arguments
 from tests.plugins.small_world import NOW, Manifest, World, binds, group, node, pod, policy
 
 ZONE = "volcano.sh/revocable-zone"

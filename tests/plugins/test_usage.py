@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.engine.arguments import parse_arguments
 from stromboli.engine.catalog import Action
-from stromboli.engine.nodefunctions import Nodes
-from stromboli.engine.policy import load_policy
+from stromboli.engine.placement.node_functions import Nodes
 from stromboli.engine.session import Session
 from stromboli.engine.transaction import EvictionNote
 from stromboli.model.cluster import Cluster, Dirty
+from stromboli.model.node_usage import NodeUsage
 from stromboli.model.status import Status
-from stromboli.model.usage import NodeUsage
-from stromboli.plugins.usage.estimate import Load
 from stromboli.plugins.usage.plugin import Usage, UsageArguments
+from stromboli.plugins.usage.usage_estimator import Load
+from stromboli.policy.arguments import parse_arguments
+from stromboli.policy.policy import load_policy
 from stromboli.testing import World
 from tests.plugins.small_world import CATALOG, NOW, group, node, pod, policy
 from tests.plugins.small_world import World as SmallWorld

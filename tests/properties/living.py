@@ -9,10 +9,10 @@ from typing import ClassVar
 import msgspec
 
 from stromboli.api import names
-from stromboli.api.meta import Condition, Object
-from stromboli.api.native import NativePodGroup, condition_type
-from stromboli.api.pod import Pod
-from stromboli.api.scheduling import PodGroup, Queue
+from stromboli.api.types.meta import Condition, Object
+from stromboli.api.types.native_group import NativePodGroup, condition_type
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import (
     Bind,
@@ -24,7 +24,7 @@ from stromboli.engine.decisions import (
     PodGroupStatus,
     QueueStatus,
 )
-from stromboli.model.intake import Intake
+from stromboli.model.intake.object_intake import Intake
 from tests.building import EPOCH
 
 _changed = msgspec.structs.replace

@@ -12,7 +12,7 @@ from typing import Any
 
 from stromboli.api import names
 from stromboli.model.cluster import Cluster
-from stromboli.model.nodes import Node
+from stromboli.model.node_columns import Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from stromboli.api import names
-from stromboli.api.meta import Object
-from stromboli.api.node import Taint
-from stromboli.api.pod import Pod, SchedulingGroup, Toleration
-from stromboli.api.scheduling import PodGroup
+from stromboli.api.types.meta import Object
+from stromboli.api.types.node import Taint
+from stromboli.api.types.pod import Pod, SchedulingGroup, Toleration
+from stromboli.api.types.scheduling import PodGroup
 from tests.building import (
     EPOCH,
     SINGLE,

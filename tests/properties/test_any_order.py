@@ -7,9 +7,9 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.api.meta import Object
-from stromboli.api.pod import Pod
-from stromboli.model.intake import Intake
+from stromboli.api.types.meta import Object
+from stromboli.api.types.pod import Pod
+from stromboli.model.intake.object_intake import Intake
 from tests.building import intake_of
 from tests.properties.rebuild import facts, says, should_say
 from tests.properties.strategies import examples, worlds

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.engine.blame import CycleLost
+from stromboli.engine.plugin_failures import CycleLost
 from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
 from stromboli.model.status import ON_NODE, Status
 from tests.building import intake_of, session_over

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.api.meta import Object
+from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Decision, Event
-from stromboli.engine.policy import load_policy
-from stromboli.engine.presets import PRESETS
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.policy.policy import load_policy
+from stromboli.policy.presets import PRESETS
 from tests.building import built_in, engine
 from tests.properties import naive
 from tests.properties.living import LivingWorld, binds, events, plain

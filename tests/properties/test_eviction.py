@@ -18,13 +18,11 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from stromboli.api import names
-from stromboli.api.meta import Object
-from stromboli.api.pod import Pod
+from stromboli.api.types.meta import Object
+from stromboli.api.types.pod import Pod
 from stromboli.engine.catalog import Action, Catalog
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.engine.policy import load_policy
-from stromboli.engine.presets import PRESETS
 from stromboli.engine.session import Session
 from stromboli.engine.transaction import EvictionNote
 from stromboli.model.amounts import less_equal
@@ -32,6 +30,8 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
 from stromboli.model.status import ALLOCATED_CLASS, Status
 from stromboli.model.task import Task
+from stromboli.policy.policy import load_policy
+from stromboli.policy.presets import PRESETS
 from tests.building import at, built_in, session_over
 from tests.properties import naive
 from tests.properties.living import LivingWorld, plain

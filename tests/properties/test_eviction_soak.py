@@ -9,13 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.engine.presets import PRESETS
 from stromboli.model.status import Status
-from stromboli.scheduler import Scheduler
-from stromboli.simulator.jobs import Terms, job_manifests
-from stromboli.simulator.notation import Manifest, nodes, queues
+from stromboli.policy.presets import PRESETS
+from stromboli.scheduling_loop import Scheduler
+from stromboli.simulator.cluster_notation import Manifest, nodes, queues
+from stromboli.simulator.job_manifests import Terms, job_manifests
 from stromboli.simulator.rehearsal import Rehearsal
-from stromboli.testing.policies import catalog_with, policy_of
+from stromboli.testing.policy_text import catalog_with, policy_of
 from tests.properties.rebuild import says, should_say
 
 ARRIVALS, PATIENCE = 240, 3000

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from stromboli.api import names
-from stromboli.api.meta import Object
-from stromboli.api.native import NativePodGroup
-from stromboli.api.pod import Pod
-from stromboli.api.scheduling import PodGroup
+from stromboli.api.types.meta import Object
+from stromboli.api.types.native_group import NativePodGroup
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup
 from stromboli.engine.decisions import Bind, Evict, NativeGroupCondition
 from stromboli.model.status import ALLOCATED_CLASS
 from tests.properties.living import LivingWorld, binds

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api import names
-from stromboli.api.meta import Object
-from stromboli.engine import evaluation, placement
-from stromboli.engine.nodefunctions import Check, Column, NodeFilter, Nodes, NodeScore
-from stromboli.engine.placement import Place, Placement
+from stromboli.api.types.meta import Object
+from stromboli.engine.placement import evaluation, node_placement
+from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore
+from stromboli.engine.placement.node_placement import Place, Placement
+from stromboli.engine.placement.verdict import Verdict
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.rules import Rules
-from stromboli.engine.verdict import Verdict
 from stromboli.model.cluster import Change, Cluster
-from stromboli.model.intake import Intake
-from stromboli.model.nodes import Node
+from stromboli.model.intake.object_intake import Intake
+from stromboli.model.node_columns import Node
 from stromboli.model.shape import VIEW_PODS
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -344,7 +344,7 @@ def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(evaluation, "AHEAD", 3)
         monkeypatch.setattr(evaluation, "WIDEST", 5)
         monkeypatch.setattr(evaluation, "BUSY", 2)
-        monkeypatch.setattr(placement, "MOST", 2)
+        monkeypatch.setattr(node_placement, "MOST", 2)
 
 
 @pytest.mark.usefixtures("steps")

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api import names
-from stromboli.api.meta import LabelSelector, Object, Requirement
-from stromboli.api.node import Taint
-from stromboli.api.pod import (
+from stromboli.api.types.meta import LabelSelector, Object, Requirement
+from stromboli.api.types.node import Taint
+from stromboli.api.types.pod import (
     Affinity,
     NodeAffinity,
     NodeSelectorTerm,
@@ -27,9 +27,9 @@ from stromboli.api.pod import (
     TopologySpreadConstraint,
 )
 from stromboli.engine.catalog import Action
-from stromboli.engine.placement import Place, Placement
+from stromboli.engine.placement.node_placement import Place, Placement
 from stromboli.engine.session import Session
-from stromboli.model.intake import Intake
+from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from tests.building import engine, group, intake_of, node, pod, queue
 from tests.properties.strategies import examples

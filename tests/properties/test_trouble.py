@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.api.meta import Object
+from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import PATIENCE
-from stromboli.engine.nodefunctions import Check, NodeFilter, NodeScore
+from stromboli.engine.placement.node_functions import Check, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from tests.building import engine, group, job_of, node, pod, queue, running, task_of

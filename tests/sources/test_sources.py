@@ -11,12 +11,12 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from stromboli.model.usage import NodeUsage
+from stromboli.model.node_usage import NodeUsage
 from stromboli.sources.custom_metrics import CustomMetrics
 from stromboli.sources.elasticsearch import Elasticsearch
-from stromboli.sources.file import File
 from stromboli.sources.prometheus import CPU, Prometheus
-from stromboli.sources.source import BadMetrics
+from stromboli.sources.usage_file import File
+from stromboli.sources.usage_source import BadMetrics
 from stromboli.transport import CallFailed, basic
 from tests.serving import Asked, serving
 

@@ -4,11 +4,11 @@ import pytest
 
 from stromboli.api.errors import BadObject
 from stromboli.engine.plugin import Plugin
-from stromboli.engine.policy import PolicyError
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.simulator.notation import nodes, queues
+from stromboli.policy.policy import PolicyError
+from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.testing import World
 
 

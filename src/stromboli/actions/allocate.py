@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
-from stromboli.engine.compatibility import error_cache
-from stromboli.engine.nodefunctions import Bools
-from stromboli.engine.placement import Place
+from stromboli.engine.pending_tasks import Worksheet, worksheet, worth_going_on
+from stromboli.engine.placement.node_functions import Bools
+from stromboli.engine.placement.node_placement import Place
+from stromboli.engine.placement.verdict import Verdict, saying
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
-from stromboli.engine.verdict import Verdict, saying
-from stromboli.engine.worksheet import Worksheet, worksheet, worth_going_on
 from stromboli.model.job import Job, SubJob
 from stromboli.model.task import Task
+from stromboli.policy.accepted_arguments import error_cache
 
 
 @dataclass(frozen=True, slots=True)

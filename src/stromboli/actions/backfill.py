@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stromboli.api import names
-from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
-from stromboli.engine.compatibility import error_cache
-from stromboli.engine.evaluation import fits
-from stromboli.engine.placement import Place
-from stromboli.engine.redistribution import redistribute
+from stromboli.engine.eviction.redistribution import redistribute
+from stromboli.engine.placement.evaluation import fits
+from stromboli.engine.placement.node_placement import Place
+from stromboli.engine.placement.verdict import Verdict, saying
 from stromboli.engine.session import Session
-from stromboli.engine.verdict import Verdict, saying
-from stromboli.model.dims import Dimensions
+from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job
-from stromboli.model.nodes import Ints, Node
+from stromboli.model.node_columns import Ints, Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.policy.accepted_arguments import error_cache
+from stromboli.policy.arguments import arg
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stromboli.api import names
-from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
+from stromboli.engine.eviction.urgent_admission import Urgency
 from stromboli.engine.session import Session
-from stromboli.engine.urgency import Urgency
 from stromboli.model.job import Job
+from stromboli.policy.arguments import arg
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stromboli.engine.bundles import Bundle, by_job
 from stromboli.engine.catalog import action
-from stromboli.engine.gangs import Arguments, Raid, raid
+from stromboli.engine.eviction.gang_eviction import Arguments, Raid, raid
+from stromboli.engine.eviction.victim_bundles import Bundle, by_job
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts
 from stromboli.model.job import Job

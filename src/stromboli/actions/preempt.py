@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from stromboli.api import names
-from stromboli.engine.arguments import arg
 from stromboli.engine.catalog import action
-from stromboli.engine.clearing import clear
-from stromboli.engine.compatibility import error_cache
-from stromboli.engine.manners import Manners, settle_in, welcome
+from stromboli.engine.eviction.eviction_options import Manners, settle_in, welcome
+from stromboli.engine.eviction.node_clearing import clear
+from stromboli.engine.eviction.starving_jobs import feed, rests, seal, starving_jobs, wanting
+from stromboli.engine.eviction.victim_search import Hunt, Offer, enough
 from stromboli.engine.points import Choice
 from stromboli.engine.session import Session
-from stromboli.engine.starving import feed, rests, seal, starving_jobs, wanting
 from stromboli.engine.statement import Statement
 from stromboli.engine.transaction import EvictionNote
-from stromboli.engine.victims import Hunt, Offer, enough
 from stromboli.model.job import Job
-from stromboli.model.nodes import Node
+from stromboli.model.node_columns import Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.policy.accepted_arguments import error_cache
+from stromboli.policy.arguments import arg
 
 
 @dataclass(frozen=True, slots=True)

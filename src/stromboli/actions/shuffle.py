@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 from stromboli.api import names
-from stromboli.engine.blame import Attempt
 from stromboli.engine.catalog import action
+from stromboli.engine.plugin_failures import Attempt
 from stromboli.engine.session import Session
 from stromboli.engine.transaction import EvictionNote
 from stromboli.model.job import Job

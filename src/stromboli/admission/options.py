@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from stromboli.admission.lookup import JOB_PLUGINS
-from stromboli.admission.reviews import REVIEWS
+from stromboli.admission.rules.admission_table import REVIEWS
+from stromboli.admission.rules.rule_context import JOB_PLUGINS
 from stromboli.api import names
 from stromboli.daemon import flags
 from stromboli.daemon.flags import BadFlag, duration, flag, gates, listed, number, path, whole, word, yes

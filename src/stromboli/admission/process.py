@@ -16,21 +16,21 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
-from stromboli.admission import keyring, registration
-from stromboli.admission.lookup import JOB_PLUGINS, Settings
+from stromboli.admission import certificate_source, webhook_registration
+from stromboli.admission.cluster_context import Surroundings
 from stromboli.admission.options import Options
-from stromboli.admission.resource_groups import read_groups
-from stromboli.admission.reviews import REVIEWS
-from stromboli.admission.watching import Surroundings
-from stromboli.admission.webhook import LARGEST, handler
+from stromboli.admission.rules.admission_table import REVIEWS
+from stromboli.admission.rules.resource_groups import read_groups
+from stromboli.admission.rules.rule_context import JOB_PLUGINS, Settings
+from stromboli.admission.webhook_handler import LARGEST, handler
 from stromboli.api import names
 from stromboli.daemon.endpoints import Endpoints
-from stromboli.daemon.logs import about
-from stromboli.daemon.stopping import UntilStopped
-from stromboli.kube.asking import Refused, Unanswered
-from stromboli.kube.client import Client
-from stromboli.kube.config import Access
-from stromboli.kube.limits import Limiter
+from stromboli.daemon.log_format import about
+from stromboli.daemon.shutdown import UntilStopped
+from stromboli.kube.api_client import Client
+from stromboli.kube.cluster_access import Access
+from stromboli.kube.rate_limits import Limiter
+from stromboli.kube.request import Refused, Unanswered
 
 log = logging.getLogger(__name__)
 
@@ -76,10 +76,10 @@ class Process:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stromboli-admission-")))
             try:
                 keys = await ring.look()
-                keyring.load(context, keys, folder)
+                certificate_source.load(context, keys, folder)
                 async with UntilStopped(self._stopping):
                     await surroundings.reflector.synced.wait()
-            except (keyring.CannotServe, Unanswered, msgspec.DecodeError) as error:
+            except (certificate_source.CannotServe, Unanswered, msgspec.DecodeError) as error:
                 log.error("%s", error)
                 return 1
             if self._stopping.is_set():
@@ -123,13 +123,17 @@ class Process:
             scheduling_gates=options.gated,
         )
 
-    def _ring(self, client: Client) -> keyring.Ring:
+    def _ring(self, client: Client) -> certificate_source.Ring:
         options = self.options
         if options.tls_cert_file:
-            return keyring.Files(options.tls_cert_file, options.tls_private_key_file, options.ca_cert_file)
+            return certificate_source.Files(
+                options.tls_cert_file, options.tls_private_key_file, options.ca_cert_file
+            )
         namespace = options.webhook_namespace or names.DEFAULT_NAMESPACE
         own = options.own_names or ["localhost"]
-        return keyring.Secret(client, namespace, options.webhook_secret, own, lambda: datetime.now(UTC))
+        return certificate_source.Secret(
+            client, namespace, options.webhook_secret, own, lambda: datetime.now(UTC)
+        )
 
     async def _serve(
         self, stack: AsyncExitStack, surroundings: Surroundings, context: ssl.SSLContext
@@ -154,7 +158,7 @@ class Process:
     async def _look_after(
         self,
         client: Client,
-        ring: keyring.Ring,
+        ring: certificate_source.Ring,
         context: ssl.SSLContext,
         folder: Path,
         surroundings: Surroundings,
@@ -166,11 +170,19 @@ class Process:
             try:
                 keys = await ring.look()
                 if keys.certificate != served:
-                    keyring.load(context, keys, folder)
+                    certificate_source.load(context, keys, folder)
                     served = keys.certificate
                 if keys.authority:
-                    missing = await registration.tell(client, self.options.configurations, keys.authority)
-            except (keyring.CannotServe, Refused, Unanswered, TimeoutError, msgspec.DecodeError) as error:
+                    missing = await webhook_registration.tell(
+                        client, self.options.configurations, keys.authority
+                    )
+            except (
+                certificate_source.CannotServe,
+                Refused,
+                Unanswered,
+                TimeoutError,
+                msgspec.DecodeError,
+            ) as error:
                 log.warning("cannot look after the certificate: %s", error)
             except Exception:  # whatever it is, the certificate must be renewed one day
                 log.exception("cannot look after the certificate")

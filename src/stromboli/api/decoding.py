@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from stromboli.api.errors import BadObject
-from stromboli.api.meta import Object
-from stromboli.api.objects import GROUPS, kind_of
+from stromboli.api.types.kinds import GROUPS, kind_of
+from stromboli.api.types.meta import Object
 
 Raw = bytes | msgspec.Raw
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from stromboli.api import names
-from stromboli.api.meta import LabelSelector, Requirement
-from stromboli.api.node import Taint
-from stromboli.api.pod import NodeSelector, NodeSelectorTerm, Toleration
-from stromboli.api.quantity import INT64_MAX, INT64_MIN
+from stromboli.api.resources.quantity import INT64_MAX, INT64_MIN
+from stromboli.api.types.meta import LabelSelector, Requirement
+from stromboli.api.types.node import Taint
+from stromboli.api.types.pod import NodeSelector, NodeSelectorTerm, Toleration
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _LABEL_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from stromboli.cli.daemons import access_of, serve, set_up_logs, to_its_end
+from stromboli.cli.daemon_command import access_of, serve, set_up_logs, to_its_end
 
 if TYPE_CHECKING:
     from stromboli.admission.options import Options

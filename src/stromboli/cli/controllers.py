@@ -2,8 +2,8 @@
 
 import typer
 
-from stromboli.cli.daemons import access_of, serve, set_up_logs, to_its_end
-from stromboli.cli.errors import complain
+from stromboli.cli.cli_errors import complain
+from stromboli.cli.daemon_command import access_of, serve, set_up_logs, to_its_end
 from stromboli.controllers.options import Options, parse, usage
 
 
@@ -13,7 +13,7 @@ def controllers(context: typer.Context) -> None:
 
 
 def _run(options: Options) -> int:
-    from stromboli.controllers.job.plugins.catalog import load_job_plugins
+    from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
     from stromboli.controllers.process import Process, terms
 
     set_up_logs(options)

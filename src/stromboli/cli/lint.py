@@ -21,8 +21,8 @@ def lint(
 
     Exit status 0 if all is well, 1 if there are problems, 2 for a wrong command line.
     """
-    from stromboli.admission.lookup import JOB_PLUGINS, Settings
-    from stromboli.cli.linting import lint_paths
+    from stromboli.admission.rules.rule_context import JOB_PLUGINS, Settings
+    from stromboli.cli.manifest_lint import lint_paths
 
     settings = Settings(scheduler_names=tuple(scheduler_name), job_plugins=(*JOB_PLUGINS, *job_plugin))
     result = lint_paths(files, settings)

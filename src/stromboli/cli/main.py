@@ -6,9 +6,9 @@ import sys
 import typer
 
 from stromboli import __version__
-from stromboli.cli import admission, controllers, demo, lint, listing, plan, policy, scheduler, up
-from stromboli.cli.daemons import FREE_FORM
-from stromboli.cli.errors import Commands, set_up_log
+from stromboli.cli import admission, controllers, demo, lint, plan, plugin_listing, policy, scheduler, up
+from stromboli.cli.cli_errors import Commands, set_up_log
+from stromboli.cli.daemon_command import FREE_FORM
 
 app = typer.Typer(
     cls=Commands,
@@ -18,8 +18,8 @@ app = typer.Typer(
 )
 app.command("plan")(plan.plan)
 app.add_typer(policy.app, name="policy")
-app.command("plugins")(listing.plugins)
-app.command("actions")(listing.actions)
+app.command("plugins")(plugin_listing.plugins)
+app.command("actions")(plugin_listing.actions)
 app.command("lint")(lint.lint)
 app.command("demo")(demo.demo)
 app.command("up")(up.up)

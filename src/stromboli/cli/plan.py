@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 import typer
 
-from stromboli.api.sources import kept
-from stromboli.cli.errors import EXPECTED, Usage, complain
-from stromboli.cli.inputs import Input, inputs_of, with_progress
+from stromboli.api.manifests.manifest_sources import kept
+from stromboli.cli.cli_errors import EXPECTED, Usage, complain
 from stromboli.cli.output import PlanFormat, console, write_json, write_line, write_yaml
+from stromboli.cli.plan_inputs import Input, inputs_of, with_progress
 from stromboli.cli.plan_text import tell_plan
-from stromboli.cli.policies import LENIENT, PLUGINS_DIR, chosen_policy, own_policy, preset_names
+from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, chosen_policy, own_policy, preset_names
 from stromboli.engine.catalog import Catalog
-from stromboli.engine.policy import Policy
 from stromboli.extensions import load_catalog
-from stromboli.scheduler import PERIOD
-from stromboli.simulator.loading import load
-from stromboli.simulator.plan import Plan, document, make_plan
+from stromboli.policy.policy import Policy
+from stromboli.scheduling_loop import PERIOD
+from stromboli.simulator.cluster_loading import load
+from stromboli.simulator.cycle_plan import Plan, document, make_plan
 
 CASE_CLOCK = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()
 

@@ -6,13 +6,13 @@ from itertools import islice
 from rich.console import Console
 from rich.text import Text
 
-from stromboli.api.objects import KINDS
-from stromboli.cli.errors import warn
+from stromboli.api.types.kinds import KINDS
+from stromboli.cli.cli_errors import warn
 from stromboli.engine.decisions import Evict
-from stromboli.simulator.oddities import some
-from stromboli.simulator.plan import Plan
-from stromboli.simulator.report import Report
-from stromboli.simulator.waiting import Waiting
+from stromboli.simulator.cycle_plan import Plan
+from stromboli.simulator.cycle_report import Report
+from stromboli.simulator.dangling_references import some
+from stromboli.simulator.waiting_jobs import Waiting
 
 _JOB = "a Job is not scheduled itself: add the PodGroup and the pods that its controller makes of it"
 MOST = 50

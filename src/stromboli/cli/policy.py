@@ -4,12 +4,12 @@ from pathlib import Path
 
 import typer
 
-from stromboli.cli.errors import complain, warn
+from stromboli.cli.cli_errors import complain, warn
 from stromboli.cli.output import Format, write_as
-from stromboli.cli.policies import LENIENT, PLUGINS_DIR, preset_names, preset_source, read_policy
-from stromboli.engine.policy import PolicyError
-from stromboli.engine.presets import PRESETS
+from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, preset_names, preset_source, read_policy
 from stromboli.extensions import load_catalog
+from stromboli.policy.policy import PolicyError
+from stromboli.policy.presets import PRESETS
 
 app = typer.Typer(help="Show the policies that come along, or check one of yours.", no_args_is_help=True)
 

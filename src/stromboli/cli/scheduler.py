@@ -2,13 +2,13 @@
 
 import typer
 
-from stromboli.cli.daemons import access_of, serve, set_up_logs, to_its_end
-from stromboli.cli.errors import complain
+from stromboli.cli.cli_errors import complain
+from stromboli.cli.daemon_command import access_of, serve, set_up_logs, to_its_end
 from stromboli.daemon.flags import BadFlag
 from stromboli.engine.catalog import Catalog
-from stromboli.engine.policy import Policy, default_policy
-from stromboli.engine.policy_file import PolicyFile
-from stromboli.service.options import Options, parse, usage
+from stromboli.policy.policy import Policy, default_policy
+from stromboli.policy.policy_file import PolicyFile
+from stromboli.scheduler.options import Options, parse, usage
 
 
 def scheduler(context: typer.Context) -> None:
@@ -18,7 +18,7 @@ def scheduler(context: typer.Context) -> None:
 
 def _run(options: Options) -> int:
     from stromboli.extensions import load_catalog
-    from stromboli.service.process import Process
+    from stromboli.scheduler.process import Process
 
     set_up_logs(options)
     terms = options.terms("me")

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stromboli.cli.errors import Usage, complain
+from stromboli.cli.cli_errors import Usage, complain
 from stromboli.cli.output import StatusFormat, write_json, write_yaml
-from stromboli.cli.policies import LENIENT, PLUGINS_DIR, chosen_policy, preset_names
-from stromboli.daemon import logs
+from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, chosen_policy, preset_names
+from stromboli.daemon import log_format
 
 if TYPE_CHECKING:
-    from stromboli.embedded.cluster import Cluster
-    from stromboli.embedded.folder import Folder
-    from stromboli.embedded.services import Place
+    from stromboli.embedded.cluster_services import Place
+    from stromboli.embedded.data_folder import Folder
+    from stromboli.embedded.embedded_cluster import Cluster
 
 SIMULATED = "4x8cpu,32Gi"
 REAL = "2x4cpu,8Gi"
@@ -83,16 +83,16 @@ def up(
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Tell what happens inside."),
 ) -> None:
     """Start a cluster on this machine: an API server for kubectl, nodes, the scheduler and the controllers."""
-    from stromboli.embedded.cluster import NOWHERE, Cluster
-    from stromboli.embedded.folder import Folder, FolderError
-    from stromboli.embedded.nodes.groups import BadNodes, node_manifests
-    from stromboli.embedded.nodes.plans import Habits
-    from stromboli.embedded.nodes.spans import BadSpan, parse_span
-    from stromboli.embedded.services import Place
+    from stromboli.embedded.cluster_services import Place
+    from stromboli.embedded.data_folder import Folder, FolderError
+    from stromboli.embedded.embedded_cluster import NOWHERE, Cluster
+    from stromboli.embedded.nodes.durations import BadSpan, parse_span
+    from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
+    from stromboli.embedded.nodes.pod_stages import Habits
     from stromboli.extensions import load_catalog
 
     if verbose:
-        logs.set_up(as_json=False, verbosity=0)
+        log_format.set_up(as_json=False, verbosity=0)
     catalog = load_catalog(plugins_dir)
     chosen = _policy(policy, preset, catalog, lenient_policy)
     try:
@@ -129,7 +129,7 @@ def _listening(error: OSError, host: str, port: int) -> str:
 
 def _policy(file: Path | None, preset: str | None, catalog: Any, lenient: bool) -> Any:
     """A file is watched; a preset stays as it is."""
-    from stromboli.engine.policy_file import PolicyFile
+    from stromboli.policy.policy_file import PolicyFile
 
     if file is not None and preset is None:
         return PolicyFile(file, catalog, lenient)
@@ -182,7 +182,7 @@ def _say_how(cluster: Cluster, folder: Folder) -> None:
 
 def down(data: Path | None = DATA) -> None:
     """Stop a cluster that `stromboli up` started."""
-    from stromboli.embedded.folder import FolderError, find, stop
+    from stromboli.embedded.data_folder import FolderError, find, stop
 
     try:
         running = find(data)
@@ -201,8 +201,8 @@ def status(
     output: StatusFormat = typer.Option(StatusFormat.TABLE, "--output", "-o", help="How to show it."),
 ) -> None:
     """Show what runs in a cluster that `stromboli up` started: nodes, queues, jobs, pods."""
-    from stromboli.cli.up_status import gathered, show
-    from stromboli.embedded.folder import FolderError, find
+    from stromboli.cli.cluster_status import gathered, show
+    from stromboli.embedded.data_folder import FolderError, find
 
     try:
         found = asyncio.run(gathered(find(data)))
@@ -237,12 +237,12 @@ def recover(names: list[str] = typer.Argument(..., metavar="NODE..."), data: Pat
 def _mark(names: list[str], data: Path | None, value: str | None) -> None:
     import msgspec
 
-    from stromboli.embedded.folder import FolderError, find
-    from stromboli.embedded.nodes.marks import FAILED, NODE
-    from stromboli.embedded.nodes.writes import NODES
-    from stromboli.kube.asking import Refused, Unanswered
-    from stromboli.kube.client import Client
-    from stromboli.kube.config import find_access
+    from stromboli.embedded.data_folder import FolderError, find
+    from stromboli.embedded.nodes.node_annotations import FAILED, NODE
+    from stromboli.embedded.nodes.node_writes import NODES
+    from stromboli.kube.api_client import Client
+    from stromboli.kube.cluster_access import find_access
+    from stromboli.kube.request import Refused, Unanswered
 
     async def mark() -> None:
         async with Client(find_access(str(find(data).kubeconfig))) as client:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from typing import Any, ClassVar, Generic, TypeVar
 
-from stromboli.api.meta import Object
-from stromboli.controllers.desk import Desk
-from stromboli.controllers.pen import Deposed
-from stromboli.controllers.shelf import Shelf
+from stromboli.api.types.meta import Object
+from stromboli.controllers.api_writer import Deposed
+from stromboli.controllers.context import Desk
+from stromboli.controllers.store import Shelf
 from stromboli.controllers.workqueue import WorkQueue
-from stromboli.kube.asking import Refused, Unanswered
+from stromboli.kube.request import Refused, Unanswered
 
 log = logging.getLogger(__name__)
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stromboli.api.flow import JobTemplate
-from stromboli.api.job import Job
-from stromboli.controllers import gates
+from stromboli.api.types.jobflow import JobTemplate
+from stromboli.api.types.volcano_job import Job
+from stromboli.controllers import selection
+from stromboli.controllers.context import Desk
 from stromboli.controllers.controller import Controller
-from stromboli.controllers.desk import Desk
-from stromboli.controllers.jobflow.jobs import CREATED_BY_TEMPLATE
+from stromboli.controllers.jobflow.flow_jobs import CREATED_BY_TEMPLATE
 
 
 class JobTemplateController(Controller[str]):
     """One key per template, `namespace/name`."""
 
-    name = gates.JOB_TEMPLATE
+    name = selection.JOB_TEMPLATE
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)

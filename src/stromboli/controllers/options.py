@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stromboli.api import names
-from stromboli.controllers import gates
+from stromboli.controllers import selection
 from stromboli.daemon import flags
 from stromboli.daemon.flags import duration, flag, listed, number, path, whole, word, yes
 
@@ -37,7 +37,7 @@ class Options:
         yes, True, "PodGroups of bare pods take over annotations of the pods' owners"
     )
     controllers: tuple[str, ...] = flag(
-        listed, gates.DEFAULT, "Which controllers run: *, name, -name, in a comma-separated list"
+        listed, selection.DEFAULT, "Which controllers run: *, name, -name, in a comma-separated list"
     )
     enable_healthz: bool = flag(yes, False, "Serve /healthz, /livez and /readyz")
     healthz_address: str = flag(word, ":11251", "Where health is served")
@@ -91,7 +91,7 @@ _ACCEPTED = flags.Accepted(
 def parse(arguments: Sequence[str]) -> Options:
     """What the command line says; `BadFlag` if it makes no sense."""
     options = flags.parse(Options, _ACCEPTED, arguments)
-    gates.check(options.controllers)
+    selection.check(options.controllers)
     return options
 
 

@@ -11,17 +11,17 @@ import socket
 import uuid
 from contextlib import AsyncExitStack, suppress
 
-from stromboli.controllers.crew import Controllers
-from stromboli.controllers.metrics import Metrics
+from stromboli.controllers.api_writer import TIMEOUT
+from stromboli.controllers.controller_metrics import Metrics
 from stromboli.controllers.options import Options
-from stromboli.controllers.pen import TIMEOUT
+from stromboli.controllers.runner import Controllers
 from stromboli.daemon.endpoints import Endpoints
-from stromboli.daemon.logs import about
-from stromboli.daemon.stopping import UntilStopped
-from stromboli.kube.client import Client
-from stromboli.kube.config import Access
+from stromboli.daemon.log_format import about
+from stromboli.daemon.shutdown import UntilStopped
+from stromboli.kube.api_client import Client
+from stromboli.kube.cluster_access import Access
 from stromboli.kube.election import Election, Terms
-from stromboli.kube.limits import Limiter
+from stromboli.kube.rate_limits import Limiter
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stromboli.api import text
+from stromboli.api import go_scalars
 
 Options = TypeVar("Options")
 
@@ -49,14 +49,14 @@ def number(value: str) -> float:
 
 
 def yes(value: str) -> bool:
-    said = text.boolean(value)
+    said = go_scalars.boolean(value)
     if said is None:
         raise BadFlag("is neither true nor false")
     return said
 
 
 def duration(value: str) -> float:
-    seconds = text.duration(value)
+    seconds = go_scalars.duration(value)
     if seconds is None or seconds < 0:
         raise BadFlag("is no duration such as 1s or 500ms")
     return seconds

@@ -8,8 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
-from stromboli.embedded.server import Server
-from stromboli.embedded.store import HISTORY, InUse
+from stromboli.embedded.http.api_server import Server
+from stromboli.embedded.store.object_store import HISTORY, InUse
 
 
 async def serve(options: argparse.Namespace) -> None:

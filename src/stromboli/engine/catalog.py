@@ -7,46 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stromboli.engine.plugin import SWITCHES, NoArguments, Plugin
+from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
-
-VOLCANO_ACTIONS = [
-    "enqueue",
-    "allocate",
-    "backfill",
-    "preempt",
-    "reclaim",
-    "shuffle",
-    "gangpreempt",
-    "gangreclaim",
-]
-VOLCANO_PLUGINS = [
-    "drf",
-    "gang",
-    "deviceshare",
-    "predicates",
-    "priority",
-    "nodeorder",
-    "conformance",
-    "binpack",
-    "resource-strategy-fit",
-    "tdm",
-    "overcommit",
-    "sla",
-    "task-topology",
-    "numa-aware",
-    "cdp",
-    "rescheduling",
-    "usage",
-    "pdb",
-    "nodegroup",
-    "network-topology-aware",
-    "proportion",
-    "capacity",
-    "extender",
-    "resourcequota",
-]
 
 Run = Callable[["Session"], None]
 Hook = Callable[[], None]

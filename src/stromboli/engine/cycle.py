@@ -10,21 +10,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from stromboli.engine.blame import CycleLost, Failure, failure_of
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Decision
 from stromboli.engine.outcome import tell_outcome
-from stromboli.engine.placement import Placement
+from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import POINTS, Plugin
+from stromboli.engine.plugin_failures import CycleLost, Failure, failure_of
 from stromboli.engine.points import sort_keys
-from stromboli.engine.policy import Policy
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.job import Job
-from stromboli.model.nodes import Ints
+from stromboli.model.node_columns import Ints
 from stromboli.model.queue import Queue
+from stromboli.policy.policy import Policy
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
-from stromboli.api.resources import resource_list
+from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.decisions import (
     Event,
     GroupCondition,

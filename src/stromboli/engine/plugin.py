@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stromboli.engine.nodefunctions import Check, Column, NodeFilter, Nodes, NodeScore, Refusal
+from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.points import (
     Point,
     Vote,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from stromboli.engine.nodefunctions import NodeFilter, NodeScore, Refusal
+from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, Refusal
 from stromboli.engine.plugin import POINTS, Bound, Eviction, Invalid, Key, Plugin, QueueLimit
 from stromboli.engine.points import Choice, Method, Point, depends_on_everything, vote
 from stromboli.model.job import Job, SubJob

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stromboli.engine.blame import Attempt, Failure
 from stromboli.engine.decisions import Event, GateRemoval
 from stromboli.engine.order import Backlog
-from stromboli.engine.placement import Place, Placement
-from stromboli.engine.sharding import own_nodes_first
+from stromboli.engine.placement.node_placement import Place, Placement
+from stromboli.engine.placement.shard_nodes import own_nodes_first
+from stromboli.engine.placement.verdict import Verdict, saying
+from stromboli.engine.plugin_failures import Attempt, Failure
 from stromboli.engine.transaction import Transaction
-from stromboli.engine.verdict import Verdict, saying
 from stromboli.model.amounts import minus, shift
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.status import Status
@@ -28,14 +28,14 @@ from stromboli.model.task import Condition
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stromboli.engine.nodefunctions import Bools
-    from stromboli.engine.policy import Policy
+    from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.rules import Rules
     from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job, SubJob
-    from stromboli.model.nodes import Node
+    from stromboli.model.node_columns import Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
+    from stromboli.policy.policy import Policy
 
 
 class Session(Transaction):

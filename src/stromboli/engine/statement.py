@@ -9,13 +9,13 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from stromboli.engine.placement import Place
+from stromboli.engine.placement.node_placement import Place
 from stromboli.model.cluster import Change, Refused
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.engine.transaction import EvictionNote, Transaction
-    from stromboli.model.nodes import Node
+    from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
 
 

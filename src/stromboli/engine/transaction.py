@@ -11,17 +11,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
-from stromboli.api.resources import resource_list
-from stromboli.engine.blame import CycleLost, failure_of
+from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.decisions import Bind, Decision, Event, Evict
+from stromboli.engine.placement.verdict import Verdict, saying
+from stromboli.engine.plugin_failures import CycleLost, failure_of
 from stromboli.engine.statement import Statement
-from stromboli.engine.verdict import Verdict, saying
 from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.model.job import Job, SubJob
-    from stromboli.model.nodes import Node
+    from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
 
 

@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from stromboli.kube.asking import Api, Refused, Request, Unanswered
-from stromboli.kube.writes import micro_time
+from stromboli.kube.request import Api, Refused, Request, Unanswered
+from stromboli.kube.write_requests import micro_time
 
 log = logging.getLogger(__name__)
 

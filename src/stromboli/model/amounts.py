@@ -6,7 +6,7 @@ so that a vector kept up by moves equals one summed afresh. Whole numbers stay e
 
 from collections.abc import Iterable, Mapping
 
-from stromboli.model.dims import CPU, MEMORY, PODS
+from stromboli.model.dimensions import CPU, MEMORY, PODS
 
 Amounts = dict[int, float]
 Vector = Mapping[int, float]

@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stromboli.model.amounts import Amounts, shift
-from stromboli.model.dims import Dimensions
+from stromboli.model.constraints.affinity_terms import Terms
+from stromboli.model.constraints.pod_tallies import Tallies
+from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job, JobId
-from stromboli.model.nodes import Columns, Ints, Node
+from stromboli.model.node_columns import Columns, Ints, Node
+from stromboli.model.node_usage import NodeUsage
 from stromboli.model.queue import Queue
 from stromboli.model.shard import Shard
 from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
-from stromboli.model.tallies import Tallies
 from stromboli.model.task import Task
-from stromboli.model.terms import Terms
-from stromboli.model.usage import NodeUsage
 
 if TYPE_CHECKING:
-    from stromboli.model.objects import Objects
+    from stromboli.model.lookup_objects import Objects
 
 # Which sum of its job and queue a task of some status belongs to.
 SUM_OF: tuple[str | None, ...] = tuple(

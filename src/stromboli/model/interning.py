@@ -8,12 +8,12 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from stromboli.api import names
-from stromboli.api.pod import Pod
-from stromboli.api.requests import pod_request, view_request
+from stromboli.api.resources.pod_requests import pod_request, view_request
+from stromboli.api.types.pod import Pod
 from stromboli.model.shape import Kin, Notes, Shape
 
 if TYPE_CHECKING:
-    from stromboli.model.dims import Dimensions
+    from stromboli.model.dimensions import Dimensions
 
 _encoder = msgspec.msgpack.Encoder(order="sorted")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stromboli.api import names, text
+from stromboli.api import go_scalars, names
 from stromboli.model.amounts import Amounts, excess, is_empty, shift
 from stromboli.model.status import ALLOCATED_CLASS, READY_CLASS, VALID_CLASS, Status
 
 if TYPE_CHECKING:
-    from stromboli.api.scheduling import PodGroup, SubGroupPolicy
-    from stromboli.model.native import Native
+    from stromboli.api.types.scheduling import PodGroup, SubGroupPolicy
+    from stromboli.model.intake.native_groups import Native
     from stromboli.model.queue import Queue
     from stromboli.model.task import Condition, Task
 
@@ -189,7 +189,7 @@ class Job(Gang):
             return False
         meta = self.group.metadata
         wish = meta.annotations.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
-        return wish is None or text.boolean(wish) is True
+        return wish is None or go_scalars.boolean(wish) is True
 
     @property
     def goes_whole(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stromboli.model.amounts import Amounts, plus
 
 if TYPE_CHECKING:
-    from stromboli.api.scheduling import Queue as QueueObject
+    from stromboli.api.types.scheduling import Queue as QueueObject
     from stromboli.model.job import Job
 
 ROOT = "root"

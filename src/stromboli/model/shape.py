@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.api.pod import PodSpec
+from stromboli.api.types.pod import PodSpec
 from stromboli.model.amounts import Amounts, is_empty
-from stromboli.model.dims import CPU, MEMORY
+from stromboli.model.dimensions import CPU, MEMORY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

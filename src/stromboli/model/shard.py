@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from stromboli.model.nodes import Bools, Columns
+    from stromboli.model.node_columns import Bools, Columns
 
 
 class Shard:

@@ -9,7 +9,7 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job, SubJob
-    from stromboli.model.nodes import Node
+    from stromboli.model.node_columns import Node
     from stromboli.model.shape import Kin, Shape
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from stromboli.api import names
-from stromboli.engine.arguments import arg, arg_prefix
-from stromboli.engine.filling import Part, filling
-from stromboli.engine.nodefunctions import Column, Nodes, NodeScore
+from stromboli.engine.placement.node_functions import Column, Nodes, NodeScore
+from stromboli.engine.placement.utilisation import Part, filling
 from stromboli.engine.plugin import Plugin
 from stromboli.model.task import Task
+from stromboli.policy.arguments import arg, arg_prefix
 
 
 def _negative(weight: int) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stromboli.api import names, text
+from stromboli.api import go_scalars, names
 from stromboli.engine.plugin import Bound, Plugin
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -35,4 +35,4 @@ class Cdp(Plugin):
 def _cooldown(task: Task) -> float | None:
     """For how long a pod asks to be spared: by its label, else its annotation."""
     key = names.COOLDOWN_TIME
-    return text.duration(task.kin.labels.get(key, task.annotations.get(key, "")))
+    return go_scalars.duration(task.kin.labels.get(key, task.annotations.get(key, "")))

@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
-from stromboli.api.resources import amounts
-from stromboli.api.scheduling import NodeGroupAffinity, QueueAffinity
-from stromboli.engine.arguments import arg
-from stromboli.engine.nodefunctions import Check, Column, NodeFilter, Nodes, NodeScore
+from stromboli.api.resources.resource_lists import amounts
+from stromboli.api.types.scheduling import NodeGroupAffinity, QueueAffinity
+from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts, shift
 from stromboli.model.cluster import Change, Dirty
 from stromboli.model.job import Job
-from stromboli.model.nodes import Node
+from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
 from stromboli.model.status import ALLOCATED_CLASS, Status
 from stromboli.model.task import Task
+from stromboli.policy.arguments import arg
 
 _COUNTS = tuple(ALLOCATED_CLASS[status] or status is Status.PIPELINED for status in Status)
 _NOBODY = NodeGroupAffinity()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stromboli.api import names
-from stromboli.engine.arguments import arg
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts, lacking, minus, plus, shift, times
 from stromboli.model.cluster import Dirty
 from stromboli.model.job import Job
+from stromboli.policy.arguments import arg
 
 
 @dataclass(frozen=True, slots=True)

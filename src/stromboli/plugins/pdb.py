@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stromboli.api.meta import LabelSelector
-from stromboli.api.scheduling import PodDisruptionBudget
 from stromboli.api.selectors import matches_labels
+from stromboli.api.types.meta import LabelSelector
+from stromboli.api.types.scheduling import PodDisruptionBudget
 from stromboli.engine.plugin import Bound, Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty

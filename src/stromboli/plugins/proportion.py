@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from stromboli.engine.plugin import Bound, Plugin, QueueLimit
 from stromboli.engine.points import Vote
-from stromboli.engine.queueing import Pledges, ceiling, own_capability, tell_quota
+from stromboli.engine.queue_limits import Pledges, ceiling, own_capability, tell_quota
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
     Amounts,

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from stromboli.api import names, text
-from stromboli.api.pod import PodSpec
-from stromboli.api.quantity import Quantity, QuantityError, exact
-from stromboli.api.resources import amounts
-from stromboli.engine.arguments import arg, arg_map
+from stromboli.api import go_scalars, names
+from stromboli.api.resources.quantity import Quantity, QuantityError, exact
+from stromboli.api.resources.resource_lists import amounts
+from stromboli.api.types.pod import PodSpec
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
-from stromboli.model.dims import CPU, MEMORY
-from stromboli.model.nodes import Node
+from stromboli.model.dimensions import CPU, MEMORY
+from stromboli.model.node_columns import Node
 from stromboli.model.shape import VIEW_CPU, VIEW_MEMORY
 from stromboli.model.task import Task
+from stromboli.policy.arguments import arg, arg_map
 
 LOW_NODE_UTILIZATION = "lowNodeUtilization"
 MEASURED = "10m"
@@ -93,7 +93,7 @@ class Rescheduling(Plugin):
 
     def __init__(self, arguments: ReschedulingArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
-        interval = text.duration(arguments.interval)
+        interval = go_scalars.duration(arguments.interval)
         self._interval = INTERVAL if interval is None else interval
         self._due = False
 

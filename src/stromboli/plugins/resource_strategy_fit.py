@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from stromboli.api import names
-from stromboli.engine.arguments import arg, arg_map
-from stromboli.engine.filling import Part, filling
-from stromboli.engine.nodefunctions import Check, Column, NodeFilter, Nodes, NodeScore
+from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore
+from stromboli.engine.placement.utilisation import Part, filling
 from stromboli.engine.plugin import Plugin
-from stromboli.model.dims import CPU, MEMORY
+from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.task import Task
+from stromboli.policy.arguments import arg, arg_map
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from stromboli.api import names
-from stromboli.api.quantity import Quantity, exact
-from stromboli.api.scheduling import ResourceQuota
+from stromboli.api.resources.quantity import Quantity, exact
+from stromboli.api.types.scheduling import ResourceQuota
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.engine.session import Session

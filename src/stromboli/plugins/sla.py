@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from stromboli.api.text import duration
-from stromboli.engine.arguments import arg
+from stromboli.api.go_scalars import duration
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.model.job import Job
 from stromboli.model.task import Task
+from stromboli.policy.arguments import arg
 
 
 def _not_a_waiting_time(text: str) -> str | None:

@@ -10,17 +10,17 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from stromboli.api import names
-from stromboli.api.text import boolean, duration
-from stromboli.engine.arguments import arg, arg_prefix
-from stromboli.engine.nodefunctions import Check, Column, Nodes, reads
+from stromboli.api.go_scalars import boolean, duration
+from stromboli.engine.placement.node_functions import Check, Column, Nodes, reads
 from stromboli.engine.plugin import Bound, Plugin
 from stromboli.engine.points import Vote
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.model.job import Job
-from stromboli.model.nodes import Node
+from stromboli.model.node_columns import Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.policy.arguments import arg, arg_prefix
 
 _HOURS = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-([01]?[0-9]|2[0-3]):([0-5][0-9])")
 _NUMBER = re.compile(r"([+-]?[0-9]{1,18})(%?)")

@@ -7,17 +7,17 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from stromboli.api.checks import check_object
 from stromboli.api.decoding import decode
-from stromboli.api.defaults import Priorities, case_defaults
-from stromboli.api.meta import Object, ObjectMeta
-from stromboli.api.pod import Pod
+from stromboli.api.manifests.object_defaults import Priorities, case_defaults
+from stromboli.api.object_checks import check_object
+from stromboli.api.types.meta import Object, ObjectMeta
+from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, Decision, Evict, QueueAnnotation
 from stromboli.model.cluster import Cluster
-from stromboli.model.intake import Intake
+from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.simulator.jobs import Terms, job_manifests, priority_class, priority_class_name
+from stromboli.simulator.job_manifests import Terms, job_manifests, priority_class, priority_class_name
 
 
 class Rehearsal:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from stromboli.api.quantity import QuantityError, exact
-from stromboli.model.usage import NodeUsage
-from stromboli.sources.source import BadMetrics, Metrics, decoded, trust
+from stromboli.api.resources.quantity import QuantityError, exact
+from stromboli.model.node_usage import NodeUsage
+from stromboli.sources.usage_source import BadMetrics, Metrics, decoded, trust
 from stromboli.transport import Call, Trust, send
 
 TIMEOUT = 30.0

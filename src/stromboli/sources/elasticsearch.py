@@ -8,8 +8,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from stromboli.model.usage import NodeUsage
-from stromboli.sources.source import WINDOW, Metrics, address, decoded, paired, trust
+from stromboli.model.node_usage import NodeUsage
+from stromboli.sources.usage_source import WINDOW, Metrics, address, decoded, paired, trust
 from stromboli.transport import Call, basic, send
 
 TIMEOUT = 30.0

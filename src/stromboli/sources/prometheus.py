@@ -11,8 +11,17 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
-from stromboli.model.usage import NodeUsage
-from stromboli.sources.source import WINDOW, BadMetrics, Metrics, address, decoded, number, paired, trust
+from stromboli.model.node_usage import NodeUsage
+from stromboli.sources.usage_source import (
+    WINDOW,
+    BadMetrics,
+    Metrics,
+    address,
+    decoded,
+    number,
+    paired,
+    trust,
+)
 from stromboli.transport import Call, send
 
 TIMEOUT = 30.0

@@ -7,7 +7,7 @@
 Everything goes in as Kubernetes objects, the way it would in a real cluster. Times are fixed, so are the decisions.
 """
 
-from stromboli.testing.result import Result
+from stromboli.testing.cycle_result import Result
 from stromboli.testing.world import World
 
 __all__ = ["Result", "World"]

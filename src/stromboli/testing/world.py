@@ -7,21 +7,21 @@ from datetime import UTC, datetime
 from typing import Any, Unpack
 
 from stromboli.api import names
-from stromboli.api.defaults import implied_queues
-from stromboli.api.meta import Object
+from stromboli.api.manifests.object_defaults import implied_queues
+from stromboli.api.types.meta import Object
 from stromboli.engine.catalog import Action
 from stromboli.engine.plugin import Plugin
-from stromboli.engine.problems import suggestion
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import JobId
 from stromboli.model.task import Task
-from stromboli.scheduler import PERIOD, Scheduler
-from stromboli.simulator import notation
-from stromboli.simulator.jobs import Terms, nodes_of
+from stromboli.policy.policy_problems import suggestion
+from stromboli.scheduling_loop import PERIOD, Scheduler
+from stromboli.simulator import cluster_notation
+from stromboli.simulator.cycle_report import Report
+from stromboli.simulator.job_manifests import Terms, nodes_of
 from stromboli.simulator.rehearsal import Rehearsal
-from stromboli.simulator.report import Report
-from stromboli.testing.policies import catalog_with, policy_of
-from stromboli.testing.result import Result
+from stromboli.testing.cycle_result import Result
+from stromboli.testing.policy_text import catalog_with, policy_of
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()
 """When tests begin; what is made first is oldest, all of it in January 2026, a second apart."""
@@ -31,13 +31,13 @@ class World:
     """Nodes, queues and jobs in memory. `run` lets a policy decide; whatever is decided is true by the next cycle."""
 
     def __init__(self, nodes: str = "", queues: str = "", now: float = NOON) -> None:
-        """Nodes and queues in the short notation of `stromboli.simulator.notation`; the queue `default` exists."""
+        """Nodes and queues in the notation of `stromboli.simulator.cluster_notation`; the queue `default` exists."""
         self.rehearsal = Rehearsal(now=now)
         self._scheduler: Scheduler | None = None
         self._begun = False
         for queue in implied_queues([]):
             self.rehearsal.intake.put(queue)
-        for manifest in (*notation.nodes(nodes), *notation.queues(queues)):
+        for manifest in (*cluster_notation.nodes(nodes), *cluster_notation.queues(queues)):
             self.add(manifest)
 
     @property
@@ -51,7 +51,7 @@ class World:
         return self
 
     def job(self, name: str, *, unknown_nodes: bool = False, **terms: Unpack[Terms]) -> World:
-        """A PodGroup with its pods `NAME-0`, `NAME-1`, ...; see `stromboli.simulator.jobs.Terms`.
+        """A PodGroup with its pods `NAME-0`, `NAME-1`, ...; see `stromboli.simulator.job_manifests.Terms`.
 
         world.job("train", queue="research", pods=3, minimum=2, cpu=1, memory="2Gi", priority=10)
 

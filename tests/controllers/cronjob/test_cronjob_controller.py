@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from stromboli.controllers.cronjob.controller import CronJobController
-from stromboli.kube.asking import Refused, Request, Unanswered
+from stromboli.kube.request import Refused, Request, Unanswered
 from tests.controllers.memory import MemoryApi
 from tests.controllers.working import NOW, Watch, names, settled, until, working
 

@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 
 from stromboli.api import names
-from stromboli.api.job import Command, Job, JobPod, JobStatus
-from stromboli.api.scheduling import PodGroup, Queue
-from stromboli.controllers.job.look import look
-from stromboli.controllers.job.plugins.catalog import JobPlugins
-from stromboli.controllers.job.scene import (
+from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus
+from stromboli.controllers.job.observed_events import Memory
+from stromboli.controllers.job.observed_state import (
     Attach,
     CreateClaim,
     CreateGroup,
@@ -34,7 +33,8 @@ from stromboli.controllers.job.scene import (
     SetStatus,
     Write,
 )
-from stromboli.controllers.job.signals import Memory
+from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
+from stromboli.controllers.job.reconcile import look
 from tests.controllers.memory import merged
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from stromboli.controllers.job.scene import DeleteCommand, SetStatus
-from stromboli.kube.asking import Refused, Request
+from stromboli.controllers.job.observed_state import DeleteCommand, SetStatus
+from stromboli.kube.request import Refused, Request
 from tests.controllers.job.stage import policy, running
 from tests.controllers.job.test_controller import at_work, command, phase, submitted
 from tests.controllers.working import settled, until

@@ -8,10 +8,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from stromboli.controllers.crew import Controllers
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
-from stromboli.kube.asking import Refused, Request, Unanswered
+from stromboli.controllers.runner import Controllers
+from stromboli.kube.request import Refused, Request, Unanswered
 from tests.controllers.job.stage import job_manifest, policy, task
 from tests.controllers.memory import MemoryApi
 from tests.controllers.working import NOW, Watch, names, settled, until, working
@@ -491,7 +491,7 @@ def test_one_broken_job_does_not_stop_the_others() -> None:
 
 def test_a_plugin_of_the_users_own_is_a_file_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "tag.py").write_text(
-        "from stromboli.controllers.job.plugins.base import JobPlugin\n\n\n"
+        "from stromboli.controllers.job.plugins.job_plugin import JobPlugin\n\n\n"
         "class Tag(JobPlugin):\n"
         "    name = 'tag'\n\n"
         "    def dress(self, member, pod):\n"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
-from stromboli.api.job import Job
+from stromboli.api.types.volcano_job import Job
 from tests.controllers.job.stage import Stage, job_manifest, policy, task
 
 JUNK = st.one_of(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from stromboli.api import names
-from stromboli.controllers.job.phases import FINISHED, RESTING, Phase
-from stromboli.controllers.job.scene import CreatePod, Outcome
+from stromboli.controllers.job.job_phases import FINISHED, RESTING, Phase
+from stromboli.controllers.job.observed_state import CreatePod, Outcome
 from tests.controllers.job.stage import Stage, make_job, policy, task
 
 EVENTS = ["PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "*"]

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_public_key
 
-from stromboli.api.job import Job
-from stromboli.controllers.job.plugins.base import Attachment, JobPlugin, PluginFailure
-from stromboli.controllers.job.plugins.catalog import JobPlugins
-from stromboli.controllers.job.plugins.flags import parse_flags
+from stromboli.api.types.volcano_job import Job
+from stromboli.controllers.job.job_pods import Member, pod_of
+from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, PluginFailure
+from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
+from stromboli.controllers.job.plugins.plugin_flags import parse_flags
 from stromboli.controllers.job.plugins.svc import Arguments as SvcArguments
 from stromboli.controllers.job.plugins.tensorflow import Arguments as TensorFlowArguments
-from stromboli.controllers.job.pods import Member, pod_of
 from stromboli.extensions import ExtensionError
 from tests.controllers.job.stage import Stage, make_job, task
 

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from stromboli.api.charges import as_resource_list
 from stromboli.api.errors import BadObject
-from stromboli.api.scheduling import PodGroup
-from stromboli.controllers.job.group import group_changes, group_of, minimum_charges, shares
-from stromboli.controllers.job.pods import Member, members, pod_of
+from stromboli.api.resources.quota_charges import as_resource_list
+from stromboli.api.types.scheduling import PodGroup
+from stromboli.controllers.job.job_pod_group import group_changes, group_of, minimum_charges, shares
+from stromboli.controllers.job.job_pods import Member, members, pod_of
 from tests.controllers.job.stage import NOON, make_job, task
 
 

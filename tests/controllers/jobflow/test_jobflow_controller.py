@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stromboli.controllers.jobflow import look
+from stromboli.controllers.jobflow import reconcile
 from stromboli.controllers.jobflow.controller import JobFlowController
 from stromboli.controllers.jobtemplate import JobTemplateController
 from stromboli.controllers.options import Options
@@ -158,7 +158,7 @@ def pod(api: MemoryApi, address: str, state: str = "Running") -> None:
 
 
 def test_a_job_starts_when_the_pods_of_the_job_before_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look, "PROBES", 0.02)
+    monkeypatch.setattr(reconcile, "PROBES", 0.02)
 
     async def run() -> None:
         api = MemoryApi()

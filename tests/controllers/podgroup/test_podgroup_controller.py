@@ -7,7 +7,7 @@ from typing import Any
 
 from stromboli.controllers.options import Options
 from stromboli.controllers.podgroup.controller import PodGroupController
-from stromboli.kube.asking import Refused, Request
+from stromboli.kube.request import Refused, Request
 from tests.controllers.memory import MemoryApi
 from tests.controllers.working import names, settled, until, working
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from stromboli.controllers.options import Options
 from stromboli.controllers.queue.controller import QueueController
-from stromboli.kube.asking import Refused, Request, Unanswered
+from stromboli.kube.request import Refused, Request, Unanswered
 from tests.controllers.memory import MemoryApi
 from tests.controllers.working import settled, until, working
 

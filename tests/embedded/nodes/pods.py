@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.nodes.pods import NodePod
+from stromboli.embedded.nodes.node_types import NodePod
 
 
 def pod(name: str = "p", phase: str = "Pending", started: str = "", **more: Any) -> NodePod:

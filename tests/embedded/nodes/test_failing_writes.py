@@ -3,12 +3,12 @@
 import asyncio
 from itertools import pairwise
 
-from stromboli.embedded.nodes.addresses import Addresses
-from stromboli.embedded.nodes.plans import Habits
-from stromboli.embedded.nodes.simulated import Simulated
-from stromboli.embedded.nodes.spans import FOREVER, Span
-from stromboli.embedded.nodes.writes import Writes
-from stromboli.kube.asking import Refused
+from stromboli.embedded.nodes.durations import FOREVER, Span
+from stromboli.embedded.nodes.node_writes import Writes
+from stromboli.embedded.nodes.pod_addresses import Addresses
+from stromboli.embedded.nodes.pod_stages import Habits
+from stromboli.embedded.nodes.simulated_nodes import Simulated
+from stromboli.kube.request import Refused
 from tests.embedded.nodes.pods import pod
 
 

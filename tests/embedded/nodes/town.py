@@ -9,17 +9,17 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from stromboli.embedded.nodes.groups import node_manifests
-from stromboli.embedded.nodes.plans import Habits
-from stromboli.embedded.nodes.real.logs import LogQuery
-from stromboli.embedded.nodes.real.runtime import Real
-from stromboli.embedded.nodes.service import Nodes
-from stromboli.embedded.nodes.spans import FOREVER, Span
-from stromboli.embedded.server import Server
-from stromboli.kube.asking import Refused
-from stromboli.kube.client import Client
-from stromboli.kube.config import Access, find_access
-from stromboli.kube.resources import Resource
+from stromboli.embedded.http.api_server import Server
+from stromboli.embedded.nodes.durations import FOREVER, Span
+from stromboli.embedded.nodes.node_groups import node_manifests
+from stromboli.embedded.nodes.node_service import Nodes
+from stromboli.embedded.nodes.pod_stages import Habits
+from stromboli.embedded.nodes.real.container_logs import LogQuery
+from stromboli.embedded.nodes.real.process_runtime import Real
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.cluster_access import Access, find_access
+from stromboli.kube.request import Refused
 
 PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.patching.errors import PatchError
 from stromboli.embedded.patching.json_patch import MAX_OPERATIONS, json_patch
+from stromboli.embedded.patching.patch_errors import PatchError
 from tests.embedded.patching.workload import documents
 
 

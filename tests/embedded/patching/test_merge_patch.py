@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from stromboli.embedded.patching.errors import MAX_DEPTH, PatchError
 from stromboli.embedded.patching.merge_patch import merge_patch
+from stromboli.embedded.patching.patch_errors import MAX_DEPTH, PatchError
 from tests.embedded.patching.workload import documents
 
 

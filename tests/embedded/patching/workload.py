@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from stromboli.embedded.patching.managers import Writer
+from stromboli.embedded.patching.managed_fields import Writer
 from stromboli.embedded.schemas.schema import Schema
 
 

@@ -6,16 +6,16 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.patching.errors import PatchError
-from stromboli.embedded.patching.managers import Writer
-from stromboli.embedded.patching.ownership import apply, track_update
-from stromboli.embedded.patching.strategic import strategic_merge
-from stromboli.embedded.schemas import builtin
+from stromboli.embedded.patching.managed_fields import Writer
+from stromboli.embedded.patching.patch_errors import PatchError
+from stromboli.embedded.patching.server_side_apply import apply, track_update
+from stromboli.embedded.patching.strategic_merge import strategic_merge
+from stromboli.embedded.schemas import builtin_schemas
+from stromboli.embedded.schemas.kind_semantics import problems, set_defaults, update_problems
 from stromboli.embedded.schemas.schema import Schema
-from stromboli.embedded.schemas.semantics import problems, set_defaults, update_problems
-from stromboli.embedded.schemas.shaping import shape
+from stromboli.embedded.schemas.schema_shaping import shape
 
-KINDS = sorted(builtin.notation().kinds)
+KINDS = sorted(builtin_schemas.notation().kinds)
 MAX_DEPTH = 7
 _TEXTS = st.sampled_from(["", "a", "b", "1", "500m", "1Gi", "2026-01-01T00:00:00Z", "A_"])
 _NUMBERS = st.sampled_from([0, 1, 2, 80, -1, 2**40])
@@ -69,7 +69,7 @@ def objects(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def schema_of(api_version: str, kind: str) -> Schema:
-    schema = builtin.schema(api_version, kind)
+    schema = builtin_schemas.schema(api_version, kind)
     assert schema is not None
     return schema
 

@@ -3,16 +3,16 @@
 import json
 from typing import Any
 
-from stromboli.embedded.schemas import builtin
-from stromboli.embedded.schemas.crd import from_crd
+from stromboli.embedded.schemas import builtin_schemas
+from stromboli.embedded.schemas.crd_schemas import from_crd
 from stromboli.embedded.schemas.openapi import Resource, document, index, v2, v2_protobuf, v3
 from tests.embedded.schemas.things import OPENAPI, THING
 
 PLURALS = {"Endpoints": "endpoints", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
 BUILT_IN = tuple(
     Resource(version, kind, PLURALS.get(kind, f"{kind.lower()}s"), True, schema)
-    for version, kind in builtin.notation().kinds
-    if (schema := builtin.schema(version, kind)) is not None
+    for version, kind in builtin_schemas.notation().kinds
+    if (schema := builtin_schemas.schema(version, kind)) is not None
 )
 THINGS = Resource("example.com/v1", "Thing", "things", True, THING, built_in=False)
 

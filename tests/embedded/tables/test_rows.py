@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.embedded.tables import custom_layout, layout_of, table
-from stromboli.embedded.tables.kinds import LAYOUTS
+from stromboli.embedded.tables.kind_layouts import LAYOUTS
 
 NOW = 1_700_000_000.0
 BORN = "2023-11-14T22:12:20Z"  # a minute before

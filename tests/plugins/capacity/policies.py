@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stromboli.api.meta import ObjectMeta
-from stromboli.api.scheduling import Queue as QueueObject
-from stromboli.api.scheduling import QueueSpec
+from stromboli.api.types.meta import ObjectMeta
+from stromboli.api.types.scheduling import Queue as QueueObject
+from stromboli.api.types.scheduling import QueueSpec
 from stromboli.engine.decisions import Event
 from stromboli.model.amounts import Amounts
 from stromboli.model.queue import Queue

@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.api.meta import Object, ObjectMeta
-from stromboli.api.scheduling import Guarantee, Queue, QueueSpec, QueueStatus
+from stromboli.api.types.meta import Object, ObjectMeta
+from stromboli.api.types.scheduling import Guarantee, Queue, QueueSpec, QueueStatus
 from stromboli.engine.cycle import Engine
-from stromboli.engine.policy import load_policy
 from stromboli.model.cluster import Change, Dirty
 from stromboli.model.status import Status
 from stromboli.plugins.capacity.plugin import Capacity
+from stromboli.policy.policy import load_policy
 from tests.building import built_in, group, node, pod
 from tests.plugins.capacity.policies import policy
 from tests.properties.living import LivingWorld, binds, plain

@@ -3,8 +3,8 @@
 import pytest
 
 from stromboli.model.amounts import UNLIMITED
-from stromboli.model.dims import CPU, MEMORY, PODS
-from stromboli.plugins.capacity.tree import side_by_side
+from stromboli.model.dimensions import CPU, MEMORY, PODS
+from stromboli.plugins.capacity.queue_tree import side_by_side
 from stromboli.testing import World
 from tests.plugins.capacity.policies import policy, queue, told
 

@@ -18,9 +18,9 @@ from rich.live import Live
 from stromboli.cli.output import console
 
 if TYPE_CHECKING:
-    from stromboli.cli.demo.news import Chronicle
-    from stromboli.cli.demo.sight import Sight
-    from stromboli.embedded.cluster import Cluster
+    from stromboli.cli.demo.chronicle import Chronicle
+    from stromboli.cli.demo.frame import Sight
+    from stromboli.embedded.embedded_cluster import Cluster
 
 LONGEST = 55.0
 LAST_NEWS = 8
@@ -58,12 +58,12 @@ def _print(out: Console, line: str) -> None:
 def play(show: Show, tell: Callable[[str], None], speed: float) -> RenderableType:
     """Tell the story on a cluster of its own; what became of everybody."""
     from stromboli.cli.demo.story import NODES
-    from stromboli.cli.policies import chosen_policy
+    from stromboli.cli.policy_options import chosen_policy
     from stromboli.cli.up import PRESET
-    from stromboli.embedded.cluster import NOWHERE, Cluster
-    from stromboli.embedded.folder import Folder
-    from stromboli.embedded.nodes.groups import node_manifests
-    from stromboli.embedded.services import Place
+    from stromboli.embedded.cluster_services import Place
+    from stromboli.embedded.data_folder import Folder
+    from stromboli.embedded.embedded_cluster import NOWHERE, Cluster
+    from stromboli.embedded.nodes.node_groups import node_manifests
     from stromboli.extensions import load_catalog
 
     catalog = load_catalog()
@@ -89,12 +89,12 @@ def play(show: Show, tell: Callable[[str], None], speed: float) -> RenderableTyp
 
 async def _told(cluster: Cluster, show: Show, tell: Callable[[str], None], speed: float) -> RenderableType:
     """Submit chapter after chapter, look, tell; until all jobs are done."""
-    from stromboli.cli.demo.news import Chronicle
-    from stromboli.cli.demo.sight import look
+    from stromboli.cli.demo.chronicle import Chronicle
+    from stromboli.cli.demo.frame import look
     from stromboli.cli.demo.story import CHAPTERS, manifests, submit
     from stromboli.cli.demo.view import at, summary
-    from stromboli.kube.client import Client
-    from stromboli.kube.config import find_access
+    from stromboli.kube.api_client import Client
+    from stromboli.kube.cluster_access import find_access
 
     chapters, chronicle = deque(CHAPTERS), Chronicle()
     lines: deque[str] = deque(maxlen=LAST_NEWS)

@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
-from stromboli.embedded.nodes.marks import RUN_TIME
-from stromboli.embedded.nodes.spans import parse_span
-from stromboli.kube.asking import Refused
-from stromboli.kube.client import Client
-from stromboli.kube.resources import Resource
+from stromboli.embedded.nodes.durations import parse_span
+from stromboli.embedded.nodes.node_annotations import RUN_TIME
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.request import Refused
 
 NODES = "8x4cpu,16Gi"
 Thing = dict[str, Any]

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from stromboli.cli.demo.news import Chronicle, Life
-from stromboli.cli.demo.sight import JobSight, NodeSight, PodSight, QueueSight, Sight
+from stromboli.cli.demo.chronicle import Chronicle, Life
+from stromboli.cli.demo.frame import JobSight, NodeSight, PodSight, QueueSight, Sight
 from stromboli.cli.demo.story import folder
 
 COLOURS = {"research": "cyan", "production": "magenta"}

@@ -7,24 +7,24 @@ from typing import Any
 
 import msgspec
 
-from stromboli.api.cronjob import CronJob, CronJobStatus
-from stromboli.api.job import Job
-from stromboli.api.meta import Time
-from stromboli.api.text import rfc3339
-from stromboli.controllers import gates
+from stromboli.api.go_scalars import rfc3339
+from stromboli.api.types.cronjob import CronJob, CronJobStatus
+from stromboli.api.types.meta import Time
+from stromboli.api.types.volcano_job import Job
+from stromboli.controllers import selection
+from stromboli.controllers.api_writer import decoded
+from stromboli.controllers.context import Desk
 from stromboli.controllers.controller import Controller, Hindrance
-from stromboli.controllers.cronjob.look import Look, look, started
-from stromboli.controllers.desk import Desk
-from stromboli.controllers.merging import merge_patch
-from stromboli.controllers.pen import decoded
-from stromboli.controllers.shelf import controller_uid
-from stromboli.kube.asking import Refused, Unanswered
+from stromboli.controllers.cronjob.reconcile import Look, look, started
+from stromboli.controllers.merge_patch_diff import merge_patch
+from stromboli.controllers.store import controller_uid
+from stromboli.kube.request import Refused, Unanswered
 
 
 class CronJobController(Controller[str]):
     """One key per CronJob, `namespace/name`."""
 
-    name = gates.CRON_JOB
+    name = selection.CRON_JOB
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)

@@ -12,23 +12,23 @@ from time import monotonic
 import msgspec
 
 from stromboli.api import names
-from stromboli.api.job import Command, Job, JobStatus
-from stromboli.api.meta import Object
-from stromboli.api.scheduling import PodGroup, PriorityClass, Queue
-from stromboli.api.storage import PersistentVolumeClaim
-from stromboli.controllers import gates
+from stromboli.api.types.meta import Object
+from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
+from stromboli.api.types.storage import PersistentVolumeClaim
+from stromboli.api.types.volcano_job import Command, Job, JobStatus
+from stromboli.controllers import selection
+from stromboli.controllers.context import Desk
 from stromboli.controllers.controller import Controller
-from stromboli.controllers.desk import Desk
-from stromboli.controllers.job.carrying import Blocked, Gone, Hand, Incomplete, Stale
-from stromboli.controllers.job.echoes import Echoes
-from stromboli.controllers.job.look import look
-from stromboli.controllers.job.plugins.catalog import load_job_plugins
-from stromboli.controllers.job.pods import API_VERSION, group_name
-from stromboli.controllers.job.scene import Outcome, Scene, SetStatus
-from stromboli.controllers.job.signals import Memory, version_of
-from stromboli.controllers.kinds import Pod
-from stromboli.controllers.shelf import controller_uid
-from stromboli.kube.metrics import forget
+from stromboli.controllers.job.executor import Blocked, Gone, Hand, Incomplete, Stale
+from stromboli.controllers.job.expectations import Echoes
+from stromboli.controllers.job.job_pods import API_VERSION, group_name
+from stromboli.controllers.job.observed_events import Memory, version_of
+from stromboli.controllers.job.observed_state import Outcome, Scene, SetStatus
+from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
+from stromboli.controllers.job.reconcile import look
+from stromboli.controllers.store import controller_uid
+from stromboli.controllers.watched_kinds import Pod
+from stromboli.kube.scheduler_metrics import forget
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class File:
 class JobController(Controller[str]):
     """Keys are `namespace/name` of jobs."""
 
-    name = gates.JOB
+    name = selection.JOB
     rest: float = 1.0
     """Seconds between two writes of a status in which only the counts changed."""
 

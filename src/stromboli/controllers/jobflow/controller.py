@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from stromboli.api.flow import JobFlow, JobFlowStatus, JobTemplate
-from stromboli.api.job import Job
-from stromboli.controllers import gates
+from stromboli.api.types.jobflow import JobFlow, JobFlowStatus, JobTemplate
+from stromboli.api.types.volcano_job import Job
+from stromboli.controllers import selection
+from stromboli.controllers.context import Desk
 from stromboli.controllers.controller import Controller, Hindrance
-from stromboli.controllers.desk import Desk
-from stromboli.controllers.jobflow.look import FAILED, OVER, SUCCEED, Look, look, waiting_for_probes
-from stromboli.controllers.jobflow.probing import passes
-from stromboli.controllers.kinds import Pod
-from stromboli.controllers.merging import merge_patch
-from stromboli.controllers.shelf import controller_uid
+from stromboli.controllers.jobflow.probes import passes
+from stromboli.controllers.jobflow.reconcile import FAILED, OVER, SUCCEED, Look, look, waiting_for_probes
+from stromboli.controllers.merge_patch_diff import merge_patch
+from stromboli.controllers.store import controller_uid
+from stromboli.controllers.watched_kinds import Pod
 
 WORKERS = 3
 """A flow that waits for the answer of a pod must not keep others waiting."""
@@ -25,7 +25,7 @@ WORKERS = 3
 class JobFlowController(Controller[str]):
     """One key per flow, `namespace/name`."""
 
-    name = gates.JOB_FLOW
+    name = selection.JOB_FLOW
     workers = WORKERS
 
     def __init__(self, desk: Desk) -> None:

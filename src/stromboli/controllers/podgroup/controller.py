@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stromboli.api import names
-from stromboli.api.meta import Object, OwnerReference
-from stromboli.api.scheduling import PodGroup
-from stromboli.controllers import gates
+from stromboli.api.types.meta import Object, OwnerReference
+from stromboli.api.types.scheduling import PodGroup
+from stromboli.controllers import selection
+from stromboli.controllers.api_writer import decoded
+from stromboli.controllers.context import Desk
 from stromboli.controllers.controller import Controller
-from stromboli.controllers.desk import Desk
-from stromboli.controllers.kinds import PLACES, Pod, ReplicaSet, StatefulSet
-from stromboli.controllers.pen import decoded
-from stromboli.controllers.podgroup.grouping import (
+from stromboli.controllers.podgroup.implied_groups import (
     PREFIX,
     Marks,
     changes,
@@ -21,9 +20,10 @@ from stromboli.controllers.podgroup.grouping import (
     group_name,
     group_of,
 )
-from stromboli.controllers.shelf import Shelf, controller_uid
-from stromboli.kube.asking import Refused
-from stromboli.kube.resources import Resource
+from stromboli.controllers.store import Shelf, controller_uid
+from stromboli.controllers.watched_kinds import PLACES, Pod, ReplicaSet, StatefulSet
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.request import Refused
 
 REVISION = "controller-revision-hash"
 LIVE = {
@@ -50,7 +50,7 @@ class Owner(Object):
 class PodGroupController(Controller[Key]):
     """Pods first; of ReplicaSets and StatefulSets, that they were scaled to nothing."""
 
-    name = gates.POD_GROUP
+    name = selection.POD_GROUP
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)

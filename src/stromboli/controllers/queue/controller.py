@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from stromboli.api import names
-from stromboli.api.job import Command
-from stromboli.api.scheduling import PodGroup, Queue
-from stromboli.controllers import gates
+from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.api.types.volcano_job import Command
+from stromboli.controllers import selection
+from stromboli.controllers.context import Desk
 from stromboli.controllers.controller import Controller, Hindrance
-from stromboli.controllers.desk import Desk
-from stromboli.controllers.kinds import PLACES
-from stromboli.controllers.queue.states import SHUT, Step, follow, state_of
-from stromboli.kube.asking import Refused, Unanswered
+from stromboli.controllers.queue.queue_states import SHUT, Step, follow, state_of
+from stromboli.controllers.watched_kinds import PLACES
+from stromboli.kube.request import Refused, Unanswered
 
 UNSEEN = 1.0
 """Seconds until we look again for a queue that exists and that no watch has told of yet."""
@@ -25,7 +25,7 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 class QueueController(Controller[str]):
     """One key per queue, by name."""
 
-    name = gates.QUEUE
+    name = selection.QUEUE
 
     def __init__(self, desk: Desk) -> None:
         super().__init__(desk)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.patching.errors import PatchError, check_depth
+from stromboli.embedded.patching.patch_errors import PatchError, check_depth
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED = 3 * 1024 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.embedded.patching.errors import PatchError, check_depth
+from stromboli.embedded.patching.patch_errors import PatchError, check_depth
 
 
 def merge_patch(document: Any, patch: Any) -> Any:

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.patching.request import accepted
-from stromboli.embedded.schemas import builtin
+from stromboli.embedded.patching.patch_request import accepted
+from stromboli.embedded.schemas import builtin_schemas
+from stromboli.embedded.schemas.openapi_protobuf import encoded
 from stromboli.embedded.schemas.schema import Schema
-from stromboli.embedded.schemas.swagger import encoded
 
 Node = dict[str, Any]
 
@@ -189,7 +189,9 @@ class _Definitions:
     def _ref(self, name: str) -> Node:
         if name not in self.found:
             self.found[name] = {}
-            self.found[name] = self._quantity() if name == _QUANTITY else self._body(builtin.named(name))
+            self.found[name] = (
+                self._quantity() if name == _QUANTITY else self._body(builtin_schemas.named(name))
+            )
         return {"$ref": self._prefix + name}
 
     def _quantity(self) -> Node:
@@ -202,7 +204,7 @@ class _Definitions:
         if schema.format == "quantity":
             ref, own = self._ref(_QUANTITY), ""
         elif schema.name:
-            ref, own = self._ref(schema.name), builtin.named(schema.name).description
+            ref, own = self._ref(schema.name), builtin_schemas.named(schema.name).description
         else:
             return self._body(schema)
         more: Node = {}

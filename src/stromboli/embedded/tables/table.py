@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from stromboli.embedded.tables.layout import Layout, Thing, part
-from stromboli.embedded.tables.pods import FINISHED, PODS
+from stromboli.embedded.tables.pod_rows import FINISHED, PODS
 
 VERSION = "meta.k8s.io/v1"
 INCLUDE = ("Metadata", "Object", "None")

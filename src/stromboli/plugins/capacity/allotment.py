@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stromboli.model.amounts import Amounts, Vector, dominant_share, is_empty, plus
-from stromboli.model.dims import PODS
+from stromboli.model.dimensions import PODS
 from stromboli.model.queue import Queue
 
 NOTHING: Vector = {}

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stromboli.api import names
-from stromboli.engine.arguments import arg
 from stromboli.engine.plugin import Bound, Eviction, Invalid, Key, Plugin, QueueLimit
 from stromboli.engine.points import Vote, depends
-from stromboli.engine.queueing import Pledges, own_capability, tell_quota
+from stromboli.engine.queue_limits import Pledges, own_capability, tell_quota
 from stromboli.engine.session import Session
 from stromboli.model.amounts import fits, lacking, plus, shift, some_fits, total_of
 from stromboli.model.cluster import SUM_OF, Change, Dirty
@@ -19,10 +18,11 @@ from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.plugins.capacity import reclaiming
-from stromboli.plugins.capacity.admitted import Admitted, asks_queue
+from stromboli.plugins.capacity import reclaimable_queues
+from stromboli.plugins.capacity.admitted_pods import Admitted, asks_queue
 from stromboli.plugins.capacity.allotment import Allotment, Standing
-from stromboli.plugins.capacity.tree import Tree, below_root, side_by_side
+from stromboli.plugins.capacity.queue_tree import Tree, below_root, side_by_side
+from stromboli.policy.arguments import arg
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ class Capacity(Plugin):
             return False
         return some_fits(wanted, seat.deserved, asked) or any(
             some_fits(plus(ancestor.held, asked), ancestor.deserved, asked)
-            for ancestor in reclaiming.within(seat, self.arguments.levels)
+            for ancestor in reclaimable_queues.within(seat, self.arguments.levels)
         )
 
     # -- victims
@@ -146,7 +146,7 @@ class Capacity(Plugin):
         mine = self._seat(task.job.queue) if task.job else None
         if mine is None:
             return []
-        return reclaiming.reclaimable(task, mine, candidates, self._tree, self.arguments.levels)
+        return reclaimable_queues.reclaimable(task, mine, candidates, self._tree, self.arguments.levels)
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         mine = self._seat(task.job.queue) if task.job else None
@@ -158,14 +158,14 @@ class Capacity(Plugin):
             if theirs is None:
                 return False
             # What the asker gains counts in its own queue and in those above it: nothing there is settled by now.
-            return theirs is mine or bool(theirs.children) or reclaiming.could_lose(theirs, job)
+            return theirs is mine or bool(theirs.children) or reclaimable_queues.could_lose(theirs, job)
 
-        return Bound(reclaiming.counted(task.request), may)
+        return Bound(reclaimable_queues.counted(task.request), may)
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         if eviction.kind == "preempt":
             return candidates
-        return reclaiming.evictable(candidates, self._tree) if self._seat(eviction.job.queue) else []
+        return reclaimable_queues.evictable(candidates, self._tree) if self._seat(eviction.job.queue) else []
 
     # -- the gate
 

@@ -9,20 +9,20 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from stromboli.api import text
-from stromboli.engine.arguments import arg
-from stromboli.engine.nodefunctions import Check, Column, NodeFilter, Nodes, NodeScore
+from stromboli.api import go_scalars
+from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Change, Dirty
 from stromboli.model.job import Job
-from stromboli.model.nodes import Node
+from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.plugins.extender import wire
-from stromboli.plugins.extender.line import Line, NoAnswer
+from stromboli.plugins.extender import extender_messages
+from stromboli.plugins.extender.extender_call import Line, NoAnswer
+from stromboli.policy.arguments import arg
 
 log = logging.getLogger(__name__)
 
@@ -73,10 +73,10 @@ class Extender(Plugin):
 
     def __init__(self, arguments: ExtenderArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
-        seconds = text.duration(arguments.timeout)
+        seconds = go_scalars.duration(arguments.timeout)
         self._line = Line(arguments.url, seconds if seconds is not None and seconds > 0 else 1.0)
         self._heard = False
-        self._asked: tuple[Any, list[wire.Predicate]] | None = None
+        self._asked: tuple[Any, list[extender_messages.Predicate]] | None = None
 
     # -- life
 
@@ -90,7 +90,7 @@ class Extender(Plugin):
             return
         self._line.begin(way_out)
         if self.arguments.open:
-            news = wire.everything(session.cluster, session.jobs())
+            news = extender_messages.everything(session.cluster, session.jobs())
             self._heard = self._told(self.arguments.open, news) or self.arguments.ignorable
 
     def closing(self, session: Session) -> None:
@@ -141,22 +141,22 @@ class Extender(Plugin):
             if code:
                 yield Check(codes != code, reason[:LONGEST], curable)
 
-    def _opinions(self, task: Task, nodes: Nodes) -> list[wire.Predicate]:
+    def _opinions(self, task: Task, nodes: Nodes) -> list[extender_messages.Predicate]:
         """What the server says of each node. Why no node would do is the same question again: not asked twice."""
         question = (task, nodes.columns.clock, len(nodes))
         if self._asked is None or self._asked[0] != question:
             rows = nodes.each(lambda node: node.row).tolist()
-            asking = wire.task(task, self.session.cluster.dims)
+            asking = extender_messages.task(task, self.session.cluster.dims)
             said = [self._opinion(asking, nodes.columns.nodes[row]) for row in rows]
             self._asked = (question, said)
         return self._asked[1]
 
-    def _opinion(self, asking: wire.Json, node: Node) -> wire.Predicate:
-        question = {"task": asking, "node": wire.node(node, self.session.cluster)}
+    def _opinion(self, asking: extender_messages.Json, node: Node) -> extender_messages.Predicate:
+        question = {"task": asking, "node": extender_messages.node(node, self.session.cluster)}
         try:
-            return self._line.ask(self.arguments.predicate, question, wire.Predicate)
+            return self._line.ask(self.arguments.predicate, question, extender_messages.Predicate)
         except NoAnswer as error:
-            return wire.Predicate("" if self.arguments.ignorable else str(error))
+            return extender_messages.Predicate("" if self.arguments.ignorable else str(error))
 
     def node_scores(self, task: Task) -> Iterable[NodeScore]:
         if self.arguments.prioritize:
@@ -171,10 +171,10 @@ class Extender(Plugin):
         if len(rows) < 2 or not self._cares(task):
             return scores
         cluster = self.session.cluster
-        listed = [wire.node(cluster.nodes[name], cluster) for name in rows]
-        question = {"task": wire.task(task, cluster.dims), "nodes": listed}
+        listed = [extender_messages.node(cluster.nodes[name], cluster) for name in rows]
+        question = {"task": extender_messages.task(task, cluster.dims), "nodes": listed}
         try:
-            answer = self._line.ask(self.arguments.prioritize, question, wire.Prioritize)
+            answer = self._line.ask(self.arguments.prioritize, question, extender_messages.Prioritize)
         except NoAnswer:
             if self.arguments.ignorable:
                 return scores
@@ -199,10 +199,10 @@ class Extender(Plugin):
             return None
         dims = self.session.cluster.dims
         question = {
-            "evictor": wire.task(task, dims),
-            "evictees": [wire.task(one, dims) for one in candidates],
+            "evictor": extender_messages.task(task, dims),
+            "evictees": [extender_messages.task(one, dims) for one in candidates],
         }
-        answer = self._answer(verb, question, wire.Victims)
+        answer = self._answer(verb, question, extender_messages.Victims)
         if answer is None:
             return []
         named = {one.uid for one in answer.victims or ()}
@@ -213,7 +213,7 @@ class Extender(Plugin):
     def job_enqueueable(self, job: Job) -> Vote:
         if not self.arguments.enqueueable or not self._heard:
             return Vote.ABSTAIN
-        answer = self._answer(self.arguments.enqueueable, self._about(job), wire.Opinion)
+        answer = self._answer(self.arguments.enqueueable, self._about(job), extender_messages.Opinion)
         if answer is None:
             return Vote.PERMIT if self.arguments.ignorable else Vote.REJECT
         return Vote((answer.status > 0) - (answer.status < 0))
@@ -225,18 +225,20 @@ class Extender(Plugin):
     def job_ready(self, job: Job) -> bool:
         if not self.arguments.ready or not self._heard:
             return True
-        answer = self._answer(self.arguments.ready, self._about(job), wire.Ready)
+        answer = self._answer(self.arguments.ready, self._about(job), extender_messages.Ready)
         # quirk: spec 04 11: one that must not fail makes jobs ready when it does
         return not self.arguments.ignorable if answer is None else answer.status
 
     def overused(self, queue: Queue) -> bool:
         if not self.arguments.overused or not self._heard:
             return False
-        answer = self._answer(self.arguments.overused, {"queue": wire.queue(queue)}, wire.Overused)
+        answer = self._answer(
+            self.arguments.overused, {"queue": extender_messages.queue(queue)}, extender_messages.Overused
+        )
         return not self.arguments.ignorable if answer is None else answer.overused
 
-    def _about(self, job: Job) -> wire.Json:
-        return {"job": wire.job(job, self.session.cluster.dims)}
+    def _about(self, job: Job) -> extender_messages.Json:
+        return {"job": extender_messages.job(job, self.session.cluster.dims)}
 
     # -- moves
 
@@ -246,9 +248,9 @@ class Extender(Plugin):
         verb = self.arguments.allocate if now else self.arguments.deallocate
         if before == now or not verb or not self._cares(change.task):
             return None
-        question = {"task": wire.task(change.task, self.session.cluster.dims)}
+        question = {"task": extender_messages.task(change.task, self.session.cluster.dims)}
         try:
-            problem = self._line.ask(verb, question, wire.Accepted).error_message[:LONGEST]
+            problem = self._line.ask(verb, question, extender_messages.Accepted).error_message[:LONGEST]
         except NoAnswer as error:
             problem = "" if self.arguments.ignorable else str(error)
         return problem if problem and not change.back else None

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from stromboli.api import names
-from stromboli.api.text import duration
-from stromboli.engine.arguments import arg, arg_map
+from stromboli.api.go_scalars import duration
 from stromboli.engine.decisions import QueueAnnotation
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
@@ -21,7 +20,8 @@ from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.plugins.fairshare.accounts import Account, Accounts
-from stromboli.plugins.fairshare.history import (
+from stromboli.plugins.fairshare.history_annotation import read, settle, written
+from stromboli.plugins.fairshare.usage_history import (
     GAP,
     NOTHING,
     Fading,
@@ -33,7 +33,7 @@ from stromboli.plugins.fairshare.history import (
     regular,
     rounded,
 )
-from stromboli.plugins.fairshare.keeping import read, settle, written
+from stromboli.policy.arguments import arg, arg_map
 
 log = logging.getLogger(__name__)
 

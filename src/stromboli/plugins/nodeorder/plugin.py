@@ -6,16 +6,16 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from stromboli.api.meta import LabelSelector
-from stromboli.engine.arguments import arg
-from stromboli.engine.nodefunctions import NodeScore
+from stromboli.api.types.meta import LabelSelector
+from stromboli.engine.placement.node_functions import NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.model.task import Task
-from stromboli.plugins.nodeorder import nodes, usage
-from stromboli.plugins.nodeorder.normalise import between_extremes, down_from_worst, up_to_best
-from stromboli.plugins.nodeorder.pods import pod_preferences, preference_key
+from stromboli.plugins.nodeorder import allocation_scores, node_scores
+from stromboli.plugins.nodeorder.pod_affinity_score import pod_preferences, preference_key
+from stromboli.plugins.nodeorder.score_normalisation import between_extremes, down_from_worst, up_to_best
 from stromboli.plugins.nodeorder.siblings import Siblings
-from stromboli.plugins.nodeorder.spreading import soft_spreading, soft_spreading_key
+from stromboli.plugins.nodeorder.topology_spread_score import soft_spreading, soft_spreading_key
+from stromboli.policy.arguments import arg
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +57,19 @@ class NodeOrder(Plugin):
 
     def _scores(self, task: Task) -> Iterator[NodeScore]:
         weights, name, cluster = self.arguments, self.name, self.session.cluster
-        yield NodeScore(nodes.image_locality, name, "static", weight=weights.images)
-        yield NodeScore(usage.least_allocated, name, "usage", weight=weights.least_requested, batch=True)
-        yield NodeScore(usage.most_allocated, name, "usage", weight=weights.most_requested, batch=True)
-        if usage.asks_for_balance(task):
-            yield NodeScore(usage.balanced_allocation, name, "usage", weight=weights.balanced, batch=True)
-        if nodes.preferred_nodes(task.shape.spec):
-            preferred = nodes.PreferredNodes(cluster)
+        yield NodeScore(node_scores.image_locality, name, "static", weight=weights.images)
+        yield NodeScore(
+            allocation_scores.least_allocated, name, "usage", weight=weights.least_requested, batch=True
+        )
+        yield NodeScore(
+            allocation_scores.most_allocated, name, "usage", weight=weights.most_requested, batch=True
+        )
+        if allocation_scores.asks_for_balance(task):
+            yield NodeScore(
+                allocation_scores.balanced_allocation, name, "usage", weight=weights.balanced, batch=True
+            )
+        if node_scores.preferred_nodes(task.shape.spec):
+            preferred = node_scores.PreferredNodes(cluster)
             yield NodeScore(
                 preferred.score,
                 name,
@@ -73,7 +79,7 @@ class NodeOrder(Plugin):
                 batch=True,
             )
         yield NodeScore(
-            nodes.soft_taints, name, "static", weight=weights.taints, finish=down_from_worst, batch=True
+            node_scores.soft_taints, name, "static", weight=weights.taints, finish=down_from_worst, batch=True
         )
         if preferences := pod_preferences(cluster, task):
             yield NodeScore(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stromboli.api.meta import LabelSelector, Requirement
-from stromboli.api.workloads import ReplicationController
-from stromboli.model.spreading import is_empty
+from stromboli.api.types.meta import LabelSelector, Requirement
+from stromboli.api.types.workloads import ReplicationController
+from stromboli.model.constraints.topology_spread import is_empty
 
 if TYPE_CHECKING:
-    from stromboli.model.objects import Objects
+    from stromboli.model.lookup_objects import Objects
     from stromboli.model.task import Task
 
 REMEMBERED = 10_000

@@ -6,16 +6,16 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from stromboli.api import names
-from stromboli.engine.arguments import arg
-from stromboli.engine.nodefunctions import NodeFilter, Refusal
+from stromboli.engine.placement.node_functions import NodeFilter, Refusal
 from stromboli.engine.plugin import Plugin
-from stromboli.model.nodeselection import is_choosy
+from stromboli.model.constraints.node_selection import is_choosy
 from stromboli.model.task import Task
-from stromboli.plugins.predicates import nodes
-from stromboli.plugins.predicates.claims import binding_problem, zone_problem
-from stromboli.plugins.predicates.pods import pod_affinity, pod_affinity_key, unreadable_term
-from stromboli.plugins.predicates.ports import NodePorts, host_ports
-from stromboli.plugins.predicates.spreading import spreading, spreading_key
+from stromboli.plugins.predicates import node_filters
+from stromboli.plugins.predicates.host_ports import NodePorts, host_ports
+from stromboli.plugins.predicates.pod_affinity_filter import pod_affinity, pod_affinity_key, unreadable_term
+from stromboli.plugins.predicates.topology_spread_filter import spreading, spreading_key
+from stromboli.plugins.predicates.volume_claims import binding_problem, zone_problem
+from stromboli.policy.arguments import arg
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Predicates(Plugin):
     def _problems(self, task: Task) -> Iterator[tuple[str, str | None]]:
         """What keeps a task from every node, in the order in which Volcano finds out (spec 04 1.2)."""
         wanted, objects, spec = self.arguments, self.session.cluster.objects, task.shape.spec
-        if wanted.node_affinity and nodes.names_conflict(spec):
+        if wanted.node_affinity and node_filters.names_conflict(spec):
             yield "NodeAffinity", names.AFFINITY_TERMS_CONFLICT
         if wanted.pod_affinity and (problem := unreadable_term(spec)):
             yield "InterPodAffinity", names.TERM_UNREADABLE.format(problem=problem)
@@ -114,12 +114,12 @@ class Predicates(Plugin):
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
         wanted, name, cluster, spec = self.arguments, self.name, self.session.cluster, task.shape.spec
-        yield NodeFilter(nodes.pod_slots, name, "usage")
-        yield NodeFilter(nodes.cordon, name, "static")
+        yield NodeFilter(node_filters.pod_slots, name, "usage")
+        yield NodeFilter(node_filters.cordon, name, "static")
         if wanted.node_affinity and is_choosy(spec):
-            yield NodeFilter(nodes.NodeAffinity(cluster).checks, name, "static")
+            yield NodeFilter(node_filters.NodeAffinity(cluster).checks, name, "static")
         if wanted.taints:
-            yield NodeFilter(nodes.taints, name, "static")
+            yield NodeFilter(node_filters.taints, name, "static")
         if wanted.node_ports and (ports := host_ports(spec)):
             free = NodePorts(cluster, ports)
             yield NodeFilter(free.checks, name, "pods", free.version)

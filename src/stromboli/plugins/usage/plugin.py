@@ -8,18 +8,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from stromboli.api import names
-from stromboli.api.resources import amounts
-from stromboli.engine.arguments import arg, arg_map
-from stromboli.engine.nodefunctions import Bools, Check, Column, Floats, NodeFilter, Nodes, NodeScore
+from stromboli.api.resources.resource_lists import amounts
+from stromboli.engine.placement.node_functions import (
+    Bools,
+    Check,
+    Column,
+    Floats,
+    NodeFilter,
+    Nodes,
+    NodeScore,
+)
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Change, Dirty
-from stromboli.model.nodes import Columns, Node
+from stromboli.model.node_columns import Columns, Node
+from stromboli.model.node_usage import FRESH, NodeUsage, interval
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.model.usage import FRESH, NodeUsage, interval
-from stromboli.plugins.usage.estimate import Estimator, EstimatorArguments, Load
-from stromboli.plugins.usage.shadow import Shadow
+from stromboli.plugins.usage.unmeasured_load import Shadow
+from stromboli.plugins.usage.usage_estimator import Estimator, EstimatorArguments, Load
+from stromboli.policy.arguments import arg, arg_map
 
 _NEVER = NodeUsage(0.0, 0.0, -np.inf)
 _UNSEEN = (Status.ALLOCATED, Status.BINDING, Status.BOUND)

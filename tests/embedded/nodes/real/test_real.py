@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from stromboli.embedded.nodes.real.processes import Running
+from stromboli.embedded.nodes.real.container_process import Running
 from tests.embedded.nodes.town import CONFIG_MAPS, NODES, town
 
 ENDLESS = ["sh", "-c", "echo $$$$; trap 'echo bye; exit 0' TERM; while true; do sleep 0.02; done"]

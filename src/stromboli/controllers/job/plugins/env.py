@@ -1,8 +1,8 @@
 """`env`: every container knows the index of its pod."""
 
-from stromboli.api.job import Manifest
-from stromboli.controllers.job.plugins.base import JobPlugin
-from stromboli.controllers.job.pods import Member, containers, extend
+from stromboli.api.types.volcano_job import Manifest
+from stromboli.controllers.job.job_pods import Member, containers, extend
+from stromboli.controllers.job.plugins.job_plugin import JobPlugin
 
 
 class Env(JobPlugin):

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from stromboli.api.job import Manifest
-from stromboli.controllers.job.plugins.base import JobPlugin, task_named
-from stromboli.controllers.job.pods import Member, containers
-from stromboli.engine.arguments import arg
+from stromboli.api.types.volcano_job import Manifest
+from stromboli.controllers.job.job_pods import Member, containers
+from stromboli.controllers.job.plugins.job_plugin import JobPlugin, task_named
+from stromboli.policy.arguments import arg
 
 RANK = "hccl/rankIndex"
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from stromboli.api.job import Manifest
-from stromboli.controllers.job.plugins.base import JobPlugin, declares_port, first_host, task_named
-from stromboli.controllers.job.pods import Member, containers, extend
-from stromboli.engine.arguments import arg
+from stromboli.api.types.volcano_job import Manifest
+from stromboli.controllers.job.job_pods import Member, containers, extend
+from stromboli.controllers.job.plugins.job_plugin import JobPlugin, declares_port, first_host, task_named
+from stromboli.policy.arguments import arg
 
 PORT_NAME = "pytorchjob-port"
 WAITING = "wait-for-master"

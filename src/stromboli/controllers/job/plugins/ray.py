@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stromboli.api import names
-from stromboli.api.job import Job, Manifest
-from stromboli.controllers.job.plugins.base import (
+from stromboli.api.types.volcano_job import Job, Manifest
+from stromboli.controllers.job.job_pods import Member, containers, extend
+from stromboli.controllers.job.plugins.job_plugin import (
     Attachment,
     JobPlugin,
     PluginFailure,
@@ -14,8 +15,7 @@ from stromboli.controllers.job.plugins.base import (
     metadata_of,
     task_named,
 )
-from stromboli.controllers.job.pods import Member, containers, extend
-from stromboli.engine.arguments import arg
+from stromboli.policy.arguments import arg
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stromboli.api import names
-from stromboli.api.job import Job, Manifest
-from stromboli.controllers.job.plugins.base import Attachment, JobPlugin, hosts_of, metadata_of
-from stromboli.controllers.job.pods import Member, containers, extend
-from stromboli.engine.arguments import arg
+from stromboli.api.types.volcano_job import Job, Manifest
+from stromboli.controllers.job.job_pods import Member, containers, extend
+from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, hosts_of, metadata_of
+from stromboli.policy.arguments import arg
 
 HOSTS_FOLDER = "/etc/volcano"
 

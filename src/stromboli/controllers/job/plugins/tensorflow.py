@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from stromboli.api.job import Job, Manifest
-from stromboli.controllers.job.plugins.base import JobPlugin, hosts_of, task_named
-from stromboli.controllers.job.pods import Member, containers, extend
-from stromboli.engine.arguments import arg
+from stromboli.api.types.volcano_job import Job, Manifest
+from stromboli.controllers.job.job_pods import Member, containers, extend
+from stromboli.controllers.job.plugins.job_plugin import JobPlugin, hosts_of, task_named
+from stromboli.policy.arguments import arg
 
 ROLES = ("ps", "worker", "chief", "evaluator")
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stromboli.api import names
-from stromboli.embedded.nodes import statuses
-from stromboli.embedded.nodes.addresses import LOCAL
-from stromboli.embedded.nodes.pods import NodePod, Thing
-from stromboli.embedded.nodes.real.environment import Fetch
-from stromboli.embedded.nodes.real.guardian import Guardian
-from stromboli.embedded.nodes.real.processes import Running
-from stromboli.embedded.nodes.writes import Writes
-from stromboli.kube.writes import timestamp
+from stromboli.embedded.nodes import pod_status_patches
+from stromboli.embedded.nodes.node_types import NodePod, Thing
+from stromboli.embedded.nodes.node_writes import Writes
+from stromboli.embedded.nodes.pod_addresses import LOCAL
+from stromboli.embedded.nodes.real.container_environment import Fetch
+from stromboli.embedded.nodes.real.container_process import Running
+from stromboli.embedded.nodes.real.process_guardian import Guardian
+from stromboli.kube.write_requests import timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ class Standing:
         waits = "" if initialised else "ContainersNotInitialized"
         reason = "" if ready else "ContainersNotReady"
         conditions = [
-            statuses.condition("PodReadyToStartContainers", True, now),
-            statuses.condition("Initialized", initialised, now, waits),
-            statuses.condition("Ready", ready, now, reason),
-            statuses.condition("ContainersReady", ready, now, reason),
+            pod_status_patches.condition("PodReadyToStartContainers", True, now),
+            pod_status_patches.condition("Initialized", initialised, now, waits),
+            pod_status_patches.condition("Ready", ready, now, reason),
+            pod_status_patches.condition("ContainersReady", ready, now, reason),
         ]
         return self._whole(pod, "Running" if started else "Pending", conditions)
 
@@ -88,9 +88,11 @@ class Standing:
                 one.state = one.last or one.state
         codes = [one.ending["exitCode"] if one.ending is not None else 137 for one in self._mains]
         failed = failed or any(codes)
-        conditions = statuses.ending(self._clock(), failed)
+        conditions = pod_status_patches.ending(self._clock(), failed)
         status = self._whole(pod, "Failed" if failed else "Succeeded", conditions)
-        return status | ({"reason": "DeadlineExceeded", "message": statuses.EXPIRED} if expired else {})
+        return status | (
+            {"reason": "DeadlineExceeded", "message": pod_status_patches.EXPIRED} if expired else {}
+        )
 
     def _whole(self, pod: NodePod, phase: str, conditions: list[Thing]) -> Thing:
         status: Thing = {
@@ -118,4 +120,7 @@ class Standing:
 
     @staticmethod
     def _shown(pod: NodePod, containers: list[Container]) -> list[Thing]:
-        return [statuses.container(pod, one.spec, one.state, one.restarts, one.last) for one in containers]
+        return [
+            pod_status_patches.container(pod, one.spec, one.state, one.restarts, one.last)
+            for one in containers
+        ]

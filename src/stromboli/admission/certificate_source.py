@@ -1,0 +1,144 @@
+"""Where the webhook server's certificate comes from: files that somebody else looks after, or a Secret that we do.
+
+Several servers share the Secret: whoever finds that it is time writes new keys, on condition that nobody did before;
+the others read them at their next look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+import ssl
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from stromboli.admission.webhook_certificates import Keys, due, issue
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.request import Refused
+
+log = logging.getLogger(__name__)
+
+SECRETS = Resource("", "v1", "secrets", "Secret")
+ATTEMPTS = 5
+_FIELDS = ("ca.crt", "ca.key", "tls.crt", "tls.key")
+
+Now = Callable[[], datetime]
+
+
+class CannotServe(Exception):
+    """There is no certificate to serve with; says why and the way out."""
+
+
+class Ring(Protocol):
+    """A source of keys."""
+
+    async def look(self) -> Keys:
+        """The keys as they are now."""
+
+
+class Files:
+    """Keys in files, read again each time."""
+
+    def __init__(self, certificate: str, key: str, authority: str) -> None:
+        self._files = (authority, "", certificate, key)
+
+    async def look(self) -> Keys:
+        try:
+            return Keys(*(Path(file).read_bytes() if file else b"" for file in self._files))
+        except OSError as error:
+            raise CannotServe(f"cannot read {error.filename}: {error.strerror}") from None
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Secret(msgspec.Struct):
+    metadata: _Meta
+    data: dict[str, str] | None = None
+
+
+class Secret:
+    """Keys in a Secret, made when there are none and renewed before they end."""
+
+    def __init__(self, client: Client, namespace: str, name: str, names: list[str], now: Now) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._names = names
+        self._now = now
+
+    async def look(self) -> Keys:
+        for _ in range(ATTEMPTS):
+            try:
+                return await self._kept_or_made()
+            except Refused as error:
+                if error.status != 409:
+                    raise CannotServe(
+                        f"cannot keep the certificate in Secret {self._namespace}/{self._name}: {error};"
+                        " allow it, or give --tls-cert-file and --tls-private-key-file"
+                    ) from None
+                await asyncio.sleep(0.1)  # somebody else was quicker
+        raise CannotServe(f"Secret {self._namespace}/{self._name} changes all the time")
+
+    async def _kept_or_made(self) -> Keys:
+        secret = await self._read()
+        old = _keys(secret)
+        if old is not None and not due(old, self._names, self._now()):
+            return old
+        keys = issue(self._names, self._now(), old)
+        body = {
+            "data": {
+                field: base64.b64encode(part).decode() for field, part in zip(_FIELDS, keys, strict=True)
+            }
+        }
+        if secret is None:
+            meta = {"name": self._name}
+            await self._client.create(SECRETS, {**body, "metadata": meta, "type": "Opaque"}, self._namespace)
+        else:
+            patch = {**body, "metadata": {"resourceVersion": secret.metadata.resource_version}}
+            await self._client.patch(SECRETS, self._name, patch, self._namespace)
+        log.info("made a new certificate")
+        return keys
+
+    async def _read(self) -> _Secret | None:
+        try:
+            answer = await self._client.get(SECRETS, self._name, self._namespace)
+        except Refused as error:
+            if error.status == 404:
+                return None
+            raise
+        return msgspec.json.decode(answer, type=_Secret)
+
+
+def _keys(secret: _Secret | None) -> Keys | None:
+    """What a Secret holds, if it holds all of it."""
+    data = secret.data if secret is not None else None
+    if not data or not all(data.get(field) for field in _FIELDS):
+        return None
+    try:
+        return Keys(*(base64.b64decode(data[field], validate=True) for field in _FIELDS))
+    except binascii.Error:
+        return None
+
+
+def load(context: ssl.SSLContext, keys: Keys, folder: Path) -> None:
+    """Serve new connections with these keys. Python reads them from files only."""
+    files = folder / "tls.crt", folder / "tls.key"
+    for file, content in zip(files, (keys.certificate, keys.key), strict=True):
+        file.touch(mode=0o600)
+        file.write_bytes(content)
+    try:
+        context.load_cert_chain(*files)
+    except ssl.SSLError as error:
+        raise CannotServe(f"the certificate and its key do not fit: {error}") from None
+    finally:
+        for file in files:
+            file.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Defaults and checks of every kind, as pure functions of objects."""

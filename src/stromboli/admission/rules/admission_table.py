@@ -1,0 +1,187 @@
+"""Which rules hold for which objects: the table that webhooks, the embedded API server and `lint` go by."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from stromboli.admission.rules import (
+    cronjob_rules,
+    hypernode_rules,
+    job_rules,
+    job_update_rules,
+    jobflow_rules,
+    pod_rules,
+    podgroup_rules,
+    queue_rules,
+)
+from stromboli.admission.rules.field import Place, Problem, Report
+from stromboli.admission.rules.rule_context import Context
+
+CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
+
+Default = Callable[[dict[str, Any], Context], None]
+Check = Callable[[Place, Any, str, Context], None]
+
+
+class Resource(NamedTuple):
+    """What is reviewed, as the API server names it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+
+    def __str__(self) -> str:
+        """As Go prints it, for messages."""
+        return f"{self.group}/{self.version}, Resource={self.plural}"
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One endpoint: for which resource and operations, under which name, and what it does."""
+
+    path: str
+    name: str
+    resource: Resource
+    operations: tuple[str, ...]
+    default: Default | None = None
+    check: Check | None = None
+
+
+class Verdict(NamedTuple):
+    """An object, completed, and what is wrong with it."""
+
+    object: dict[str, Any]
+    report: Report
+
+    @property
+    def problems(self) -> list[Problem]:
+        return list(self.report)
+
+
+def _on_create(check: Callable[[Place, Context], None]) -> Check:
+    return lambda place, old, operation, context: check(place, context)
+
+
+def _check_job(place: Place, old: Any, operation: str, context: Context) -> None:
+    if operation == CREATE:
+        job_rules.check(place, context)
+    else:
+        job_update_rules.check(place, old)
+
+
+def _check_queue(place: Place, old: Any, operation: str, context: Context) -> None:
+    if operation == DELETE:
+        queue_rules.check_deletion(place, context)
+    else:
+        queue_rules.check(place, old if operation == UPDATE else None, context)
+
+
+_JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
+_CRON_JOBS = Resource("batch.volcano.sh", "v1alpha1", "cronjobs", "CronJob")
+_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+_QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue")
+_HYPER_NODES = Resource("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
+_FLOWS = Resource("flow.volcano.sh", "v1alpha1", "jobflows", "JobFlow")
+_PODS = Resource("", "v1", "pods", "Pod")
+
+REVIEWS = {
+    review.path: review
+    for review in (
+        Review("/jobs/mutate", "mutatejob.volcano.sh", _JOBS, (CREATE,), default=job_rules.default),
+        Review("/jobs/validate", "validatejob.volcano.sh", _JOBS, (CREATE, UPDATE), check=_check_job),
+        Review(
+            "/podgroups/mutate",
+            "mutatepodgroup.volcano.sh",
+            _GROUPS,
+            (CREATE,),
+            default=podgroup_rules.default,
+        ),
+        Review(
+            "/podgroups/validate",
+            "validatepodgroup.volcano.sh",
+            _GROUPS,
+            (CREATE,),
+            check=_on_create(podgroup_rules.check),
+        ),
+        Review("/pods/mutate", "mutatepod.volcano.sh", _PODS, (CREATE,), default=pod_rules.default),
+        Review(
+            "/pods/validate", "validatepod.volcano.sh", _PODS, (CREATE,), check=_on_create(pod_rules.check)
+        ),
+        Review("/queues/mutate", "mutatequeue.volcano.sh", _QUEUES, (CREATE,), default=queue_rules.default),
+        Review(
+            "/queues/validate",
+            "validatequeue.volcano.sh",
+            _QUEUES,
+            (CREATE, UPDATE, DELETE),
+            check=_check_queue,
+        ),
+        Review(
+            "/hypernodes/validate",
+            "validatehypernodes.volcano.sh",
+            _HYPER_NODES,
+            (CREATE, UPDATE),
+            check=_on_create(hypernode_rules.check),
+        ),
+        Review(
+            "/jobflows/validate",
+            "validatejobflow.volcano.sh",
+            _FLOWS,
+            (CREATE, UPDATE),
+            check=_on_create(jobflow_rules.check),
+        ),
+        Review(
+            "/cronjobs/validate",
+            "validatecronjob.volcano.sh",
+            _CRON_JOBS,
+            (CREATE, UPDATE),
+            check=_on_create(cronjob_rules.check),
+        ),
+    )
+}
+"""By path, as Volcano's webhook server has them."""
+KINDS = {(review.resource.group, review.resource.kind) for review in REVIEWS.values()}
+
+
+def complete(review: Review, thing: dict[str, Any], context: Context) -> dict[str, Any]:
+    """The object with what its user left out; the one given is not touched."""
+    if review.default is None:
+        return thing
+    completed = copy.deepcopy(thing)
+    review.default(completed, context)
+    return completed
+
+
+def judge(review: Review, thing: Any, old: Any, operation: str, context: Context) -> Report:
+    """What is wrong with an object."""
+    report = Report()
+    if review.check is not None:
+        try:
+            review.check(Place(thing, report), old, operation, context)
+        except RecursionError:
+            report.add(Problem("", None, "nested too deeply to be read"))
+    return report
+
+
+def admit(group: str, kind: str, operation: str, thing: Any, old: Any, context: Context) -> Verdict:
+    """All that holds for an object of a kind: completed first, then judged. Others pass as they are."""
+    report = Report()
+    for review in REVIEWS.values():
+        if (review.resource.group, review.resource.kind) != (
+            group,
+            kind,
+        ) or operation not in review.operations:
+            continue
+        thing = complete(review, thing, context)
+        for problem in judge(review, thing, old, operation, context):
+            report.add(problem)
+    return Verdict(thing, report)
+
+
+def message(review: Review, report: Report) -> str:
+    """The refusal as the API server words it."""
+    return f"admission webhook {json.dumps(review.name)} denied the request: {report}"

@@ -1,0 +1,45 @@
+"""PodGroups: the queue that their namespace names, and a queue that takes them."""
+
+from typing import Any
+
+from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.network_topology_rules import BOTH_TIERS, check_topology
+from stromboli.admission.rules.rule_context import Context
+from stromboli.api import names
+
+
+def default(group: dict[str, Any], context: Context) -> None:
+    """The namespace's queue takes the place of `default`."""
+    spec = group.get("spec")
+    if context.namespace_queue is None or not isinstance(spec, dict | None):
+        return
+    if (spec or {}).get("queue") == names.DEFAULT_QUEUE:
+        group["spec"] = {**(spec or {}), "queue": context.namespace_queue}
+
+
+def check(group: Place, context: Context) -> None:
+    """Report what is wrong with a new group."""
+    spec = group["spec"]
+    if spec["queue"].text() and context.queues is not None:
+        _check_queue(spec["queue"], context)
+    check_topology(spec["networkTopology"], f"{BOTH_TIERS}.")
+    for policy in spec["subGroupPolicy"].items():
+        check_topology(
+            policy["networkTopology"], f"in subGroupPolicy '{policy['name'].text()}': {BOTH_TIERS}."
+        )
+
+
+def _check_queue(place: Place, context: Context) -> None:
+    name = place.text()
+    queue = context.queues.get(name) if context.queues is not None else None
+    if queue is None:
+        place.wrong(
+            f'unable to find queue: queue.scheduling.volcano.sh "{name}" not found',
+            "create the queue first, or use another",
+        )
+    elif queue.status.state not in (names.QUEUE_OPEN, ""):
+        place.wrong(
+            f"can only submit PodGroup to queue with state `Open`, queue `{name}`"
+            f" status is `{queue.status.state}`.",
+            "open the queue, or use another",
+        )

@@ -1,0 +1,181 @@
+"""Queues below queues: how deep, and that children are not promised more than their parent has."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.rule_context import Queues
+from stromboli.api import names
+from stromboli.api.errors import BadObject
+from stromboli.api.resources.quantity import QuantityError, format_bytes, format_milli, whole
+from stromboli.api.resources.resource_lists import amounts
+from stromboli.api.types.scheduling import Queue
+
+Amounts = Mapping[str, int]
+
+
+def check_place(parent: Place, queue: Queue, queues: Queues, deepest: int) -> None:
+    """Report a parent that is missing, too deep, or has pods of its own."""
+    name = queue.spec.parent
+    if name in ("", names.ROOT_QUEUE):
+        return
+    if name == queue.name:
+        parent.wrong(f"queue {name} cannot use itself as parent", "use another, or root")
+        return
+    for depth, (above, known) in enumerate(_ancestors(queue, queues), start=2):
+        if depth > deepest:
+            parent.wrong(
+                f"queue {queue.name} exceeds the maximum allowed depth of {deepest}", "see --max-queue-depth"
+            )
+            return
+        if known is None:
+            why = f'queue.scheduling.volcano.sh "{above}" not found'
+            parent.wrong(
+                f"failed to get parent queue {above} of queue {queue.name}: {why}", "create the parent first"
+            )
+            return
+    direct = queues.get(name)
+    pods = allocated_pods(direct) if direct is not None else 0
+    if pods and not queues.children(name):
+        parent.wrong(
+            f"queue {name} cannot be the parent queue of queue {queue.name}"
+            f" because it has allocated Pods: {pods}",
+            "let its jobs end, or use another parent",
+        )
+
+
+def check_amounts(spec: Place, queue: Queue, queues: Queues) -> None:
+    """Report amounts that those above or below contradict."""
+    parent = queue.spec.parent
+    if parent not in ("", names.ROOT_QUEUE):
+        above = queues.get(parent)
+        if above is None:
+            why = f'queue.scheduling.volcano.sh "{parent}" not found'
+            spec["parent"].wrong(f"parent queue {parent} not found: {why}")
+            return
+        _check_against_ancestors(spec, queue, queues)
+        siblings = [child for child in queues.children(parent) if child.name != queue.name]
+        _check_sums(spec, above, [*siblings, queue], f"parent queue {parent} validation failed")
+    children = queues.children(queue.name)
+    if children:
+        _check_against_descendants(spec, queue, children, queues)
+        _check_sums(spec, queue, children, f"queue {queue.name} validation failed")
+
+
+def allocated_pods(queue: Queue) -> int:
+    """The pods that a queue has, by its status."""
+    try:
+        return whole(queue.status.allocated.get(names.PODS, 0))
+    except QuantityError:
+        return 0
+
+
+def _ancestors(queue: Queue, queues: Queues) -> Iterator[tuple[str, Queue | None]]:
+    """Those above, from the parent on, without the root; the last is None if it does not exist."""
+    name = queue.spec.parent
+    while name not in ("", names.ROOT_QUEUE):
+        known = queues.get(name)
+        yield name, known
+        if known is None:
+            return
+        name = known.spec.parent
+
+
+def _check_against_ancestors(spec: Place, queue: Queue, queues: Queues) -> None:
+    seen: set[str] = set()
+    left = _capability(queue)
+    for name, above in _ancestors(queue, queues):
+        if above is None or name in seen:
+            return
+        seen.add(name)
+        limit = _capability(above)
+        for resource in [one for one in left if one in limit]:
+            mine = left.pop(resource)
+            if mine > limit[resource]:
+                spec["capability"][resource].wrong(
+                    f"queue {queue.name} capability[{resource}]={_shown(resource, mine)}"
+                    f" exceeds its ancestor's capability={_shown(resource, limit[resource])}",
+                    f"that of queue {name}",
+                )
+
+
+def _check_against_descendants(spec: Place, queue: Queue, children: Iterable[Queue], queues: Queues) -> None:
+    for resource, mine in _capability(queue).items():
+        most = max(_first_below(child, resource, queues, {queue.name}) for child in children)
+        if most > mine:
+            spec["capability"][resource].wrong(
+                f"queue {queue.name} capability[{resource}]={_shown(resource, mine)}"
+                f" is smaller than its descendants' max capability={_shown(resource, most)}",
+                "lower that of the queues below first",
+            )
+
+
+def _first_below(queue: Queue, resource: str, queues: Queues, seen: set[str]) -> int:
+    """The capability of a queue or, where it sets none, the largest first one below it."""
+    own = _capability(queue).get(resource)
+    if own is not None:
+        return own
+    if queue.name in seen:
+        return 0
+    below = [
+        _first_below(child, resource, queues, seen | {queue.name}) for child in queues.children(queue.name)
+    ]
+    return max(below, default=0)
+
+
+def _check_sums(spec: Place, parent: Queue, children: Iterable[Queue], failed: str) -> None:
+    children = list(children)
+    for what, read in (("guarantee", _guarantee), ("deserved", _deserved)):
+        total: dict[str, int] = {}
+        for child in children:
+            for resource, amount in read(child).items():
+                total[resource] = total.get(resource, 0) + amount
+        limit = read(parent)
+        if _exceeds(total, limit):
+            spec[what].wrong(
+                f"{failed}: sum of children's {what} ({_all(total)}) exceeds parent's {what} limit"
+                f" ({_all(limit)})",
+                f"raise that of queue {parent.name}, or lower those of its children",
+            )
+
+
+def _exceeds(total: Amounts, limit: Amounts) -> bool:
+    """A scalar that the limit does not name is too much, however little of it."""
+    return any(
+        amount > limit.get(resource, 0)
+        or (resource not in limit and resource not in (names.CPU, names.MEMORY))
+        for resource, amount in total.items()
+    )
+
+
+def _capability(queue: Queue) -> dict[str, int]:
+    """What a queue limits; 0 is no limit."""
+    return {name: amount for name, amount in _read(queue.spec.capability).items() if amount > 0}
+
+
+def _guarantee(queue: Queue) -> dict[str, int]:
+    return _read(queue.spec.guarantee.resource)
+
+
+def _deserved(queue: Queue) -> dict[str, int]:
+    return _read(queue.spec.deserved)
+
+
+def _read(resources: Mapping[str, str | int | float]) -> dict[str, int]:
+    try:
+        return amounts(resources, "")
+    except BadObject:
+        return {}  # a stored queue from before this rule: its own next update will say so
+
+
+def _shown(resource: str, amount: int) -> str:
+    if resource == names.CPU:
+        return format_milli(amount)
+    return format_bytes(amount) if resource == names.MEMORY else f"{amount:.2f}"
+
+
+def _all(resources: Amounts) -> str:
+    first = [f"{name} {resources.get(name, 0):.2f}" for name in (names.CPU, names.MEMORY)]
+    rest = [
+        f"{name} {resources[name]:.2f}" for name in sorted(resources) if name not in (names.CPU, names.MEMORY)
+    ]
+    return ", ".join(first + rest)

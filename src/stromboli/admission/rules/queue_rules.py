@@ -1,0 +1,187 @@
+"""Queues: what they are completed with, and what is wrong with one that is made, changed or deleted."""
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from stromboli.admission.rules import queue_hierarchy_rules
+from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.quantity_rules import check_amounts
+from stromboli.admission.rules.rule_context import Context, Queues
+from stromboli.admission.rules.semantic_equality import same
+from stromboli.api import names
+from stromboli.api.decoding import decode_as
+from stromboli.api.errors import BadObject
+from stromboli.api.types.scheduling import Queue
+
+_BODY = "requestBody"
+_AMOUNTS = ("capability", "deserved", "guarantee")
+_STATES = (names.QUEUE_OPEN, names.QUEUE_CLOSED)
+
+
+def default(queue: dict[str, Any], context: Context) -> None:
+    """Fill in what the user left out."""
+    meta, spec = queue.get("metadata"), queue.setdefault("spec", {})
+    marks = meta.get("annotations") if isinstance(meta, dict) else None
+    if isinstance(marks, dict):
+        path, weights = marks.get(names.HIERARCHY), marks.get(names.HIERARCHY_WEIGHTS)
+        if path and weights and not str(path).startswith(names.ROOT_QUEUE):
+            marks[names.HIERARCHY] = f"{names.ROOT_QUEUE}/{path}"
+            marks[names.HIERARCHY_WEIGHTS] = f"1/{weights}"
+    if isinstance(spec, dict):
+        if spec.get("reclaimable") is None:
+            spec["reclaimable"] = True
+        spec["weight"] = spec.get("weight") or 1
+
+
+def check(queue: Place, old: Any, context: Context) -> None:
+    """Report what is wrong with a new queue (`old` is None) or a changed one."""
+    _check_fields(queue, context.queues)
+    if queue.report:
+        return
+    if old is not None and _name(queue) == names.ROOT_QUEUE and context.settings.root_queue_protection:
+        _check_root(queue["spec"], old)
+    if context.queues is None or _name(queue) == names.ROOT_QUEUE:
+        return
+    now = _decoded(queue)
+    if now is None:
+        return
+    before = _spec_of(old)
+    moved = old is None or not same(queue["spec"]["parent"].value, before.get("parent"))
+    resized = any(not same(queue["spec"][part].value, before.get(part), "limits") for part in _AMOUNTS)
+    if moved:
+        queue_hierarchy_rules.check_place(
+            queue["spec"]["parent"], now, context.queues, context.settings.max_queue_depth
+        )
+    if (moved or resized) and not queue.report:
+        queue_hierarchy_rules.check_amounts(queue["spec"], now, context.queues)
+
+
+def check_deletion(queue: Place, context: Context) -> None:
+    """Report why a queue must stay."""
+    name = _name(queue)
+    place = queue["metadata"]["name"]
+    if name in (names.DEFAULT_QUEUE, names.ROOT_QUEUE):
+        place.wrong(f"`{name}` queue can not be deleted", "close it instead")
+        return
+    if context.queues is None:
+        return
+    known = context.queues.get(name)
+    if known is None:
+        place.wrong(f'queue.scheduling.volcano.sh "{name}" not found')
+        return
+    pods = queue_hierarchy_rules.allocated_pods(known)
+    if context.settings.queue_allocated_pods_check and pods:
+        place.wrong(
+            f"queue {name} cannot be deleted because it has allocated Pods: {pods}", "let its jobs end first"
+        )
+    children = context.queues.children(name)
+    if children:
+        listed = ", ".join(child.name for child in children)
+        place.wrong(
+            f"queue {name} can not be deleted because it has {len(children)} child queues: {listed}",
+            "delete or move those first",
+        )
+
+
+def _check_fields(queue: Place, queues: Queues | None) -> None:
+    spec = queue["spec"].renamed(f"{_BODY}.spec")
+    capability = check_amounts(_quoted(spec["capability"]))
+    deserved = check_amounts(_quoted(spec["deserved"]))
+    guarantee = check_amounts(_quoted(spec["guarantee"]["resource"]))
+    _check_order(spec, capability, deserved, guarantee)
+    state = queue["status"]["state"]
+    if state.text() not in ("", *_STATES):
+        state.renamed(f"{_BODY}.spec.state").invalid(f"queue state must be in [{' '.join(_STATES)}]")
+    _check_hierarchy(queue, queues)
+
+
+def _quoted(amounts: Place) -> Place:
+    """The same list with numbers as text, the way messages show quantities."""
+    plain = {
+        key: str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+        for key, value in amounts.mapping().items()
+    }
+    return Place(plain or None, amounts.report, amounts.path, amounts.called)
+
+
+def _check_order(
+    spec: Place,
+    capability: dict[str, Fraction],
+    deserved: dict[str, Fraction],
+    guarantee: dict[str, Fraction],
+) -> None:
+    """No more is guaranteed than deserved, and no more deserved than allowed."""
+    place = _quoted(spec["deserved"])
+    for name, least in guarantee.items():
+        text = spec["guarantee"]["resource"][name].value
+        if name not in deserved:
+            absent = Place("<nil>", place.report, f"{place.path}.{name}", f"{place.called}.{name}")
+            absent.invalid(f"deserved[{name}] must be >= guarantee[{name}]={text}", "set deserved, too")
+        elif deserved[name] < least:
+            place[name].invalid(f"deserved[{name}]={place[name].value} must be >= guarantee[{name}]={text}")
+    for name, share in deserved.items():
+        if name in capability and share > capability[name]:
+            most = spec["capability"][name].value
+            place[name].invalid(f"deserved[{name}]={place[name].value} must be <= capability[{name}]={most}")
+
+
+def _check_hierarchy(queue: Place, queues: Queues | None) -> None:
+    marks = queue["metadata"]["annotations"]
+    path, weights = marks[names.HIERARCHY].text(), marks[names.HIERARCHY_WEIGHTS].text()
+    if not path and not weights:
+        return
+    place = Place(path, marks.report, f"{marks.path}.{names.HIERARCHY}", f"{_BODY}.metadata.annotations")
+    if len(path.split("/")) != len(weights.split("/")):
+        place.invalid(f"{names.HIERARCHY} must have the same length with {names.HIERARCHY_WEIGHTS}")
+    else:
+        for weight in weights.split("/"):
+            _check_weight(place, weight, weights)
+    for other in queues.all() if queues is not None else ():
+        below = other.metadata.annotations.get(names.HIERARCHY, "")
+        if path and other.name != _name(queue) and below.startswith(f"{path}/"):
+            place.invalid(f"{path} is not allowed to be in the sub path of {below} of queue {other.name}")
+
+
+def _check_weight(place: Place, weight: str, weights: str) -> None:
+    try:
+        value = float(weight)
+    except ValueError:
+        why = f'strconv.ParseFloat: parsing "{weight}": invalid syntax'
+        place.invalid(f"{weight} in the {weights} is invalid number: {why}")
+        return
+    if not value > 0:
+        place.invalid(f"{weight} in the {weights} must be larger than 0")
+
+
+def _check_root(spec: Place, old: Any) -> None:
+    before = _spec_of(old)
+    for part in _AMOUNTS:
+        if not same(spec[part].value, before.get(part), "limits"):
+            spec[part].wrong(
+                "root queue's resource attributes (capability, deserved, guarantee) cannot be modified",
+                "set them on the queues below it",
+            )
+            return
+
+
+def _decoded(queue: Place) -> Queue | None:
+    plain = {key: queue.value.get(key) for key in ("metadata", "spec") if isinstance(queue.value, dict)}
+    try:
+        found = decode_as(Queue, msgspec.json.encode(plain))
+    except (BadObject, RecursionError) as error:
+        field = error.field if isinstance(error, BadObject) else ""
+        text = error.problem if isinstance(error, BadObject) else "nested too deeply"
+        queue[field or "spec"].wrong(text)
+        return None
+    return found if isinstance(found, Queue) else None
+
+
+def _spec_of(old: Any) -> dict[str, Any]:
+    spec = old.get("spec") if isinstance(old, dict) else None
+    return spec if isinstance(spec, dict) else {}
+
+
+def _name(queue: Place) -> str:
+    return queue["metadata"]["name"].text()

@@ -1,0 +1,79 @@
+"""What the rules may know besides the object itself."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from stromboli.admission.rules.resource_groups import ResourceGroup
+from stromboli.api import names
+from stromboli.api.types.scheduling import Queue
+
+JOB_PLUGINS = ("ssh", "env", "svc", "tensorflow", "mpi", "pytorch", "hcclrank", "ray")
+
+
+class Queues(Protocol):
+    """The queues that exist."""
+
+    def get(self, name: str) -> Queue | None: ...
+
+    def children(self, parent: str) -> Sequence[Queue]:
+        """Queues that name this one as their parent, by name."""
+
+    def all(self) -> Iterable[Queue]: ...
+
+
+class KnownQueues:
+    """Queues by name and by parent, kept up one at a time."""
+
+    def __init__(self, queues: Iterable[Queue] = ()) -> None:
+        self._by_name: dict[str, Queue] = {}
+        self._by_parent: dict[str, dict[str, Queue]] = {}
+        for queue in queues:
+            self.put(queue)
+
+    def put(self, queue: Queue) -> None:
+        self.drop(queue.name)
+        self._by_name[queue.name] = queue
+        self._by_parent.setdefault(queue.spec.parent, {})[queue.name] = queue
+
+    def drop(self, name: str) -> None:
+        old = self._by_name.pop(name, None)
+        if old is not None:
+            siblings = self._by_parent[old.spec.parent]
+            del siblings[name]
+            if not siblings:
+                del self._by_parent[old.spec.parent]
+
+    def get(self, name: str) -> Queue | None:
+        return self._by_name.get(name)
+
+    def children(self, parent: str) -> list[Queue]:
+        found = self._by_parent.get(parent, {})
+        return [found[name] for name in sorted(found)]
+
+    def all(self) -> Iterable[Queue]:
+        return self._by_name.values()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the flags of the admission server say about the rules."""
+
+    scheduler_names: tuple[str, ...] = (names.SCHEDULER_NAME,)
+    job_plugins: tuple[str, ...] = JOB_PLUGINS
+    max_queue_depth: int = 5
+    root_queue_protection: bool = True
+    queue_allocated_pods_check: bool = False
+    scheduling_gates: bool = False
+    resource_groups: tuple[ResourceGroup, ...] | None = None
+    """Groups of the admission configuration; None without one, and then pods are left as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The world around an object. Without queues (None), nothing is said about queues."""
+
+    queues: Queues | None = None
+    namespace_queue: str | None = None
+    """The queue that the object's namespace names for its groups."""
+    settings: Settings = field(default_factory=Settings)

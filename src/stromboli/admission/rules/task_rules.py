@@ -1,0 +1,109 @@
+"""The tasks of a job: their defaults and their problems."""
+
+from typing import Any
+
+from stromboli.admission.rules import lifecycle_policy_rules, pod_template_rules
+from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.network_topology_rules import check_topology
+from stromboli.api.name_rules import against_qualified
+from stromboli.api.resources.quantity import QuantityError, exact
+
+
+def default(task: dict[str, Any], index: int, max_retry: int) -> None:
+    """Fill in what the user left out of a task."""
+    task["name"] = task.get("name") or f"default{index}"
+    pod = task.get("template")
+    spec = pod.get("spec") if isinstance(pod, dict) else None
+    if isinstance(spec, dict) and spec.get("hostNetwork") is True and not spec.get("dnsPolicy"):
+        spec["dnsPolicy"] = "ClusterFirstWithHostNet"
+    if task.get("minAvailable") is None:
+        task["minAvailable"] = _least(task)
+    task["maxRetry"] = task.get("maxRetry") or max_retry
+
+
+def _least(task: dict[str, Any]) -> int:
+    """The gang's share: the partitions that must run, else every replica."""
+    policy = task.get("partitionPolicy")
+    if isinstance(policy, dict):
+        least, size = policy.get("minPartitions"), policy.get("partitionSize")
+        if isinstance(least, int) and isinstance(size, int) and least > 0:
+            return least * size
+    replicas = task.get("replicas")
+    return replicas if isinstance(replicas, int) else 0
+
+
+def check(task: Place, index: int, job: str, seen: set[str]) -> None:
+    """Report what is wrong with a task of a new job; `seen` are the names of the tasks before it."""
+    name = task["name"].text()
+    if task["minAvailable"].number() > task["replicas"].number():
+        task["minAvailable"].wrong(
+            f" 'minAvailable' is greater than 'replicas' in task: {name}, job: {job};",
+            f"at most {task['replicas'].number()}, or raise replicas",
+        )
+    if name in seen:
+        task["name"].wrong(f" duplicated task name {name};", "give each task its own name")
+    seen.add(name)
+    lifecycle_policy_rules.check(task["policies"], "spec.tasks.policies")
+    pod = f"{job}-{name}-{index}"
+    if reasons := against_qualified(pod):
+        task["name"].wrong(
+            f"create pod with name {pod} validate failed [{' '.join(reasons)}];",
+            "shorten the names of job and task",
+        )
+    _check_template(task, index)
+    check_partitions(task, job)
+
+
+def _check_template(task: Place, index: int) -> None:
+    fine = pod_template_rules.check(task["template"].renamed(f"spec.task[{index}].template"))
+    policy = task["topologyPolicy"].text()
+    if fine and policy not in ("", "none"):
+        _check_whole_cpus(task["template"]["spec"], index)
+
+
+def _check_whole_cpus(spec: Place, index: int) -> None:
+    """CPUs are pinned in whole numbers only."""
+    containers = [*spec["containers"].items(), *spec["initContainers"].items()]
+    for number, container in enumerate(containers):
+        resources = container["resources"]
+        asked = resources["requests"] if resources["requests"].mapping() else resources["limits"]
+        if not _is_whole(asked["cpu"].value):
+            asked["cpu"].wrong(
+                f"the cpu request isn't an integer in spec.task[{index}] container[{number}].",
+                "ask for whole CPUs, or drop topologyPolicy",
+            )
+            return
+
+
+def _is_whole(quantity: Any) -> bool:
+    try:
+        cpus = exact(quantity)
+    except QuantityError:
+        return False
+    return cpus > 0 and cpus.denominator == 1
+
+
+def check_partitions(task: Place, job: str) -> None:
+    """A task in partitions has as many replicas as its partitions hold."""
+    policy = task["partitionPolicy"]
+    if not policy.given:
+        return
+    total, size, least = (
+        policy[field].number() for field in ("totalPartitions", "partitionSize", "minPartitions")
+    )
+    where = f"in task: {task['name'].text()}, job: {job}"
+    minimum = task["minAvailable"]
+    if total <= 0:
+        policy["totalPartitions"].wrong(f"'TotalPartitions' must be greater than 0 {where}")
+    elif size <= 0:
+        policy["partitionSize"].wrong(f"'PartitionSize' must be greater than 0 {where}")
+    elif task["replicas"].number() != total * size:
+        task["replicas"].wrong(
+            f"'Replicas' are not equal to TotalPartitions*PartitionSize {where}", f"they are {total * size}"
+        )
+    elif least > 0 and minimum.given and minimum.number() != least * size:
+        minimum.wrong(
+            f"'MinAvailable' is not equal to MinPartitions*PartitionSize {where}",
+            f"it is {least * size}; leave it out to have it filled in",
+        )
+    check_topology(policy["networkTopology"])

@@ -1,0 +1,74 @@
+"""Telling the API server whom to trust: our authority goes into the webhook configurations that name us."""
+
+from __future__ import annotations
+
+import base64
+import logging
+
+import msgspec
+
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.request import Refused
+
+log = logging.getLogger(__name__)
+
+_GROUP = "admissionregistration.k8s.io"
+CONFIGURATIONS = (
+    Resource(_GROUP, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False),
+    Resource(_GROUP, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False),
+)
+_PATCH = "application/json-patch+json"
+
+
+class _ClientConfig(msgspec.Struct, rename="camel"):
+    ca_bundle: str = ""
+
+
+class _Webhook(msgspec.Struct, rename="camel"):
+    client_config: _ClientConfig = msgspec.field(default_factory=_ClientConfig)
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Configuration(msgspec.Struct):
+    metadata: _Meta
+    webhooks: list[_Webhook] = []
+
+
+async def tell(client: Client, names: tuple[str, ...], authority: bytes) -> list[str]:
+    """Write the authority wherever it differs; the configurations that do not exist (yet)."""
+    wanted = base64.b64encode(authority).decode()
+    missing = []
+    for name in names:
+        found = [await _tell(client, resource, name, wanted) for resource in CONFIGURATIONS]
+        if not any(found):
+            missing.append(name)
+    return missing
+
+
+async def _tell(client: Client, resource: Resource, name: str, wanted: str) -> bool:
+    """Whether there is such a configuration."""
+    try:
+        answer = await client.get(resource, name)
+    except Refused as error:
+        if error.status == 404:
+            return False
+        raise
+    configuration = msgspec.json.decode(answer, type=_Configuration)
+    changes = [
+        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": wanted}
+        for index, webhook in enumerate(configuration.webhooks)
+        if webhook.client_config.ca_bundle != wanted
+    ]
+    if changes:
+        version = {
+            "op": "test",
+            "path": "/metadata/resourceVersion",
+            "value": configuration.metadata.resource_version,
+        }
+        await client.patch(resource, name, [version, *changes], content_type=_PATCH)
+        log.info("told the API server our authority: %s %s", resource.kind, name)
+    return True

@@ -1,0 +1,1 @@
+"""Objects from YAML and JSON files, checked and completed as an API server would."""

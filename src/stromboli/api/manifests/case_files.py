@@ -1,0 +1,73 @@
+"""Case files: a small cluster, a configuration, and what a real Volcano decided for it."""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from stromboli.api.errors import BadInput, Problem, Problems, Unreadable
+from stromboli.api.manifests.manifest_reader import Manifests
+from stromboli.api.manifests.manifest_sources import (
+    CaseFile,
+    Source,
+    find_files,
+    place_of,
+    read_case_file,
+    read_documents,
+)
+
+_PEEK = 64 * 1024
+_OBJECTS = re.compile(rb'\s*\{.*?"(objects|kind)"\s*:', re.DOTALL)
+
+
+class Case(NamedTuple):
+    """A cluster (to be iterated), the text of its configuration if it brings one, and what was observed."""
+
+    name: str
+    config: str | None
+    objects: Manifests
+    observed: dict[str, Any] | None
+
+
+def is_case(path: str) -> bool:
+    """Whether a file, or the first file of a folder, is a case; looks at its beginning only where that tells."""
+    try:
+        file = find_files(path)[0]
+        with open(place_of(file), "rb") as stream:
+            start = stream.read(_PEEK)
+        found = _OBJECTS.match(start)
+        if found or len(start) < _PEEK or not start.lstrip().startswith(b"{"):
+            return found is not None and found[1] == b"objects"
+        _case_file(file)
+        return True
+    except (OSError, Unreadable):
+        return False
+
+
+def read_case(path: str, keep_going: bool = False) -> Case:
+    """The case in a file; BadInput if it is none."""
+    found = Problems(keep_going)
+    try:
+        case = _case_file(path)
+    except Unreadable as error:
+        raise BadInput([Problem(path, "", "", str(error))]) from None
+    sources = (Source(path, index, raw, of_case=True) for index, raw in enumerate(case.objects or ()))
+    name = case.name or os.path.basename(path).removesuffix(".json")
+    return Case(name, case.config, Manifests(sources, found), case.observed)
+
+
+def read_cases(path: str) -> Iterator[Case]:
+    """The cases of a folder, in order of name, or the one in a file."""
+    try:
+        files = find_files(path)
+    except Unreadable as error:
+        raise BadInput([Problem(path, "", "", str(error))]) from None
+    return map(read_case, files)
+
+
+def _case_file(path: str) -> CaseFile:
+    for document in read_documents(path):
+        case = read_case_file(document)
+        if case is not None:
+            return case
+    raise Unreadable('no case: expected an object with "objects"')

@@ -1,0 +1,178 @@
+"""What an API server, admission and controllers would have filled in."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+
+from stromboli.api import names
+from stromboli.api.resources.pod_requests import container_total, is_pod_level
+from stromboli.api.resources.resource_lists import resource_list
+from stromboli.api.types.kinds import CLUSTER_SCOPED
+from stromboli.api.types.meta import Object, ObjectMeta
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod, Resources
+from stromboli.api.types.scheduling import (
+    PodGroup,
+    PriorityClass,
+    Queue,
+    QueueSpec,
+    QueueStatus,
+    ResourceQuota,
+)
+from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+FIRST_CREATION = datetime(2026, 1, 1, tzinfo=UTC)
+_SYSTEM_CLASSES = {names.SYSTEM_CLUSTER_CRITICAL: 2_000_000_000, names.SYSTEM_NODE_CRITICAL: 2_000_001_000}
+
+
+class Priorities:
+    """The priority classes of the input, which decide the priority of pods that state none."""
+
+    __slots__ = ("default", "policies", "values")
+
+    def __init__(self, classes: Iterable[PriorityClass] = ()) -> None:
+        self.values = dict(_SYSTEM_CLASSES)
+        self.policies: dict[str, str] = {}
+        self.default = 0
+        for priority in classes:
+            self.values[priority.name] = priority.value
+            self.policies[priority.name] = priority.preemption_policy
+            if priority.global_default:
+                self.default = priority.value
+
+
+def apiserver_defaults(thing: Object, index: int, priorities: Priorities) -> None:
+    """Fill in what an API server would; the index-th object is taken to be made `index` seconds after the first."""
+    _fill_metadata(thing, index)
+    if isinstance(thing, Pod):
+        _fill_pod(thing, priorities)
+        return
+    fill = _FILLS.get(type(thing))
+    if fill is not None:
+        fill(thing)
+
+
+def case_defaults(thing: Object, index: int, priorities: Priorities) -> None:
+    """The same for an object of a case file, whose pods are ours unless they say otherwise."""
+    if isinstance(thing, Pod) and not thing.spec.scheduler_name:
+        thing.spec.scheduler_name = names.SCHEDULER_NAME
+    apiserver_defaults(thing, index, priorities)
+
+
+def implied_queues(known: Iterable[str]) -> list[Queue]:
+    """The queues that always exist, `root` and `default`, as far as the input does not bring its own."""
+    present = set(known)
+    queues = []
+    for name, reclaimable in ((names.ROOT_QUEUE, False), (names.DEFAULT_QUEUE, True)):
+        if name not in present:
+            queue = Queue(
+                metadata=ObjectMeta(name=name),
+                spec=QueueSpec(reclaimable=reclaimable),
+                status=QueueStatus(state="Open"),
+            )
+            apiserver_defaults(queue, 0, Priorities())
+            queues.append(queue)
+    return queues
+
+
+def fill_requests_from_limits(resources: Resources) -> None:
+    """Who states only a limit requests that much."""
+    for name, limit in resources.limits.items():
+        resources.requests.setdefault(name, limit)
+
+
+def _fill_metadata(thing: Object, index: int) -> None:
+    meta = thing.metadata
+    kind = type(thing)
+    if kind in CLUSTER_SCOPED:
+        meta.namespace = ""
+    elif not meta.namespace:
+        meta.namespace = names.DEFAULT_NAMESPACE
+    if not meta.uid:
+        meta.uid = f"{kind.__name__}/{thing.key}"
+    if meta.creation_timestamp is None:
+        meta.creation_timestamp = FIRST_CREATION + timedelta(seconds=index)
+
+
+def _fill_pod(pod: Pod, priorities: Priorities) -> None:
+    spec = pod.spec
+    if not spec.scheduler_name:
+        spec.scheduler_name = names.OTHER_SCHEDULER_NAME
+    if spec.priority is None:
+        spec.priority = priorities.values.get(spec.priority_class_name, priorities.default)
+    if not spec.preemption_policy:
+        never = priorities.policies.get(spec.priority_class_name) == names.PREEMPT_NEVER
+        spec.preemption_policy = "Never" if never else "PreemptLowerPriority"
+    if not pod.status.phase:
+        pod.status.phase = names.POD_PENDING
+    for container in (*spec.containers, *spec.init_containers):
+        if container.resources.limits:
+            fill_requests_from_limits(container.resources)
+    if spec.resources is not None and spec.resources.limits:
+        _fill_pod_level_requests(pod, spec.resources)
+
+
+def _fill_pod_level_requests(pod: Pod, resources: Resources) -> None:
+    """A pod-level limit without a request: what the containers request together, else the limit itself."""
+    stated = {name: amount for name, amount in container_total(pod).items() if is_pod_level(name)}
+    for name, text in resource_list(stated).items():
+        if name in stated:
+            resources.requests.setdefault(name, text)
+    for name, limit in resources.limits.items():
+        if is_pod_level(name):
+            resources.requests.setdefault(name, limit)
+
+
+def _fill_node(node: Node) -> None:
+    status = node.status
+    if not status.allocatable:
+        status.allocatable = dict(status.capacity)
+    if not status.capacity:
+        status.capacity = dict(status.allocatable)
+
+
+def _fill_queue(queue: Queue) -> None:
+    spec = queue.spec
+    if spec.reclaimable is None:
+        spec.reclaimable = queue.name != names.ROOT_QUEUE
+    if queue.name == names.ROOT_QUEUE:
+        spec.parent = ""
+    elif not spec.parent:
+        spec.parent = names.ROOT_QUEUE
+    if not queue.status.state:
+        queue.status.state = "Open"
+
+
+def _fill_pod_group(group: PodGroup) -> None:
+    if not group.spec.queue:
+        group.spec.queue = names.DEFAULT_QUEUE
+
+
+def _fill_quota(quota: ResourceQuota) -> None:
+    if not quota.status.hard:
+        quota.status.hard = dict(quota.spec.hard)
+
+
+def _fill_volume(volume: PersistentVolume) -> None:
+    volume.spec.volume_mode = volume.spec.volume_mode or "Filesystem"
+    if not volume.status.phase:
+        volume.status.phase = "Bound" if volume.spec.claim_ref else "Available"
+
+
+def _fill_claim(claim: PersistentVolumeClaim) -> None:
+    claim.spec.volume_mode = claim.spec.volume_mode or "Filesystem"
+    claim.status.phase = claim.status.phase or "Pending"
+
+
+def _fill_storage_class(storage_class: StorageClass) -> None:
+    storage_class.volume_binding_mode = storage_class.volume_binding_mode or names.IMMEDIATE
+
+
+_FILLS: dict[type[Object], Callable[..., None]] = {
+    Node: _fill_node,
+    PersistentVolume: _fill_volume,
+    PersistentVolumeClaim: _fill_claim,
+    PodGroup: _fill_pod_group,
+    Queue: _fill_queue,
+    ResourceQuota: _fill_quota,
+    StorageClass: _fill_storage_class,
+}

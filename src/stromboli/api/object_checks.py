@@ -1,0 +1,156 @@
+"""What no type can say: amounts in range, metadata of bearable size, queues that form a tree."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from stromboli.api import names
+from stromboli.api.errors import BadObject
+from stromboli.api.resources.quantity import INT64_MAX
+from stromboli.api.resources.resource_lists import check_amounts
+from stromboli.api.types.meta import Object
+from stromboli.api.types.native_group import NativePodGroup
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod, Resources
+from stromboli.api.types.scheduling import PodGroup, Queue, ResourceQuota
+from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim
+
+MAX_LABELS = 1_000
+MAX_METADATA = 1024 * 1024
+
+
+def check_object(thing: Object, size: int = MAX_METADATA + 1) -> None:
+    """Raise BadObject for what cannot be used. An object of few bytes (`size`) needs no count of its metadata."""
+    _check_metadata(thing, size)
+    check = _CHECKS.get(type(thing))
+    if check is not None:
+        check(thing)
+
+
+def check_queues(queues: Iterable[Queue]) -> dict[str, BadObject]:
+    """The queues that are their own ancestors, each with an error that names the circle."""
+    parents = {queue.name: queue.spec.parent or names.ROOT_QUEUE for queue in queues}
+    if parents.get(names.ROOT_QUEUE) == names.ROOT_QUEUE:
+        del parents[names.ROOT_QUEUE]
+    errors = {}
+    for circle in _circles(parents):
+        text = " -> ".join([*circle, circle[0]])
+        for name in circle:
+            errors[name] = BadObject("spec.parent", f"queues in a circle: {text}", f"Queue {name}")
+    return errors
+
+
+def _circles(parents: Mapping[str, str]) -> Iterator[list[str]]:
+    done: set[str] = set()
+    for start in parents:
+        path: list[str] = []
+        name = start
+        while name in parents and name not in done:
+            done.add(name)
+            path.append(name)
+            name = parents[name]
+        if name in path:
+            yield path[path.index(name) :]
+
+
+def _check_metadata(thing: Object, size: int) -> None:
+    meta = thing.metadata
+    for field, name in (("name", meta.name), ("namespace", meta.namespace)):
+        if not (name.isascii() and name.isprintable()) or "/" in name or " " in name:
+            raise BadObject(f"metadata.{field}", f"{name[:64]!r} is not a name")
+    for field, marks in (("labels", meta.labels), ("annotations", meta.annotations)):
+        if len(marks) > MAX_LABELS:
+            raise BadObject(f"metadata.{field}", f"{len(marks)} entries, at most {MAX_LABELS} are allowed")
+    if size > MAX_METADATA and _length(meta.labels) + _length(meta.annotations) > MAX_METADATA:
+        raise BadObject("metadata", f"labels and annotations of more than {MAX_METADATA} characters")
+
+
+def _length(marks: Mapping[str, str]) -> int:
+    return sum(len(key) + len(value) for key, value in marks.items())
+
+
+def _check_pod(pod: Pod) -> None:
+    spec = pod.spec
+    largest = 0
+    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers):
+            largest = max(largest, _check_resources(container.resources, f"spec.{field}[{index}].resources"))
+    if spec.resources is not None:
+        largest = max(largest, _check_resources(spec.resources, "spec.resources"))
+    if spec.overhead:
+        largest = max(largest, check_amounts(spec.overhead, "spec.overhead"))
+    largest = max(largest, _check_pod_status(pod))
+    if largest * (len(spec.containers) + len(spec.init_containers) + 1) > INT64_MAX:
+        raise BadObject("spec.containers", "the requests add up to more than fits 64 bits")
+
+
+def _check_pod_status(pod: Pod) -> int:
+    status = pod.status
+    largest = check_amounts(status.allocated_resources, "status.allocatedResources")
+    if status.resources is not None:
+        largest = max(largest, _check_resources(status.resources, "status.resources"))
+    for container in (*status.container_statuses, *status.init_container_statuses):
+        where = f"status.containerStatuses[{container.name}]"
+        largest = max(largest, check_amounts(container.allocated_resources, f"{where}.allocatedResources"))
+        if container.resources is not None:
+            largest = max(largest, _check_resources(container.resources, f"{where}.resources"))
+    return largest
+
+
+def _check_resources(resources: Resources, where: str) -> int:
+    largest = check_amounts(resources.requests, f"{where}.requests") if resources.requests else 0
+    if resources.limits:
+        largest = max(largest, check_amounts(resources.limits, f"{where}.limits"))
+    return largest
+
+
+def _check_node(node: Node) -> None:
+    check_amounts(node.status.allocatable, "status.allocatable")
+    check_amounts(node.status.capacity, "status.capacity")
+
+
+def _check_pod_group(group: PodGroup) -> None:
+    check_amounts(group.spec.min_resources or {}, "spec.minResources")
+
+
+def _check_native_group(group: NativePodGroup) -> None:
+    """What would be a promise broken if it were passed over is refused."""
+    spec = group.spec
+    if spec.scheduling_policy.basic is None and spec.scheduling_policy.gang is None:
+        raise BadObject("spec.schedulingPolicy", "is neither basic nor gang")
+    if spec.scheduling_constraints.topology:
+        raise BadObject("spec.schedulingConstraints.topology", "is not supported by this scheduler")
+    if spec.parent_composite_pod_group_name:
+        raise BadObject(
+            "spec.parentCompositePodGroupName", "groups of groups are not supported by this scheduler"
+        )
+
+
+def _check_queue(queue: Queue) -> None:
+    check_amounts(queue.spec.capability, "spec.capability")
+    check_amounts(queue.spec.deserved, "spec.deserved")
+    check_amounts(queue.spec.guarantee.resource, "spec.guarantee.resource")
+
+
+def _check_quota(quota: ResourceQuota) -> None:
+    check_amounts(quota.spec.hard, "spec.hard")
+    check_amounts(quota.status.hard, "status.hard")
+    check_amounts(quota.status.used, "status.used")
+
+
+def _check_volume(volume: PersistentVolume) -> None:
+    check_amounts(volume.spec.capacity, "spec.capacity")
+
+
+def _check_claim(claim: PersistentVolumeClaim) -> None:
+    _check_resources(claim.spec.resources, "spec.resources")
+
+
+_CHECKS: dict[type[Object], Callable[..., None]] = {
+    NativePodGroup: _check_native_group,
+    Node: _check_node,
+    PersistentVolume: _check_volume,
+    PersistentVolumeClaim: _check_claim,
+    Pod: _check_pod,
+    PodGroup: _check_pod_group,
+    Queue: _check_queue,
+    ResourceQuota: _check_quota,
+}

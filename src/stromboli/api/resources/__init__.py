@@ -1,0 +1,1 @@
+"""Quantities, resource lists and the arithmetic of pods: requests, quota charges, quality of service."""

@@ -1,0 +1,83 @@
+"""Resource lists in the scheduler's own units: milli-CPU, bytes, whole pods, thousandths of the rest."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from stromboli.api import names
+from stromboli.api.errors import BadObject
+from stromboli.api.resources.quantity import (
+    Quantity,
+    QuantityError,
+    exact,
+    format_bytes,
+    format_count,
+    format_milli,
+    milli,
+    whole,
+)
+
+ResourceList = dict[str, Quantity]
+
+
+def amounts(resource_list: Mapping[str, Quantity], where: str) -> dict[str, int]:
+    """What a resource list says, in internal units; names that the scheduler does not count are left out."""
+    result = {}
+    for name, quantity in resource_list.items():
+        read = _internal_unit(name)
+        if read is not None:
+            result[name] = _amount(read, name, quantity, where)
+    return result
+
+
+def view_amounts(resource_list: Mapping[str, Quantity], where: str) -> dict[str, int]:
+    """The same in the units of Kubernetes' own scores: milli-CPU, whole units of everything else."""
+    result = {}
+    for name, quantity in resource_list.items():
+        if _internal_unit(name) is not None:
+            read = milli if name == names.CPU else whole
+            result[name] = _amount(read, name, quantity, where)
+    return result
+
+
+def check_amounts(resource_list: Mapping[str, Quantity], where: str) -> int:
+    """The largest amount. Refuses bad, negative or huge values, also of names the scheduler does not count."""
+    largest = 0
+    for name, quantity in resource_list.items():
+        largest = max(largest, _amount(_internal_unit(name) or whole, name, quantity, where))
+    return largest
+
+
+def resource_list(amounts: Mapping[str, int]) -> dict[str, str]:
+    """Internal amounts as quantities, the way a queue's status shows them; cpu and memory always appear."""
+    result = {names.CPU: "0", names.MEMORY: "0"}
+    for name, amount in amounts.items():
+        result[name] = _FORMATS.get(name, format_milli)(amount)
+    return result
+
+
+_FORMATS: dict[str, Callable[[int], str]] = {names.MEMORY: format_bytes, names.PODS: format_count}
+
+
+@lru_cache(maxsize=4096)
+def _internal_unit(name: str) -> Callable[[Quantity], int] | None:
+    if name in (names.MEMORY, names.PODS):
+        return whole
+    if name in (names.CPU, names.EPHEMERAL_STORAGE) or _is_scalar(name):
+        return milli
+    return None
+
+
+def _is_scalar(name: str) -> bool:
+    if name.startswith((names.HUGE_PAGES_PREFIX, names.ATTACHABLE_VOLUMES_PREFIX)):
+        return True
+    return "/" in name and not name.startswith((names.COUNT_PREFIX, names.REQUESTS_PREFIX))
+
+
+def _amount(read: Callable[[Quantity], int], name: str, quantity: Quantity, where: str) -> int:
+    try:
+        amount = read(quantity)
+    except QuantityError as error:
+        raise BadObject(f"{where}.{name}", str(error)) from None
+    if amount < 0 or (amount == 0 and exact(quantity) < 0):
+        raise BadObject(f"{where}.{name}", f"must not be negative, got {quantity}")
+    return amount

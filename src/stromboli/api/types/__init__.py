@@ -1,0 +1,1 @@
+"""Kubernetes and Volcano objects as structs with only the fields that are read."""

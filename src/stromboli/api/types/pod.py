@@ -1,0 +1,252 @@
+"""A pod: what it asks for, where it may run, how it is doing."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from stromboli.api.resources.resource_lists import ResourceList
+from stromboli.api.types.meta import (
+    Condition,
+    Int32,
+    Int64,
+    LabelSelector,
+    Object,
+    Record,
+    Requirement,
+    Time,
+    Value,
+)
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+
+
+class NodeSelectorTerm(Value, frozen=True):
+    """Requirements on a node's labels and name, all of which must hold."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+class NodeSelector(Value, frozen=True):
+    """Terms of which one must match."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredNodeTerm(Value, frozen=True):
+    """A node term that is worth `weight` points."""
+
+    weight: Int32 = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Value, frozen=True):
+    """Nodes the pod needs and nodes it likes."""
+
+    required: NodeSelector | None = field(default=None, name=REQUIRED)
+    preferred: tuple[PreferredNodeTerm, ...] = field(default=(), name=PREFERRED)
+
+
+class PodAffinityTerm(Value, frozen=True):
+    """Pods, by labels and namespace, next to which (per topology key) one wants or hates to be."""
+
+    label_selector: LabelSelector | None = None
+    topology_key: str = ""
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class PreferredPodTerm(Value, frozen=True):
+    """A pod term that is worth `weight` points."""
+
+    weight: Int32 = 0
+    term: PodAffinityTerm = field(default=PodAffinityTerm(), name="podAffinityTerm")
+
+
+class PodAffinity(Value, frozen=True):
+    """Pods to be near to (affinity) or away from (anti-affinity)."""
+
+    required: tuple[PodAffinityTerm, ...] = field(default=(), name=REQUIRED)
+    preferred: tuple[PreferredPodTerm, ...] = field(default=(), name=PREFERRED)
+
+
+class Affinity(Value, frozen=True):
+    """All three kinds of affinity."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(Value, frozen=True):
+    """A taint the pod puts up with."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class TopologySpreadConstraint(Value, frozen=True):
+    """How unevenly matching pods may lie over the domains of a topology key."""
+
+    max_skew: Int32 = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+
+
+class Resources(Record):
+    """Requests and limits of a container, or of a whole pod."""
+
+    requests: ResourceList = field(default_factory=dict)
+    limits: ResourceList = field(default_factory=dict)
+
+
+class ContainerPort(Value, frozen=True):
+    """A port, of interest only where it takes one of the host."""
+
+    container_port: Port = 0
+    host_port: Port = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class Container(Record):
+    """One container: its image, what it asks for, its host ports."""
+
+    name: str = ""
+    image: str = ""
+    resources: Resources = field(default_factory=Resources)
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str = ""
+
+
+class ClaimSource(Value, frozen=True):
+    """A volume that is a PersistentVolumeClaim of that name."""
+
+    claim_name: str = ""
+
+
+class ClaimTemplateSpec(Value, frozen=True):
+    """What the claim of an ephemeral volume will ask for."""
+
+    storage_class_name: str | None = None
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = ""
+    resources: Resources | None = None
+
+
+class ClaimTemplate(Value, frozen=True):
+    spec: ClaimTemplateSpec = ClaimTemplateSpec()
+
+
+class EphemeralSource(Value, frozen=True):
+    """A volume whose claim, named `<pod>-<volume>`, is made for this pod alone."""
+
+    volume_claim_template: ClaimTemplate | None = None
+
+
+class ImageSource(Value, frozen=True):
+    """A volume that is the content of an image."""
+
+    reference: str = ""
+
+
+class Volume(Value, frozen=True):
+    """A volume, where it matters for placement; other sources are left out."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
+    image: ImageSource | None = None
+
+
+class SchedulingGate(Value, frozen=True):
+    """Something that must open before the pod may be scheduled."""
+
+    name: str = ""
+
+
+class PodResourceClaim(Value, frozen=True):
+    """A device claim, by name or made from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class SchedulingGroup(Value, frozen=True):
+    """The group of Kubernetes' own that a pod belongs to."""
+
+    pod_group_name: str = ""
+
+
+class PodSpec(Record):
+    """What is asked for. An absent nodeSelector (None) is not the same as an empty one."""
+
+    scheduler_name: str = ""
+    node_name: str = ""
+    priority: Int32 | None = None
+    priority_class_name: str = ""
+    preemption_policy: Literal["", "PreemptLowerPriority", "Never"] = ""
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: ResourceList = field(default_factory=dict)
+    resources: Resources | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
+    termination_grace_period_seconds: Int64 | None = None
+
+
+class ContainerStatus(Value, frozen=True):
+    """What a container really has, while or after it was resized in place."""
+
+    name: str = ""
+    resources: Resources | None = None
+    allocated_resources: ResourceList = field(default_factory=dict)
+
+
+class ResourceClaimStatus(Value, frozen=True):
+    """The claim that was made from a template; no name means that none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodStatus(Record):
+    """How the pod is doing."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    nominated_node_name: str = ""
+    start_time: Time | None = None
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resources: Resources | None = None
+    allocated_resources: ResourceList = field(default_factory=dict)
+    resize: str = ""
+    qos_class: str = ""
+    resource_claim_statuses: tuple[ResourceClaimStatus, ...] = ()
+
+
+class Pod(Object):
+    """One pod."""
+
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)

@@ -1,0 +1,87 @@
+"""Volumes, claims and storage classes."""
+
+from msgspec import field
+
+from stromboli.api.resources.resource_lists import ResourceList
+from stromboli.api.types.meta import LabelSelector, Object, Record, Value
+from stromboli.api.types.pod import NodeSelector, Resources
+
+
+class ClaimReference(Value, frozen=True):
+    """The claim a volume is promised to."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class CSISource(Value, frozen=True):
+    """A volume served by a CSI driver."""
+
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class VolumeNodeAffinity(Value, frozen=True):
+    """The nodes from which a volume can be reached."""
+
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(Record):
+    capacity: ResourceList = field(default_factory=dict)
+    access_modes: tuple[str, ...] = ()
+    storage_class_name: str = ""
+    volume_mode: str = ""
+    volume_attributes_class_name: str | None = None
+    claim_ref: ClaimReference | None = None
+    csi: CSISource | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class VolumePhase(Record):
+    phase: str = ""
+
+
+class PersistentVolume(Object):
+    """A piece of storage."""
+
+    spec: PersistentVolumeSpec = field(default_factory=PersistentVolumeSpec)
+    status: VolumePhase = field(default_factory=VolumePhase)
+
+
+class PersistentVolumeClaimSpec(Record):
+    access_modes: tuple[str, ...] = ()
+    resources: Resources = field(default_factory=Resources)
+    storage_class_name: str | None = None
+    volume_name: str = ""
+    volume_mode: str = ""
+    volume_attributes_class_name: str | None = None
+    selector: LabelSelector | None = None
+
+
+class PersistentVolumeClaim(Object):
+    """A wish for storage, bound to a volume or not yet."""
+
+    spec: PersistentVolumeClaimSpec = field(default_factory=PersistentVolumeClaimSpec)
+    status: VolumePhase = field(default_factory=VolumePhase)
+
+
+class TopologyExpression(Value, frozen=True):
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologyTerm(Value, frozen=True):
+    """Label values, all of which a node must have; a term without any matches nothing."""
+
+    match_label_expressions: tuple[TopologyExpression, ...] = ()
+
+
+class StorageClass(Object):
+    """How new volumes are made, and where."""
+
+    provisioner: str = ""
+    volume_binding_mode: str = ""
+    allowed_topologies: tuple[TopologyTerm, ...] = ()
+    parameters: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,65 @@
+"""What goes wrong, as a sentence on standard error: never a traceback unless `--debug` asks for one."""
+
+import logging
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from stromboli.api.errors import BadInput
+from stromboli.extensions import ExtensionError
+from stromboli.policy.policy import PolicyError
+
+BAD_INPUT = 2
+"""Exit status for wrong usage or input; 1 is for a plan that failed, 0 for the rest."""
+
+
+class Usage(Exception):
+    """Options that do not go together, or a value that makes no sense; says the way out."""
+
+
+EXPECTED = (BadInput, PolicyError, ExtensionError, Usage)
+
+
+class Commands(TyperGroup):
+    """The commands; what they raise about their input becomes a message and an exit status."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PolicyError as error:
+            for message in error.errors:
+                complain(message)
+            raise typer.Exit(BAD_INPUT) from None
+        except EXPECTED as error:
+            complain(str(error))
+            raise typer.Exit(BAD_INPUT) from None
+
+
+def complain(message: str) -> None:
+    """Say an error."""
+    typer.echo(f"error: {message}", err=True)
+
+
+def warn(message: str) -> None:
+    """Say what is odd."""
+    typer.echo(f"warning: {message}", err=True)
+
+
+class _Sentences(logging.Handler):
+    """`error: message` on standard error, with the traceback only when debugging."""
+
+    def __init__(self, debug: bool) -> None:
+        super().__init__(logging.WARNING)
+        self._debug = debug
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = f"{record.levelname.lower()}: {record.getMessage()}"
+        if self._debug and record.exc_info:
+            text += "\n" + logging.Formatter().formatException(record.exc_info)
+        typer.echo(text, err=True)
+
+
+def set_up_log(debug: bool) -> None:
+    """Let what the scheduler logs appear on standard error."""
+    logging.getLogger("stromboli").handlers[:] = [_Sentences(debug)]

@@ -1,0 +1,183 @@
+"""Manifests judged offline: all that an API server and admission would say, for all objects at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stromboli.admission.rules.admission_table import CREATE, admit
+from stromboli.admission.rules.field import Problem
+from stromboli.admission.rules.rule_context import Context, KnownQueues, Settings
+from stromboli.api import names
+from stromboli.api.decoding import decode_as
+from stromboli.api.errors import BadObject, Unreadable
+from stromboli.api.manifests.manifest_sources import find_files, read_sources
+from stromboli.api.types.meta import ObjectMeta
+from stromboli.api.types.scheduling import Queue, QueueStatus
+from stromboli.embedded.offline_schemas import Forms
+
+_JOBS = "batch.volcano.sh"
+_VOLCANO = ".volcano.sh"
+_NO_OBJECT = "no Kubernetes object: apiVersion and kind are needed"
+_UNKNOWN = "kubectl refuses it, other clients lose it without a word; look for a slip of the pen"
+
+
+class Finding(NamedTuple):
+    """One problem of one object of one file."""
+
+    file: str
+    subject: str
+    problem: Problem
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.subject, str(self.problem)) if part)
+
+    def shown(self) -> dict[str, Any]:
+        """For programs."""
+        field, value, text, way_out, _ = self.problem
+        return {
+            "file": self.file,
+            "object": self.subject,
+            "field": field,
+            "value": value,
+            "problem": text.strip(" ;"),
+            "wayOut": way_out,
+        }
+
+
+class Linted(NamedTuple):
+    """How many objects were looked at, how many nobody knows, and what was found."""
+
+    checked: int
+    passed_over: int
+    findings: list[Finding]
+
+
+class _Manifest(NamedTuple):
+    where: str
+    content: dict[str, Any]
+
+    @property
+    def version(self) -> str:
+        version = self.content.get("apiVersion")
+        return version if isinstance(version, str) else ""
+
+    @property
+    def group(self) -> str:
+        return self.version.rpartition("/")[0]
+
+    @property
+    def kind(self) -> str:
+        kind = self.content.get("kind")
+        return kind if isinstance(kind, str) else ""
+
+    @property
+    def subject(self) -> str:
+        meta = self.content.get("metadata")
+        parts = [meta.get(key) for key in ("namespace", "name")] if isinstance(meta, dict) else []
+        path = "/".join(part for part in parts if isinstance(part, str) and part)
+        return f"{self.kind} {path}".strip()
+
+
+def lint_paths(paths: Iterable[str], settings: Settings) -> Linted:
+    """What is wrong with the objects of files and folders; kinds that nobody knows are passed over."""
+    findings: list[Finding] = []
+    manifests = list(_read(paths, findings))
+    queues = _queues(manifests)
+    forms = Forms()
+    checked = 0
+    for manifest in manifests:
+        known = forms.know(manifest.content)
+        problems = list(_problems(manifest, forms, queues, settings) if known else _misnamed(manifest, forms))
+        checked += known or bool(problems)
+        findings += [Finding(manifest.where, manifest.subject, problem) for problem in problems]
+    return Linted(checked, len(manifests) - checked, findings)
+
+
+def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:
+    for path in paths:
+        try:
+            files = find_files(path)
+        except Unreadable as error:
+            findings.append(Finding(path, "", Problem("", None, str(error), shows_field=True)))
+            continue
+        for file in files:
+            try:
+                for source in read_sources(file):
+                    content = msgspec.json.decode(source.raw)
+                    manifest = _Manifest(source.where, content if isinstance(content, dict) else {})
+                    if file == path and not (manifest.kind and manifest.version):
+                        findings.append(
+                            Finding(source.where, "", Problem("", None, _NO_OBJECT, shows_field=True))
+                        )
+                    else:  # a folder may well hold other files
+                        yield manifest
+            except (Unreadable, msgspec.DecodeError, RecursionError) as error:
+                findings.append(Finding(file, "", Problem("", None, str(error), shows_field=True)))
+
+
+def _queues(manifests: Iterable[_Manifest]) -> KnownQueues:
+    """The queues of the files, and those that always exist, all of them open."""
+    known = KnownQueues(
+        Queue(metadata=ObjectMeta(name=name), status=QueueStatus(state="Open"))
+        for name in (names.ROOT_QUEUE, names.DEFAULT_QUEUE)
+    )
+    for manifest in manifests:
+        if manifest.kind == "Queue" and manifest.group == "scheduling.volcano.sh":
+            try:
+                queue = decode_as(Queue, msgspec.json.encode(manifest.content))
+            except (BadObject, RecursionError):
+                continue  # told in its turn
+            if isinstance(queue, Queue):
+                known.put(queue)
+    return known
+
+
+def _problems(
+    manifest: _Manifest, forms: Forms, queues: KnownQueues, settings: Settings
+) -> Iterator[Problem]:
+    """First the form of what would be stored, then the rules, as far as those do not say the same again."""
+    content, group, kind = manifest.content, manifest.group, manifest.kind
+    verdict = admit(group, kind, CREATE, content, None, _context(content, queues, settings))
+    told = set()
+    for path in forms.findings(content).unknown:
+        yield Problem(path, None, f'unknown field "{path}"', _UNKNOWN, shows_field=True)
+    for problem in forms.findings(verdict.object).problems:
+        told.add(problem.field)
+        yield Problem(problem.field, None, str(problem), shows_field=True)
+    rules = list(verdict.problems)
+    if kind == "JobTemplate" or (group, kind) == (_JOBS, "CronJob"):
+        rules += _problems_inside(manifest, queues, settings)
+    yield from (problem for problem in rules if problem.field not in told)
+
+
+def _misnamed(manifest: _Manifest, forms: Forms) -> Iterator[Problem]:
+    """A kind that Volcano's groups do not have is a slip of the pen; those of other groups may well exist."""
+    kinds = forms.kinds_of(manifest.group) if manifest.group.endswith(_VOLCANO) else []
+    if kinds:
+        text = f'there is no kind "{manifest.kind}" in version "{manifest.version}"'
+        yield Problem("kind", manifest.kind, text, f"known: {', '.join(kinds)}", shows_field=True)
+
+
+def _problems_inside(manifest: _Manifest, queues: KnownQueues, settings: Settings) -> Iterator[Problem]:
+    """What the jobs will be refused for that somebody makes of this."""
+    spec = manifest.content.get("spec")
+    inside, spec = ("", spec) if manifest.kind == "JobTemplate" else ("spec.jobTemplate.", _template(spec))
+    job = {"metadata": {"name": "job"}, "spec": spec}
+    for problem in admit(_JOBS, "Job", CREATE, job, None, _context(job, queues, settings)).problems:
+        yield problem._replace(field=f"{inside}{problem.field}")
+
+
+def _template(spec: Any) -> Any:
+    template = spec.get("jobTemplate") if isinstance(spec, dict) else None
+    return template.get("spec") if isinstance(template, dict) else None
+
+
+def _context(content: dict[str, Any], queues: KnownQueues, settings: Settings) -> Context:
+    """Queues count as far as the files name them: the others may well exist in the cluster."""
+    spec = content.get("spec")
+    named = [spec.get("queue"), spec.get("parent")] if isinstance(spec, dict) else []
+    known = all(not name or (isinstance(name, str) and queues.get(name) is not None) for name in named)
+    return Context(queues if known else None, settings=settings)

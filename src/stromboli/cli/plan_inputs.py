@@ -1,0 +1,78 @@
+"""What the paths of a plan stand for: one cluster in manifests, or cases that are clusters of their own."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+
+from stromboli.api.errors import Unreadable
+from stromboli.api.manifests.case_files import is_case, read_case
+from stromboli.api.manifests.manifest_reader import Item, Manifests, open_paths
+from stromboli.api.manifests.manifest_sources import find_files
+
+MANY = 5_000
+"""Objects from which on a progress bar is worth its line."""
+
+
+class Input:
+    """One cluster to plan: its name and, once its files were read, the policy it brings along."""
+
+    is_case = False
+
+    def __init__(self, name: str, paths: list[str], keep_going: bool) -> None:
+        self.name = name
+        self.config: str | None = None
+        self._paths = paths
+        self._keep_going = keep_going
+
+    def open(self) -> Manifests:
+        """Read the files; objects are decoded as they are asked for."""
+        return open_paths(self._paths, self._keep_going)
+
+
+class CaseInput(Input):
+    """A case file."""
+
+    is_case = True
+
+    def open(self) -> Manifests:
+        case = read_case(self._paths[0], self._keep_going)
+        self.name, self.config = case.name, case.config
+        return case.objects
+
+
+def inputs_of(paths: list[str], keep_going: bool) -> list[Input]:
+    """The cases among the paths, one by one; all other paths together are one cluster."""
+    found: list[Input] = []
+    plain: list[str] = []
+    for path in paths:
+        files = _files(path)
+        if any(map(is_case, files)):
+            found += [CaseInput(_case_name(path, file), [file], keep_going) for file in files]
+        else:
+            plain.append(path)
+    if plain:
+        found.append(Input(", ".join(plain), plain, keep_going))
+    return found
+
+
+def _files(path: str) -> list[str]:
+    try:
+        return find_files(path)
+    except Unreadable:
+        return []  # told when it is opened
+
+
+def _case_name(path: str, file: str) -> str:
+    """What a case is called that cannot be read: its path below the folder that was given."""
+    relative = Path(file).relative_to(path) if file != path else Path(Path(file).name)
+    return relative.with_suffix("").as_posix()
+
+
+def with_progress(items: Iterable[Item], count: int) -> Iterable[Item]:
+    """A progress bar for a long load, if somebody watches."""
+    if count < MANY or not sys.stderr.isatty():
+        return items
+    return track(items, "Loading", count, console=Console(stderr=True), transient=True)

@@ -1,0 +1,62 @@
+"""Options that name a policy, and what they stand for."""
+
+import sys
+from pathlib import Path
+
+import typer
+
+from stromboli.api.manifests.manifest_sources import STDIN
+from stromboli.cli.cli_errors import Usage
+from stromboli.engine.catalog import Catalog
+from stromboli.policy.policy import Policy, default_policy, load_policy
+from stromboli.policy.policy_file import PolicyFile
+from stromboli.policy.presets import PRESETS
+from stromboli.policy.presets import preset as preset_text
+from stromboli.policy.yaml_lines import MAX_BYTES
+
+PLUGINS_DIR = typer.Option(
+    None, "--plugins-dir", metavar="DIR", help="A folder of Python files with your own actions and plugins."
+)
+LENIENT = typer.Option(
+    False,
+    "--lenient-policy",
+    help="Ignore with a warning what Volcano ignores in a policy: unknown keys and such.",
+)
+
+
+def chosen_policy(file: Path | None, preset: str | None, catalog: Catalog, lenient: bool) -> Policy | None:
+    """The policy that the options name, if they do."""
+    if file is not None and preset is not None:
+        raise Usage("--policy and --preset exclude each other: give one of them")
+    if file is not None:
+        return PolicyFile(file, catalog, lenient).current
+    if preset is not None:
+        return load_policy(preset_source(preset), catalog, f"preset {preset}", lenient)
+    return None
+
+
+def read_policy(file: str, catalog: Catalog, lenient: bool) -> Policy:
+    """The policy in a file, or in standard input (`-`)."""
+    if file == STDIN:
+        return load_policy(sys.stdin.buffer.read(MAX_BYTES + 1), catalog, file, lenient)
+    return PolicyFile(Path(file), catalog, lenient).current
+
+
+def preset_names(begun: str) -> list[str]:
+    """How a name that was begun may go on, for shells."""
+    return [name for name in PRESETS if name.startswith(begun)]
+
+
+def own_policy(text: str | None, catalog: Catalog, where: str, lenient: bool) -> Policy:
+    """The policy that a case brings along, else the built-in one."""
+    if not text or not text.strip():
+        return default_policy(catalog)
+    return load_policy(text, catalog, where, lenient)
+
+
+def preset_source(name: str) -> str:
+    """The text of a preset."""
+    try:
+        return preset_text(name)
+    except LookupError as error:
+        raise Usage(error.args[0]) from None

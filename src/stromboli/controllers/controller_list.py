@@ -1,0 +1,25 @@
+"""All controllers that there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stromboli.controllers.controller import Controller
+from stromboli.controllers.cronjob.controller import CronJobController
+from stromboli.controllers.finished_job_gc import GarbageController
+from stromboli.controllers.job.controller import JobController
+from stromboli.controllers.jobflow.controller import JobFlowController
+from stromboli.controllers.jobtemplate import JobTemplateController
+from stromboli.controllers.podgroup.controller import PodGroupController
+from stromboli.controllers.queue.controller import QueueController
+
+CONTROLLERS: tuple[type[Controller[Any]], ...] = (
+    JobController,
+    PodGroupController,
+    QueueController,
+    GarbageController,
+    JobFlowController,
+    JobTemplateController,
+    CronJobController,
+)
+"""In the order in which they are started."""

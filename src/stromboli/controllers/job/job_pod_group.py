@@ -1,0 +1,162 @@
+"""The PodGroup of a job (spec 06 2.10): how many pods must start together, and how much they need for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from stromboli.api import names
+from stromboli.api.errors import BadObject
+from stromboli.api.resources.quota_charges import (
+    Charges,
+    add_charges,
+    as_resource_list,
+    pod_charges,
+    same_amounts,
+)
+from stromboli.api.types.pod import PodSpec
+from stromboli.api.types.scheduling import NetworkTopology, PodGroup, PodGroupSpec
+from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
+from stromboli.controllers.job.job_phases import minimum_of
+from stromboli.controllers.job.job_pods import group_name, mapping, owner_of
+
+Priorities = Mapping[str, int]
+"""The values of priority classes."""
+
+
+def group_of(job: Job, priorities: Priorities) -> Manifest:
+    """The manifest of a job's PodGroup."""
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": group_name(job),
+            "namespace": job.namespace,
+            "annotations": dict(job.metadata.annotations),
+            "labels": dict(job.metadata.labels),
+            "ownerReferences": [owner_of(job)],
+        },
+        "spec": _spec(job, priorities),
+    }
+
+
+def group_changes(job: Job, group: PodGroup, priorities: Priorities) -> Manifest:
+    """What of an existing group's spec is to be patched; the queue and the topology stay as they were."""
+    wanted = _spec(job, priorities)
+    now = group.spec
+    changes: Manifest = {}
+    if now.priority_class_name != wanted.get("priorityClassName", ""):
+        changes["priorityClassName"] = wanted.get("priorityClassName", "")
+    if now.min_member != wanted["minMember"]:
+        changes["minMember"] = wanted["minMember"]
+    if not same_amounts(now.min_resources or {}, wanted["minResources"]) or now.min_resources is None:
+        gone = dict.fromkeys((now.min_resources or {}).keys() - wanted["minResources"].keys())
+        changes["minResources"] = {**gone, **wanted["minResources"]}
+    members = {
+        task: least
+        for task, least in wanted["minTaskMember"].items()
+        if now.min_task_member.get(task) != least
+    }
+    if members:
+        changes["minTaskMember"] = members
+    if now.sub_group_policy != msgspec.convert(wanted, PodGroupSpec).sub_group_policy:
+        changes["subGroupPolicy"] = wanted["subGroupPolicy"]
+    return changes
+
+
+def _spec(job: Job, priorities: Priorities) -> Manifest:
+    spec: Manifest = {
+        "minMember": job.spec.min_available,
+        "minTaskMember": {task.name: _least(task) for task in job.spec.tasks},
+        "queue": job.spec.queue or names.DEFAULT_QUEUE,
+        "minResources": as_resource_list(minimum_charges(job, priorities)),
+        "subGroupPolicy": [_sub_group(task) for task in job.spec.tasks if task.partition_policy is not None],
+    }
+    if job.spec.priority_class_name:
+        spec["priorityClassName"] = job.spec.priority_class_name
+    if job.spec.network_topology is not None:
+        spec["networkTopology"] = _topology(job.spec.network_topology)
+    return spec
+
+
+def _least(task: TaskSpec) -> int:
+    if task.min_available is not None:
+        return task.min_available
+    policy = task.partition_policy
+    if policy is not None and policy.min_partitions and policy.partition_size:
+        return policy.min_partitions * policy.partition_size
+    return task.replicas
+
+
+def _sub_group(task: TaskSpec) -> Manifest:
+    policy = task.partition_policy
+    assert policy is not None
+    group: dict[str, Any] = {
+        "name": task.name,
+        "subGroupSize": max(policy.partition_size, 1),
+        "minSubGroups": policy.min_partitions,
+        "labelSelector": {"matchLabels": {names.TASK_SPEC: task.name}},
+        "matchLabelKeys": [names.PARTITION_ID],
+    }
+    if policy.network_topology is not None:
+        group["networkTopology"] = msgspec.to_builtins(policy.network_topology) | {
+            "mode": policy.network_topology.mode
+        }
+    return group
+
+
+def _topology(topology: NetworkTopology) -> Manifest:
+    """The tier by number if it is given, else by name."""
+    found: Manifest = {"mode": topology.mode}
+    if topology.highest_tier_allowed is not None:
+        found["highestTierAllowed"] = topology.highest_tier_allowed
+    elif topology.highest_tier_name:
+        found["highestTierName"] = topology.highest_tier_name
+    return found
+
+
+def minimum_charges(job: Job, priorities: Priorities) -> Charges:
+    """What the pods that must start together are charged: the most urgent tasks' pods first."""
+    total: Charges = {}
+    for task, pods in shares(job, priorities):
+        if pods:
+            add_charges(total, pod_charges(_pod_spec(task)), pods)
+    return total
+
+
+def shares(job: Job, priorities: Priorities) -> list[tuple[TaskSpec, int]]:
+    """How many pods of each task count for the minimum."""
+    tasks = sorted(job.spec.tasks, key=lambda task: -_priority(task, priorities))
+    least = job.spec.min_available
+    if least < sum(minimum_of(task.min_available, task.replicas) for task in tasks):
+        return _taken(tasks, [task.replicas for task in tasks], least)
+    first = _taken(tasks, [task.min_available or 0 for task in tasks], least)
+    left = least - sum(pods for _, pods in first)
+    rest = _taken(tasks, [max(0, task.replicas - (task.min_available or 0)) for task in tasks], left)
+    return [(task, pods + more) for (task, pods), (_, more) in zip(first, rest, strict=True)]
+
+
+def _taken(tasks: list[TaskSpec], offered: list[int], wanted: int) -> list[tuple[TaskSpec, int]]:
+    """In turn, as many as each offers, until there are enough."""
+    found = []
+    for task, offer in zip(tasks, offered, strict=True):
+        taken = min(offer, wanted)
+        wanted -= taken
+        found.append((task, taken))
+    return found
+
+
+def _priority(task: TaskSpec, priorities: Priorities) -> int:
+    spec = mapping(task.template, "spec", f"spec.tasks[{task.name}].template")
+    name = spec.get("priorityClassName")
+    return priorities.get(name, 0) if isinstance(name, str) else 0
+
+
+def _pod_spec(task: TaskSpec) -> PodSpec:
+    where = f"spec.tasks[{task.name}].template"
+    try:
+        return msgspec.convert(mapping(task.template, "spec", where), PodSpec)
+    except msgspec.ValidationError as error:
+        raise BadObject(f"{where}.spec", str(error)) from None

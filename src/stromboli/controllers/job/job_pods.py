@@ -1,0 +1,173 @@
+"""A pod of a task (spec 06 2.9): the user's template and the marks by which everybody knows whose it is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from stromboli.api import names
+from stromboli.api.errors import BadObject
+from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
+
+API_VERSION = "batch.volcano.sh/v1alpha1"
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_FROM_ANNOTATIONS = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
+_FROM_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One place in a job: the index-th pod of a task."""
+
+    job: Job
+    task: TaskSpec
+    index: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.job.name}-{self.task.name}-{self.index}"
+
+    @property
+    def partition(self) -> str:
+        """Which partition of its task it belongs to; empty if the task has none."""
+        policy = self.task.partition_policy
+        if policy is None:
+            return ""
+        return str(self.index // policy.partition_size if policy.partition_size > 0 else 0)
+
+
+def members(job: Job) -> Iterator[Member]:
+    """Every pod that a job should have, task by task."""
+    for task in job.spec.tasks:
+        for index in range(task.replicas):
+            yield Member(job, task, index)
+
+
+def owner_of(job: Job) -> Manifest:
+    """The reference by which everything of a job goes when the job goes."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Job",
+        "name": job.name,
+        "uid": job.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def group_name(job: Job) -> str:
+    return f"{job.name}-{job.metadata.uid}"
+
+
+def letters(*seed: str) -> str:
+    """Twelve characters that look drawn at random and always are the same for a seed, so nothing is made twice."""
+    number = int.from_bytes(hashlib.sha256("\0".join(seed).encode()).digest()[:12])
+    return "".join(_DIGITS[number // 36**place % 36] for place in range(12))
+
+
+def pod_of(member: Member, forwarding: bool = False, lost_at: datetime | None = None) -> Manifest:
+    """The manifest of a pod, before plugins add to it."""
+    job, task = member.job, member.task
+    template = msgspec.to_builtins(task.template)  # a copy, much quicker than deepcopy
+    where = f"spec.tasks[{task.name}].template"
+    spec = mapping(template, "spec", where)
+    if not isinstance(spec.get("containers"), list):
+        raise BadObject(f"{where}.spec.containers", "must be a list of containers")
+    given = mapping(template, "metadata", where)
+    if not spec.get("schedulerName"):
+        spec["schedulerName"] = job.spec.scheduler_name or names.SCHEDULER_NAME
+    if not spec.get("priorityClassName") and job.spec.priority_class_name:
+        spec["priorityClassName"] = job.spec.priority_class_name
+    _mount(job, spec)
+    annotations = mapping(given, "annotations", where) | _annotations(member)
+    labels = mapping(given, "labels", where) | _labels(member)
+    if forwarding:
+        annotations[names.JOB_FORWARDING] = labels[names.JOB_FORWARDING] = "true"
+    if lost_at is not None:
+        annotations[names.LOST_AT] = lost_at.isoformat()
+    metadata = {
+        "name": member.name,
+        "namespace": job.namespace,
+        "labels": labels,
+        "annotations": annotations,
+        "ownerReferences": [owner_of(job)],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def mapping(parent: Manifest, key: str, where: str) -> Manifest:
+    """A part of a template that must be a mapping, or be missing."""
+    value = parent.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadObject(f"{where}.{key}", f"must be a mapping, got {type(value).__name__}")
+    return value
+
+
+def containers(spec: Manifest, init: bool = False) -> list[Manifest]:
+    """The containers of a pod spec, with its init containers if asked."""
+    keys = ("initContainers", "containers") if init else ("containers",)
+    return [one for key in keys for one in spec.get(key) or () if isinstance(one, dict)]
+
+
+def extend(part: Manifest, key: str, *items: Any) -> None:
+    """Add to a list that may not be there yet."""
+    part[key] = [*(part.get(key) or ()), *items]
+
+
+def _annotations(member: Member) -> dict[str, str]:
+    job, task, index = member.job, member.task, member.index
+    marks = {
+        names.TASK_INDEX: str(index),
+        names.TASK_SPEC: task.name or "default",
+        names.GROUP_NAME: group_name(job),
+        names.JOB_NAME: job.name,
+        names.JOB_QUEUE_NAME: job.spec.queue,
+        names.JOB_VERSION: str(job.status.version),
+        names.TEMPLATE_UID: f"{job.name}-{task.name}",
+        names.JOB_RETRY_COUNT: str(job.status.retry_count),
+    }
+    if task.topology_policy:
+        marks[names.NUMA_TOPOLOGY_POLICY] = task.topology_policy
+    given = job.metadata.annotations
+    marks |= {key: given[key] for key in _FROM_ANNOTATIONS if key in given}
+    for key in (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE):
+        if key in given:
+            marks[key] = given[key]
+            break
+    return marks
+
+
+def _labels(member: Member) -> dict[str, str]:
+    job, task, index = member.job, member.task, member.index
+    labels = {
+        names.TASK_INDEX: str(index),
+        names.JOB_NAME: job.name,
+        names.TASK_SPEC: task.name or "default",
+        names.JOB_NAMESPACE: job.namespace,
+        names.JOB_QUEUE_NAME: job.spec.queue,
+    }
+    labels |= {key: job.metadata.labels[key] for key in _FROM_LABELS if key in job.metadata.labels}
+    if task.partition_policy is not None:
+        labels[names.PARTITION_ID] = member.partition
+    return labels
+
+
+def _mount(job: Job, spec: Manifest) -> None:
+    """Every volume of the job in every container; a claim that is listed twice is mounted where it stands first."""
+    seen: set[str] = set()
+    for volume in job.spec.volumes:
+        claim = volume.volume_claim_name
+        if not claim or claim in seen:
+            continue
+        seen.add(claim)
+        name = f"{job.name}-{letters(job.metadata.uid, claim)}"
+        extend(spec, "volumes", {"name": name, "persistentVolumeClaim": {"claimName": claim}})
+        for container in containers(spec):
+            extend(container, "volumeMounts", {"name": name, "mountPath": volume.mount_path})

@@ -1,0 +1,54 @@
+"""The status of a job: phase, times, counts (spec 06 2.15)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from stromboli.api.types.volcano_job import Job, JobCondition, JobState, JobStatus
+from stromboli.controllers.job.job_phases import Phase
+from stromboli.controllers.job.pod_counts import Counts
+
+_LIVE = (Phase.PENDING, Phase.RUNNING)
+
+
+def moved(job: Job, to: Phase, now: datetime, reason: str = "", message: str = "") -> JobStatus:
+    """The status of a job that comes into a phase; a phase is listed once, with the last time."""
+    at = now.replace(microsecond=0)
+    status = msgspec.structs.replace(job.status)
+    status.state = JobState(str(to), reason, message, at)
+    others = tuple(one for one in status.conditions if one.status != to)
+    status.conditions = (*others, JobCondition(str(to), at))
+    if to not in _LIVE and job.metadata.creation_timestamp is not None:
+        status.running_duration = spoken((at - job.metadata.creation_timestamp).total_seconds())
+    return status
+
+
+def recounted(status: JobStatus, job: Job, counts: Counts) -> JobStatus:
+    """The same with how many pods are how far."""
+    return msgspec.structs.replace(
+        status,
+        min_available=job.spec.min_available,
+        pending=counts.pending,
+        running=counts.running,
+        succeeded=counts.succeeded,
+        failed=counts.failed,
+        terminating=counts.terminating,
+        unknown=counts.unknown,
+        task_status_count=counts.by_task,
+    )
+
+
+def spoken(seconds: float) -> str:
+    """A duration as Go writes it: 10m0s, 1h0m5s, 300ms."""
+    sign, seconds = ("-" if seconds < 0 else ""), abs(seconds)
+    if 0 < seconds < 1:
+        return f"{sign}{round(seconds * 1000)}ms"
+    whole, part = divmod(round(seconds, 3), 1)
+    hours, rest = divmod(int(whole), 3600)
+    minutes, last = divmod(rest, 60)
+    shown = f"{last + round(part, 3):g}s"
+    if hours:
+        return f"{sign}{hours}h{minutes}m{shown}"
+    return f"{sign}{minutes}m{shown}" if minutes else f"{sign}{shown}"

@@ -1,0 +1,110 @@
+"""The base of every job plugin: two methods, what to add to a pod and which objects to keep beside the pods.
+
+A user's own plugin is a class like these, found by entry point or in the folder given by `--plugins-dir`. Methods that
+are no part of it are refused when the class is made, so a misspelt name is an error and not a silence.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
+from stromboli.controllers.job.job_pods import Member, mapping, owner_of
+
+
+@dataclass(frozen=True, slots=True)
+class NoArguments:
+    """This plugin takes no arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """An object that is to exist beside the pods while the job is alive; the job owns it."""
+
+    manifest: Manifest
+    follows: str = ""
+    """The part that is kept up (`data`); everything else stays as it was made, or as somebody changed it."""
+    secrets: Callable[[], dict[str, str]] | None = None
+    """Entries of that part which are made once and never again."""
+
+    @property
+    def kind(self) -> str:
+        return str(self.manifest["kind"])
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+
+class PluginFailure(Exception):
+    """A plugin cannot do its work for this job; says why, for the user."""
+
+
+class JobPlugin:
+    """What a framework needs. Override what you care about."""
+
+    name: ClassVar[str] = ""
+    """As in `spec.plugins` of a job."""
+    Arguments: ClassVar[type] = NoArguments
+    """A frozen dataclass whose fields are made with `arg`; users write them as flags, `--port=2222`."""
+    after: ClassVar[tuple[str, ...]] = ()
+    """Plugins that must have had their turn at a pod before."""
+    is_marked: ClassVar[bool] = True
+    """Whether the status of a job names it."""
+
+    def __init__(self, arguments: Any) -> None:
+        self.arguments = arguments
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        known = {name for base in cls.__mro__[1:] for name in vars(base)}
+        for name, value in vars(cls).items():
+            if name.startswith("_") or name in known or not callable(value) or isinstance(value, type):
+                continue
+            near = difflib.get_close_matches(name, ("dress", "attachments"), 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(
+                f"job plugin {cls.name or cls.__name__}: {name!r} is none of dress, attachments{hint}"
+                " (begin the names of helpers with an underscore)"
+            )
+
+    def dress(self, member: Member, pod: Manifest) -> None:
+        """Change the manifest of a pod that is about to be created. `PluginFailure` if that cannot be done."""
+
+    def attachments(self, job: Job) -> Iterable[Attachment]:
+        """The objects to be kept beside the pods."""
+        return ()
+
+
+def task_named(job: Job, name: str) -> TaskSpec | None:
+    return next((task for task in job.spec.tasks if task.name == name), None)
+
+
+def hosts_of(job: Job, task: TaskSpec, each: bool = False) -> list[str]:
+    """Where the pods of a task answer, `host.subdomain`; a template with a hostname names one host.
+
+    `each`: one entry for every pod nevertheless.
+    """
+    spec = mapping(task.template, "spec", f"spec.tasks[{task.name}].template")
+    hostname, subdomain = spec.get("hostname"), spec.get("subdomain") or job.name
+    if hostname and not each:
+        return [f"{hostname}.{subdomain}"]
+    return [f"{hostname or f'{job.name}-{task.name}-{index}'}.{subdomain}" for index in range(task.replicas)]
+
+
+def first_host(job: Job, task: TaskSpec) -> str:
+    spec = mapping(task.template, "spec", f"spec.tasks[{task.name}].template")
+    return f"{spec.get('hostname') or f'{job.name}-{task.name}-0'}.{spec.get('subdomain') or job.name}"
+
+
+def metadata_of(job: Job, name: str) -> Manifest:
+    """The metadata of an attachment."""
+    return {"name": name, "namespace": job.namespace, "ownerReferences": [owner_of(job)]}
+
+
+def declares_port(container: Manifest, number: int) -> bool:
+    ports = container.get("ports") or ()
+    return any(isinstance(port, dict) and port.get("containerPort") == number for port in ports)

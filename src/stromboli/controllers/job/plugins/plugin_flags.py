@@ -1,0 +1,48 @@
+"""Arguments of job plugins, written the way Go programs take flags: `--port=2222`, `-port 2222`, `--wait`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stromboli.api.go_scalars import boolean
+from stromboli.policy.arguments import Argument, declared
+from stromboli.policy.policy_problems import suggestion
+
+
+def parse_flags(cls: type, words: Sequence[str]) -> tuple[Any, str]:
+    """The arguments, and what is wrong with them.
+
+    At the first flag that cannot be read parsing stops; what came before it counts, as in Volcano.
+    """
+    known = {argument.key: argument for argument in declared(cls)}
+    found: dict[str, Any] = {}
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word == "--":
+            break
+        key, equals, text = word.lstrip("-").partition("=")
+        argument = known.get(key)
+        if not word.startswith("-") or argument is None:
+            return cls(
+                **found
+            ), f"unknown argument {word!r}{suggestion(key, known)}; it and what follows is ignored"
+        if not equals and argument.type is not bool:
+            if not left:
+                return cls(**found), f"{word!r} needs a value; it is ignored"
+            text = left.pop(0)
+        value = _value(argument, text if equals or argument.type is not bool else "true")
+        if value is None:
+            return cls(**found), f"{word!r} is no {argument.type_name}; it and what follows is ignored"
+        found[argument.field] = value
+    return cls(**found), ""
+
+
+def _value(argument: Argument, text: str) -> Any:
+    if argument.type is bool:
+        return boolean(text)
+    if argument.type is int:
+        digits = text[1:] if text[:1] in ("-", "+") else text
+        return int(text) if digits.isdecimal() and digits.isascii() and len(digits) < 19 else None
+    return text

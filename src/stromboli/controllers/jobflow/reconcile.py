@@ -1,0 +1,206 @@
+"""One look at a JobFlow: which jobs to make or delete, and how far it is (spec 06 7). Nothing here waits or writes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from stromboli.api.go_scalars import duration, rfc3339
+from stromboli.api.types.jobflow import (
+    Flow,
+    FlowJobStatus,
+    FlowState,
+    JobFlow,
+    JobFlowStatus,
+    JobTemplate,
+    Probe,
+    RunningHistory,
+)
+from stromboli.api.types.volcano_job import Job
+from stromboli.controllers.jobflow.flow_jobs import job_name, job_of
+
+PENDING, RUNNING, SUCCEED, FAILED = "Pending", "Running", "Succeed", "Failed"
+COMPLETED = "Completed"
+DELETE = "delete"
+OVER = frozenset({FAILED, "Terminating"})
+HISTORY = 50
+"""Entries of a job's history that are kept, the newest ones."""
+PROBES = 5.0
+"""Seconds until a probe is asked again."""
+_LISTS = {"Pending": "pending", "Running": "running", "Failed": "failed", "Terminated": "terminated"}
+_UNKNOWN = ("Restarting", "Aborting", "Aborted", "")
+
+
+@dataclass(slots=True)
+class Look:
+    """What is to be done."""
+
+    status: JobFlowStatus
+    make: list[dict[str, Any]] = field(default_factory=list)
+    delete: list[Job] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    """Templates that there are not."""
+    again: float | None = None
+
+
+def look(
+    flow: JobFlow,
+    templates: Mapping[str, JobTemplate],
+    jobs: Iterable[Job],
+    now: float,
+    passed: Collection[str] = (),
+) -> Look:
+    """What a flow needs. `jobs` are those that it controls; `passed` are the steps whose probes all went well."""
+    own = {job.name: job for job in jobs}
+    phase = flow.status.state.phase or PENDING
+    if phase in OVER:
+        return Look(flow.status)
+    if phase == SUCCEED:
+        gone = [job for job in own.values() if flow.spec.job_retain_policy == DELETE]
+        return Look(flow.status, delete=gone)
+    found = Look(flow.status)
+    for step in flow.spec.flows:
+        if _is_due(flow, step, own, passed):
+            template = templates.get(step.name)
+            if template is None:
+                found.missing.append(step.name)
+            else:
+                found.make.append(job_of(flow, step, template))
+    found.status = _status(flow, own, now)
+    if waiting_for_probes(flow, own):
+        found.again = PROBES
+    return found
+
+
+def waiting_for_probes(flow: JobFlow, jobs: Mapping[str, Job]) -> list[Flow]:
+    """The steps whose job is not made yet and whose targets are all there: only pods can tell whether it is time."""
+    return [
+        step
+        for step in flow.spec.flows
+        if _probe(step) is not None
+        and not _is_made(flow, step.name, jobs)
+        and all(_is_made(flow, target, jobs) for target in _targets(step))
+    ]
+
+
+def is_complete(flow: JobFlow, name: str, jobs: Mapping[str, Job]) -> bool:
+    """Whether the job of a step is complete; one that is deleted since then stays complete."""
+    job = jobs.get(job_name(flow, name))
+    if job is not None:
+        return job.status.state.phase == COMPLETED
+    return any(
+        one.name == job_name(flow, name) and one.state == COMPLETED for one in flow.status.job_status_list
+    )
+
+
+# -- whose turn it is
+
+
+def _is_made(flow: JobFlow, name: str, jobs: Mapping[str, Job]) -> bool:
+    return job_name(flow, name) in jobs or is_complete(flow, name, jobs)
+
+
+def _is_due(flow: JobFlow, step: Flow, jobs: Mapping[str, Job], passed: Collection[str]) -> bool:
+    if _is_made(flow, step.name, jobs):
+        return False
+    if step.name in passed:
+        return True
+    return all(is_complete(flow, target, jobs) for target in _targets(step))
+
+
+def _targets(step: Flow) -> tuple[str, ...]:
+    return step.depends_on.targets if step.depends_on is not None else ()
+
+
+def _probe(step: Flow) -> Probe | None:
+    return step.depends_on.probe if step.depends_on is not None and step.depends_on.targets else None
+
+
+# -- how far it is
+
+
+def _status(flow: JobFlow, jobs: Mapping[str, Job], now: float) -> JobFlowStatus:
+    ordered = [jobs[name] for name in sorted(jobs)]
+    lists: dict[str, list[str]] = {name: [] for name in (*_LISTS.values(), "unknown")}
+    for job in ordered:
+        phase = job.status.state.phase
+        name = _LISTS.get(phase, "unknown" if phase in _UNKNOWN else "")
+        if name:
+            lists[name].append(job.name)
+    done = [step.name for step in flow.spec.flows if is_complete(flow, step.name, jobs)]
+    completed = sorted(
+        {job_name(flow, name) for name in done}
+        | {job.name for job in ordered if job.status.state.phase == COMPLETED}
+    )
+    return JobFlowStatus(
+        state=FlowState(_phase(flow, lists, completed)),
+        pending_jobs=tuple(lists["pending"]),
+        running_jobs=tuple(lists["running"]),
+        failed_jobs=tuple(lists["failed"]),
+        completed_jobs=tuple(completed),
+        terminated_jobs=tuple(lists["terminated"]),
+        un_know_jobs=tuple(lists["unknown"]),
+        job_status_list=_histories(flow, ordered, now),
+        conditions={job.name: _condition(job) for job in ordered},
+    )
+
+
+def _phase(flow: JobFlow, lists: Mapping[str, list[str]], completed: Collection[str]) -> str:
+    bad = bool(lists["failed"] or lists["terminated"])
+    if (flow.status.state.phase or PENDING) == PENDING:
+        if (lists["running"] or completed) and not lists["failed"]:
+            return RUNNING
+        return FAILED if bad else PENDING
+    if {job_name(flow, step.name) for step in flow.spec.flows} <= set(completed):
+        return SUCCEED
+    return FAILED if bad else RUNNING
+
+
+def _condition(job: Job) -> dict[str, Any]:
+    """Only what the job says of itself."""
+    status, created = job.status, job.metadata.creation_timestamp
+    counts = {task: {"phase": dict(state.phase)} for task, state in status.task_status_count.items()}
+    said = {
+        "phase": status.state.phase,
+        "createTime": rfc3339(created) if created is not None else "",
+        "runningDuration": status.running_duration,
+        "taskStatusCount": counts,
+    }
+    return {key: value for key, value in said.items() if value}
+
+
+def _histories(flow: JobFlow, jobs: Iterable[Job], now: float) -> tuple[FlowJobStatus, ...]:
+    known = {one.name: one for one in flow.status.job_status_list}
+    moment = datetime.fromtimestamp(int(now), UTC)
+    for job in jobs:
+        known[job.name] = _history(known.get(job.name), job, moment)
+    return tuple(known.values())
+
+
+def _history(before: FlowJobStatus | None, job: Job, now: datetime) -> FlowJobStatus:
+    """A new entry whenever the phase changes, which ends the one before."""
+    phase, created = job.status.state.phase, job.metadata.creation_timestamp
+    entries = before.running_histories if before is not None else ()
+    if phase and (not entries or entries[-1].state != phase):
+        ended = entries[-1:] and (RunningHistory(entries[-1].start_timestamp, now, entries[-1].state),)
+        entries = (*entries[:-1], *ended, RunningHistory(now, None, phase))
+    ran = duration(job.status.running_duration) if job.status.running_duration else None
+    return FlowJobStatus(
+        name=job.name,
+        state=phase,
+        start_timestamp=created,
+        end_timestamp=_end(created, ran),
+        restart_count=job.status.retry_count,
+        running_histories=entries[-HISTORY:],
+    )
+
+
+def _end(created: datetime | None, ran: float | None) -> datetime | None:
+    if created is None or ran is None:
+        return None
+    try:
+        return (created + timedelta(seconds=ran)).replace(microsecond=0)
+    except OverflowError:
+        return None

@@ -1,0 +1,1 @@
+"""What is decided about an object before it is stored."""

@@ -1,0 +1,84 @@
+"""Who asks: the token or certificate of a request, and whom its sender speaks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from stromboli.embedded.http.authorization import Access
+from stromboli.embedded.http.identity import (
+    ANONYMOUS,
+    AUTHENTICATED,
+    Tokens,
+    groups_of_account,
+    user_of_certificate,
+)
+from stromboli.embedded.objects.status_errors import Refusal, bad_request
+from stromboli.embedded.rbac import User
+from stromboli.embedded.store.object_store import Store
+
+LONGEST_TOKEN = 8192
+
+
+class Authentication:
+    """Knows everybody who may come in."""
+
+    def __init__(self, store: Store, tokens: Tokens, access: Access):
+        self._store = store
+        self._tokens = tokens
+        self._access = access
+
+    def user(self, request: web.BaseRequest) -> User:
+        """Whoever asks; refused if nobody can tell."""
+        known = self._known(request)
+        if known is None:
+            raise Refusal(401, "Unauthorized")
+        return self._impersonated(known, request.headers)
+
+    def _known(self, request: web.BaseRequest) -> User | None:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and len(token) < LONGEST_TOKEN:
+            return self.of_token(token.strip())
+        if request.transport is not None and (peer := request.transport.get_extra_info("peercert")):
+            return user_of_certificate(peer)
+        return None
+
+    def of_token(self, token: str) -> User | None:
+        """Whose token it is."""
+        found = self._tokens.read(token)
+        if found is None:
+            return None
+        user, uid = found
+        return user if not uid or self._account_exists(user, uid) else None
+
+    def _account_exists(self, user: User, uid: str) -> bool:
+        """A token is worth nothing once its service account is gone."""
+        _, _, namespace, name = user.name.split(":", 3)
+        record = self._store.get("serviceaccounts", namespace, name)
+        return record is not None and record.meta.uid == uid
+
+    def _impersonated(self, user: User, headers: Any) -> User:
+        name = headers.get("Impersonate-User")
+        groups = tuple(headers.getall("Impersonate-Group", ()))
+        if not name:
+            if groups:
+                raise bad_request(
+                    "Impersonate-Group: says for which groups, but not for whom (Impersonate-User)"
+                )
+            return user
+        self._access.check_impersonation(user, name, groups)
+        if name == ANONYMOUS.name:
+            return User(name, groups)
+        return User(name, (*(groups or groups_of_account(name)), AUTHENTICATED))
+
+    def review(self, content: Any) -> dict[str, Any]:
+        """The answer to a TokenReview."""
+        spec = content.get("spec") if isinstance(content, dict) else None
+        token = spec.get("token") if isinstance(spec, dict) else None
+        user = self.of_token(token) if isinstance(token, str) else None
+        status: dict[str, Any] = {"authenticated": user is not None}
+        if user is not None:
+            status["user"] = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+        version = "authentication.k8s.io/v1"
+        return {"kind": "TokenReview", "apiVersion": version, "metadata": {}, "status": status}

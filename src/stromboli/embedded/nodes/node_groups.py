@@ -1,0 +1,203 @@
+"""Nodes as a user orders them: `20x32cpu,256Gi,8gpu`, a few such groups, or a file of Node manifests."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from stromboli import __version__
+from stromboli.api import names
+from stromboli.api.resources.quantity import QuantityError, whole
+from stromboli.embedded.nodes import node_annotations
+from stromboli.embedded.nodes.node_types import Thing
+
+MOST = 10_000
+PODS = 110
+MEMORY_PER_CPU = 4
+"""GiB, where no memory is given."""
+LARGEST_FILE = 32 * 1024 * 1024
+VERSION = "v1.34.0-stromboli"
+_GROUP = re.compile(r"(?:([a-z0-9](?:[-a-z0-9]{0,40}[a-z0-9])?)=)?(?:([0-9]{1,9})x)?(.+)")
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z/.\-]*)")
+_MEMORY = re.compile(r"[KMGTPE]i?")
+_RESOURCES = {"cpu": names.CPU, "cpus": names.CPU, "core": names.CPU, "cores": names.CPU}
+_RESOURCES |= {"gpu": names.NVIDIA_GPU, "gpus": names.NVIDIA_GPU, "pods": names.PODS}
+_EXAMPLE = "for example 20x32cpu,256Gi,8gpu or big=2x64cpu,1Ti or 4x2cpu,4Gi,real"
+
+
+class BadNodes(ValueError):
+    """An order that cannot be read; says which part, and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """So many nodes of a kind."""
+
+    name: str
+    count: int
+    capacity: dict[str, str]
+    real: bool = False
+
+
+def parse_group(text: str) -> Group:
+    """One group: `[NAME=][COUNTx]AMOUNT,...`, with `real` among the amounts if pods are to be processes."""
+    found = _GROUP.fullmatch(text.strip())
+    if found is None:
+        raise BadNodes(f"nodes {text[:80]!r}: {_EXAMPLE}")
+    count = int(found[2] or 1)
+    if not 1 <= count <= MOST:
+        raise BadNodes(f"nodes {text[:80]!r}: {count} nodes; at least 1 and at most {MOST}")
+    words = [word.strip() for word in found[3].split(",")]
+    capacity = dict(
+        _amount(word, text)
+        for word in words
+        if word not in (node_annotations.REAL, node_annotations.SIMULATED)
+    )
+    if names.CPU not in capacity:
+        raise BadNodes(f"nodes {text[:80]!r}: how many CPUs? {_EXAMPLE}")
+    capacity.setdefault(names.MEMORY, f"{MEMORY_PER_CPU * max(1, whole(capacity[names.CPU]))}Gi")
+    capacity.setdefault(names.PODS, str(PODS))
+    return Group(found[1] or "", count, capacity, node_annotations.REAL in words)
+
+
+def _amount(word: str, text: str) -> tuple[str, str]:
+    found = _AMOUNT.fullmatch(word)
+    if found is None:
+        raise BadNodes(f"nodes {text[:80]!r}: {word[:40]!r} is no amount; {_EXAMPLE}")
+    number, unit = found[1], found[2]
+    if _MEMORY.fullmatch(unit):
+        resource, amount = names.MEMORY, word
+    else:
+        resource, amount = _RESOURCES.get(unit.lower(), unit), number
+    if not resource or (
+        resource not in _RESOURCES.values() and resource != names.MEMORY and "/" not in resource
+    ):
+        raise BadNodes(f"nodes {text[:80]!r}: {word[:40]!r}: no resource {unit!r}; {_EXAMPLE}")
+    try:
+        whole(amount)
+    except QuantityError as error:
+        raise BadNodes(f"nodes {text[:80]!r}: {error}") from None
+    return resource, amount
+
+
+def node_manifests(orders: list[str], real: bool = False) -> list[Thing]:
+    """The nodes of all orders, `n1`, `n2`, ... or `NAME-1`, ...; an order that is a file is read."""
+    made: list[Thing] = []
+    counts: dict[str, int] = {}
+    for order in orders:
+        if _is_file(order):
+            made += _from_file(Path(order))
+            continue
+        group = parse_group(order)
+        for _ in range(group.count):
+            number = counts[group.name] = counts.get(group.name, 0) + 1
+            name = f"{group.name}-{number}" if group.name else f"n{number}"
+            made.append(node_manifest(name, group.capacity, group.real or real))
+    if len(made) > MOST:
+        raise BadNodes(f"{len(made)} nodes; at most {MOST}")
+    doubles = {one["metadata"]["name"] for one in made}
+    if len(doubles) < len(made):
+        raise BadNodes("two nodes of one name; give groups names of their own: a=4x8cpu b=2x64cpu")
+    return made
+
+
+def _is_file(order: str) -> bool:
+    return os.sep in order or order.endswith((".yaml", ".yml", ".json"))
+
+
+def node_manifest(name: str, capacity: dict[str, str], real: bool = False) -> Thing:
+    """A node of that name and size."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": _labels(name, real)},
+        "status": {"capacity": dict(capacity), "allocatable": dict(capacity)},
+    }
+
+
+def _labels(name: str, real: bool) -> dict[str, str]:
+    return {
+        names.HOSTNAME: name,
+        "kubernetes.io/os": platform.system().lower(),
+        "kubernetes.io/arch": _architecture(),
+        node_annotations.NODE: node_annotations.REAL if real else node_annotations.SIMULATED,
+    }
+
+
+def _architecture() -> str:
+    machine = platform.machine().lower()
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+
+
+def node_info(real: bool) -> Thing:
+    """What a node says of itself."""
+    return {
+        "kubeletVersion": VERSION,
+        "kubeProxyVersion": VERSION,
+        "containerRuntimeVersion": f"stromboli://{__version__}",
+        "osImage": f"{platform.system()} (processes)" if real else "Simulated",
+        "kernelVersion": platform.release(),
+        "operatingSystem": platform.system().lower(),
+        "architecture": _architecture(),
+        "machineID": "",
+        "systemUUID": "",
+        "bootID": "",
+    }
+
+
+def _from_file(path: Path) -> list[Thing]:
+    """Node manifests, completed with what makes them ours."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise BadNodes(f"{path}: larger than {LARGEST_FILE} bytes")
+        documents = list(yaml.safe_load_all(path.read_text()))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadNodes(f"{path}: cannot be read: {error}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise BadNodes(f"{path}: no YAML: {error}") from None
+    found = [one for document in documents for one in _items(document)]
+    nodes = [one for one in found if isinstance(one, dict) and one.get("kind") == "Node"]
+    if not nodes:
+        raise BadNodes(f"{path}: no objects of kind Node in it")
+    return [_completed(path, one) for one in nodes]
+
+
+def _items(document: Any) -> list[Any]:
+    if isinstance(document, dict) and str(document.get("kind", "")).endswith("List"):
+        return list(document.get("items") or ())
+    return [document]
+
+
+def _completed(path: Path, node: Thing) -> Thing:
+    meta, status = _mapping(node.get("metadata")), _mapping(node.get("status"))
+    name = meta.get("name")
+    if not isinstance(name, str) or not name:
+        raise BadNodes(f"{path}: a Node without metadata.name")
+    capacity = _mapping(status.get("capacity")) or _mapping(status.get("allocatable"))
+    if not capacity:
+        raise BadNodes(f"{path}: node {name}: status.capacity is missing")
+    given = _mapping(meta.get("labels"))
+    sizes = {names.PODS: str(PODS), **{key: str(value) for key, value in capacity.items()}}
+    usable = {key: str(value) for key, value in _mapping(status.get("allocatable")).items()}
+    spec = _mapping(node.get("spec"))
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {**_labels(name, given.get(node_annotations.NODE) == node_annotations.REAL), **given},
+            "annotations": _mapping(meta.get("annotations")),
+        },
+        "spec": {key: spec[key] for key in ("taints", "unschedulable") if key in spec},
+        "status": {"capacity": sizes, "allocatable": {**sizes, **usable}},
+    }
+
+
+def _mapping(value: Any) -> Thing:
+    return dict(value) if isinstance(value, dict) else {}

@@ -1,0 +1,84 @@
+"""A pod as a node reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import field
+
+from stromboli.api.types.meta import Condition, Object, ObjectMeta, Record, Time, Value
+
+Thing = dict[str, Any]
+FINISHED = ("Succeeded", "Failed")
+
+
+class PodMeta(ObjectMeta):
+    deletion_grace_period_seconds: int | None = None
+
+
+class Toleration(Value, frozen=True):
+    """A taint the pod puts up with, and for how long."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class PodSpec(Record):
+    node_name: str = ""
+    restart_policy: str = "Always"
+    active_deadline_seconds: int | None = None
+    service_account_name: str = ""
+    tolerations: tuple[Toleration, ...] | None = None
+    containers: list[Thing] = field(default_factory=list)
+    init_containers: list[Thing] | None = None
+    volumes: list[Thing] | None = None
+
+
+class PodStatus(Record):
+    phase: str = ""
+    pod_ip: str = field(default="", name="podIP")
+    start_time: Time | None = None
+    conditions: tuple[Condition, ...] | None = None
+    container_statuses: list[Thing] | None = None
+    init_container_statuses: list[Thing] | None = None
+
+
+class NodePod(Object):
+    """Everything that running a pod takes; containers and volumes as they were written."""
+
+    metadata: PodMeta
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def finished(self) -> bool:
+        return self.status.phase in FINISHED
+
+    @property
+    def leaving(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+
+class NodeSpec(Record):
+    taints: list[Thing] | None = None
+    unschedulable: bool = False
+    pod_cidr: str = field(default="", name="podCIDR")
+
+
+class NodeStatus(Record):
+    conditions: tuple[Condition, ...] | None = None
+    capacity: dict[str, Any] | None = None
+
+
+class NodeView(Object):
+    """A node as the one who runs it reads it."""
+
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    status: NodeStatus = field(default_factory=NodeStatus)

@@ -1,0 +1,123 @@
+"""What nodes write: one write per object at a time, of statuses the newest alone, repeated until it arrives."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from stromboli.embedded.nodes import node_annotations
+from stromboli.embedded.nodes.node_types import NodePod, Thing
+from stromboli.embedded.nodes.pod_status_patches import patch
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.event_recorder import Events, Saying, Subject
+from stromboli.kube.keyed_queue import Lanes
+from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.request import STRATEGIC, Api, Refused, Request, Unanswered, passing
+
+log = logging.getLogger(__name__)
+
+PODS = Resource("", "v1", "pods", "Pod")
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+WIDTH = 16
+TIMEOUT = 15.0
+ATTEMPTS = 8
+
+
+@dataclass(slots=True)
+class Write:
+    """One request, and whom to tell if it comes to nothing."""
+
+    request: Request
+    replaceable: bool = False
+    """A later one of its kind says everything that this one says."""
+    failed: Callable[[Exception], None] | None = None
+    failures: int = 0
+
+
+class Writes:
+    """A queue of writes by object."""
+
+    def __init__(self, client: Api, clock: Callable[[], float] = time.time) -> None:
+        self._client = client
+        self._clock = clock
+        self._events = Events(node_annotations.AGENT, node_annotations.AGENT, clock)
+        self._backoff = Backoff(first=0.1, longest=5.0)
+        self._lanes: Lanes[Write] = Lanes(self._send, WIDTH, _newest)
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    def start(self) -> None:
+        self._lanes.start()
+
+    async def idle(self) -> None:
+        await self._lanes.idle()
+
+    async def stop(self) -> None:
+        await self._lanes.stop()
+
+    def status(self, pod: NodePod, status: Thing, failed: Callable[[Exception], None] | None = None) -> None:
+        """Tell what became of a pod; a merge by condition and container, so that others' words stay."""
+        path = PODS.path(pod.namespace, pod.name, "status")
+        body = msgspec.json.encode(patch(status, pod.uid))
+        self._put(pod.uid, Write(Request("PATCH", path, body, STRATEGIC), True, failed))
+
+    def let_go(self, pod: NodePod, failed: Callable[[Exception], None] | None = None) -> None:
+        """Take a pod away for good: it has left its node."""
+        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}}
+        request = Request("DELETE", PODS.path(pod.namespace, pod.name), msgspec.json.encode(body))
+        self._put(pod.uid, Write(request, failed=failed))
+
+    def node(self, name: str, body: Thing, part: str = "") -> None:
+        request = Request("PATCH", NODES.path("", name, part), msgspec.json.encode(body), STRATEGIC)
+        self._put(f"node {name}", Write(request))
+
+    def tell(self, pod: NodePod, type: str, reason: str, message: str) -> None:
+        """An event about a pod."""
+        self._say(pod.uid, Saying(Subject("Pod", pod.namespace, pod.name, pod.uid), type, reason, message))
+
+    def tell_node(self, name: str, type: str, reason: str, message: str) -> None:
+        self._say(f"node {name}", Saying(Subject("Node", "", name, name), type, reason, message))
+
+    def _say(self, key: str, saying: Saying) -> None:
+        request = self._events.request(saying)
+        if request is not None:
+            self._put(f"event of {key}", Write(request, failed=lambda error: self._unsaid(saying, error)))
+
+    def _unsaid(self, saying: Saying, error: Exception) -> None:
+        self._events.failed(saying, error)
+
+    def _put(self, key: str, write: Write) -> None:
+        self._lanes.put(key, write, 0)
+
+    async def _send(self, write: Write) -> float | None:
+        try:
+            await self._client.ask(write.request, TIMEOUT)
+        except (Refused, Unanswered) as error:
+            write.failures += 1
+            if _passing(error) and write.failures < ATTEMPTS:
+                return self._backoff.pause(write.failures, getattr(error, "retry_after", None))
+            if not _gone(error):
+                log.warning("%s %s: %s", write.request.method, write.request.path, error)
+            if write.failed is not None:
+                write.failed(error)
+        return None
+
+
+def _newest(earlier: Write, later: Write) -> Write | None:
+    """Of two statuses that wait, the later; what takes a pod away waits its turn."""
+    both = earlier.replaceable and later.replaceable and earlier.request.path == later.request.path
+    return later if both else None
+
+
+def _passing(error: Exception) -> bool:
+    """A conflict does not pass: it means that this is not the same pod any more."""
+    return passing(error) and not (isinstance(error, Refused) and error.status == 409)
+
+
+def _gone(error: Exception) -> bool:
+    return isinstance(error, Refused) and error.status in (404, 409)

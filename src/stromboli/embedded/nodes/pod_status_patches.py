@@ -1,0 +1,179 @@
+"""What a node tells about a pod, in the form in which kubelets tell it: a patch of the pod's status."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from stromboli.embedded.nodes.node_types import NodePod, Thing
+from stromboli.kube.write_requests import timestamp
+
+READY_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+
+EXPIRED = "Pod was active on the node longer than the specified deadline"
+
+
+class Ending(NamedTuple):
+    """How a container came to its end."""
+
+    code: int
+    at: float
+    begun: float
+    signal: int = 0
+    message: str = ""
+
+    @property
+    def reason(self) -> str:
+        return "Error" if self.code or self.signal else "Completed"
+
+    def state(self, id: str) -> Thing:
+        terminated: Thing = {
+            "exitCode": self.code,
+            "reason": self.reason,
+            "startedAt": timestamp(self.begun),
+            "finishedAt": timestamp(self.at),
+            "containerID": id,
+        }
+        if self.signal:
+            terminated["signal"] = self.signal
+        if self.message:
+            terminated["message"] = self.message
+        return {"terminated": terminated}
+
+
+def container_id(pod: NodePod, name: str, restarts: int = 0) -> str:
+    return f"stromboli://{pod.uid}-{name}-{restarts}"
+
+
+def condition(type: str, true: bool, now: float, reason: str = "", message: str = "") -> Thing:
+    made: Thing = {
+        "type": type,
+        "status": "True" if true else "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": timestamp(now),
+    }
+    if reason:
+        made["reason"] = reason
+    if message:
+        made["message"] = message
+    return made
+
+
+def changed(pod: NodePod, wanted: list[Thing]) -> list[Thing]:
+    """Of conditions, those that say something new: an unchanged one keeps the time at which it came to hold."""
+    old = {one.type: (one.status, one.reason, one.message) for one in pod.status.conditions or ()}
+    return [
+        one
+        for one in wanted
+        if old.get(one["type"]) != (one["status"], one.get("reason", ""), one.get("message", ""))
+    ]
+
+
+def container(pod: NodePod, spec: Thing, state: Thing, restarts: int = 0, last: Thing | None = None) -> Thing:
+    """The status of one container."""
+    name, runs = str(spec.get("name", "")), "running" in state
+    made: Thing = {
+        "name": name,
+        "image": str(spec.get("image", "")),
+        "imageID": "",
+        "ready": runs,
+        "started": runs,
+        "restartCount": restarts,
+        "state": state,
+        "lastState": last or {},
+    }
+    if "waiting" not in state:
+        made["containerID"] = container_id(pod, name, restarts)
+    return made
+
+
+def running(pod: NodePod, now: float, ip: str, host: str) -> Thing:
+    """All containers run, and those before them are through."""
+    started = {"running": {"startedAt": timestamp(now)}}
+    done = Ending(0, now, now)
+    status: Thing = {
+        "phase": "Running",
+        "startTime": timestamp(now),
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
+        "podIP": ip,
+        "podIPs": [{"ip": ip}],
+        "conditions": changed(pod, [condition(type, True, now) for type in READY_CONDITIONS]),
+        "containerStatuses": [container(pod, one, started) for one in pod.spec.containers],
+    }
+    if pod.spec.init_containers:
+        status["initContainerStatuses"] = [
+            container(
+                pod, one, started if _sidecar(one) else done.state(container_id(pod, str(one.get("name"))))
+            )
+            for one in pod.spec.init_containers
+        ]
+    return status
+
+
+def finished(pod: NodePod, now: float, begun: float, code: int) -> Thing:
+    """All containers came to the same end."""
+    ending = Ending(code, now, begun)
+    return {
+        "phase": "Failed" if code else "Succeeded",
+        "conditions": over(pod, now, failed=bool(code)),
+        "containerStatuses": [
+            container(pod, one, ending.state(container_id(pod, str(one.get("name")))))
+            for one in pod.spec.containers
+        ],
+    }
+
+
+def expired(pod: NodePod, now: float, begun: float) -> Thing:
+    """It ran longer than `activeDeadlineSeconds` allows."""
+    return {**finished(pod, now, begun, 137), "reason": "DeadlineExceeded", "message": EXPIRED}
+
+
+def over(pod: NodePod, now: float, failed: bool) -> list[Thing]:
+    """What is new about the conditions of a pod that is at its end."""
+    return changed(pod, ending(now, failed))
+
+
+def ending(now: float, failed: bool) -> list[Thing]:
+    """Conditions of a pod that is at its end."""
+    reason = "PodFailed" if failed else "PodCompleted"
+    return [
+        condition("PodReadyToStartContainers", False, now),
+        condition("Initialized", True, now, "" if failed else reason),
+        condition("Ready", False, now, reason),
+        condition("ContainersReady", False, now, reason),
+    ]
+
+
+def lost(pod: NodePod, now: float, node: str) -> Thing:
+    """Its node is dead, and it with it."""
+    message = f"Node {node} which was running the pod is not reachable"
+    return {
+        "phase": "Failed",
+        "reason": "NodeLost",
+        "message": message,
+        "conditions": [
+            condition("Ready", False, now, "NodeNotReady", message),
+            condition("ContainersReady", False, now, "NodeNotReady", message),
+            condition(
+                "DisruptionTarget",
+                True,
+                now,
+                "DeletionByTaintManager",
+                "Taint manager: deleting due to NoExecute taint",
+            ),
+        ],
+    }
+
+
+def unready(now: float) -> Thing:
+    """Its node does not answer; nobody knows what became of it."""
+    return {"conditions": [condition("Ready", False, now, "NodeNotReady")]}
+
+
+def _sidecar(spec: Thing) -> bool:
+    return bool(spec.get("restartPolicy") == "Always")
+
+
+def patch(status: Thing, uid: str) -> dict[str, Any]:
+    """For this very pod, not for another one of its name."""
+    return {"metadata": {"uid": uid}, "status": status}

@@ -1,0 +1,105 @@
+"""One run of a container: a process group of its own, its output in a log, its end told by number or signal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from stromboli.embedded.nodes.real.container_environment import Unusable
+from stromboli.embedded.nodes.real.container_logs import LogFile
+from stromboli.embedded.nodes.real.process_guardian import Guardian
+
+CHUNK = 64 * 1024
+_LAST_WORDS = 2.0
+"""Seconds that output is waited for after the end."""
+
+
+class Running:
+    """A process that was started, with all that it starts itself."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, output: _Output, guardian: Guardian, log: LogFile
+    ) -> None:
+        self._process = process
+        self._output = output
+        self._guardian = guardian
+        self._log = log
+        self._pump = asyncio.create_task(self._listen())
+
+    @classmethod
+    async def start(
+        cls, words: list[str], folder: Path, variables: Mapping[str, str], guardian: Guardian, log: LogFile
+    ) -> Running:
+        """`Unusable` if there is no such command."""
+        output, end = await _Output.opened()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                cwd=folder,
+                env=dict(variables),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=end,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            output.close()
+            log.close()
+            raise Unusable(f"{words[0]}: {error}", "RunContainerError") from None
+        finally:
+            os.close(end)
+        guardian.add(process.pid)
+        return cls(process, output, guardian, log)
+
+    async def ended(self) -> tuple[int, int]:
+        """The exit code and the signal, once the process is over; whatever it left behind ends with it."""
+        code = await self._process.wait()
+        self.kill()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._pump), _LAST_WORDS)
+        self._pump.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._pump
+        self._output.close()
+        self._guardian.remove(self._process.pid)
+        self._log.close()
+        return (128 - code, -code) if code < 0 else (code, 0)
+
+    def terminate(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(OSError):
+            os.killpg(self._process.pid, number)
+
+    async def _listen(self) -> None:
+        while piece := await self._output.reader.read(CHUNK):
+            self._log.write(piece)
+
+
+class _Output:
+    """A pipe of our own: with one of asyncio's, a process is not over as long as somebody it left behind holds it."""
+
+    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
+        self.reader = reader
+        self._transport = transport
+
+    @classmethod
+    async def opened(cls) -> tuple[_Output, int]:
+        """And the end to write to."""
+        ours, theirs = os.pipe()
+        reader = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb", buffering=0)
+        )
+        return cls(reader, transport), theirs
+
+    def close(self) -> None:
+        self._transport.close()

@@ -1,0 +1,149 @@
+"""Entries of `metadata.managedFields`: who wrote, how, when, and which fields that gave them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from stromboli.embedded.patching.field_sets import Fields, union
+from stromboli.embedded.patching.patch_errors import MAX_DEPTH, PatchError
+
+MAX_UPDATERS = 10
+"""Updaters that keep an entry of their own; what the oldest beyond them wrote is put together."""
+ANCIENT = "ancient-changes"
+MAX_NAME = 128
+
+Id = tuple[str, str, str, str]
+
+
+class Writer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who writes, through what, and when."""
+
+    manager: str
+    api_version: str
+    time: str
+    subresource: str = ""
+    ignored: Fields = {}
+    """Fields that this way of writing cannot change, such as the status where that is a subresource."""
+
+    def entry(self, operation: str) -> Entry:
+        return Entry(
+            manager=self.manager,
+            operation=operation,
+            api_version=self.api_version,
+            subresource=self.subresource,
+            time=self.time,
+        )
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One owner and the fields it has."""
+
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str = ""
+    time: str = ""
+    fields: Fields = {}
+
+    @property
+    def id(self) -> Id:
+        """What tells owners apart; somebody who applies is the same in every version."""
+        version = "" if self.operation == "Apply" else self.api_version
+        return self.manager, self.operation, version, self.subresource
+
+    def of(self, fields: Fields) -> Entry:
+        return msgspec.structs.replace(self, fields=fields)
+
+    def __str__(self) -> str:
+        part = f' with subresource "{self.subresource}"' if self.subresource else ""
+        how = f" using {self.api_version}" if self.operation == "Update" else ""
+        return f'"{self.manager}"{part}{how}'
+
+
+Managers = dict[Id, Entry]
+
+
+def read_entries(raw: Any) -> Managers:
+    """Entries by owner. PatchError for what is no managedFields."""
+    managers: Managers = {}
+    if raw is not None and not isinstance(raw, list):
+        raise PatchError(400, "metadata.managedFields is a list")
+    for one in raw or ():
+        entry = _read(one)
+        known = managers.get(entry.id)
+        managers[entry.id] = entry if known is None else known.of(union(known.fields, entry.fields))
+    return managers
+
+
+def _read(raw: Any) -> Entry:
+    if not isinstance(raw, dict) or raw.get("operation") not in ("Apply", "Update"):
+        raise PatchError(400, "an entry of metadata.managedFields has the operation Apply or Update")
+    if raw.get("fieldsType") != "FieldsV1":
+        raise PatchError(400, "an entry of metadata.managedFields has the fieldsType FieldsV1")
+    fields = raw.get("fieldsV1") or {}
+    _check(fields, 0)
+    texts = [raw.get(name) or "" for name in ("manager", "apiVersion", "subresource", "time")]
+    if not all(isinstance(one, str) for one in texts):
+        raise PatchError(400, "manager, apiVersion, subresource and time of metadata.managedFields are texts")
+    manager, version, subresource, time = texts
+    return Entry(
+        manager=manager[:MAX_NAME],
+        operation=raw["operation"],
+        api_version=version,
+        subresource=subresource,
+        time=time,
+        fields=fields,
+    )
+
+
+def _check(fields: Any, depth: int) -> None:
+    if not isinstance(fields, dict) or depth > MAX_DEPTH:
+        raise PatchError(400, "fieldsV1 of metadata.managedFields is a tree of objects")
+    for key, below in fields.items():
+        if key != "." and key[:2] not in ("f:", "k:", "v:", "i:"):
+            raise PatchError(400, f"fieldsV1 of metadata.managedFields has no key {key[:64]!r}")
+        _check(below, depth + 1)
+
+
+def write_entries(managers: Managers) -> list[dict[str, Any]]:
+    """The list as it is stored: those who apply first, then by time and name."""
+    entries = _few([entry for entry in managers.values() if entry.fields])
+    entries.sort(key=lambda one: (one.operation, one.time, one.manager, one.api_version, one.subresource))
+    return [_write(entry) for entry in entries]
+
+
+def _write(entry: Entry) -> dict[str, Any]:
+    raw: dict[str, Any] = {
+        "manager": entry.manager,
+        "operation": entry.operation,
+        "apiVersion": entry.api_version,
+        "time": entry.time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": entry.fields,
+    }
+    if not entry.time:
+        del raw["time"]
+    if entry.subresource:
+        raw["subresource"] = entry.subresource
+    return raw
+
+
+def _few(entries: list[Entry]) -> list[Entry]:
+    updaters = sorted(
+        (one for one in entries if one.operation == "Update"), key=lambda one: (one.time, one.id)
+    )
+    surplus = len(updaters) - MAX_UPDATERS
+    if surplus <= 0:
+        return entries
+    old = updaters[: surplus + 1]
+    rest = [one for one in entries if not any(one is gone for gone in old)]
+    merged: dict[str, Entry] = {}
+    for one in old:
+        known = merged.get(one.api_version)
+        fields = one.fields if known is None else union(known.fields, one.fields)
+        merged[one.api_version] = Entry(
+            manager=ANCIENT, operation="Update", api_version=one.api_version, time=one.time, fields=fields
+        )
+    return rest + list(merged.values())

@@ -1,0 +1,49 @@
+"""Which patch a request asks for, by its content type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stromboli.embedded.patching.json_patch import json_patch
+from stromboli.embedded.patching.merge_patch import merge_patch
+from stromboli.embedded.patching.patch_errors import PatchError
+from stromboli.embedded.patching.strategic_merge import strategic_merge
+from stromboli.embedded.schemas.schema import Schema
+
+JSON = "application/json-patch+json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+"""Its body is a configuration: see `ownership.apply`."""
+
+
+def media_type(header: str) -> str:
+    """A Content-Type header without its parameters."""
+    return header.partition(";")[0].strip().lower()
+
+
+def accepted(built_in: bool) -> tuple[str, ...]:
+    """The patches that a kind understands: objects of CRDs have no merge keys, so no strategic merge."""
+    return (JSON, MERGE, STRATEGIC, APPLY) if built_in else (JSON, MERGE, APPLY)
+
+
+def check_media(media: str, built_in: bool) -> None:
+    """Refuse a patch of a sort that the kind does not understand."""
+    known = accepted(built_in)
+    if media not in known:
+        types = ", ".join(known)
+        message = f"the body of the request was in an unknown format - accepted media types include: {types}"
+        raise PatchError(415, message)
+
+
+def patched(document: dict[str, Any], patch: Any, media: str, schema: Schema) -> dict[str, Any]:
+    """The document after a JSON patch, a merge patch or a strategic merge patch."""
+    if media == JSON:
+        result = json_patch(document, patch)
+    elif media == STRATEGIC:
+        result = strategic_merge(document, patch, schema)
+    else:
+        result = merge_patch(document, patch)
+    if not isinstance(result, dict):
+        raise PatchError(422, "what the patch leaves is not an object")
+    return result

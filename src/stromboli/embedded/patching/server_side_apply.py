@@ -1,0 +1,287 @@
+"""Server-side apply, and who owns which field (`metadata.managedFields`).
+
+Whoever applies a configuration owns the fields in it. Somebody else's field is not changed without `force`, and a
+field that its only owner no longer applies goes away. Other writes (`Update`) never conflict: they take over what they
+change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from stromboli.embedded.patching.field_sets import Fields, difference, intersection, paths, union
+from stromboli.embedded.patching.managed_fields import (
+    Entry,
+    Id,
+    Managers,
+    Writer,
+    read_entries,
+    write_entries,
+)
+from stromboli.embedded.patching.patch_errors import PatchError, check_depth
+from stromboli.embedded.patching.typed_documents import (
+    Difference,
+    compare,
+    fields_of,
+    merge,
+    with_named,
+    without,
+)
+from stromboli.embedded.schemas.schema import Schema
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+BEFORE_FIRST_APPLY = "before-first-apply"
+KUBECTL = "kubectl"
+
+_META = (
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "name",
+    "namespace",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+_NEVER_OWNED: Fields = {
+    "f:apiVersion": {},
+    "f:kind": {},
+    "f:metadata": {".": {}, **{f"f:{name}": {} for name in _META}},
+}
+STATUS: Fields = {"f:status": {}}
+"""What a write to the object itself ignores, where there is a status subresource."""
+SPEC: Fields = {"f:spec": {}, "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
+"""What a write to the status ignores."""
+
+Object = dict[str, Any]
+
+
+def track_update(live: Object | None, new: Object, schema: Schema, writer: Writer) -> Object:
+    """The new object with `managedFields` that tell of this create, update or patch; `live` is None for a create.
+
+    Objects whose owners nobody ever noted stay so until somebody applies. Managed fields that the new object brings
+    along are taken over (that is how kubectl moves to server-side apply), except through a subresource; an empty list
+    clears them.
+    """
+    managers = _known(live, new, writer)
+    if live is not None and not managers:
+        return _with_entries(new, managers)
+    change = compare(_bare(live or {}, writer, schema), _bare(new, writer, schema), schema)
+    if any(change):
+        managers = _updated(managers, change, writer.entry("Update"))
+    return _with_entries(new, managers)
+
+
+def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, force: bool = False) -> Object:
+    """The object after this configuration was applied; `live` is None where there was none.
+
+    PatchError with one cause per field where others own what would change. A result that equals `live` need not be
+    stored.
+    """
+    _check_config(config, writer)
+    stated = without(config, writer.ignored, schema)
+    before = _bare(live or {}, writer, schema)
+    managers = read_entries(_stored(live))
+    if live is not None and not managers:
+        first = msgspec.structs.replace(writer, manager=BEFORE_FIRST_APPLY, subresource="").entry("Update")
+        managers = _updated(managers, compare({}, before, schema), first)
+    owner = writer.entry("Apply")
+    last = managers.pop(owner.id, owner.of({}))
+    fields = fields_of(stated, schema)
+    after = _forgotten(merge(before, stated, schema), fields, managers, last.fields, schema)
+    change = compare(before, after, schema)
+    if not force:
+        _check_conflicts(managers, change, live or {}, writer, schema)
+    managers = _taken(managers, change)
+    if mine := difference(fields, _NEVER_OWNED):
+        managers[owner.id] = owner.of(mine) if any(change) or mine != last.fields else last
+    result = _with_ignored(after, live or {}, writer)
+    if writer.manager == KUBECTL and not writer.subresource:
+        result = _with_last_applied(result, config)
+    return _with_entries(result, managers)
+
+
+def _with_ignored(after: Object, live: Object, writer: Writer) -> Object:
+    """The result with what this writer could not see, as it stands in the live object."""
+    result = dict(after)
+    for key, below in writer.ignored.items():
+        name = key[2:]
+        if not below and name in live:
+            result[name] = live[name]
+        elif below and isinstance(live.get(name), dict):
+            hidden = {one[2:]: live[name][one[2:]] for one in below if one[2:] in live[name]}
+            seen = result.get(name)
+            result[name] = {**seen, **hidden} if isinstance(seen, dict) else hidden
+    return result
+
+
+def _forgotten(merged: Object, applied: Fields, managers: Managers, last: Fields, schema: Schema) -> Object:
+    """Without what was applied last time, is not applied now, and nobody else owns.
+
+    First everything goes that was applied last time, with all below it. What somebody owns is put back; so is, in the
+    end, what went along but was never applied, such as fields that the server set.
+    """
+    if not last:
+        return merged
+    everything = with_named(fields_of(merged, schema, unique=False), schema)
+    pruned = without(merged, with_named(last, schema), schema)
+    left = with_named(fields_of(pruned, schema, unique=False), schema)
+    owned = applied
+    for entry in managers.values():
+        owned = union(owned, entry.fields)
+    gone = difference(difference(everything, left), with_named(owned, schema))
+    pruned = without(merged, gone, schema)
+    left = with_named(fields_of(pruned, schema, unique=False), schema)
+    gone = intersection(difference(everything, left), with_named(last, schema))
+    left_over: Object = without(merged, gone, schema)
+    return left_over
+
+
+# -- owners
+
+
+def _known(live: Object | None, new: Object, writer: Writer) -> Managers:
+    stored = _stored(live)
+    given = _stored(new)
+    if writer.subresource or given is None or given == stored:
+        return read_entries(stored)
+    if given in ([], [{}]):
+        return {}
+    try:
+        return read_entries(given) or read_entries(stored)
+    except PatchError:
+        return read_entries(stored)
+
+
+def _updated(managers: Managers, change: Difference, owner: Entry) -> Managers:
+    known = managers.get(owner.id)
+    mine = known.fields if known else {}
+    result = _taken({id: entry for id, entry in managers.items() if id != owner.id}, change)
+    mine = union(union(difference(mine, change.removed), change.modified), change.added)
+    mine = difference(mine, _NEVER_OWNED)
+    if mine:
+        result[owner.id] = owner.of(mine)
+    return result
+
+
+def _taken(managers: Managers, change: Difference) -> Managers:
+    """Owners without the fields that somebody else just changed or removed."""
+    lost = union(union(change.modified, change.added), change.removed)
+    left = (
+        {id: entry.of(difference(entry.fields, lost)) for id, entry in managers.items()} if lost else managers
+    )
+    return {id: entry for id, entry in left.items() if entry.fields}
+
+
+# -- conflicts
+
+
+def _check_conflicts(
+    managers: Managers, change: Difference, live: Object, writer: Writer, schema: Schema
+) -> None:
+    touched = union(change.modified, change.added)
+    conflicts = {id: intersection(entry.fields, touched) for id, entry in managers.items()}
+    if any(conflicts.values()) and writer.manager == KUBECTL:
+        allowed = _client_side(live, schema)
+        conflicts = {id: difference(fields, allowed) for id, fields in conflicts.items()}
+    _refuse([(managers[id], path) for id, fields in conflicts.items() for path in paths(fields)])
+
+
+def _refuse(conflicts: list[tuple[Entry, str]]) -> None:
+    if not conflicts:
+        return
+    conflicts.sort(key=lambda one: str(one[0]))
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {entry}", "field": path}
+        for entry, path in conflicts
+    ]
+    if len(conflicts) == 1:
+        (entry, path), *_ = conflicts
+        raise PatchError(409, f"Apply failed with 1 conflict: conflict with {entry}: {path}", causes)
+    lines = [f"Apply failed with {len(conflicts)} conflicts: "]
+    named = ""
+    for entry, path in conflicts:
+        if named != str(entry):
+            named = str(entry)
+            lines.append(f"conflicts with {named}:")
+        lines.append(f"- {path}")
+    raise PatchError(409, lines[0] + "\n".join(lines[1:]), causes)
+
+
+def _client_side(live: Object, schema: Schema) -> Fields:
+    """Fields that stand as `kubectl apply` without --server-side left them: kubectl may take those over."""
+    text = _annotations(live).get(LAST_APPLIED)
+    if not isinstance(text, str):
+        return {}
+    try:
+        applied = msgspec.json.decode(text)
+        check_depth(applied)
+        change = compare(applied, live, schema)
+        return difference(difference(fields_of(applied, schema), change.modified), change.removed)
+    except (PatchError, ValueError, AttributeError, RecursionError):
+        return {}
+
+
+def _with_last_applied(result: Object, config: Object) -> Object:
+    """Keep the note of the last client-side apply true, so that going back to it is safe."""
+    if not _annotations(result).get(LAST_APPLIED):
+        return result
+    metadata = _metadata(config)
+    rest = {key: value for key, value in _annotations(config).items() if key != LAST_APPLIED}
+    noted = {**config, "metadata": {**metadata, "annotations": rest}} if "annotations" in metadata else config
+    text = msgspec.json.encode(noted).decode() + "\n"
+    annotations = {**_annotations(result), LAST_APPLIED: text}
+    return {**result, "metadata": {**_metadata(result), "annotations": annotations}}
+
+
+# -- objects
+
+
+def _check_config(config: Object, writer: Writer) -> None:
+    check_depth(config)
+    if not isinstance(config, dict):
+        raise PatchError(400, "an apply patch is an object")
+    if not writer.manager:
+        raise PatchError(
+            422,
+            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
+        )
+    if _stored(config) is not None:
+        raise PatchError(400, "metadata.managedFields must be nil")
+    version = config.get("apiVersion")
+    if version != writer.api_version:
+        message = f"Specified patch version: {version}, expected: {writer.api_version}"
+        raise PatchError(400, f"Incorrect version specified in apply patch. {message}")
+
+
+def _metadata(thing: Object) -> Object:
+    metadata = thing.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _annotations(thing: Object) -> Object:
+    annotations = _metadata(thing).get("annotations")
+    return annotations if isinstance(annotations, dict) else {}
+
+
+def _stored(thing: Object | None) -> Any:
+    return _metadata(thing).get("managedFields") if thing else None
+
+
+def _bare(thing: Object, writer: Writer, schema: Schema) -> Object:
+    """The object without its managed fields, and without what this writer does not see."""
+    metadata = thing.get("metadata")
+    if isinstance(metadata, dict) and "managedFields" in metadata:
+        rest = {key: value for key, value in metadata.items() if key != "managedFields"}
+        thing = {**thing, "metadata": rest}
+    seen: Object = without(thing, writer.ignored, schema)
+    return seen
+
+
+def _with_entries(thing: Object, managers: dict[Id, Entry]) -> Object:
+    metadata = {key: value for key, value in _metadata(thing).items() if key != "managedFields"}
+    if entries := write_entries(managers):
+        metadata["managedFields"] = entries
+    return {**thing, "metadata": metadata}

@@ -1,0 +1,217 @@
+"""Strategic merge patch, as kubectl uses it for built-in kinds: lists merge by the keys that the schema names.
+
+Directives in the patch: `$patch` (replace, delete, merge) for the map it stands in, `$retainKeys` for the only keys
+that stay, `$deleteFromPrimitiveList/x` for entries of list x that go, `$setElementOrder/x` for the order of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from stromboli.embedded.patching.patch_errors import PatchError, check_depth
+from stromboli.embedded.schemas.schema import Schema
+
+_PATCH = "$patch"
+_RETAIN = "$retainKeys"
+_DELETE = "$deleteFromPrimitiveList/"
+_ORDER = "$setElementOrder/"
+
+
+def strategic_merge(document: dict[str, Any], patch: Any, schema: Schema) -> dict[str, Any]:
+    """The document with the patch merged in as the schema says."""
+    check_depth(patch)
+    if not isinstance(patch, dict):
+        raise PatchError(400, f"a strategic merge patch is an object, not {type(patch).__name__}")
+    return _map(document, patch, schema)
+
+
+def _map(original: dict[str, Any], patch: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    directive = patch.get(_PATCH, "merge")
+    if directive == "replace":
+        return {key: _plain(value) for key, value in patch.items() if key != _PATCH and not _gone(value)}
+    if directive == "delete":
+        return {}
+    if directive != "merge":
+        raise PatchError(400, f"unknown patch type {_shown(directive)}: replace, delete and merge are known")
+    result = _retained(original, patch)
+    orders = {
+        key[len(_ORDER) :]: _entries(value, key) for key, value in patch.items() if key.startswith(_ORDER)
+    }
+    for key, value in patch.items():
+        if key.startswith(_DELETE):
+            field = key[len(_DELETE) :]
+            _delete(result, field, _entries(value, key))
+        elif not key.startswith(("$patch", _RETAIN, _ORDER)):
+            _field(result, key, value, schema.child(key), orders.get(key))
+    for key, order in orders.items():
+        values, before, below = result.get(key), original.get(key), schema.child(key)
+        if isinstance(values, list) and (below.merge_key or not any(isinstance(one, dict) for one in values)):
+            result[key] = _ordered(values, order, before if isinstance(before, list) else [], below)
+    return result
+
+
+def _retained(original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    if _RETAIN not in patch:
+        return dict(original)
+    keys = set(_unique(_entries(patch[_RETAIN], _RETAIN)))
+    for key, value in patch.items():
+        if value is not None and not key.startswith("$") and key not in keys:
+            raise PatchError(
+                400, f"{_RETAIN} lists every key that the patch sets, and {key[:64]!r} is missing"
+            )
+    return {key: value for key, value in original.items() if key in keys}
+
+
+def _field(result: dict[str, Any], key: str, value: Any, schema: Schema, order: list[Any] | None) -> None:
+    before = result.get(key)
+    if value is None:
+        result.pop(key, None)
+    elif isinstance(value, dict) and isinstance(before, dict) and "replace" not in schema.strategies:
+        result[key] = _map(before, value, schema)
+    elif isinstance(value, list) and isinstance(before, list) and "merge" in schema.strategies:
+        result[key] = _list(before, value, schema, order is None)
+    elif isinstance(value, dict) and value.get(_PATCH) == "delete":
+        result[key] = {}
+    else:
+        result[key] = _plain(value)
+
+
+def _list(original: list[Any], patch: list[Any], schema: Schema, arrange: bool) -> list[Any]:
+    if not any(isinstance(one, dict) for one in (*original, *patch)):
+        merged = _unique((*original, *patch))
+        return _ordered(merged, patch, original, schema) if arrange else merged
+    key = schema.merge_key
+    if not key or not all(isinstance(one, dict) for one in (*original, *patch)):
+        raise PatchError(
+            422, "only a list of objects with a merge key, or one of plain values, can be merged"
+        )
+    kept, added = _specials(original, patch, key)
+    merged = _merged(kept, added, key, schema.element)
+    return _ordered(merged, added, kept, schema) if arrange else merged
+
+
+def _specials(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """Carry out `$patch` entries: what is left of the original, and what is left of the patch."""
+    gone, replace, rest = set(), False, []
+    for entry in patch:
+        directive = entry.get(_PATCH) if isinstance(entry, dict) else None
+        if directive == "delete":
+            gone.add(_name(entry, key))
+        elif directive == "replace":
+            replace = True
+        elif directive is None:
+            rest.append(entry)
+        else:
+            raise PatchError(
+                400, f"unknown patch type {_shown(directive)} of an entry: delete and replace are known"
+            )
+    if replace:
+        return [_plain(entry) for entry in rest], []
+    return [entry for entry in original if _name(entry, key) not in gone], rest
+
+
+def _merged(original: list[Any], patch: list[Any], key: str, schema: Schema) -> list[Any]:
+    places: dict[Any, int] = {}
+    result = list(original)
+    for place, entry in enumerate(original):
+        places.setdefault(_name(entry, key), place)
+    for entry in patch:
+        name = _name(entry, key)
+        if name in places:
+            result[places[name]] = _map(result[places[name]], entry, schema)
+        else:
+            places[name] = len(result)
+            result.append(_plain(entry))
+    return result
+
+
+def _delete(result: dict[str, Any], field: str, gone: list[Any]) -> None:
+    before = result.get(field)
+    if isinstance(before, list):
+        names = set(_unique(gone))
+        result[field] = [entry for entry in before if isinstance(entry, dict | list) or entry not in names]
+
+
+def _ordered(merged: list[Any], order: list[Any], before: list[Any], schema: Schema) -> list[Any]:
+    """Entries that the patch names in its order, the others where they stood among them."""
+    key = schema.merge_key
+    wanted = _places(order, key)
+    stood = _places(before, key)
+    named = sorted(
+        (one for one in merged if _name(one, key) in wanted), key=lambda one: wanted[_name(one, key)]
+    )
+    others = sorted(
+        (one for one in merged if _name(one, key) not in wanted),
+        key=lambda one: stood.get(_name(one, key), len(stood)),
+    )
+    return _merge_ordered(others, named, lambda one: stood.get(_name(one, key)))
+
+
+def _merge_ordered(others: list[Any], named: list[Any], stood: Callable[[Any], int | None]) -> list[Any]:
+    """Two ordered lists as one: an entry of the first goes ahead only of what it stood ahead of before."""
+    result, place = [], 0
+    for one in named:
+        here = stood(one)
+        while here is not None and place < len(others):
+            there = stood(others[place])
+            if there is None or there >= here:
+                break
+            result.append(others[place])
+            place += 1
+        result.append(one)
+    return result + others[place:]
+
+
+def _places(entries: list[Any], key: str) -> dict[Any, int]:
+    places: dict[Any, int] = {}
+    for place, entry in enumerate(entries):
+        places.setdefault(_name(entry, key), place)
+    return places
+
+
+def _name(entry: Any, key: str) -> Any:
+    """What tells an entry from the others; a list of plain values is told apart by the values."""
+    if not isinstance(entry, dict):
+        name = entry
+    elif key in entry:
+        name = entry[key]
+    else:
+        raise PatchError(422, f"an entry of the list does not contain the declared merge key: {key}")
+    if isinstance(name, dict | list):
+        raise PatchError(422, f"an entry of the list has no plain value as its merge key {key}")
+    return name
+
+
+def _unique(values: Iterable[Any]) -> list[Any]:
+    try:
+        return list(dict.fromkeys(values))
+    except TypeError:
+        raise PatchError(422, "a list of lists cannot be merged") from None
+
+
+def _plain(value: Any) -> Any:
+    """What is new, without directives: they have nothing to act on."""
+    if isinstance(value, dict):
+        return {
+            key: _plain(one)
+            for key, one in value.items()
+            if not key.startswith((_PATCH, _RETAIN, _DELETE, _ORDER)) and not _gone(one)
+        }
+    if isinstance(value, list):
+        return [_plain(one) for one in value if not (isinstance(one, dict) and _PATCH in one)]
+    return value
+
+
+def _gone(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and value.get(_PATCH) == "delete")
+
+
+def _entries(value: Any, directive: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise PatchError(400, f"{directive[:80]} is followed by a list")
+    return value
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:64]

@@ -1,0 +1,199 @@
+"""Documents by their schema: the fields they set, how two of them differ, merging one into another, taking fields out.
+
+A place is a leaf if its value changes as a whole: plain values, lists without keys, maps that are declared atomic.
+Where the schema says nothing, maps are taken apart and lists are leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from stromboli.embedded.patching.field_sets import SELF, Fields, entry_key, insert, is_member, value_key
+from stromboli.embedded.patching.patch_errors import PatchError
+from stromboli.embedded.schemas.schema import Schema
+
+_ABSENT: Any = object()
+
+
+class Difference(NamedTuple):
+    """What is new in the second document, changed, and gone."""
+
+    added: Fields
+    modified: Fields
+    removed: Fields
+
+
+def parts(value: Any, schema: Schema, unique: bool = False) -> dict[str, Any] | None:
+    """What stands below a place, by keys of a field set; None for a leaf."""
+    if isinstance(value, dict):
+        return {f"f:{key}": one for key, one in value.items()} if schema.separate else None
+    if isinstance(value, list) and schema.granular_list:
+        return _entries(value, schema, unique)
+    return None
+
+
+def _entries(values: list[Any], schema: Schema, unique: bool) -> dict[str, Any]:
+    """The entries of a list by their keys; of entries with the same key the first, unless that is an error."""
+    found: dict[str, Any] = {}
+    key_of = _keying(schema)
+    for value in values:
+        key = key_of(value)
+        if unique and key in found:
+            raise PatchError(400, f"duplicate entries for key [{key[2:][:200]}]")
+        found.setdefault(key, value)
+    return found
+
+
+def _keying(schema: Schema) -> Callable[[Any], str]:
+    if schema.list_type == "set":
+        return value_key
+    defaults = {key: schema.element.child(key).default for key in schema.list_keys}
+
+    def key_of(value: Any) -> str:
+        if not isinstance(value, dict):
+            raise PatchError(400, f"an entry of a list with keys {', '.join(schema.list_keys)} is an object")
+        return entry_key(value, defaults)
+
+    return key_of
+
+
+def _below(schema: Schema, key: str) -> Schema:
+    return schema.child(key[2:]) if key.startswith("f:") else schema.element
+
+
+# -- the fields that a document sets
+
+
+def fields_of(document: Any, schema: Schema, unique: bool = True) -> Fields:
+    """What a document says something about: leaves, entries of maps and lists, and empty maps."""
+    fields: Fields = {}
+    for key, value in (parts(document, schema, unique) or {}).items():
+        inner = _below(schema, key)
+        named = key[2:] in schema.properties and key.startswith("f:")
+        leaf = value is None or value == {} or parts(value, inner) is None
+        insert(fields, key, fields_of(value, inner, unique), member=leaf or not named)
+    return fields
+
+
+def with_named(fields: Fields, schema: Schema) -> Fields:
+    """The set with every field of an object that leads to a member as a member too; not so entries of maps."""
+    result: Fields = {}
+    for key, below in fields.items():
+        if key == SELF:
+            result[key] = below
+            continue
+        named = key.startswith("f:") and key[2:] in schema.properties
+        inner = with_named(below, _below(schema, key))
+        result[key] = {SELF: {}, **inner} if inner and named else inner
+    return result
+
+
+# -- how two documents differ
+
+
+def compare(old: dict[str, Any], new: dict[str, Any], schema: Schema) -> Difference:
+    """Every place that came, changed or went on the way from one document to the other."""
+    difference = Difference({}, {}, {})
+    _compare(parts(old, schema) or {}, parts(new, schema) or {}, schema, difference)
+    return difference
+
+
+def _compare(olds: dict[str, Any], news: dict[str, Any], schema: Schema, into: Difference) -> None:
+    for key, new in news.items():
+        old = olds.get(key, _ABSENT)
+        if old is _ABSENT or old != new:
+            _compare_place(key, old, new, _below(schema, key), into)
+    for key, old in olds.items():
+        if key not in news:
+            _compare_place(key, old, _ABSENT, _below(schema, key), into)
+
+
+def _compare_place(key: str, old: Any, new: Any, schema: Schema, into: Difference) -> None:
+    olds, news = parts(old, schema), parts(new, schema)
+    below = Difference({}, {}, {})
+    if olds or news:
+        _compare(olds or {}, news or {}, schema, below)
+    both = old is not _ABSENT and new is not _ABSENT
+    whole = olds is None or news is None or type(old) is not type(new)
+    insert(into.added, key, below.added, member=old is _ABSENT)
+    insert(into.modified, key, below.modified, member=both and whole)
+    insert(into.removed, key, below.removed, member=new is _ABSENT)
+
+
+# -- merging one document into another
+
+
+def merge(live: Any, config: Any, schema: Schema) -> Any:
+    """The live document with everything that the config says; what it does not mention stays."""
+    if isinstance(live, dict) and isinstance(config, dict) and schema.separate:
+        result = dict(live)
+        for key, value in config.items():
+            result[key] = merge(live[key], value, schema.child(key)) if key in live else value
+        return result
+    if isinstance(live, list) and isinstance(config, list) and schema.granular_list:
+        return _merge_lists(live, config, schema)
+    return config
+
+
+def _merge_lists(live: list[Any], config: list[Any], schema: Schema) -> list[Any]:
+    """Entries of the config in its order; entries of the live list alone stay in front of those they stood before."""
+    lefts, rights = _entries(live, schema, unique=False), _entries(config, schema, unique=True)
+    order = list(lefts)
+    shared = iter([key for key in rights if key in lefts])
+    awaited = next(shared, None)
+    result: list[Any] = []
+    place = 0
+    for key, value in rights.items():
+        while place < len(order) and order[place] != key:
+            left = order[place]
+            if left == awaited:
+                break
+            place += 1
+            if left not in rights:
+                result.append(lefts[left])
+            elif awaited is None:
+                break
+        if key == awaited:
+            awaited = next(shared, None)
+        if place < len(order) and order[place] == key:
+            place += 1
+        result.append(merge(lefts[key], value, schema.element) if key in lefts else value)
+    result.extend(lefts[left] for left in order[place:] if left not in rights)
+    return result
+
+
+# -- taking fields out
+
+
+def without(document: Any, fields: Fields, schema: Schema) -> Any:
+    """The document without the members of a set. What loses all that it had stays, empty: somebody still names it."""
+    if not fields:
+        return document
+    if isinstance(document, dict) and schema.separate:
+        return _map_without(document, fields, schema)
+    if isinstance(document, list) and schema.granular_list:
+        return _list_without(document, fields, schema)
+    return document
+
+
+def _map_without(document: dict[str, Any], fields: Fields, schema: Schema) -> dict[str, Any]:
+    result = {}
+    for key, value in document.items():
+        below = fields.get(f"f:{key}")
+        if below is None:
+            result[key] = value
+        elif not is_member(below):
+            result[key] = without(value, below, schema.child(key))
+    return result
+
+
+def _list_without(values: list[Any], fields: Fields, schema: Schema) -> list[Any]:
+    result, key_of = [], _keying(schema)
+    for value in values:
+        below = fields.get(key_of(value))
+        if below is None:
+            result.append(value)
+        elif not is_member(below):
+            result.append(without(value, below, schema.element))
+    return result

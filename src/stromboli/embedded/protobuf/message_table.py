@@ -1,0 +1,44 @@
+"""What messages there are: the table of `messages.txt`, read when it is first needed."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+
+class Field(NamedTuple):
+    """A field of a message; `many` is a list, `mapped` a map of such values."""
+
+    name: str
+    type: str
+    many: bool = False
+    mapped: bool = False
+    keeps_zero: bool = False
+
+
+class Messages(NamedTuple):
+    roots: dict[tuple[str, str], str]
+    """The message of an object, by apiVersion and kind."""
+    fields: dict[str, dict[int, Field]]
+
+
+@cache
+def messages() -> Messages:
+    found = Messages({}, {})
+    text = (files("stromboli.embedded.protobuf") / "messages.txt").read_text()
+    for line in text.splitlines():
+        if line.startswith("= "):
+            _, version, kind, name = line.split()
+            found.roots[version, kind] = name
+        elif line.strip():
+            name, _, listed = line.partition(":")
+            found.fields[name] = dict(_field(one) for one in listed.split(",") if one.strip())
+    return found
+
+
+def _field(text: str) -> tuple[int, Field]:
+    number, name, kind = text.split()
+    mapped = kind.startswith("%")
+    many = kind.lstrip("%").startswith("*")
+    return int(number.rstrip("?!")), Field(name, kind.lstrip("%*"), many, mapped, number[-1] in "?!")

@@ -1,0 +1,196 @@
+"""Bytes of protobuf to the same object that JSON would have given."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from stromboli.embedded.protobuf.message_table import Field, messages
+
+MEDIA = "application/vnd.kubernetes.protobuf"
+MAGIC = b"k8s\x00"
+DEEPEST = 50
+Value = int | bytes
+
+
+class BadMessage(ValueError):
+    """Bytes that are no such message."""
+
+
+def read(data: bytes) -> dict[str, Any]:
+    """An object in its envelope, which says what it is."""
+    if not data.startswith(MAGIC):
+        raise BadMessage("the body does not begin as Kubernetes' protobuf does")
+    envelope = dict(_parts(memoryview(data)[len(MAGIC) :]))
+    kind_of = dict(_parts(memoryview(_bytes(envelope.get(1, b"")))))
+    version, kind = _text(kind_of.get(1, b"")), _text(kind_of.get(2, b""))
+    name = messages().roots.get((version, kind))
+    if name is None and kind == "DeleteOptions":
+        name = "DeleteOptions"
+    if name is None:
+        raise BadMessage(f"{kind[:100]} in version {version[:100]} cannot be read from protobuf; send JSON")
+    content = _message(memoryview(_bytes(envelope.get(2, b""))), name, 0)
+    return {"apiVersion": version, "kind": kind, **content}
+
+
+def _parts(data: memoryview) -> Iterator[tuple[int, Value]]:
+    """Field numbers and raw values, in order."""
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        number, wire = tag >> 3, tag & 7
+        if wire == 0:
+            value, place = _varint(data, place)
+            yield number, value
+            continue
+        if wire == 2:
+            size, place = _varint(data, place)
+        elif wire in (1, 5):
+            size = 8 if wire == 1 else 4
+        else:
+            raise BadMessage(f"protobuf: wire type {wire}")
+        if size > len(data) - place:
+            raise BadMessage("protobuf: the message ends too early")
+        yield number, bytes(data[place : place + size])
+        place += size
+
+
+def _varint(data: memoryview, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while place < len(data) and shift < 70:
+        byte = data[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place
+        shift += 7
+    raise BadMessage("protobuf: a number has no end")
+
+
+def _message(data: memoryview, name: str, depth: int) -> dict[str, Any]:
+    if depth > DEEPEST:
+        raise BadMessage(f"protobuf: nested deeper than {DEEPEST} levels")
+    fields, content = messages().fields[name], dict[str, Any]()
+    for number, raw in _parts(data):
+        field = fields.get(number)
+        if field is not None:
+            _put(content, field, raw, depth)
+    return content
+
+
+def _put(content: dict[str, Any], field: Field, raw: Value, depth: int) -> None:
+    if field.mapped:
+        entry = dict(_parts(memoryview(_bytes(raw))))
+        held = entry.get(2, b"" if field.type != "i" else 0)
+        value = [_text(one) for _, one in _parts(memoryview(_bytes(held)))] if field.many else None
+        key = _text(entry.get(1, b""))
+        content.setdefault(field.name, {})[key] = _value(field.type, held, depth) if value is None else value
+    elif field.many:
+        content.setdefault(field.name, []).append(_value(field.type, raw, depth))
+    elif field.name == "-":
+        content.update(_value(field.type, raw, depth))
+    else:
+        value = _value(field.type, raw, depth)
+        if field.keeps_zero or value not in ("", 0, None, {}):
+            content[field.name] = value
+
+
+def _value(kind: str, raw: Value, depth: int) -> Any:
+    special = _SPECIAL.get(kind)
+    return special(raw) if special else _message(memoryview(_bytes(raw)), kind, depth + 1)
+
+
+def _bytes(raw: Value) -> bytes:
+    if isinstance(raw, int):
+        raise BadMessage("protobuf: a number where a message should be")
+    return raw
+
+
+def _text(raw: Value) -> str:
+    try:
+        return _bytes(raw).decode()
+    except UnicodeDecodeError:
+        raise BadMessage("protobuf: text that is not UTF-8") from None
+
+
+def _number(raw: Value) -> int:
+    if not isinstance(raw, int):
+        raise BadMessage("protobuf: a message where a number should be")
+    raw &= 0xFFFF_FFFF_FFFF_FFFF
+    return raw - (1 << 64) if raw >> 63 else raw
+
+
+def _float(raw: Value) -> float:
+    data = _bytes(raw)
+    if len(data) not in (4, 8):
+        raise BadMessage("protobuf: a fraction of an odd size")
+    value: float = struct.unpack("<d" if len(data) == 8 else "<f", data)[0]
+    return value
+
+
+def _moment(raw: Value) -> tuple[int, int]:
+    parts = dict(_parts(memoryview(_bytes(raw))))
+    return _number(parts.get(1, 0)), _number(parts.get(2, 0))
+
+
+def _time(raw: Value) -> str | None:
+    seconds, nanoseconds = _moment(raw)
+    if not seconds and not nanoseconds:
+        return None
+    return _formatted(seconds) + "Z"
+
+
+def _microtime(raw: Value) -> str | None:
+    seconds, nanoseconds = _moment(raw)
+    if not seconds and not nanoseconds:
+        return None
+    return f"{_formatted(seconds)}.{nanoseconds // 1000:06d}Z"
+
+
+def _formatted(seconds: int) -> str:
+    try:
+        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        raise BadMessage("protobuf: a time that no calendar has") from None
+
+
+def _first(raw: Value) -> bytes:
+    return _bytes(dict(_parts(memoryview(_bytes(raw)))).get(1, b""))
+
+
+def _raw(raw: Value) -> Any:
+    data = _first(raw)
+    try:
+        return msgspec.json.decode(data) if data else None
+    except (ValueError, RecursionError):
+        raise BadMessage("protobuf: JSON inside that is none") from None
+
+
+def _int_or_string(raw: Value) -> int | str:
+    parts = dict(_parts(memoryview(_bytes(raw))))
+    return _text(parts.get(3, b"")) if parts.get(1) else _number(parts.get(2, 0))
+
+
+def _duration(raw: Value) -> str:
+    nanoseconds = _number(dict(_parts(memoryview(_bytes(raw)))).get(1, 0))
+    return f"{nanoseconds / 1e9:g}s"
+
+
+_SPECIAL: dict[str, Callable[[Value], Any]] = {
+    "s": _text,
+    "i": _number,
+    "b": lambda raw: bool(_number(raw)),
+    "f": _float,
+    "bytes": lambda raw: base64.b64encode(_bytes(raw)).decode(),
+    "time": _time,
+    "microtime": _microtime,
+    "duration": _duration,
+    "quantity": lambda raw: _first(raw).decode(errors="replace"),
+    "intstr": _int_or_string,
+    "raw": _raw,
+}

@@ -1,0 +1,243 @@
+"""Schemas of CustomResourceDefinitions: read, and refused where they do not say what every field is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stromboli.embedded.schemas.builtin_schemas import any_object, with_metadata
+from stromboli.embedded.schemas.regex_patterns import why_not
+from stromboli.embedded.schemas.schema import ANYTHING, Rule, Schema
+from stromboli.embedded.schemas.schema_problems import Problem, duplicate, invalid, required, unsupported
+
+MAX_DEPTH = 64
+MAX_NODES = 20_000
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
+_LIST_TYPES = ("atomic", "map", "set")
+_MAP_TYPES = ("atomic", "granular")
+_TRIVIAL = [{"type": "integer"}, {"type": "string"}]
+
+_NUMBERS = {
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "multipleOf": "multiple_of",
+}
+_COUNTS = {
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_items",
+    "maxItems": "max_items",
+    "minProperties": "min_properties",
+    "maxProperties": "max_properties",
+}
+_TEXTS = {"description": "description", "format": "format", "pattern": "pattern"}
+_FLAGS = {
+    "nullable": "nullable",
+    "exclusiveMinimum": "exclusive_minimum",
+    "exclusiveMaximum": "exclusive_maximum",
+    "x-kubernetes-preserve-unknown-fields": "open",
+    "x-kubernetes-int-or-string": "int_or_string",
+    "x-kubernetes-embedded-resource": "embedded",
+}
+
+
+class SchemaError(ValueError):
+    """A schema that cannot be used, with every place that has to be mended."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__(", ".join(str(one) for one in problems))
+        self.problems = problems
+
+
+def from_crd(raw: Any, path: str = "openAPIV3Schema") -> Schema:
+    """The schema of a version of a CRD, with the metadata that all objects have. None stands for no schema at all."""
+    if raw is None:
+        return any_object()
+    reader = _Reader()
+    schema = reader.node(raw, path, 0)
+    if not reader.problems and schema.type != "object":
+        reader.problems.append(invalid(f"{path}.type", schema.type, "must be object at the root"))
+    if reader.problems:
+        raise SchemaError(reader.problems)
+    return with_metadata(schema)
+
+
+class _Reader:
+    """Reads nodes and gathers what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self._nodes = 0
+
+    def node(self, raw: Any, path: str, depth: int, structural: bool = True) -> Schema:
+        """A node; without `structural` one that only limits values, below allOf and its like."""
+        self._nodes += 1
+        if depth > MAX_DEPTH or self._nodes > MAX_NODES:
+            limit = f"at most {MAX_DEPTH} levels and {MAX_NODES} fields are allowed"
+            raise SchemaError(
+                [Problem(path, "FieldValueTooLong", f"Too long: the schema is too large: {limit}")]
+            )
+        if not isinstance(raw, dict):
+            self._add(invalid(path, raw, "must be an object"))
+            return ANYTHING
+        fields = self._plain(raw, path) | self._combined(raw, path, depth)
+        if structural:
+            self._check_structure(raw, path)
+            fields |= self._merging(raw, path)
+        fields |= self._below(raw, path, depth, structural)
+        if fields.get("embedded"):
+            head = any_object().properties
+            fields["properties"] = {**head, **fields.get("properties", {})}
+        return Schema(**fields)
+
+    def _add(self, problem: Problem) -> None:
+        if len(self.problems) < 50:
+            self.problems.append(problem)
+
+    # -- what a node says of itself
+
+    def _plain(self, raw: dict[str, Any], path: str) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        if raw.get("type"):
+            fields["type"] = self._one_of(raw["type"], _TYPES, f"{path}.type")
+        self._take(fields, raw, _TEXTS, lambda one: isinstance(one, str), path, "a text")
+        self._take(fields, raw, _FLAGS, lambda one: isinstance(one, bool), path, "true or false")
+        self._take(fields, raw, _NUMBERS, _is_number, path, "a number")
+        self._take(fields, raw, _COUNTS, _is_count, path, "a number of at least 0")
+        if "pattern" in fields and (why := why_not(fields["pattern"])):
+            self._add(invalid(f"{path}.pattern", fields.pop("pattern"), why))
+        if raw.get("enum") is not None:
+            fields["enum"] = tuple(self._list(raw["enum"], f"{path}.enum"))
+        if raw.get("default") is not None:
+            fields["default"] = raw["default"]
+        if raw.get("required"):
+            names = self._list(raw["required"], f"{path}.required")
+            fields["required"] = tuple(one for one in names if isinstance(one, str))
+        return fields
+
+    def _take(
+        self,
+        fields: dict[str, Any],
+        raw: dict[str, Any],
+        names: dict[str, str],
+        fits: Callable[[Any], bool],
+        path: str,
+        what: str,
+    ) -> None:
+        for name, field in names.items():
+            value = raw.get(name)
+            if value is None:
+                continue
+            if fits(value):
+                fields[field] = value
+            else:
+                self._add(invalid(f"{path}.{name}", value, f"must be {what}"))
+
+    def _merging(self, raw: dict[str, Any], path: str) -> dict[str, Any]:
+        """How lists and maps merge, and rules."""
+        fields: dict[str, Any] = {}
+        if raw.get("x-kubernetes-list-type") is not None:
+            kind = self._one_of(raw["x-kubernetes-list-type"], _LIST_TYPES, f"{path}.x-kubernetes-list-type")
+            fields |= {"list_type": kind, "unique_items": kind in ("map", "set")}
+        elif raw.get("type") == "array":
+            fields["list_type"] = "atomic"
+        if raw.get("x-kubernetes-map-type") is not None:
+            where = f"{path}.x-kubernetes-map-type"
+            fields["map_type"] = self._one_of(raw["x-kubernetes-map-type"], _MAP_TYPES, where)
+        if fields.get("list_type") == "map":
+            fields["list_keys"] = self._keys(raw, path)
+        rules = raw.get("x-kubernetes-validations")
+        if isinstance(rules, list):
+            known = [one for one in rules if isinstance(one, dict) and isinstance(one.get("rule"), str)]
+            fields["rules"] = tuple(Rule(one["rule"], str(one.get("message") or "")) for one in known)
+        return fields
+
+    def _keys(self, raw: dict[str, Any], path: str) -> tuple[str, ...]:
+        where = f"{path}.x-kubernetes-list-map-keys"
+        keys = raw.get("x-kubernetes-list-map-keys")
+        if not keys:
+            self._add(required(where, "must not be empty if x-kubernetes-list-type is map"))
+            return ()
+        names = [one for one in self._list(keys, where) if isinstance(one, str)]
+        items = raw.get("items")
+        known = items.get("properties") if isinstance(items, dict) else None
+        for place, name in enumerate(names):
+            if not isinstance(known, dict) or name not in known:
+                self._add(invalid(f"{where}[{place}]", name, "must be the name of a field of the items"))
+            elif name in names[:place]:
+                self._add(duplicate(f"{where}[{place}]", name))
+        return tuple(names)
+
+    def _check_structure(self, raw: dict[str, Any], path: str) -> None:
+        free = raw.get("x-kubernetes-preserve-unknown-fields") or raw.get("x-kubernetes-int-or-string")
+        if not raw.get("type") and not free:
+            self._add(required(f"{path}.type", "must not be empty for specified object fields"))
+        if raw.get("$ref"):
+            self._add(Problem(f"{path}.$ref", "FieldValueForbidden", "Forbidden: $ref is not supported"))
+        if raw.get("type") == "array" and raw.get("items") is None:
+            self._add(required(f"{path}.items", "must be specified"))
+        if raw.get("properties") and raw.get("additionalProperties") not in (None, False):
+            why = "Forbidden: additionalProperties and properties are mutual exclusive"
+            self._add(Problem(f"{path}.additionalProperties", "FieldValueForbidden", why))
+        if raw.get("uniqueItems"):
+            why = (
+                "Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+            )
+            self._add(Problem(f"{path}.uniqueItems", "FieldValueForbidden", why))
+
+    # -- what stands below
+
+    def _below(self, raw: dict[str, Any], path: str, depth: int, structural: bool) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        properties = raw.get("properties")
+        if isinstance(properties, dict):
+            fields["properties"] = {
+                key: self.node(one, f"{path}.properties[{key}]", depth + 1, structural)
+                for key, one in properties.items()
+            }
+        elif properties is not None:
+            self._add(invalid(f"{path}.properties", properties, "must be an object"))
+        if raw.get("items") is not None:
+            fields["items"] = self.node(raw["items"], f"{path}.items", depth + 1, structural)
+        more = raw.get("additionalProperties")
+        if more is True:
+            fields["additional"] = ANYTHING
+        elif isinstance(more, dict):
+            fields["additional"] = self.node(more, f"{path}.additionalProperties", depth + 1, structural)
+        return fields
+
+    def _combined(self, raw: dict[str, Any], path: str, depth: int) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for name, field in (("allOf", "all_of"), ("anyOf", "any_of"), ("oneOf", "one_of")):
+            given = raw.get(name)
+            if given is None or (raw.get("x-kubernetes-int-or-string") and given == _TRIVIAL):
+                continue
+            fields[field] = tuple(
+                self.node(one, f"{path}.{name}[{place}]", depth + 1, structural=False)
+                for place, one in enumerate(self._list(given, f"{path}.{name}"))
+            )
+        if raw.get("not") is not None:
+            fields["none_of"] = self.node(raw["not"], f"{path}.not", depth + 1, structural=False)
+        return fields
+
+    # -- values
+
+    def _list(self, value: Any, path: str) -> list[Any]:
+        if isinstance(value, list):
+            return value
+        self._add(invalid(path, value, "must be a list"))
+        return []
+
+    def _one_of(self, value: Any, known: tuple[str, ...], path: str) -> str:
+        if value in known:
+            return str(value)
+        self._add(unsupported(path, value, known))
+        return ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -1,0 +1,179 @@
+"""Built-in kinds beyond their schemas: defaults that depend on other fields, and checks of several fields at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stromboli.embedded.schemas.metadata_rules import label_problems, metadata_problems
+from stromboli.embedded.schemas.pod_semantics import pod_problems, pod_update_problems, set_pod_defaults
+from stromboli.embedded.schemas.schema_problems import Problem, invalid
+
+Object = dict[str, Any]
+
+_TEMPLATES = {
+    "Deployment": ("spec", "template", "spec"),
+    "ReplicaSet": ("spec", "template", "spec"),
+    "ReplicationController": ("spec", "template", "spec"),
+    "StatefulSet": ("spec", "template", "spec"),
+    "DaemonSet": ("spec", "template", "spec"),
+    "Job": ("spec", "template", "spec"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
+    "PodTemplate": ("template", "spec"),
+}
+_ROLLING: dict[str, tuple[str, Object]] = {
+    "Deployment": ("strategy", {"maxUnavailable": "25%", "maxSurge": "25%"}),
+    "StatefulSet": ("updateStrategy", {"partition": 0}),
+    "DaemonSet": ("updateStrategy", {"maxUnavailable": 1, "maxSurge": 0}),
+}
+"""How kinds that replace their pods bit by bit do it unless told."""
+_SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+
+
+def set_defaults(thing: Object, kind: str) -> None:
+    """Defaults, in place, after those of the schema. What they go by has the right types."""
+    template = _TEMPLATES.get(kind)
+    if template is not None:
+        if (pod := _inside(thing, template)) is not None:
+            set_pod_defaults(pod)
+        if kind in _ROLLING:
+            _set_rolling(thing.get("spec") or {}, *_ROLLING[kind])
+    set_own = _DEFAULTS.get(kind)
+    if set_own is not None:
+        set_own(thing)
+
+
+def _set_pod(pod: Object) -> None:
+    spec = pod.get("spec")
+    if isinstance(spec, dict):
+        set_pod_defaults(spec)
+        spec.setdefault("enableServiceLinks", True)
+
+
+def _set_service(service: Object) -> None:
+    spec = service.get("spec") or {}
+    for port in spec.get("ports") or ():
+        port.setdefault("targetPort", port["port"])
+    if spec and spec.get("type") != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+
+
+def _set_job(job: Object) -> None:
+    """A job alone; the template of a CronJob gets these when it becomes one."""
+    spec = job.get("spec") or {}
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    for field, value in _JOB.items():
+        spec.setdefault(field, value)
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+
+
+def _set_limits(limits: Object) -> None:
+    for one in (limits.get("spec") or {}).get("limits") or ():
+        if one.get("type") == "Container":
+            usual = {**(one.get("max") or {}), **(one.get("default") or {})}
+            wanted = {**(one.get("min") or {}), **usual, **(one.get("defaultRequest") or {})}
+            one |= {key: value for key, value in (("default", usual), ("defaultRequest", wanted)) if value}
+
+
+def _set_policy(policy: Object) -> None:
+    spec = policy.get("spec") or {}
+    if spec and not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+
+def _set_subjects(binding: Object) -> None:
+    for subject in binding.get("subjects") or ():
+        if subject.get("kind") in ("User", "Group"):
+            subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
+
+
+_DEFAULTS: dict[str, Callable[[Object], None]] = {
+    "Pod": _set_pod,
+    "Service": _set_service,
+    "Job": _set_job,
+    "LimitRange": _set_limits,
+    "NetworkPolicy": _set_policy,
+    "RoleBinding": _set_subjects,
+    "ClusterRoleBinding": _set_subjects,
+}
+_JOB = {
+    "parallelism": 1,
+    "backoffLimit": 6,
+    "completionMode": "NonIndexed",
+    "suspend": False,
+    "manualSelector": False,
+}
+
+
+def _set_rolling(spec: Object, field: str, usual: Object) -> None:
+    strategy = spec.get(field)
+    if isinstance(strategy, dict) and strategy.get("type") == "RollingUpdate":
+        strategy["rollingUpdate"] = {**usual, **(strategy.get("rollingUpdate") or {})}
+
+
+def problems(thing: Object, kind: str) -> list[Problem]:
+    """What is wrong with an object of a built-in kind whose types are right."""
+    found = metadata_problems(thing.get("metadata") or {}, kind)
+    if kind == "Pod":
+        found += pod_problems(thing.get("spec") or {})
+    elif kind in _TEMPLATES:
+        path = _TEMPLATES[kind]
+        if (spec := _inside(thing, path)) is not None:
+            found += pod_problems(spec, ".".join(path))
+            found += _template_problems(thing, kind, spec)
+    return found
+
+
+def _template_problems(thing: Object, kind: str, spec: Object) -> Iterator[Problem]:
+    policy = spec.get("restartPolicy", "Always")
+    path = ".".join((*_TEMPLATES[kind], "restartPolicy"))
+    if kind in ("Job", "CronJob") and policy == "Always":
+        message = f'Required value: valid values: "OnFailure", "Never", and not "{policy}"'
+        yield Problem(path, "FieldValueRequired", message)
+    elif kind in _SELECTING and policy != "Always":
+        message = f'Unsupported value: "{policy}": supported values: "Always"'
+        yield Problem(path, "FieldValueNotSupported", message)
+    if kind in _SELECTING:
+        yield from _selector_problems(thing["spec"])
+
+
+def _selector_problems(spec: Object) -> Iterator[Problem]:
+    wanted = (spec.get("selector") or {}).get("matchLabels") or {}
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    yield from label_problems(labels, "spec.template.labels")
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+
+
+def update_problems(old: Object, new: Object, kind: str) -> list[Problem]:
+    """What an update changes although it must stay: the spec of a pod, selectors, templates of jobs."""
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    if kind == "Pod":
+        return list(pod_update_problems(before, after))
+    fixed: tuple[str, ...] = ()
+    if kind in _SELECTING:
+        fixed = ("selector",)
+    elif kind == "Job":
+        fixed = (
+            ("selector", "completionMode")
+            if before.get("suspend")
+            else ("selector", "completionMode", "template")
+        )
+    elif kind in ("RoleBinding", "ClusterRoleBinding"):
+        before, after, fixed = old, new, ("roleRef",)
+    elif kind == "PriorityClass":
+        before, after, fixed = old, new, ("value", "preemptionPolicy")
+    where = "" if before is old else "spec."
+    return [
+        invalid(f"{where}{field}", after.get(field), "field is immutable")
+        for field in fixed
+        if field in before and before[field] != after.get(field)
+    ]
+
+
+def _inside(thing: Object, path: tuple[str, ...]) -> Object | None:
+    node: Any = thing
+    for key in path:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else None

@@ -1,0 +1,98 @@
+"""Metadata that every object has: names, labels, annotations, owners and finalizers, as Kubernetes wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stromboli.api.name_rules import against_label, against_label_value, against_qualified, against_subdomain
+from stromboli.embedded.schemas.schema_problems import Problem, invalid, required, too_long
+
+MAX_ANNOTATIONS = 256 * 1024
+
+_STANDARD_FINALIZERS = (
+    "kubernetes",
+    "orphan",
+    "foregroundDeletion",
+    "customresourcecleanup.apiextensions.k8s.io",
+)
+_LABEL_NAMES = frozenset({"Namespace", "Service"})
+_PATH_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
+
+
+def path_errors(text: str) -> tuple[str, ...]:
+    """What keeps a text from standing in a path: names of roles may contain almost everything else."""
+    if text in (".", ".."):
+        return (f"may not be '{text}'",)
+    return tuple(f"may not contain '{one}'" for one in "/%" if one in text)
+
+
+def name_errors(kind: str) -> Callable[[str], tuple[str, ...]]:
+    """The rule for the names of a kind."""
+    if kind in _LABEL_NAMES:
+        return against_label
+    return path_errors if kind in _PATH_NAMES else against_subdomain
+
+
+def label_problems(labels: dict[str, str], path: str) -> Iterator[Problem]:
+    """Problems of labels and of selectors that name labels."""
+    for key, value in labels.items():
+        for error in against_qualified(key):
+            yield invalid(path, key, error)
+        for error in against_label_value(value):
+            yield invalid(path, value, error)
+
+
+def metadata_problems(metadata: dict[str, Any], kind: str) -> list[Problem]:
+    """What is wrong with the metadata of an object whose types are right and whose name has been made, if need be."""
+    return list(_metadata_problems(metadata, name_errors(kind)))
+
+
+def _metadata_problems(
+    metadata: dict[str, Any], name_errors: Callable[[str], tuple[str, ...]]
+) -> Iterator[Problem]:
+    name = metadata.get("name")
+    prefix = metadata.get("generateName")
+    if prefix:
+        for error in name_errors(prefix.rstrip("-.") or prefix):
+            yield invalid("metadata.generateName", prefix, error)
+    if not name:
+        yield required("metadata.name", "name or generateName is required")
+    else:
+        for error in name_errors(name):
+            yield invalid("metadata.name", name, error)
+    if labels := metadata.get("labels"):
+        yield from label_problems(labels, "metadata.labels")
+    if annotations := metadata.get("annotations"):
+        yield from _annotation_problems(annotations)
+    if owners := metadata.get("ownerReferences"):
+        yield from _owner_problems(owners)
+    for place, one in enumerate(metadata.get("finalizers") or ()):
+        if "/" not in one and one not in _STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"metadata.finalizers[{place}]", one, why)
+
+
+def _annotation_problems(annotations: dict[str, str]) -> Iterator[Problem]:
+    size = 0
+    for key, value in annotations.items():
+        size += len(key) + len(value)
+        for error in against_qualified(key.lower()):
+            yield invalid("metadata.annotations", key, error)
+    if size > MAX_ANNOTATIONS:
+        yield too_long("metadata.annotations", MAX_ANNOTATIONS)
+
+
+def _owner_problems(owners: list[dict[str, Any]]) -> Iterator[Problem]:
+    path = "metadata.ownerReferences"
+    for owner in owners:
+        for key in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(key):
+                what = "version must not be empty" if key == "apiVersion" else "must not be empty"
+                yield invalid(f"{path}.{key}", "", what)
+    leaders = [owner for owner in owners if owner.get("controller")]
+    if len(leaders) > 1:
+        names = " and ".join(str(one.get("name")) for one in leaders[:2])
+        yield invalid(
+            path, names, f"Only one reference can have Controller set to true. Found true in {names}"
+        )

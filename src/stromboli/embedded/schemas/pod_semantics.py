@@ -1,0 +1,161 @@
+"""What a schema cannot say about pods: names that are unique, requests within limits, fields that stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from stromboli.api.name_rules import against_label, against_subdomain
+from stromboli.api.resources.quantity import QuantityError, exact
+from stromboli.embedded.schemas.metadata_rules import label_problems
+from stromboli.embedded.schemas.schema_problems import Problem, duplicate, invalid, required
+
+Spec = dict[str, Any]
+
+_MUTABLE = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_MAY_CHANGE = ("activeDeadlineSeconds", "ephemeralContainers", "terminationGracePeriodSeconds", "tolerations")
+_LATEST = ("", "latest")
+
+
+# -- defaults
+
+
+def set_pod_defaults(spec: Spec) -> None:
+    """Defaults that depend on other fields: when to pull, what to request, ports of the host."""
+    network = spec.get("hostNetwork") is True
+    for containers in (spec.get("containers"), spec.get("initContainers")):
+        for container in containers or ():
+            _set_container_defaults(container, network)
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if account:
+        spec["serviceAccountName"] = spec["serviceAccount"] = account
+
+
+def _set_container_defaults(container: Spec, network: bool) -> None:
+    if "imagePullPolicy" not in container:
+        container["imagePullPolicy"] = (
+            "Always" if _tag(container.get("image") or "") in _LATEST else "IfNotPresent"
+        )
+    resources = container.get("resources")
+    if resources and (limits := resources.get("limits")):
+        requests = resources.get("requests") or {}
+        if not limits.keys() <= requests.keys():
+            resources["requests"] = {**limits, **requests}
+    if network:
+        for port in container.get("ports") or ():
+            port.setdefault("hostPort", port["containerPort"])
+
+
+def _tag(image: str) -> str:
+    last = image.rpartition("/")[2]
+    if "@" in last:
+        return last
+    return last.partition(":")[2]
+
+
+# -- problems
+
+
+def pod_problems(spec: Spec, path: str = "spec") -> Iterator[Problem]:
+    """What is wrong with the spec of a pod, or of a template, whose types are right."""
+    volumes: set[str] = set()
+    for place, volume in enumerate(spec.get("volumes") or ()):
+        yield from _name(volume.get("name") or "", volumes, f"{path}.volumes[{place}].name")
+    names: set[str] = set()
+    for field in ("initContainers", "containers"):
+        for place, container in enumerate(spec.get(field) or ()):
+            yield from _container(container, names, volumes, f"{path}.{field}[{place}]")
+    if selector := spec.get("nodeSelector"):
+        yield from label_problems(selector, f"{path}.nodeSelector")
+    for field in ("nodeName", "serviceAccountName"):
+        if value := spec.get(field):
+            for error in against_subdomain(value):
+                yield invalid(f"{path}.{field}", value, error)
+    yield from _amounts(spec.get("overhead") or {}, f"{path}.overhead")
+
+
+def _container(container: Spec, names: set[str], volumes: set[str], path: str) -> Iterator[Problem]:
+    yield from _name(container.get("name") or "", names, f"{path}.name")
+    if not container.get("image"):
+        yield required(f"{path}.image")
+    if resources := container.get("resources"):
+        yield from _resources(resources, f"{path}.resources")
+    for place, mount in enumerate(container.get("volumeMounts") or ()):
+        if mount.get("name") not in volumes:
+            name = mount.get("name") or ""
+            where = f"{path}.volumeMounts[{place}].name"
+            yield Problem(where, "FieldValueNotFound", f'Not found: "{name}"')
+
+
+def _name(name: str, seen: set[str], path: str) -> Iterator[Problem]:
+    for error in against_label(name) if name else ():
+        yield invalid(path, name, error)
+    if name in seen:
+        yield duplicate(path, name)
+    seen.add(name)
+
+
+def _resources(resources: Spec, path: str) -> Iterator[Problem]:
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    yield from _amounts(limits, f"{path}.limits")
+    yield from _amounts(requests, f"{path}.requests")
+    for name, wanted in requests.items():
+        limit = limits.get(name, wanted)
+        if limit is not wanted and limit != wanted and _amount(wanted) > _amount(limit):
+            yield invalid(
+                f"{path}.requests", wanted, f"must be less than or equal to {name} limit of {limit}"
+            )
+
+
+def _amounts(amounts: Spec, path: str) -> Iterator[Problem]:
+    for name, amount in amounts.items():
+        if isinstance(amount, str) and not amount.startswith("-"):
+            continue
+        if _amount(amount) < 0:
+            yield invalid(f"{path}[{name}]", amount, "must be greater than or equal to 0")
+
+
+def _amount(amount: Any) -> Any:
+    try:
+        return exact(amount)
+    except QuantityError:
+        return 0
+
+
+# -- updates
+
+
+def pod_update_problems(old: Spec, new: Spec) -> Iterator[Problem]:
+    """What an update changes of a pod although it must not. Binding and resizing have ways of their own."""
+    before, after = _fixed(old), _fixed(new)
+    if before == after:
+        return
+    gates = old.get("schedulingGates") or []
+    if len(new.get("schedulingGates") or []) > len(gates):
+        yield Problem("spec.schedulingGates", "FieldValueForbidden", "Forbidden: only deletion is allowed")
+    if gates:
+        loosened = ("schedulingGates", "nodeSelector", "affinity")
+        before, after = (
+            {key: one for key, one in some.items() if key not in loosened} for some in (before, after)
+        )
+    if before != after:
+        changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+        fields = ", ".join(f"spec.{key}" for key in changed)
+        yield Problem("spec", "FieldValueForbidden", f"Forbidden: {_MUTABLE}; this one changes {fields}")
+
+
+def _fixed(spec: Spec) -> Spec:
+    fixed = {
+        key: value for key, value in spec.items() if key not in _MAY_CHANGE and value not in (None, [], {})
+    }
+    for field in ("containers", "initContainers"):
+        if field in fixed:
+            fixed[field] = [
+                {key: value for key, value in one.items() if key != "image"} if isinstance(one, dict) else one
+                for one in fixed[field]
+            ]
+    return fixed

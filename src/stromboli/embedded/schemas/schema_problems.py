@@ -1,0 +1,239 @@
+"""What is wrong with an object, in the words of Kubernetes and with the path of each field.
+
+This is the slow and thorough way, taken when the quick one (`checks`) found something. Of objects of CRDs it tells in
+the words that the API server has for them, of built-in kinds in the words of its own checks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stromboli.embedded.schemas.cel_rules import holds
+from stromboli.embedded.schemas.regex_patterns import matches
+from stromboli.embedded.schemas.schema import Schema
+from stromboli.embedded.schemas.value_formats import TEXT_FORMATS, in_range, type_name
+
+MAX_PROBLEMS = 50
+_SHOWN = 200
+
+INVALID, REQUIRED, TYPE = "FieldValueInvalid", "FieldValueRequired", "FieldValueTypeInvalid"
+UNSUPPORTED, DUPLICATE = "FieldValueNotSupported", "FieldValueDuplicate"
+TOO_LONG, TOO_MANY = "FieldValueTooLong", "FieldValueTooMany"
+
+
+class Problem(NamedTuple):
+    """One field that is not as it must be."""
+
+    field: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+    def cause(self) -> dict[str, str]:
+        """As it stands in the `details.causes` of a Status."""
+        return {"reason": self.reason, "message": self.message, "field": self.field}
+
+
+def invalid(field: str, value: Any, why: str) -> Problem:
+    return Problem(field, INVALID, f"Invalid value: {shown(value)}: {why}")
+
+
+def required(field: str, why: str = "") -> Problem:
+    return Problem(field, REQUIRED, f"Required value: {why}" if why else "Required value")
+
+
+def unsupported(field: str, value: Any, supported: tuple[Any, ...]) -> Problem:
+    listed = ", ".join(shown(one) for one in supported)
+    return Problem(field, UNSUPPORTED, f"Unsupported value: {shown(value)}: supported values: {listed}")
+
+
+def duplicate(field: str, value: Any) -> Problem:
+    return Problem(field, DUPLICATE, f"Duplicate value: {shown(value)}")
+
+
+def too_long(field: str, limit: int) -> Problem:
+    return Problem(field, TOO_LONG, f"Too long: may not be more than {limit} bytes")
+
+
+def shown(value: Any) -> str:
+    """A value in a message, cut where it gets too long to read."""
+    text = msgspec.json.encode(value).decode(errors="replace")
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+
+
+def problems(value: Any, schema: Schema, path: str = "") -> list[Problem]:
+    """What is wrong with a value, up to a number that one can still read."""
+    found: list[Problem] = []
+    for problem in _Walk(builtin=bool(schema.name)).check(value, schema, path):
+        found.append(problem)
+        if len(found) == MAX_PROBLEMS:
+            break
+    return found
+
+
+class _Walk:
+    """The checks, in the voice of built-in kinds or of CRDs."""
+
+    def __init__(self, builtin: bool) -> None:
+        self.builtin = builtin
+
+    def check(self, value: Any, schema: Schema, path: str) -> Iterator[Problem]:
+        if value is None and schema.nullable:
+            return
+        wrong = self._type(value, schema, path)
+        if wrong is not None:
+            yield wrong
+        elif isinstance(value, dict):
+            yield from self._object(value, schema, path)
+        elif isinstance(value, list):
+            yield from self._list(value, schema, path)
+        elif isinstance(value, str):
+            yield from self._text(value, schema, path)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield from self._number(value, schema, path)
+        if schema.enum and value not in schema.enum:
+            yield unsupported(path, value, schema.enum)
+        if wrong is None:
+            yield from self._combined(value, schema, path)
+
+    def _should(self, path: str, what: str) -> str:
+        return f"must be {what}" if self.builtin else f"{path} in body should be {what}"
+
+    # -- types
+
+    def _type(self, value: Any, schema: Schema, path: str) -> Problem | None:
+        found = type_name(value)
+        if schema.int_or_string:
+            fits, wanted = found in ("integer", "string"), "integer,string"
+        else:
+            fits, wanted = _fits(value, found, schema), schema.type
+        if fits:
+            return None
+        return Problem(
+            path, TYPE, f'Invalid value: "{found}": {path} in body must be of type {wanted}: "{found}"'
+        )
+
+    # -- maps and lists
+
+    def _object(self, value: dict[str, Any], schema: Schema, path: str) -> Iterator[Problem]:
+        for key in schema.required:
+            if key not in value or (self.builtin and value[key] in ("", [])):
+                yield required(f"{path}.{key}" if path else key)
+        if schema.properties or schema.additional:
+            for key, one in value.items():
+                inner = schema.properties.get(key) or schema.additional
+                if inner is not None and not (self.builtin and key in schema.required and one in ("", [])):
+                    yield from self.check(one, inner, f"{path}.{key}" if path else key)
+        count = len(value)
+        if schema.max_properties is not None and count > schema.max_properties:
+            yield _too_many(path, count, schema.max_properties)
+        if schema.min_properties is not None and count < schema.min_properties:
+            yield invalid(
+                path, count, f"{path} in body should have at least {schema.min_properties} properties"
+            )
+
+    def _list(self, value: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
+        count = len(value)
+        if schema.max_items is not None and count > schema.max_items:
+            yield _too_many(path, count, schema.max_items)
+        if schema.min_items is not None and count < schema.min_items:
+            yield invalid(path, count, f"{path} in body should have at least {schema.min_items} items")
+        if schema.unique_items:
+            yield from _twice(value, schema, path)
+        if schema.items is not None:
+            for place, one in enumerate(value):
+                yield from self.check(one, schema.items, f"{path}[{place}]")
+
+    # -- plain values
+
+    def _text(self, value: str, schema: Schema, path: str) -> Iterator[Problem]:
+        if schema.max_length is not None and len(value) > schema.max_length:
+            yield too_long(path, schema.max_length)
+        if schema.min_length is not None and len(value) < schema.min_length:
+            yield invalid(path, value, f"{path} in body should be at least {schema.min_length} chars long")
+        if schema.pattern and not matches(schema.pattern, value):
+            yield invalid(path, value, f"{path} in body should match '{schema.pattern}'")
+        known = None if schema.int_or_string else TEXT_FORMATS.get(schema.format)
+        if known is not None and not known(value):
+            why = f"{path} in body must be of type {schema.format}: {shown(value)}"
+            yield Problem(path, TYPE, f"Invalid value: {shown(value)}: {why}")
+
+    def _number(self, value: int | float, schema: Schema, path: str) -> Iterator[Problem]:
+        low, high = schema.minimum, schema.maximum
+        below = low is not None and (value <= low if schema.exclusive_minimum else value < low)
+        above = high is not None and (value >= high if schema.exclusive_maximum else value > high)
+        if self.builtin and low is not None and high is not None and (below or above):
+            yield invalid(path, value, f"must be between {low:g} and {high:g}, inclusive")
+        elif below:
+            equal = "" if schema.exclusive_minimum else " or equal to"
+            yield invalid(path, value, self._should(path, f"greater than{equal} {low:g}"))
+        elif above:
+            equal = "" if schema.exclusive_maximum else " or equal to"
+            yield invalid(path, value, self._should(path, f"less than{equal} {high:g}"))
+        if schema.multiple_of and not _is_multiple(value, schema.multiple_of):
+            yield invalid(path, value, self._should(path, f"a multiple of {schema.multiple_of:g}"))
+        if schema.type == "integer" and not in_range(int(value), schema.format):
+            yield invalid(path, value, f"must be of type integer with format {schema.format or 'int64'}")
+
+    # -- several at once
+
+    def _combined(self, value: Any, schema: Schema, path: str) -> Iterator[Problem]:
+        for one in schema.all_of:
+            yield from self.check(value, one, path)
+        if schema.any_of and not any(self._holds(value, one, path) for one in schema.any_of):
+            yield invalid(path, value, f'"{path}" must validate at least one schema (anyOf)')
+        if schema.one_of:
+            count = sum(self._holds(value, one, path) for one in schema.one_of)
+            if count != 1:
+                why = f'"{path}" must validate one and only one schema (oneOf). Found {count} valid alternatives'
+                yield invalid(path, value, why)
+        for rule in schema.rules:
+            if not holds(rule.rule, value):
+                yield Problem(path, INVALID, f"Invalid value: {rule.message or f'failed rule: {rule.rule}'}")
+        if schema.none_of is not None and self._holds(value, schema.none_of, path):
+            yield invalid(path, value, f'"{path}" must not validate the schema (not)')
+
+    def _holds(self, value: Any, schema: Schema, path: str) -> bool:
+        return next(self.check(value, schema, path), None) is None
+
+
+def _fits(value: Any, found: str, schema: Schema) -> bool:
+    wanted = schema.type
+    if not wanted or found == wanted:
+        return True
+    if wanted == "number":
+        return found == "integer"
+    if wanted == "integer":
+        return found == "number" and math.isfinite(value) and value == int(value)
+    return schema.format == "quantity" and found in ("integer", "number")
+
+
+def _is_multiple(value: int | float, step: float) -> bool:
+    if isinstance(value, int) and step == int(step):
+        return value % int(step) == 0
+    ratio = value / step
+    return math.isfinite(ratio) and abs(ratio - round(ratio)) < 1e-9
+
+
+def _too_many(path: str, count: int, limit: int) -> Problem:
+    items = "item" if limit == 1 else "items"
+    return Problem(path, TOO_MANY, f"Too many: {count}: must have at most {limit} {items}")
+
+
+def _twice(values: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
+    """Entries that are there before, by their keys or, in a set, as a whole."""
+    seen: set[bytes] = set()
+    for place, value in enumerate(values):
+        name = value
+        if schema.list_keys and isinstance(value, dict):
+            name = {key: value[key] for key in schema.list_keys if key in value}
+        text = msgspec.json.encode(name, order="deterministic")
+        if text in seen:
+            yield duplicate(f"{path}[{place}]", name)
+        seen.add(text)

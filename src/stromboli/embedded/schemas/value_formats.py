@@ -1,0 +1,75 @@
+"""Texts and numbers with a format: times, quantities, bytes, integers of some size."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from stromboli.api.resources.quantity import QuantityError, exact
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_RANGES = {"int32": 2**31, "int64": 2**63}
+
+
+@lru_cache(maxsize=4096)
+def is_time(text: str) -> bool:
+    """Whether this is a time as in RFC 3339."""
+    if not _TIME.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text[:19].upper().replace(" ", "T"))
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=16384)
+def is_quantity(text: str) -> bool:
+    try:
+        exact(text)
+    except QuantityError:
+        return False
+    return True
+
+
+def is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+TEXT_FORMATS: dict[str, Callable[[str], bool]] = {
+    "byte": is_base64,
+    "date-time": is_time,
+    "datetime": is_time,
+    "quantity": is_quantity,
+}
+"""Formats of texts that are checked; others say something to the reader alone."""
+
+
+def in_range(number: int, format: str) -> bool:
+    """Whether an integer fits its format; without one, 64 bits."""
+    limit = _RANGES.get(format, 2**63)
+    return -limit <= number < limit
+
+
+def type_name(value: Any) -> str:
+    """What JSON calls the type of a value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    if isinstance(value, float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"

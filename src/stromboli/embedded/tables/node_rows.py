@@ -1,0 +1,63 @@
+"""The row of a node."""
+
+from __future__ import annotations
+
+from stromboli.embedded.tables.age_text import age
+from stromboli.embedded.tables.layout import (
+    NONE,
+    UNKNOWN,
+    Cells,
+    Layout,
+    Thing,
+    condition,
+    layout,
+    name_of,
+    part,
+)
+
+ROLE = "node-role.kubernetes.io/"
+
+
+def _fill(node: Thing, now: float) -> Cells:
+    about = part(node, "status", "nodeInfo")
+    return [
+        name_of(node),
+        state_text(node),
+        _roles(node),
+        age(node, now),
+        about.get("kubeletVersion") or "",
+        _address(node, "InternalIP"),
+        _address(node, "ExternalIP"),
+        about.get("osImage") or UNKNOWN,
+        about.get("kernelVersion") or UNKNOWN,
+        about.get("containerRuntimeVersion") or UNKNOWN,
+    ]
+
+
+NODES: Layout = layout(
+    "Name | Status | Roles | Age | Version"
+    " | Internal-IP+ | External-IP+ | OS-Image+ | Kernel-Version+ | Container-Runtime+",
+    _fill,
+)
+
+
+def state_text(node: Thing) -> str:
+    ready = condition(node, "Ready")
+    words = ["Ready" if ready["status"] == "True" else "NotReady"] if ready.get("status") else ["Unknown"]
+    if part(node, "spec").get("unschedulable"):
+        words.append("SchedulingDisabled")
+    return ",".join(words)
+
+
+def _roles(node: Thing) -> str:
+    labels = part(node, "metadata", "labels")
+    roles = {key.removeprefix(ROLE) for key in labels if key.startswith(ROLE)}
+    roles.add(labels.get("kubernetes.io/role", ""))
+    return ",".join(sorted(roles - {""})) or NONE
+
+
+def _address(node: Thing, type: str) -> str:
+    for one in part(node, "status").get("addresses") or ():
+        if one.get("type") == type:
+            return str(one.get("address", ""))
+    return NONE

@@ -1,0 +1,138 @@
+"""The row of a pod: what it does, told in one word taken from its containers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stromboli.embedded.tables.age_text import age, ago, instant
+from stromboli.embedded.tables.layout import NONE, Cells, Layout, Thing, condition, layout, name_of, part
+
+FINISHED = ("Succeeded", "Failed")
+
+
+def _fill(pod: Thing, now: float) -> Cells:
+    spec, status = part(pod, "spec"), part(pod, "status")
+    ready, total = _ready(pod)
+    return [
+        name_of(pod),
+        f"{ready}/{total}",
+        state_text(pod),
+        _restarts(pod, now),
+        age(pod, now),
+        status.get("podIP") or NONE,
+        spec.get("nodeName") or NONE,
+        status.get("nominatedNodeName") or NONE,
+        _gates(pod),
+    ]
+
+
+PODS: Layout = layout(
+    "Name | Ready | Status | Restarts | Age | IP+ | Node+ | Nominated Node+ | Readiness Gates+", _fill
+)
+
+
+def state_text(pod: Thing) -> str:
+    """What stands under STATUS: the phase, or what says more than the phase does."""
+    status = part(pod, "status")
+    phase = status.get("phase") or "Unknown"
+    shown = str(status.get("reason") or phase)
+    if condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
+        shown = "SchedulingGated"
+    initialising = _initialising(pod)
+    if initialising:
+        shown = initialising
+    if not initialising or condition(pod, "Initialized").get("status") == "True":
+        shown = _containers(pod, shown)
+    if part(pod, "metadata").get("deletionTimestamp"):
+        if status.get("reason") == "NodeLost":
+            return "Unknown"
+        return shown if phase in FINISHED else "Terminating"
+    return shown
+
+
+def _initialising(pod: Thing) -> str:
+    """How far the init containers are; empty when they are through."""
+    spec, status = part(pod, "spec"), part(pod, "status")
+    wanted = spec.get("initContainers") or []
+    sidecars = _sidecars(pod)
+    for index, one in enumerate(status.get("initContainerStatuses") or ()):
+        state = one.get("state") or {}
+        over, waits = state.get("terminated"), state.get("waiting")
+        if over is not None and not over.get("exitCode"):
+            continue
+        if one.get("name") in sidecars and one.get("started"):
+            continue
+        if over is not None:
+            return f"Init:{_ending(over)}"
+        if waits is not None and waits.get("reason") not in (None, "", "PodInitializing"):
+            return f"Init:{waits['reason']}"
+        return f"Init:{index}/{len(wanted)}"
+    return ""
+
+
+def _containers(pod: Thing, shown: str) -> str:
+    """The first container that has something to say speaks for all."""
+    running = False
+    for one in reversed(part(pod, "status").get("containerStatuses") or []):
+        state = one.get("state") or {}
+        waits, over = state.get("waiting"), state.get("terminated")
+        if waits is not None and waits.get("reason"):
+            shown = str(waits["reason"])
+        elif over is not None:
+            shown = _ending(over)
+        elif one.get("ready") and state.get("running") is not None:
+            running = True
+    if shown == "Completed" and running:
+        return "Running" if condition(pod, "Ready").get("status") == "True" else "NotReady"
+    return shown
+
+
+def _ending(over: Thing) -> str:
+    if over.get("reason"):
+        return str(over["reason"])
+    return f"Signal:{over['signal']}" if over.get("signal") else f"ExitCode:{over.get('exitCode', 0)}"
+
+
+def _sidecars(pod: Thing) -> set[Any]:
+    """Init containers that stay."""
+    return {
+        one.get("name")
+        for one in part(pod, "spec").get("initContainers") or ()
+        if one.get("restartPolicy") == "Always"
+    }
+
+
+def _ready(pod: Thing) -> tuple[int, int]:
+    spec, status = part(pod, "spec"), part(pod, "status")
+    sidecars = _sidecars(pod)
+    statuses = [one for one in status.get("initContainerStatuses") or () if one.get("name") in sidecars]
+    statuses += status.get("containerStatuses") or []
+    ready = sum(
+        1 for one in statuses if one.get("ready") and (one.get("state") or {}).get("running") is not None
+    )
+    return ready, len(spec.get("containers") or ()) + len(sidecars)
+
+
+def _restarts(pod: Thing, now: float) -> str:
+    status = part(pod, "status")
+    statuses = status.get("containerStatuses") or []
+    if _initialising(pod):
+        statuses = status.get("initContainerStatuses") or []
+    count = sum(int(one.get("restartCount") or 0) for one in statuses)
+    ends = [
+        end
+        for one in statuses
+        if (end := ((one.get("lastState") or {}).get("terminated") or {}).get("finishedAt")) is not None
+        and instant(end) is not None
+    ]
+    if not count or not ends:
+        return str(count)
+    return f"{count} ({ago(max(ends, key=lambda end: instant(end) or 0), now)} ago)"
+
+
+def _gates(pod: Thing) -> str:
+    gates = part(pod, "spec").get("readinessGates") or []
+    if not gates:
+        return NONE
+    true = sum(condition(pod, gate.get("conditionType", "")).get("status") == "True" for gate in gates)
+    return f"{true}/{len(gates)}"

@@ -1,0 +1,375 @@
+"""What every node means to one shape of task, kept up while nodes change.
+
+All filters and scores of a shape are evaluated once for all nodes. After that only the nodes that changed are looked
+at again. Numbers of a node change mostly because one more task of the same shape was put there, so each node is
+evaluated some steps ahead (as it is, with one more, with two more ...); such a change then costs one look-up. The
+naive evaluator in the tests is the oracle of all this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stromboli.engine.placement.node_explanation import explain
+from stromboli.engine.placement.node_functions import (
+    BadAnswer,
+    Bools,
+    Check,
+    Column,
+    Floats,
+    NodeFilter,
+    Nodes,
+    NodeScore,
+)
+from stromboli.engine.placement.verdict import Verdict
+
+if TYPE_CHECKING:
+    from stromboli.model.node_columns import Columns, Ints
+    from stromboli.model.task import Task
+
+AHEAD = 16
+"""Steps that nodes are evaluated ahead, at most."""
+WIDEST = 32768
+"""How many steps of nodes are evaluated together when there are many."""
+BUSY = 8
+"""Looks at single nodes after which a shape counts as busy, and all nodes are evaluated ahead."""
+NEVER = -np.inf
+
+
+def fits(task: Task, free: Ints) -> Bools:
+    """Where a task's request fits into what is free: cpu and memory always, scalars only when named."""
+    request = task.shape.request
+    fitting: Bools = free[0] >= request.get(0, 0)
+    for dim in task.shape.dims[1:]:
+        fitting &= free[dim] >= request.get(dim, 0)
+    return fitting
+
+
+def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Bools:
+    passing = nodes.all()
+    for check in filter.checks(task, nodes):
+        if not isinstance(check, Check):
+            raise BadAnswer(
+                filter.plugin, "filter_nodes", f"expected `yield Check(passes, reason)`, got {check!r}"
+            )
+        passing &= check.passes
+    return passing
+
+
+def scored(one: NodeScore, task: Task, nodes: Nodes) -> Floats:
+    """A plugin's scores, refused if they are not one plain number per node."""
+    return _plain(one, one.score(task, nodes), nodes)
+
+
+def _plain(one: NodeScore, column: Any, nodes: Nodes) -> Floats:
+    if getattr(column, "shape", None) != (len(nodes),):
+        problem = f"expected a column of {len(nodes)} scores, one per node, got {column!r:.60}"
+        raise BadAnswer(one.plugin, "node_scores", problem)
+    scores = np.asarray(column, dtype=np.float64)
+    odd = np.flatnonzero(~np.isfinite(scores))
+    if len(odd):
+        problem = f"expected finite scores, got {scores[odd[0]]} for {nodes.name(int(odd[0]))}"
+        raise BadAnswer(one.plugin, "node_scores", problem)
+    return scores
+
+
+class Ladder:
+    """What nodes will be worth, and whether a task will fit, with a few more tasks of the same shape on them."""
+
+    __slots__ = ("later", "now", "scores")
+
+    def __init__(self, nodes: int):
+        self.now: Bools = np.zeros((AHEAD, nodes), dtype=bool)
+        self.later: Bools = np.zeros((AHEAD, nodes), dtype=bool)
+        self.scores: Floats = np.zeros((AHEAD, nodes))
+
+    def put(self, rows: Ints, ahead: int, now: Bools, later: Bools, scores: Floats) -> None:
+        self.now[:ahead, rows] = now.reshape(ahead, len(rows))
+        self.later[:ahead, rows] = later.reshape(ahead, len(rows))
+        self.scores[:ahead, rows] = scores.reshape(ahead, len(rows))
+
+
+class Evaluation:
+    """One shape against all nodes: where it fits now, where it will, and how good each node is."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        task: Task,
+        filters: Sequence[NodeFilter],
+        scores: Sequence[NodeScore],
+        resource_fit: bool = True,
+    ):
+        self.columns = columns
+        self.shape = task.shape
+        self.resource_fit = resource_fit
+        self.filters = tuple(filters)
+        self.scores = tuple(scores)
+        self.now: Floats = np.zeros(0)
+        """The score of every node the task fits on right now, -inf elsewhere (without volatile scores)."""
+        self.later: Floats = np.zeros(0)
+        """The same for nodes it fits on once what is leaving has left."""
+        self._static_filters = [one for one in filters if one.reads == "static"]
+        self._usage_filters = [one for one in filters if one.reads == "usage"]
+        self._watched = [one for one in filters if one.reads not in ("static", "usage")]
+        self._steady = [one for one in scores if one.finish is None and one.reads in ("static", "usage")]
+        self._raw = [one for one in scores if one not in self._steady]
+        self._layout = self._objects = self._clock = -1
+        self._verdict: tuple[Any, Verdict] | None = None
+        self._reach: tuple[Any, Bools] | None = None
+        self._follows_numbers: bool | None = None
+
+    # -- keeping up
+
+    def refresh(self, task: Task, cycle: int) -> None:
+        """Take in what happened to nodes since the last look."""
+        columns = self.columns
+        if columns.layout != self._layout or columns.objects != self._objects:
+            self._start(task)
+        if self._watched or self._raw:
+            self._refresh_watched(task, cycle)
+
+    def look(self, task: Task) -> None:
+        """Bring the boards up to date, for whoever needs them."""
+        if self.columns.clock != self._clock:
+            self._catch_up(task)
+            self._clock = self.columns.clock
+
+    def _start(self, task: Task) -> None:
+        columns = self.columns
+        count = len(columns)
+        self._layout = -1  # should a plugin raise here, the next look starts afresh
+        everything = Nodes(columns)
+        self._allowed = everything.all()
+        for filter in self._static_filters:
+            self._allowed &= passes(filter, task, everything)
+        self._static = {
+            id(one): scored(one, task, everything) * one.weight
+            for one in self._steady
+            if one.reads == "static"
+        }
+        self._ladder: Ladder | None = None
+        self._step = np.zeros(count, dtype=np.int64)
+        self._ahead = np.zeros(count, dtype=np.int64)
+        self._looks = 0
+        self._mine = False
+        self._scores = np.zeros(count)
+        self.now = np.full(count, NEVER)
+        self.later = np.full(count, NEVER)
+        self._versions: dict[int, Any] = {}
+        self._columns: dict[int, Column] = {}
+        self._volatile: list[NodeScore] = []
+        self._groups: dict[int, tuple[Column, Bools, Column]] = {}
+        self._verdict = self._reach = None
+        self._follows_numbers = None
+        self._evaluate(task, np.flatnonzero(self._allowed), 1)
+        self._layout, self._objects, self._clock = columns.layout, columns.objects, columns.clock
+
+    def _catch_up(self, task: Task) -> None:
+        """Look at what changed: ahead where this shape is placed again and again, else just as it is."""
+        columns = self.columns
+        row, shape = columns.last
+        mine = columns.clock == self._clock + 1 and shape is self.shape
+        steady, self._mine = mine or self._mine, mine
+        if mine and self._step[row] + 1 < self._ahead[row]:
+            self._advance(row)
+            return
+        self._looks += mine
+        if mine and self._looks == BUSY:
+            changed = np.flatnonzero(self._allowed)
+        else:
+            changed = np.flatnonzero((columns.version > self._clock) & self._allowed)
+        if len(changed):
+            self._evaluate(task, changed, max(2, min(AHEAD, WIDEST // len(changed))) if steady else 1)
+
+    def _evaluate(self, task: Task, rows: Ints, ahead: int) -> None:
+        """Look at some nodes afresh, some steps ahead."""
+        nodes = Nodes(self.columns, rows, self.shape, ahead)
+        now, later = nodes.all(), nodes.all()
+        if self.resource_fit:
+            later = fits(task, nodes.future_idle)
+            now = later & fits(task, nodes.idle)
+        for filter in self._usage_filters:
+            passing = passes(filter, task, nodes)
+            now &= passing
+            later &= passing
+        score = self._steady_score(task, nodes, rows, ahead)
+        count = len(rows)
+        self.now[rows] = np.where(now[:count], score[:count], NEVER)
+        self.later[rows] = np.where(later[:count], score[:count], NEVER)
+        self._scores[rows] = score[:count]
+        self._step[rows] = 0
+        self._ahead[rows] = ahead
+        if ahead > 1:
+            if self._ladder is None:
+                self._ladder = Ladder(len(self.columns))
+            self._ladder.put(rows, ahead, now, later, score)
+
+    def _steady_score(self, task: Task, nodes: Nodes, rows: Ints, ahead: int) -> Floats:
+        """Scores that need no normalisation, added as Volcano adds them: one by one, then the batch."""
+        single, batch = nodes.zeros(), nodes.zeros()
+        for one in self._steady:
+            if one.reads == "static":
+                part = self._static[id(one)][rows]
+                part = np.tile(part, ahead) if ahead > 1 else part
+            else:
+                part = one.score(task, nodes)
+                if getattr(part, "shape", None) != (len(nodes),):
+                    part = _plain(one, part, nodes)
+            total = batch if one.batch else single
+            total += part * one.weight if one.weight != 1 and one.reads != "static" else part
+        single += batch
+        if not np.isfinite(single).all():
+            for one in self._steady:
+                scored(one, task, nodes)  # finds out whose scores are no numbers
+        return single
+
+    def _advance(self, row: int) -> None:
+        """One more task of this very shape went there: its next step is known."""
+        if self._ladder is not None:
+            step = self._step[row] = self._step[row] + 1
+            score = self._scores[row] = self._ladder.scores[step, row]
+            self.now[row] = score if self._ladder.now[step, row] else NEVER
+            self.later[row] = score if self._ladder.later[step, row] else NEVER
+
+    # -- what depends on other pods, on time or on the group of candidates
+
+    def _refresh_watched(self, task: Task, cycle: int) -> None:
+        watched: list[NodeFilter | NodeScore] = [*self._watched, *self._raw]
+        for one in watched:
+            version = self._version(one, task, cycle)
+            if version is None or self._versions.get(id(one), self) != version:
+                everything = Nodes(self.columns)
+                if isinstance(one, NodeFilter):
+                    self._columns[id(one)] = passes(one, task, everything)
+                else:
+                    self._columns[id(one)] = scored(one, task, everything)
+                self._versions[id(one)] = version
+                self._volatile = [score for score in self._raw if self._differs(score)]
+
+    def _differs(self, score: NodeScore) -> bool:
+        """Whether a score can change the choice: not where it is the same on all nodes."""
+        raw = self._columns.get(id(score))
+        return raw is not None and len(raw) > 0 and bool((raw != raw[0]).any())
+
+    def _version(self, one: NodeFilter | NodeScore, task: Task, cycle: int) -> Any:
+        if one.reads == "static":
+            return self._objects
+        if one.reads == "pods" and one.version is not None:
+            return (one.version(task), self._objects)
+        if one.reads in ("usage", "pods"):
+            return self.columns.clock
+        return cycle if one.reads == "clock" else None
+
+    # -- choosing
+
+    def best(self, task: Task, groups: Sequence[Bools | None] = (None,)) -> tuple[int, bool, Bools | None]:
+        """The best node by row (-1: none), whether the task fits there right now, and of which group it is.
+
+        Of groups that are tried one after the other, any with room now goes before any with room to come.
+        """
+        self.look(task)
+        for board, fits_now in ((self.now, True), (self.later, False)):
+            for within in groups:
+                row = self._best_of(task, board, within)
+                if row >= 0:
+                    return row, fits_now, within
+        return -1, False, None
+
+    def group(self, task: Task, now: bool, within: Bools | None = None) -> dict[int, float]:
+        """The candidates of the moment by row, with their scores: those with room now, or those with room to come."""
+        self.look(task)
+        board = self.now if now else self.later
+        if self._watched or self._volatile or within is not None:
+            board = self._final(task, board, within)
+        return {int(row): float(board[row]) for row in np.flatnonzero(board > NEVER)}
+
+    def _best_of(self, task: Task, board: Floats, within: Bools | None) -> int:
+        if not len(board):
+            return -1
+        if self._watched or self._volatile or within is not None:
+            board = self._final(task, board, within)
+        row = int(board.argmax())
+        return row if board[row] > NEVER else -1
+
+    def _final(self, task: Task, board: Floats, within: Bools | None) -> Floats:
+        candidates = board > NEVER
+        if within is not None:
+            candidates &= within
+        for filter in self._watched:
+            candidates &= self._columns[id(filter)]
+        final = np.where(candidates, board, NEVER) if self._watched or within is not None else board
+        if self._volatile and candidates.any():
+            for one in self._volatile:
+                final = final + self._finished(one, task, candidates)
+        return final
+
+    def _finished(self, one: NodeScore, task: Task, candidates: Bools) -> Column:
+        """A score made ready for this group of candidates; the last group mostly comes again."""
+        raw = self._columns[id(one)]
+        if one.finish is None:
+            return raw * one.weight
+        known = self._groups.get(id(one))
+        if known is None or known[0] is not raw or not np.array_equal(known[1], candidates):
+            nodes = Nodes(self.columns)
+            made = _plain(one, one.finish(task, nodes, raw, candidates), nodes)
+            known = self._groups[id(one)] = (raw, candidates, made * one.weight)
+        return known[2]
+
+    # -- for whoever makes room: nodes on which the task does not fit yet
+
+    def reachable(self, task: Task) -> Bools:
+        """Nodes on which nothing but what an eviction may cure keeps the task out."""
+        state = (self._moment(task), [self._versions.get(id(one)) for one in self._watched])
+        if self._reach is None or self._reach[0] != state or None in state[1]:
+            hopeless = explain(self.columns, task, self.filters, False, None).hopeless
+            self._reach = (state, ~hopeless if hopeless is not None else Nodes(self.columns).all())
+        return self._reach[1]
+
+    def _moment(self, task: Task) -> int:
+        """Of which numbers the reach is: of any, where one plugin filters and eviction cures all that they cause."""
+        if self._follows_numbers is None:
+            nodes = Nodes(self.columns)
+            self._follows_numbers = len({one.plugin for one in self.filters}) > 1 or any(
+                not check.curable for one in self._usage_filters for check in one.checks(task, nodes)
+            )
+        return self.columns.clock if self._follows_numbers else 0
+
+    def ranked(self, task: Task, candidates: Bools) -> Iterator[int]:
+        """Nodes by score, the best first, whether the task fits there or not."""
+        if not candidates.any():
+            return
+        self.look(task)
+        board = np.where(candidates, self._scores, NEVER)
+        for one in self._volatile:
+            board = board + self._finished(one, task, candidates)
+        best = int(board.argmax())
+        yield best
+        rows = np.flatnonzero(candidates)
+        for row in rows[np.argsort(-board[rows], kind="stable")].tolist():
+            if row != best:
+                yield row
+
+    def admits(self, task: Task, row: int) -> bool:
+        """Whether every filter lets the task onto one node, and it fits there once what is leaving has left."""
+        if not self._allowed[row] or not all(self._columns[id(one)][row] for one in self._watched):
+            return False
+        nodes = Nodes(self.columns, np.array([row]))
+        if self.resource_fit and not fits(task, nodes.future_idle)[0]:
+            return False
+        return all(passes(one, task, nodes)[0] for one in self._usage_filters)
+
+    # -- explaining
+
+    def verdict(self, task: Task, within: Bools | None = None) -> Verdict:
+        """Why no node takes the task, counted over all nodes (or those within)."""
+        if within is not None:
+            return explain(self.columns, task, self.filters, self.resource_fit, within)
+        state = (self.columns.clock, [self._versions.get(id(one)) for one in self._watched])
+        if self._verdict is None or self._verdict[0] != state or None in state[1]:
+            verdict = explain(self.columns, task, self.filters, self.resource_fit, None)
+            self._verdict = (state, verdict)
+        return self._verdict[1]

@@ -1,0 +1,191 @@
+"""Filters and scores as functions of nodes: given a task and a view of some nodes, one value per node.
+
+Because a node function looks at each node by itself, the engine may call it for all nodes, for the two that changed,
+or for what a node would be with a few more tasks of the same shape. It says what it reads:
+
+    static    the node object: labels, taints, sizes
+    usage     that node's numbers in the view
+    pods      other pods anywhere; recomputed when `version` moves on (without one: whenever anything moved)
+    clock     the session's time; recomputed every cycle
+    external  anything else; never remembered
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stromboli.model.node_columns import (
+    ALLOCATABLE,
+    IDLE,
+    PIPELINED,
+    RELEASING,
+    USED,
+    VIEW_ALLOCATABLE,
+    VIEW_USED,
+    Ints,
+)
+
+if TYPE_CHECKING:
+    from stromboli.model.node_columns import Columns, Node
+    from stromboli.model.shape import Shape
+    from stromboli.model.task import Task
+
+Column = NDArray[Any]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+READS = ("static", "usage", "pods", "clock", "external")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def reads(what: str) -> Callable[[F], F]:
+    """Say what a `filter_nodes` or `score_nodes` reads; without it the engine remembers nothing."""
+    if what not in READS:
+        raise ValueError(f"reads({what!r}): expected one of {', '.join(READS)}")
+
+    def mark(method: F) -> F:
+        method.__reads__ = what  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+class BadAnswer(ValueError):
+    """A plugin's node function answered something that is no answer."""
+
+    def __init__(self, plugin: str, point: str, problem: str):
+        super().__init__(problem)
+        self.plugin = plugin
+        self.point = point
+
+
+class Refusal(NamedTuple):
+    """Why not: the text a user reads, and whether evicting somebody could help."""
+
+    reason: str
+    curable: bool = False
+    plugin: str = ""
+
+
+class Check(NamedTuple):
+    """One test over nodes: where it passes, the reason where it does not, and whether evicting could help there."""
+
+    passes: Column
+    reason: str
+    curable: bool = False
+
+
+Version = Callable[["Task"], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFilter:
+    """A filter with what the engine must know to call it no more than needed."""
+
+    checks: Callable[[Task, Nodes], Iterable[Check]]
+    plugin: str
+    reads: str = "external"
+    version: Version | None = None
+    """For `pods`: a value that differs whenever the answer may."""
+
+
+Finish = Callable[["Task", "Nodes", Column, Column], Column]
+"""Turns raw scores into final ones over the group of candidates: (task, all nodes, raw, candidates) -> scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScore:
+    """A score with what the engine must know to call it no more than needed."""
+
+    score: Callable[[Task, Nodes], Column]
+    plugin: str
+    reads: str = "external"
+    version: Version | None = None
+    weight: float = 1.0
+    finish: Finish | None = None
+    """Normalisation over the candidates; left out where all raw scores are equal, as it then decides nothing."""
+    batch: bool = False
+    """Added after all scores that are not: the order in which Volcano adds, to the last bit."""
+
+
+class Nodes:
+    """Some nodes, side by side: the numbers node functions read, one place per node.
+
+    With `steps` > 1 every node stands there several times: as it is, with one more task of the given shape, with two
+    more, and so on. A function that only reads the numbers here need not know.
+    """
+
+    def __init__(
+        self, columns: Columns, rows: Ints | None = None, shape: Shape | None = None, steps: int = 1
+    ):
+        self.columns = columns
+        self._rows = rows
+        self._shape = shape
+        self._steps = steps
+        self._gather()
+
+    def __len__(self) -> int:
+        return (len(self.columns) if self._rows is None else len(self._rows)) * self._steps
+
+    def zeros(self) -> NDArray[np.float64]:
+        return np.zeros(len(self))
+
+    def all(self) -> NDArray[np.bool_]:
+        return np.ones(len(self), dtype=bool)
+
+    def pick(self, column: Column) -> Column:
+        """The part of a whole column (one value per node of the cluster) that belongs to these nodes."""
+        part = column if self._rows is None else column[self._rows]
+        return part if self._steps == 1 else np.tile(part, self._steps)
+
+    def each(self, value: Callable[[Node], Any], dtype: Any = np.int64) -> Column:
+        """One value per node from plain Python: for what changes rarely."""
+        nodes = self.columns.nodes
+        chosen = nodes if self._rows is None else [nodes[row] for row in self._rows]
+        column = np.array([value(node) for node in chosen], dtype=dtype)
+        return column if self._steps == 1 else np.tile(column, self._steps)
+
+    def name(self, place: int) -> str:
+        """The name of the node at one of these places."""
+        count = len(self) // self._steps
+        row = place % count if self._rows is None else int(self._rows[place % count])
+        return self.columns.nodes[row].name
+
+    def label(self, key: str) -> tuple[Ints, dict[str, int]]:
+        """The codes of one label's values (-1: no such label), and which value has which code."""
+        codes, values = self.columns.label_codes(key)
+        return self.pick(codes), values
+
+    # -- numbers, one row per dimension
+
+    @property
+    def future_idle(self) -> Ints:
+        """What will be free once all that is promised and all that is leaving has come to pass."""
+        return self.idle + self.releasing - self.pipelined
+
+    def _gather(self) -> None:
+        """Take the numbers of these nodes, each as often as there are steps, with what the steps add."""
+        columns, rows, shape, steps = self.columns, self._rows, self._shape, self._steps
+        amounts, views = columns.amounts, columns.views
+        if rows is not None:
+            amounts, views = amounts[:, :, rows], views[:, :, rows]
+        if steps > 1 and shape is not None:
+            more = np.repeat(np.arange(steps), amounts.shape[2])
+            amounts, views = np.tile(amounts, steps), np.tile(views, steps)
+            asked = shape.dense(amounts.shape[1])[:, None] * more
+            amounts[IDLE] -= asked
+            amounts[USED] += asked
+            views[VIEW_USED] += shape.view[:, None] * more
+        self.allocatable: Ints = amounts[ALLOCATABLE]
+        self.used: Ints = amounts[USED]
+        self.idle: Ints = amounts[IDLE]
+        self.releasing: Ints = amounts[RELEASING]
+        self.pipelined: Ints = amounts[PIPELINED]
+        self.view: Ints = views[VIEW_USED]
+        """The pod view: pods, nonzero cpu and memory, cpu, memory, gpu (rows VIEW_* of model.shape)."""
+        self.view_allocatable: Ints = views[VIEW_ALLOCATABLE]
+        """The node status in the rows of the pod view."""

@@ -1,0 +1,108 @@
+"""Finding the node for a task: filter, score, pick, over all nodes and without doing anything twice."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stromboli.engine.placement.evaluation import Evaluation
+from stromboli.engine.placement.node_functions import Bools
+from stromboli.engine.placement.shard_nodes import own_nodes_first, own_nodes_only
+from stromboli.engine.placement.verdict import Verdict, everywhere
+
+if TYPE_CHECKING:
+    from stromboli.engine.rules import Rules
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.node_columns import Node
+    from stromboli.model.task import Task
+
+MOST = 256
+"""Shapes remembered at a time; a bound on memory, not on what may be scheduled."""
+
+
+class Place(NamedTuple):
+    """A node for a task: it fits right now, or once what is leaving has left."""
+
+    node: Node
+    now: bool
+
+
+class Placement:
+    """The evaluations of the shapes met lately."""
+
+    def __init__(self, rules: Rules):
+        self._rules = rules
+        self._known: OrderedDict[Any, Evaluation] = OrderedDict()
+        self._used: set[Hashable] = set()
+        """The shapes met in this cycle."""
+        self._cycle = 0
+        self.filtering: list[float] = []
+        """Seconds that each look for a node in this cycle took to bring filters and scores up to date."""
+        self.scoring: list[float] = []
+        """Seconds that each of them took to choose."""
+
+    def opening(self) -> None:
+        """A new cycle: what depends on time or on something unknown is looked at again, the unused is forgotten."""
+        for key in self._known.keys() - self._used:
+            del self._known[key]
+        self._used.clear()
+        self.filtering, self.scoring = [], []
+        self._cycle += 1
+
+    def refused(self, task: Task, nodes: int) -> Verdict | None:
+        """Why no node at all can take the task, before any is looked at."""
+        refusal = self._rules.prefilter(task)
+        return everywhere(refusal, nodes) if refusal else None
+
+    def find(
+        self, cluster: Cluster, task: Task, within: Bools | None = None, resource_fit: bool = True
+    ) -> Place | Verdict:
+        """The best node, or why there is none. Ties fall to the lowest (creation time, name)."""
+        begin = perf_counter()
+        evaluation = self.evaluate(cluster, task, resource_fit)
+        evaluation.look(task)
+        looked = perf_counter()
+        row, now, group = evaluation.best(task, own_nodes_first(cluster, within))
+        self.filtering.append(looked - begin)
+        self.scoring.append(perf_counter() - looked)
+        if row < 0:
+            return evaluation.verdict(task, within)
+        if self._rules.has("best_node"):
+            row = self._preferred(cluster, task, evaluation.group(task, now, group), row)
+        return Place(cluster.columns.nodes[row], now)
+
+    def _preferred(self, cluster: Cluster, task: Task, scores: dict[int, float], best: int) -> int:
+        """The candidate that a plugin picks, if any does; else the best by score."""
+        rows = {cluster.columns.nodes[row].name: row for row in scores}
+        picked = self._rules.best_node(task, {name: scores[row] for name, row in rows.items()})
+        return best if picked is None else rows.get(picked, best)
+
+    def key(self, task: Task) -> Hashable:
+        """All that node functions read of a task: tasks of one key share their evaluation."""
+        return (task.shape.id, self._rules.shape_key(task))
+
+    def evaluate(self, cluster: Cluster, task: Task, resource_fit: bool = True) -> Evaluation:
+        """The task's shape against all nodes, up to date."""
+        key = (resource_fit, self.key(task))
+        self._used.add(key)
+        evaluation = self._known.get(key)
+        if evaluation is None:
+            evaluation = self._known[key] = Evaluation(
+                cluster.columns,
+                task,
+                [*own_nodes_only(cluster), *self._rules.node_filters(task)],
+                self._rules.node_scores(task),
+                resource_fit,
+            )
+            if len(self._known) > MOST:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(key)
+        try:
+            evaluation.refresh(task, self._cycle)
+        except Exception:
+            del self._known[key]  # half refreshed is worse than unknown
+            raise
+        return evaluation

@@ -1,0 +1,77 @@
+"""Why a task was not placed: per reason how many nodes, which plugin said so, and whether evicting could help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stromboli.api import names
+
+if TYPE_CHECKING:
+    from stromboli.engine.placement.node_functions import Refusal
+
+FIT = "resources"
+"""The plugin name under which the engine's own fit test speaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason and how many nodes gave it."""
+
+    text: str
+    nodes: int
+    plugin: str
+    curable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer to "why not": a text of its own, or a count of reasons over nodes."""
+
+    nodes: int = 0
+    reasons: tuple[Reason, ...] = ()
+    text: str = ""
+    hopeless: NDArray[np.bool_] | None = None
+    """Nodes on which evicting would not help, by row."""
+    hyper_node: str = ""
+
+    @property
+    def message(self) -> str:
+        """As Kubernetes users know it: `0/5 nodes are unavailable: 3 Insufficient cpu, ...`."""
+        if self.text:
+            return self.text
+        base = names.NODES_UNAVAILABLE.format(count=self.nodes)
+        if self.reasons:
+            counts = self.histogram()
+            listed = sorted(names.REASON_COUNT.format(count=counts[text], reason=text) for text in counts)
+            base = f"{base}: {', '.join(listed)}."
+        if self.hyper_node:
+            return names.IN_HYPER_NODE.format(hyper_node=self.hyper_node, message=base)
+        return base
+
+    def histogram(self) -> dict[str, int]:
+        """Nodes per reason text."""
+        counts: dict[str, int] = {}
+        for reason in self.reasons:
+            counts[reason.text] = counts.get(reason.text, 0) + reason.nodes
+        return counts
+
+    @property
+    def dominant(self) -> Reason | None:
+        """The reason that most nodes gave."""
+        return max(self.reasons, key=lambda reason: (reason.nodes, reason.text), default=None)
+
+
+def everywhere(refusal: Refusal, nodes: int) -> Verdict:
+    """The same refusal on every node."""
+    reason = Reason(refusal.reason, nodes, refusal.plugin, refusal.curable)
+    hopeless = None if refusal.curable else np.ones(nodes, dtype=bool)
+    return Verdict(nodes, (reason,), hopeless=hopeless)
+
+
+def saying(text: str) -> Verdict:
+    """A verdict that is a plain sentence."""
+    return Verdict(text=text)

@@ -1,0 +1,84 @@
+"""When a plugin raises: which one it was, at which point, in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from stromboli.engine.placement.node_functions import BadAnswer, NodeFilter, NodeScore
+from stromboli.engine.plugin import Plugin
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job
+
+LONGEST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A plugin's mistake, as far as it can be told."""
+
+    plugin: str
+    point: str
+    error: str
+    cause: BaseException | None = field(default=None, compare=False, repr=False)
+    """What was raised, with its traceback."""
+
+    @property
+    def message(self) -> str:
+        who = f"plugin {self.plugin!r} failed in {self.point}" if self.plugin else "scheduling failed"
+        return f"{who}: {self.error}"
+
+
+class CycleLost(Exception):
+    """A failure that costs the cycle, never the state."""
+
+    def __init__(self, failure: Failure):
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def failure_of(error: BaseException) -> Failure:
+    """The outermost plugin method on the way to an error, or the plugin whose filter or score was asked."""
+    plugin, point = (error.plugin, error.point) if isinstance(error, BadAnswer) else _culprit(error)
+    text = f"{type(error).__name__}: {error}"
+    return Failure(plugin, point, text if len(text) <= LONGEST else text[:LONGEST] + "...", error)
+
+
+def _culprit(error: BaseException) -> tuple[str, str]:
+    asked = ("", "")
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        who, method = frame.f_locals.get("self"), frame.f_code.co_name
+        if isinstance(who, Plugin):
+            return asked if asked[0] and method.startswith("_") else (who.name, method)
+        for value in frame.f_locals.values():
+            if isinstance(value, NodeFilter | NodeScore):
+                asked = (value.plugin, "node_filters" if isinstance(value, NodeFilter) else "node_scores")
+        trace = trace.tb_next
+    return asked
+
+
+class Attempt:
+    """Work on some jobs that a plugin's mistake ends, and nothing else."""
+
+    __slots__ = ("_jobs", "_session")
+
+    def __init__(self, session: Session, jobs: Iterable[Job]):
+        self._session = session
+        self._jobs = jobs
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, CycleLost):
+            return False
+        self._session.leave_out(self._jobs, failure_of(error))
+        return True

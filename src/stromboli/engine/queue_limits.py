@@ -1,0 +1,115 @@
+"""The gate of a queue, as far as plugins that limit queues have it in common (spec 03 6.1).
+
+Against a queue's limit counts what its tasks hold, and what is pledged to jobs that were let in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stromboli.api import names
+from stromboli.model.amounts import UNLIMITED, Amounts, minimum_or_unlimited, minus, plus, shift
+from stromboli.model.dimensions import CPU, MEMORY
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.cluster import Cluster, Dirty
+    from stromboli.model.job import Job
+    from stromboli.model.queue import Queue
+
+
+class Pledges:
+    """Per queue, what its jobs were promised beyond what they have, less what they have beyond their minimum.
+
+    Kept job by job, so that a session looks only at jobs that changed.
+    """
+
+    __slots__ = ("_admitted", "_by_job", "_by_queue")
+
+    def __init__(self) -> None:
+        self._by_job: dict[Job, tuple[Queue, Amounts]] = {}
+        self._by_queue: dict[Queue, Amounts] = {}
+        self._admitted: dict[Job, None] = {}
+
+    def opening(self, cluster: Cluster, dirty: Dirty) -> None:
+        """Look at the jobs that changed, and at those that were let in."""
+        if dirty.everything:
+            self._by_job, self._by_queue = {}, {}
+        for job in cluster.jobs.values() if dirty.everything else {**dirty.jobs, **self._admitted}:
+            self._forget(job)
+            if job.visible:
+                self._pledge(job, minus(_promised(job), job.elastic))
+        self._admitted = {}
+
+    def of(self, queue: Queue) -> Amounts:
+        """What counts against a queue besides what it holds; below zero where jobs have more than their minimum."""
+        return self._by_queue.get(queue, _NOTHING)
+
+    def admit(self, job: Job) -> Amounts:
+        """A job is let in now; gives what that adds to its queue."""
+        if job.min_resources is None:
+            return {}
+        promised = job.without_gated(job.min_resources, names.QUEUE_ALLOCATION_GATE)
+        self._pledge(job, plus(self._forget(job), promised))
+        self._admitted[job] = None
+        return promised
+
+    def _pledge(self, job: Job, pledge: Amounts) -> None:
+        if job.queue is not None:
+            self._by_job[job] = (job.queue, pledge)
+            self._add(job.queue, pledge)
+
+    def _forget(self, job: Job) -> Amounts:
+        """Take a job's part off the sum of the queue that it was in; gives that part."""
+        if job not in self._by_job:
+            return {}
+        queue, pledge = self._by_job.pop(job)
+        self._add(queue, pledge, -1)
+        return pledge
+
+    def _add(self, queue: Queue, pledge: Amounts, sign: int = 1) -> None:
+        total = self._by_queue.setdefault(queue, {})
+        shift(total, pledge, sign)
+        if not total:
+            del self._by_queue[queue]
+
+
+_NOTHING: Amounts = {}
+
+
+def _promised(job: Job) -> Amounts:
+    """What a job that was let in has not got yet of its minimum."""
+    if job.min_resources is None:
+        return {}
+    started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
+    if job.phase != names.GROUP_INQUEUE and not started:
+        return {}
+    return job.without_gated(job.shortfall(), names.QUEUE_ALLOCATION_GATE)
+
+
+def ceiling(queue: Queue, unpromised: Amounts) -> Amounts:
+    """What a queue could have at most: all that is not guaranteed to others, and no more than its own limit."""
+    most = plus(unpromised, queue.guarantee)
+    for dim in queue.guarantee:
+        most.setdefault(dim, 0)  # a guarantee of zero is named all the same, and so is the limit
+    if not queue.capability:
+        return most
+    limit = dict(queue.capability)
+    for dim in (CPU, MEMORY):
+        limit[dim] = limit.get(dim, 0) if limit.get(dim, 0) > 0 else UNLIMITED
+    return minimum_or_unlimited(most, limit)
+
+
+def own_capability(queue: Queue) -> Amounts:
+    """What `spec.capability` limits: zero cpu or memory is no limit."""
+    return {dim: most for dim, most in queue.capability.items() if most > 0 or dim not in (CPU, MEMORY)}
+
+
+def tell_quota(session: Session, job: Job, plugin: str, missing: list[int]) -> None:
+    """Say which resources of its queue keep a job at the gate."""
+    dims = session.cluster.dims
+    listed = ", ".join(
+        names.INSUFFICIENT_IN_QUEUE.format(resource=dims.names[dim]) for dim in dims.ordered(missing)
+    )
+    text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
+    session.tell(job, f"gate:{plugin}", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)

@@ -1,0 +1,271 @@
+"""Where the API server is and who we are there: from a kubeconfig file, or from inside the cluster."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import os
+import ssl
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from stromboli.kube import credentials
+from stromboli.kube.credentials import (
+    BadConfig,
+    Certificate,
+    Credentials,
+    Files,
+    Fixed,
+    Header,
+    Identity,
+    checked_token,
+    read_file,
+)
+from stromboli.kube.exec_credentials import Exec, Program
+from stromboli.kube.kubeconfig import ClusterPart, ExecPart, Settings, UserPart, read_kubeconfig
+
+log = logging.getLogger(__name__)
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Whose word we take for being the API server: the system's authorities, or those given as PEM text."""
+
+    authorities: bytes = b""
+    verify: bool = True
+    server_name: str = ""
+    """The name in its certificate, where that differs from the address."""
+
+    def context(self, certificate: Certificate | None = None) -> ssl.SSLContext:
+        """TLS as we trust it, with our own certificate where we have one; `BadConfig` if either is no good."""
+        try:
+            context = ssl.create_default_context(cadata=self.authorities.decode() or None)
+        except (ssl.SSLError, ValueError) as error:
+            raise BadConfig(f"certificate-authority: no PEM certificates: {error}") from None
+        # Go, and so the rest of Kubernetes, accepts authorities without all extensions that this would ask for
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if not self.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if certificate is not None:
+            _load(context, certificate)
+        return context
+
+
+def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
+    """ssl takes certificates from files only."""
+    with tempfile.NamedTemporaryFile() as file:  # readable by us alone
+        file.write(certificate.chain + b"\n" + certificate.key)
+        file.flush()
+        try:
+            context.load_cert_chain(file.name, password=_no_password)
+        except (ssl.SSLError, OSError, ValueError) as error:
+            raise BadConfig(f"client-certificate, client-key: cannot be used: {error}") from None
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A way to an API server."""
+
+    server: str
+    """https://host:port, with a path where the server lies behind one."""
+    trust: Trust = Trust()
+    credentials: Credentials = field(default_factory=Fixed)
+    namespace: str = ""
+    """Ours, where one is given."""
+    proxy: str = ""
+    source: str = ""
+    """Where this was read."""
+
+
+def find_access(
+    kubeconfig: str = "",
+    master: str = "",
+    context: str = "",
+    environment: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> Access:
+    """As told; else as the pod we run in; else as `kubectl` would find it. `BadConfig` says what is missing."""
+    if kubeconfig:
+        return _access(read_kubeconfig([kubeconfig]), context, master)
+    if master:
+        return Access(_server(master, "--master"), source="--master")
+    if environment.get("KUBERNETES_SERVICE_HOST"):
+        return in_cluster(environment, service_account)
+    paths = environment.get("KUBECONFIG", "").split(os.pathsep)
+    if not any(paths):
+        home = Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"
+        if not home.exists():
+            raise BadConfig("no API server: give --kubeconfig FILE, set KUBECONFIG, or run in a cluster")
+        paths = [str(home)]
+    return _access(read_kubeconfig(paths), context)
+
+
+def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:
+    """From the service account that every pod is given; its token is renewed in place and read again."""
+    host, port = environment["KUBERNETES_SERVICE_HOST"], environment.get("KUBERNETES_SERVICE_PORT", "443")
+    authorities = folder / "ca.crt"
+    trust = Trust(read_file(authorities)) if authorities.exists() else Trust()
+    space = folder / "namespace"
+    return Access(
+        _server(f"https://{f'[{host}]' if ':' in host else host}:{port}", "KUBERNETES_SERVICE_HOST"),
+        trust,
+        Files(token=folder / "token"),
+        read_file(space).decode(errors="replace").strip() if space.exists() else "",
+        source=str(folder),
+    )
+
+
+def _access(settings: Settings, context: str, master: str = "") -> Access:
+    where = settings.source
+    name = context or settings.current
+    if not name:
+        raise BadConfig(f"{where}: current-context: missing; kubectl config use-context sets it")
+    chosen = settings.contexts.get(name)
+    if chosen is None:
+        raise BadConfig(f"{where}: contexts: no {name!r}; there is {_listed(settings.contexts)}")
+    cluster = settings.clusters.get(chosen.cluster)
+    if cluster is None:
+        problem = (
+            f"no {chosen.cluster!r}, which context {name!r} names; there is {_listed(settings.clusters)}"
+        )
+        raise BadConfig(f"{where}: clusters: {problem}")
+    user = settings.users.get(chosen.user) if chosen.user else UserPart()
+    if user is None:
+        problem = f"no {chosen.user!r}, which context {name!r} names; there is {_listed(settings.users)}"
+        raise BadConfig(f"{where}: users: {problem}")
+    try:
+        server = _server(master or cluster.server, f"cluster {chosen.cluster!r}: server")
+        trust = _trust(cluster, server)
+        access = Access(server, trust, _credentials(user, cluster), chosen.namespace, _proxy(cluster), where)
+    except BadConfig as error:
+        raise BadConfig(f"{where}: {error}") from None
+    return access
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def _server(address: str, what: str) -> str:
+    try:
+        parts = urlsplit(address if "://" in address else f"https://{address}")
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
+        _ = parts.port
+    except ValueError:
+        usable = False
+    if not address or not usable or parts.query or parts.fragment:
+        raise BadConfig(f"{what}: {address!r} is no address like https://host:port")
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _trust(cluster: ClusterPart, server: str) -> Trust:
+    authorities = _content(
+        cluster.certificate_authority_data, cluster.certificate_authority, "certificate-authority"
+    )
+    if cluster.insecure_skip_tls_verify:
+        if authorities:
+            raise BadConfig("insecure-skip-tls-verify with a certificate-authority: remove one of them")
+        log.warning(
+            "INSECURE: insecure-skip-tls-verify is set: anybody in between may read and change what %s and we say",
+            server,
+        )
+    elif server.startswith("http://"):
+        log.warning("INSECURE: %s is not https: anybody in between may read and change what is said", server)
+    trust = Trust(authorities, not cluster.insecure_skip_tls_verify, cluster.tls_server_name)
+    trust.context()
+    return trust
+
+
+def _proxy(cluster: ClusterPart) -> str:
+    scheme = urlsplit(cluster.proxy_url).scheme if cluster.proxy_url else "http"
+    if scheme not in ("http", "https"):
+        raise BadConfig(f"proxy-url: {scheme}: only http and https proxies are supported")
+    return cluster.proxy_url
+
+
+def _credentials(user: UserPart, cluster: ClusterPart) -> Credentials:
+    if user.auth_provider is not None:
+        raise BadConfig("auth-provider: Kubernetes 1.26 dropped these; use an exec plugin instead")
+    others = _impersonation(user)
+    if user.exec is not None:
+        if others:
+            raise BadConfig("as: not supported together with exec")
+        return Exec(_program(user.exec, cluster))
+    certificate = _certificate(user)
+    token = Path(user.token_file) if user.token_file else None
+    if token is None and user.token:
+        others = (credentials.bearer(checked_token(user.token, "token")), *others)
+    elif token is None and user.username:
+        others = (credentials.basic(user.username, user.password), *others)
+    renewed = user.client_certificate and not user.client_certificate_data and user.client_key
+    if token is None and not renewed:
+        return Fixed(Identity(others, certificate))
+    pair = (Path(user.client_certificate), Path(user.client_key)) if renewed else None
+    return Files(token, pair, Identity(others, certificate))
+
+
+def _certificate(user: UserPart) -> Certificate | None:
+    chain = _content(user.client_certificate_data, user.client_certificate, "client-certificate")
+    key = _content(user.client_key_data, user.client_key, "client-key")
+    if bool(chain) != bool(key):
+        missing = "client-key" if chain else "client-certificate"
+        raise BadConfig(f"{missing}: missing; a certificate and its key come together")
+    if not chain:
+        return None
+    certificate = Certificate(chain, key)
+    Trust().context(certificate)
+    return certificate
+
+
+def _content(data: str, path: str, name: str) -> bytes:
+    """What stands in the file itself counts before what a path leads to, as for kubectl."""
+    if not data:
+        return read_file(Path(path)) if path else b""
+    try:
+        return base64.b64decode("".join(data.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadConfig(f"{name}-data: not base64") from None
+
+
+def _impersonation(user: UserPart) -> tuple[Header, ...]:
+    headers = [("Impersonate-User", user.as_)] if user.as_ else []
+    headers += [("Impersonate-Uid", user.as_uid)] if user.as_uid else []
+    headers += [("Impersonate-Group", group) for group in user.as_groups or ()]
+    for key, values in (user.as_user_extra or {}).items():
+        headers += [(f"Impersonate-Extra-{key}", value) for value in values]
+    if headers and not user.as_:
+        raise BadConfig("as-uid, as-groups, as-user-extra: only together with as")
+    if not all("".join(header).isprintable() for header in headers):
+        raise BadConfig("as: not a name")
+    return tuple(headers)
+
+
+def _program(part: ExecPart, cluster: ClusterPart) -> Program:
+    if part.interactive_mode == "Always":
+        raise BadConfig(
+            f"exec: {part.command} wants to ask somebody (interactiveMode Always): nobody is here"
+        )
+    about: dict[str, object] | None = None
+    if part.provide_cluster_info:
+        about = {"server": cluster.server, "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify}
+        if cluster.certificate_authority_data:
+            about["certificate-authority-data"] = cluster.certificate_authority_data
+    return Program(
+        part.command,
+        part.args or (),
+        {one.name: one.value for one in part.env or ()},
+        part.api_version,
+        part.install_hint,
+        about,
+    )

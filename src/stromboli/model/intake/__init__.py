@@ -1,0 +1,1 @@
+"""How Kubernetes objects become part of the model."""

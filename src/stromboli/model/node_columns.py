@@ -1,0 +1,202 @@
+"""Nodes as columns: one contiguous row per resource, one place per node, in the order in which ties fall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stromboli.model.dimensions import Dimensions
+from stromboli.model.shape import VIEW_ROWS, Shape
+from stromboli.model.status import Weight
+
+if TYPE_CHECKING:
+    from stromboli.api.types.node import Node as NodeObject
+    from stromboli.model.amounts import Amounts
+    from stromboli.model.task import Task
+
+Ints = NDArray[np.int64]
+
+# The blocks of numbers: five rows of amounts per dimension, two of the pod view.
+AMOUNTS, VIEWS = 5, 2
+ALLOCATABLE, USED, IDLE, RELEASING, PIPELINED = range(AMOUNTS)
+VIEW_ALLOCATABLE, VIEW_USED = range(VIEWS)
+Bools = NDArray[np.bool_]
+T = TypeVar("T")
+
+
+class Node:
+    """A node by name: its object once that is known, its tasks, and its place in the columns (-1: none)."""
+
+    __slots__ = ("allocatable", "created", "labels", "name", "object", "row", "tasks", "view_allocatable")
+
+    def __init__(self, name: str):
+        self.name = name
+        self.object: NodeObject | None = None
+        self.created = 0.0
+        self.row = -1
+        self.tasks: dict[Task, None] = {}
+        self.labels: dict[str, str] = {}
+        self.allocatable: Amounts = {}
+        """What the scheduler may give away, oversubscription included."""
+        self.view_allocatable: tuple[int, ...] = (0,) * VIEW_ROWS
+        """What Kubernetes' own filters and scores see: the node status as it is."""
+
+    def __repr__(self) -> str:
+        return f"Node({self.name})"
+
+
+class Columns:
+    """The numbers of all nodes. Rows follow (creation time, name), so the first of equals is the lowest row."""
+
+    def __init__(self, dims: Dimensions):
+        self.dims = dims
+        self.nodes: list[Node] = []
+        self.clock = 0
+        """Counts changes to any node; `version` holds its value at each node's last change."""
+        self.layout = 0
+        """Counts changes of which node sits where; what is remembered by row is void when it moves on."""
+        self.objects = 0
+        """Counts changes to node objects (labels, taints, sizes)."""
+        self.last: tuple[int, Shape | None] = (-1, None)
+        """The node changed last, and the shape if that change was one more task of it holding its request."""
+        self._resize(0)
+
+    def _resize(self, count: int) -> None:
+        self.version: Ints = np.zeros(count, dtype=np.int64)
+        self._label_codes: dict[str, tuple[Ints, dict[str, int]]] = {}
+        self._derived: dict[Callable[[Columns], Any], Any] = {}
+        self._hold(
+            np.zeros((AMOUNTS, len(self.dims), count), dtype=np.int64),
+            np.zeros((VIEWS, VIEW_ROWS, count), dtype=np.int64),
+        )
+
+    def _hold(self, amounts: Ints, views: Ints) -> None:
+        """All numbers lie in two blocks, so that those of a few nodes are gathered at once."""
+        self.amounts, self.views = amounts, views
+        self.allocatable, self.used, self.idle, self.releasing, self.pipelined = amounts
+        self.view_allocatable, self.view = views
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    # -- which node sits where
+
+    def arrange(self, nodes: list[Node]) -> None:
+        """Lay all nodes out afresh; who was already there keeps its numbers."""
+        nodes.sort(key=lambda node: (node.created, node.name))
+        old_rows = np.array([node.row for node in nodes], dtype=np.int64)
+        kept = np.flatnonzero(old_rows >= 0)
+        amounts, views = self.amounts, self.views
+        self.nodes = nodes
+        self._resize(len(nodes))
+        self.amounts[:, : amounts.shape[1], kept] = amounts[:, :, old_rows[kept]]
+        self.views[:, :, kept] = views[:, :, old_rows[kept]]
+        for row, node in enumerate(nodes):
+            node.row = row
+        self.clock += 1
+        self.layout += 1
+        self.objects += 1
+        self.version[:] = self.clock
+
+    def widen(self) -> None:
+        """Make room for dimensions that were seen for the first time."""
+        missing = len(self.dims) - self.idle.shape[0]
+        if missing > 0:
+            self._hold(np.pad(self.amounts, ((0, 0), (0, missing), (0, 0))), self.views)
+            self.layout += 1
+
+    def set_size(self, node: Node) -> None:
+        """Take a node's allocatable amounts over; what its tasks hold stays as it is."""
+        row = node.row
+        self.allocatable[:, row] = 0
+        for dim, amount in node.allocatable.items():
+            self.allocatable[dim, row] = int(amount)
+        self.idle[:, row] = self.allocatable[:, row] - self.used[:, row]
+        self.view_allocatable[:, row] = node.view_allocatable
+        self.object_changed(node)
+
+    def object_changed(self, node: Node) -> None:
+        """Note that labels, taints or sizes of a node changed."""
+        self.objects += 1
+        self._label_codes.clear()
+        self._derived.clear()
+        self._touch(node.row, None)
+
+    # -- what its tasks weigh
+
+    def weigh(self, row: int, shape: Shape, weight: Weight, sign: int) -> None:
+        """Put a task's request on a node's columns, or take it off."""
+        vector = shape.dense(self.idle.shape[0])
+        if sign < 0:
+            vector = -vector
+        if weight.used:
+            self.idle[:, row] -= vector
+            self.used[:, row] += vector
+        if weight.releasing:
+            self.releasing[:, row] += vector
+        if weight.pipelined:
+            self.pipelined[:, row] += vector
+        self._touch(row, shape if sign > 0 and weight.used and not weight.releasing else None)
+
+    def view_add(self, row: int, shape: Shape, sign: int) -> None:
+        """Let the pod view see a pod on a node, or no longer."""
+        if sign > 0:
+            self.view[:, row] += shape.view
+        else:
+            self.view[:, row] -= shape.view
+        self._touch_view(row)
+
+    def _touch(self, row: int, shape: Shape | None) -> None:
+        self.clock += 1
+        self.version[row] = self.clock
+        self.last = (row, shape)
+
+    def _touch_view(self, row: int) -> None:
+        """A view change belongs to the move it is part of."""
+        self.version[row] = self.clock
+
+    # -- labels as codes
+
+    def label_codes(self, key: str) -> tuple[Ints, dict[str, int]]:
+        """The value of one label on every node as a small number (-1: no such label), and which value is which."""
+        known = self._label_codes.get(key)
+        if known is None:
+            codes: dict[str, int] = {}
+            column = np.fromiter(
+                (
+                    codes.setdefault(node.labels[key], len(codes)) if key in node.labels else -1
+                    for node in self.nodes
+                ),
+                dtype=np.int64,
+                count=len(self.nodes),
+            )
+            known = self._label_codes[key] = (column, codes)
+        return known
+
+    def derived(self, make: Callable[[Columns], T]) -> T:
+        """Something worked out from the node objects alone, kept until one of them changes."""
+        known = self._derived.get(make)
+        if known is None:
+            known = self._derived[make] = make(self)
+        value: T = known
+        return value
+
+    def total(self, column: Ints) -> Amounts:
+        """The exact sum over all nodes, by dimension; sums may exceed 64 bits, so the halves are added apart."""
+        high, low = column >> 32, column & 0xFFFFFFFF
+        sums = [(int(h) << 32) + int(s) for h, s in zip(high.sum(axis=1), low.sum(axis=1), strict=True)]
+        return {dim: amount for dim, amount in enumerate(sums) if amount}
+
+    def row(self, name: str) -> dict[str, dict[str, int]]:
+        """One node's numbers by name, for people."""
+        place = next(node.row for node in self.nodes if node.name == name)
+        return {
+            column: {
+                resource: int(getattr(self, column)[dim, place])
+                for dim, resource in enumerate(self.dims.names)
+            }
+            for column in ("allocatable", "idle", "used", "releasing", "pipelined")
+        }

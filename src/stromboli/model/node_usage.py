@@ -1,0 +1,28 @@
+"""How busy nodes really are, as somebody measured it: plain data, whoever gathered it."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from stromboli.api import go_scalars
+
+FRESH = 300.0
+"""Seconds after which a measurement says nothing any more."""
+INTERVAL = 30.0
+"""Seconds between measurements unless the policy says otherwise."""
+
+
+class NodeUsage(NamedTuple):
+    """What a node used on average over the last ten minutes, in percent of its capacity, and when that was found."""
+
+    cpu: float
+    memory: float
+    at: float
+
+    def fresh(self, now: float) -> bool:
+        return now - self.at <= FRESH
+
+
+def interval(metrics: Mapping[str, str]) -> float:
+    """Seconds between measurements, by the `metrics` section of a policy: so long a new pod may not show in them."""
+    seconds = go_scalars.duration(metrics.get("interval", ""))
+    return seconds if seconds is not None and seconds > 0 else INTERVAL

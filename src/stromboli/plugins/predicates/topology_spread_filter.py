@@ -1,0 +1,76 @@
+"""Hard topology spread constraints: no domain may run ahead of the emptiest by more than maxSkew (spec 04 2.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.api.selectors import matches_labels
+from stromboli.engine.placement.node_functions import Check, Nodes
+from stromboli.model.constraints.topology_spread import (
+    CountedNodes,
+    Spread,
+    domain_counts,
+    label_values,
+    spread_pods,
+    spreads,
+)
+
+if TYPE_CHECKING:
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.node_columns import Bools, Columns
+    from stromboli.model.task import Task
+
+
+def spreading_key(task: Task) -> Hashable:
+    """What the filter below reads of a task beyond its shape."""
+    spec, labels = task.shape.spec, task.kin.labels
+    if not spec.topology_spread_constraints:
+        return None
+    hard = spreads(spec, labels, names.DO_NOT_SCHEDULE)
+    if not hard:
+        return None
+    one_of_them = tuple(matches_labels(one.selector, labels) for one in hard)
+    return (task.namespace, one_of_them, label_values(spec, labels, names.DO_NOT_SCHEDULE))
+
+
+def spreading(cluster: Cluster, task: Task) -> Spreading | None:
+    """The filter, if there is anything for it to do."""
+    hard = spreads(task.shape.spec, task.kin.labels, names.DO_NOT_SCHEDULE)
+    return Spreading(cluster, task, hard) if hard else None
+
+
+class Spreading:
+    """Constraint by constraint: the node has the label, and one more pod there keeps within the skew."""
+
+    def __init__(self, cluster: Cluster, task: Task, constraints: list[Spread]):
+        self._cluster = cluster
+        self._namespace = task.namespace
+        self._constraints = constraints
+        self._adds = [int(matches_labels(one.selector, task.kin.labels)) for one in constraints]
+        self._counted_nodes = CountedNodes(cluster, task.shape.spec, constraints, all_keys=True)
+
+    def version(self, task: Task) -> tuple[int, ...]:
+        pods = [spread_pods(self._cluster, self._namespace, one.selector) for one in self._constraints]
+        return tuple([tally.version for tally in pods])
+
+    def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        columns = nodes.columns
+        for one, adds, mask in zip(self._constraints, self._adds, self._counted_nodes(), strict=True):
+            keyed = columns.label_codes(one.topology_key)[0] >= 0
+            yield Check(nodes.pick(keyed), names.SPREAD_MISSING_LABEL)
+            yield Check(
+                nodes.pick(self._within(columns, one, adds, mask)), names.SPREAD_MISMATCH, curable=True
+            )
+
+    def _within(self, columns: Columns, one: Spread, adds: int, mask: Bools) -> Bools:
+        pods = spread_pods(self._cluster, self._namespace, one.selector)
+        counts, present = domain_counts(columns, pods, one.topology_key, mask)
+        enough = np.count_nonzero(present) >= max(one.min_domains, 1)
+        least = int(counts[present].min()) if enough else 0
+        within: Bools = np.append(counts + adds - least <= one.max_skew, False)
+        here: Bools = within[columns.label_codes(one.topology_key)[0]]
+        return here

@@ -1,0 +1,100 @@
+"""Volume claims that keep a pod from any node: missing, lost, leaving, or bound to nothing (spec 04 2.8, 2.11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.api import names
+
+if TYPE_CHECKING:
+    from stromboli.api.types.storage import PersistentVolumeClaim, StorageClass
+    from stromboli.model.lookup_objects import Objects
+    from stromboli.model.task import Task
+
+
+class ClaimName(NamedTuple):
+    """A claim that a pod names, or that is made for one of its ephemeral volumes."""
+
+    name: str
+    ephemeral: bool
+
+
+def zone_problem(objects: Objects, task: Task) -> str | None:
+    """Why the zones of a pod's volumes cannot be told."""
+    for wanted in _claims_of(task):
+        if not wanted.ephemeral and (problem := _unknown_zone(objects, task.namespace, wanted.name)):
+            return problem
+    return None
+
+
+def _unknown_zone(objects: Objects, namespace: str, name: str) -> str | None:
+    if not name:
+        return names.CLAIM_WITHOUT_NAME
+    claim = objects.claims.get(f"{namespace}/{name}")
+    if claim is None:
+        return names.CLAIM_NOT_FOUND.format(name=name)
+    volume = claim.spec.volume_name
+    if volume:
+        return None if volume in objects.volumes else names.VOLUME_NOT_FOUND.format(name=volume)
+    class_name = _class_name(claim)
+    if not class_name:
+        return names.CLAIM_WITHOUT_VOLUME_OR_CLASS
+    found = objects.storage_classes.get(class_name)
+    if found is None:
+        return names.STORAGE_CLASS_NOT_FOUND.format(name=class_name)
+    if not found.volume_binding_mode:
+        return names.CLASS_WITHOUT_BINDING_MODE.format(name=class_name)
+    return None if _binds_late(found) else names.VOLUME_WITHOUT_NAME
+
+
+def binding_problem(objects: Objects, task: Task) -> str | None:
+    """Why a pod's claims cannot be bound on any node."""
+    claims: list[PersistentVolumeClaim] = []
+    for wanted in _claims_of(task):
+        claim = objects.claims.get(f"{task.namespace}/{wanted.name}")
+        if claim is None:
+            text = names.WAITING_FOR_EPHEMERAL_CLAIM if wanted.ephemeral else names.CLAIM_NOT_FOUND
+            return text.format(name=wanted.name)
+        if problem := _unusable(task, claim, wanted.ephemeral):
+            return problem
+        claims.append(claim)
+    if any(_is_unbound_immediate(objects, claim) for claim in claims):
+        return names.UNBOUND_IMMEDIATE_CLAIMS
+    return None
+
+
+def _unusable(task: Task, claim: PersistentVolumeClaim, ephemeral: bool) -> str | None:
+    if claim.status.phase == names.CLAIM_LOST:
+        return names.CLAIM_VOLUME_LOST.format(name=claim.name, volume=claim.spec.volume_name)
+    if claim.metadata.deletion_timestamp is not None:
+        return names.CLAIM_BEING_DELETED.format(name=claim.name)
+    if ephemeral and not any(
+        owner.controller and owner.uid == task.uid for owner in claim.metadata.owner_references
+    ):
+        return names.CLAIM_OF_ANOTHER_POD.format(namespace=task.namespace, name=claim.name, pod=task.name)
+    return None
+
+
+def _is_unbound_immediate(objects: Objects, claim: PersistentVolumeClaim) -> bool:
+    if claim.spec.volume_name and names.BIND_COMPLETED in claim.metadata.annotations:
+        return False
+    found = objects.storage_classes.get(_class_name(claim))
+    return bool(claim.spec.volume_name) or found is None or not _binds_late(found)
+
+
+def _claims_of(task: Task) -> Iterator[ClaimName]:
+    for volume in task.shape.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield ClaimName(volume.persistent_volume_claim.claim_name, ephemeral=False)
+        elif volume.ephemeral is not None:
+            yield ClaimName(f"{task.name}-{volume.name}", ephemeral=True)
+
+
+def _class_name(claim: PersistentVolumeClaim) -> str:
+    annotated = claim.metadata.annotations.get(names.STORAGE_CLASS)
+    return annotated if annotated is not None else claim.spec.storage_class_name or ""
+
+
+def _binds_late(storage_class: StorageClass) -> bool:
+    return storage_class.volume_binding_mode == names.WAIT_FOR_FIRST_CONSUMER

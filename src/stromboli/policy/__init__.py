@@ -1,0 +1,1 @@
+"""The policy: Volcano's configuration file, read strictly, with typed arguments of actions and plugins."""

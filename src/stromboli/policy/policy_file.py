@@ -1,0 +1,53 @@
+"""A configuration file that may change while the scheduler runs."""
+
+from pathlib import Path
+
+from stromboli.policy.policy import Policy, PolicyError, load_policy
+from stromboli.policy.vocabulary import Vocabulary
+from stromboli.policy.yaml_lines import MAX_BYTES
+
+
+class PolicyFile:
+    """The last good policy of a file: a wrong new version is reported and changes nothing."""
+
+    def __init__(
+        self, path: Path, catalog: Vocabulary, lenient: bool = False, fallback: Policy | None = None
+    ) -> None:
+        """Read the file; if it is wrong, `fallback` is in force until it is right, or `PolicyError` without one."""
+        self.path = path
+        self.catalog = catalog
+        self.lenient = lenient
+        self._last_look = self._look()
+        self.problems: tuple[str, ...] = ()
+        """Why the fallback is in force."""
+        try:
+            self.current: Policy = self._load(self._last_look)
+        except PolicyError as error:
+            if fallback is None:
+                raise
+            self.current, self.problems = fallback, error.errors
+
+    def refresh(self) -> list[str]:
+        """Look at the file again and take over what is new and right; messages if it changed."""
+        look = self._look()
+        if look == self._last_look:
+            return []
+        self._last_look = look
+        try:
+            self.current = self._load(look)
+        except PolicyError as error:
+            return [*error.errors, f"{self.path}: the policy loaded before stays in force"]
+        return [*self.current.warnings, f"{self.path}: the new policy is in force"]
+
+    def _look(self) -> bytes | str:
+        """What the file holds, or the sentence why it cannot be read."""
+        try:
+            with self.path.open("rb") as file:
+                return file.read(MAX_BYTES + 1)
+        except OSError as error:
+            return f"{self.path}: cannot be read: {error.strerror}"
+
+    def _load(self, look: bytes | str) -> Policy:
+        if isinstance(look, str):
+            raise PolicyError((look,))
+        return load_policy(look, self.catalog, str(self.path), self.lenient)

@@ -1,0 +1,227 @@
+"""Reading a configuration file section by section, collecting everything that is wrong with it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stromboli.policy.action_order import order_warnings
+from stromboli.policy.argument_types import kind_of
+from stromboli.policy.arguments import parse_arguments
+from stromboli.policy.policy_problems import Problem, Severity, shown, suggestion
+from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS, Vocabulary
+from stromboli.policy.yaml_lines import Node, plain, read_yaml
+
+SECTIONS = ("actions", "tiers", "configurations", "metrics")
+_WHOLE_CONFIG_MAP = (
+    'this is a whole ConfigMap: the policy is the text under "volcano-scheduler.conf" in its data; get it with '
+    "kubectl get configmap NAME -o jsonpath='{.data.volcano-scheduler\\.conf}'"
+)
+METRICS = (
+    "type",
+    "address",
+    "interval",
+    "tls.insecureSkipVerify",
+    "elasticsearch.index",
+    "elasticsearch.username",
+    "elasticsearch.password",
+    "elasticsearch.hostnameFieldName",
+)
+METRICS_TYPES = ("", "prometheus", "prometheus_adaptor", "elasticsearch", "file")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginEntry:
+    """A plugin as one tier lists it."""
+
+    name: str
+    arguments: Any
+    switches: dict[str, bool]
+
+
+@dataclass(slots=True)
+class PolicyReader:
+    """What a configuration file says, and every problem met on the way."""
+
+    catalog: Vocabulary
+    problems: list[Problem] = field(default_factory=list)
+    actions: tuple[str, ...] = ()
+    tiers: tuple[tuple[PluginEntry, ...], ...] = ()
+    configurations: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str | bytes, catalog: Vocabulary) -> "PolicyReader":
+        """Read a whole file; `YamlError` if it is not YAML."""
+        document = read_yaml(text)
+        reader = cls(catalog, document.problems)
+        if isinstance(document.root.value, dict) and {"kind", "data"} <= document.root.value.keys():
+            reader.fatal(document.root, _WHOLE_CONFIG_MAP)
+            return reader
+        sections = reader.mapping(document.root, "the file", SECTIONS, "key")
+        reader.read_actions(sections.get("actions", Node(None)))
+        reader.read_tiers(sections.get("tiers", Node(None)))
+        reader.read_configurations(sections.get("configurations", Node(None)))
+        reader.read_metrics(sections.get("metrics", Node(None)))
+        return reader
+
+    # -- sections
+
+    def read_actions(self, node: Node) -> None:
+        """A comma list of names, in the order in which they will run."""
+        if not isinstance(node.value, str | None):
+            return self.fatal(node, f'actions: needs a text such as "enqueue, allocate", got {_found(node)}')
+        names = []
+        for raw in (node.value or "").split(","):
+            name = raw.strip()
+            if name in self.catalog.actions:
+                names.append(name)
+            elif name in self.catalog.planned_actions:
+                self.warn(node, f"action {name} is not there yet and is left out")
+            else:
+                self.fatal(node, _no_such_action(name, {*self.catalog.actions, *VOLCANO_ACTIONS}))
+        self.actions = tuple(names)
+        for message in order_warnings(names):
+            self.warn(node, f"actions: {message}")
+
+    def read_tiers(self, node: Node) -> None:
+        """A list of tiers, each with a list of plugins."""
+        seen: dict[str, int] = {}
+        tiers = []
+        for tier in self.items(node, "tiers"):
+            plugins = self.mapping(tier, "a tier", ("plugins",), "key").get("plugins", Node(None))
+            entries = [self.plugin(item, seen) for item in self.items(plugins, "plugins")]
+            tiers.append(tuple(entry for entry in entries if entry))
+            self.check_hierarchy(tier, tiers[-1])
+        self.tiers = tuple(tiers)
+
+    def read_configurations(self, node: Node) -> None:
+        """The arguments of actions; the first entry of an action counts, the rest of them have defaults."""
+        for item in self.items(node, "configurations"):
+            entry = self.mapping(item, "a configuration", ("name", "arguments"), "key")
+            name = self.name(item, entry, "configuration")
+            if name is None or name in self.catalog.planned_actions:
+                continue
+            if name not in self.catalog.actions:
+                self.wrong(item, f"unknown action {shown(name)}{suggestion(name, self.catalog.actions)}")
+            elif name in self.configurations:
+                self.warn(item, f"a second configuration of {name} is ignored: the first one counts")
+            else:
+                kind = self.catalog.actions[name].Arguments
+                self.configurations[name] = self.arguments(kind, entry, f"action {name}")
+        for name, action in self.catalog.actions.items():
+            self.configurations.setdefault(name, action.Arguments())
+
+    def read_metrics(self, node: Node) -> None:
+        """Where node usage comes from: texts by key."""
+        for key, entry in self.mapping(node, "metrics", None, "key").items():
+            if key not in METRICS:
+                self.warn(entry, f"unknown metrics key {shown(key)}{suggestion(key, METRICS)}")
+            if isinstance(entry.value, dict | list | None):
+                self.wrong(entry, f"metrics {key}: needs a text, got {_found(entry)}")
+            else:
+                text = str(entry.value)
+                self.metrics[key] = text.lower() if isinstance(entry.value, bool) else text
+                if key == "type" and text not in METRICS_TYPES:
+                    self.warn(entry, f"metrics: unknown type {shown(text)}{suggestion(text, METRICS_TYPES)}")
+
+    # -- plugins
+
+    def plugin(self, node: Node, seen: dict[str, int]) -> PluginEntry | None:
+        """One entry of a tier; None if there is no such plugin."""
+        entry = self.mapping(node, "a plugin", None, "key")
+        name = self.name(node, entry, "plugin")
+        if name is None:
+            return None
+        if name in seen:
+            self.warn(node, f"plugin {name} is listed twice, first in line {seen[name]}")
+        seen.setdefault(name, node.line)
+        switches = self.switches(name, entry)
+        if name in self.catalog.plugins:
+            arguments = self.arguments(self.catalog.plugins[name].Arguments, entry, f"plugin {name}")
+            return PluginEntry(name, arguments, switches)
+        if name in self.catalog.planned_plugins:
+            self.warn(node, f"plugin {name} is not there yet and is left out")
+        else:
+            known = {*self.catalog.plugins, *VOLCANO_PLUGINS}
+            self.wrong(node, f"unknown plugin {shown(name)}{suggestion(name, known)}")
+        return None
+
+    def switches(self, name: str, entry: dict[str, Node]) -> dict[str, bool]:
+        """Every switch, as given or by default."""
+        defaults = self.catalog.switches
+        switches = dict(defaults)
+        for key, node in entry.items():
+            if key in ("name", "arguments"):
+                continue
+            if key not in defaults:
+                message = f"plugin {name}: unknown key {shown(key)}"
+                self.wrong(node, message + suggestion(key, ["name", "arguments", *defaults]))
+            elif isinstance(node.value, bool):
+                switches[key] = node.value
+            elif node.value is not None:
+                self.wrong(node, f"plugin {name}: {key}: needs true or false, got {_found(node)}")
+        return switches
+
+    def check_hierarchy(self, node: Node, tier: tuple[PluginEntry, ...]) -> None:
+        """Both would share out the cluster among queues, each in its own way."""
+        hierarchy = any(entry.name == "drf" and entry.switches["enableHierarchy"] for entry in tier)
+        if hierarchy and any(entry.name == "proportion" for entry in tier):
+            self.fatal(node, "proportion and drf with hierarchy enabled conflicts; leave one of them out")
+
+    def arguments(self, kind: type[Any], entry: dict[str, Node], owner: str) -> Any:
+        """The arguments of a plugin or an action."""
+        node = entry.get("arguments", Node(None))
+        parsed, problems = parse_arguments(kind, Node({}) if node.value is None else node)
+        self.problems += [Problem(p.line, f"{owner}: {p.message}", p.severity) for p in problems]
+        return parsed
+
+    # -- shapes
+
+    def mapping(self, node: Node, what: str, known: tuple[str, ...] | None, kind: str) -> dict[str, Node]:
+        """The entries of a mapping, of which only `known` keys may be there; nothing counts as empty."""
+        if not isinstance(node.value, dict):
+            if node.value is not None:
+                self.fatal(node, f"{what}: needs a mapping, got {_found(node)}")
+            return {}
+        for key, entry in node.value.items():
+            if known is not None and key not in known:
+                self.wrong(entry, f"unknown {kind} {shown(key)}{suggestion(key, known)}")
+        return node.value
+
+    def items(self, node: Node, what: str) -> list[Node]:
+        """The items of a list; nothing counts as empty."""
+        if isinstance(node.value, list):
+            return node.value
+        if node.value is not None:
+            self.fatal(node, f"{what}: needs a list, got {_found(node)}")
+        return []
+
+    def name(self, node: Node, entry: dict[str, Node], what: str) -> str | None:
+        """The name that an entry of a list must have."""
+        name = entry.get("name", Node(None)).value
+        if isinstance(name, str) and name:
+            return name
+        self.wrong(node, f"this {what} has no name")
+        return None
+
+    def fatal(self, node: Node, message: str) -> None:
+        """Refused always, as Volcano does."""
+        self.problems.append(Problem(node.line, message, Severity.FATAL))
+
+    def wrong(self, node: Node, message: str) -> None:
+        """Refused, unless the user wants Volcano's leniency."""
+        self.problems.append(Problem(node.line, message))
+
+    def warn(self, node: Node, message: str) -> None:
+        """Allowed, but probably not meant."""
+        self.problems.append(Problem(node.line, message, Severity.WARNING))
+
+
+def _found(node: Node) -> str:
+    return kind_of(plain(node))
+
+
+def _no_such_action(name: str, known: set[str]) -> str:
+    """Volcano's words, with the way out."""
+    if not name:
+        return 'failed to find Action: "actions" is missing, empty, or has a comma too many'
+    return f"failed to find Action {name[:80]}{suggestion(name, known)}"

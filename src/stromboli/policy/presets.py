@@ -1,0 +1,76 @@
+"""Policies that come with Stromboli, as the texts a user could have written."""
+
+from stromboli.policy.policy_problems import suggestion
+
+DEFAULT = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+"""
+
+CHART = """\
+actions: "{actions}"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"""
+
+# Beyond Volcano: evict no more than needed, hold what was cleared, let nobody go too soon, let the urgent in.
+_URGENT = """\
+configurations:
+- name: enqueue
+  arguments:
+    letUrgentThrough: true
+"""
+_GENTLE = """\
+- name: {action}
+  arguments:
+    fewestVictims: true
+    doNoHarm: true
+    holdFor: 5m
+    minRunTime: 0s
+"""
+
+
+def _preset(*actions: str) -> str:
+    text = CHART.format(actions=", ".join(actions))
+    evicting = [action for action in actions if action in ("reclaim", "preempt")]
+    if evicting:
+        text += _URGENT + "".join(_GENTLE.format(action=action) for action in evicting)
+    return text
+
+
+PRESETS: dict[str, str] = {
+    "default": DEFAULT,
+    "basic": _preset("enqueue", "allocate", "backfill"),
+    "fair-share": _preset("enqueue", "allocate", "backfill", "reclaim"),
+    "full": _preset("enqueue", "allocate", "backfill", "reclaim", "preempt", "shuffle"),
+    "high-priority": _preset("enqueue", "allocate", "preempt", "backfill"),
+}
+
+
+def preset(name: str) -> str:
+    """The text of a preset, to be loaded like any policy; `LookupError` names the nearest one."""
+    if name not in PRESETS:
+        raise LookupError(f'there is no preset "{name}"{suggestion(name, PRESETS)}')
+    return PRESETS[name]

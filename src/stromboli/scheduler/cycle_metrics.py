@@ -1,0 +1,237 @@
+"""Fills the metrics from what a cycle decided, after it; a quiet cycle costs next to nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Bind, Evict
+from stromboli.engine.session import Session
+from stromboli.kube.scheduler_metrics import Metrics, forget
+from stromboli.model.amounts import Amounts, dominant_share, plus, shift
+from stromboli.model.job import Job, JobId
+from stromboli.model.queue import Queue
+from stromboli.model.status import Status
+from stromboli.scheduler.writes.write_orders import Failure, Order
+
+MS = 1000.0
+_PREEMPTING = ("preempt", "gangpreempt")
+
+
+class Measuring:
+    """Looks at a cycle once it is over, in the cycle's thread; `written` and `failed` on the event loop."""
+
+    def __init__(self, metrics: Metrics, wall: Callable[[], float] = time.time):
+        self.metrics = metrics
+        self._wall = wall
+        self._queues: set[str] = set()
+        self._jobs: dict[JobId, tuple[str, str, str]] = {}
+        """The labels of jobs that are shown."""
+        self._namesakes: Counter[str] = Counter()
+        """How many of these have a name, for the series that have no namespace."""
+        self._oldest: dict[str, float] = {}
+
+    def cycle(self, outcome: Outcome) -> None:
+        """Take a cycle in."""
+        metrics, session = self.metrics, outcome.session
+        metrics.cycle.observe(sum(outcome.seconds.values()) * MS)
+        for part, seconds in outcome.seconds.items():
+            if part == "open":
+                metrics.open.observe(seconds * MS)
+            elif part != "close":
+                metrics.action.labels(part).observe(seconds * MS)
+        for (plugin, when), seconds in outcome.plugins.items():
+            metrics.plugin.labels(plugin, when).observe(seconds * MS)
+        if outcome.lost:
+            metrics.lost.inc()
+            return
+        metrics.stage.observe_all("Predicate", [seconds * MS for seconds in outcome.filtering])
+        metrics.stage.observe_all("Scoring", [seconds * MS for seconds in outcome.scoring])
+        self._attempts(outcome)
+        self._decisions(outcome)
+        changed = session.changed
+        if changed or outcome.decisions:
+            self._tell_jobs(session)
+            self._tell_queues(session)
+
+    # -- decisions
+
+    def _attempts(self, outcome: Outcome) -> None:
+        bound = sum(isinstance(one, Bind) for one in outcome.decisions)
+        refused = sum(len(verdicts) for verdicts in outcome.session.verdicts.values())
+        for result, count in (("scheduled", bound), ("unschedulable", refused)):
+            if count:
+                self.metrics.attempts.labels(result).inc(count)
+
+    def _decisions(self, outcome: Outcome) -> None:
+        now, metrics, cluster = self._wall(), self.metrics, outcome.session.cluster
+        for kind, count in Counter(type(one).__name__ for one in outcome.decisions).items():
+            metrics.decisions.labels(kind).inc(count)
+        bound: dict[Job, None] = {}
+        batches: dict[tuple[str, str], int] = defaultdict(int)
+        for one in outcome.decisions:
+            if isinstance(one, Bind):
+                task = cluster.tasks.get(one.uid)
+                if task is not None and task.job is not None:
+                    metrics.task.labels("Assumed").observe(max(now - task.created, 0.0) * MS)
+                    bound[task.job] = None
+            elif isinstance(one, Evict):
+                batches[one.action, one.beneficiary] += 1
+        for (action, _), victims in batches.items():
+            metrics.evictions.labels(action).inc()
+            if action in _PREEMPTING:
+                metrics.preemptions.inc()
+                metrics.victims.set(victims)
+        for job in bound:
+            taken = max(now - job.created, 0.0) * MS
+            labels = self._labels(job)
+            metrics.job.observe(taken)
+            metrics.job_duration.labels(*labels).set(taken)
+            metrics.job_last.labels(*labels).set(now)
+
+    # -- jobs
+
+    def _tell_jobs(self, session: Session) -> None:
+        cluster, metrics = session.cluster, self.metrics
+        changed = session.changed
+        everything = changed.everything
+        jobs: Iterable[Job] = (
+            list(cluster.jobs.values()) if everything else {**changed.jobs, **cluster.dirty.jobs}
+        )
+        for job in jobs:
+            if cluster.jobs.get(job.id) is not job or job.group is None:
+                self._forget(job.id)
+                continue
+            metrics.job_start.labels(*self._labels(job)).set(job.created)
+            metrics.job_share.labels(job.namespace, job.name).set(dominant_share(job.held, session.total))
+            metrics.short_tasks.labels(job.name).set(_short(job))
+        if everything:
+            for id in [id for id in self._jobs if id not in cluster.jobs]:
+                self._forget(id)
+        short = [job for job in cluster.unsettled if job.visible and job.tasks and _short(job)]
+        metrics.short_jobs.set(len(short))
+        for job in short:
+            metrics.retries.labels(job.name).inc()
+
+    def _labels(self, job: Job) -> tuple[str, str, str]:
+        labels = (job.name, job.queue.name if job.queue else "", job.namespace)
+        before = self._jobs.get(job.id)
+        if before == labels:
+            return labels
+        if before is not None:
+            self._forget(job.id)
+        self._jobs[job.id] = labels
+        self._namesakes[job.name] += 1
+        return labels
+
+    def _forget(self, id: JobId) -> None:
+        labels = self._jobs.pop(id, None)
+        if labels is None:
+            return
+        metrics = self.metrics
+        for metric in (metrics.job_duration, metrics.job_start, metrics.job_last):
+            forget(metric, *labels)
+        forget(metrics.job_share, id.namespace, id.name)
+        self._namesakes[id.name] -= 1
+        if not self._namesakes[id.name]:
+            del self._namesakes[id.name]
+            forget(metrics.short_tasks, id.name)
+            forget(metrics.retries, id.name)
+
+    # -- queues
+
+    def _tell_queues(self, session: Session) -> None:
+        cluster, metrics = session.cluster, self.metrics
+        inqueue: dict[Queue, Amounts] = defaultdict(dict)
+        jobs: Counter[str] = Counter()
+        tasks: Counter[str] = Counter()
+        oldest: dict[str, float] = {}
+        for job in list(cluster.backlog):
+            if job.queue is not None:
+                name = job.queue.name
+                jobs[name] += 1
+                tasks[name] += job.counts[Status.PENDING]
+                oldest[name] = min(oldest.get(name, job.created), job.created)
+                if job.phase == "Inqueue":
+                    shift(inqueue[job.queue], job.min_resources or {})
+        self._oldest = oldest
+        known = {queue.name: queue for queue in cluster.queues.values() if queue.exists}
+        for name, queue in known.items():
+            self._tell_queue(session, queue, inqueue.get(queue, {}))
+            metrics.pending_jobs.labels(name).set(jobs[name])
+            metrics.pending_tasks.labels(name).set(tasks[name])
+            if name not in self._queues:
+                metrics.oldest.labels(name).set_function(partial(self._age, name))
+        for name in self._queues - known.keys():
+            self._forget_queue(name)
+        self._queues = set(known)
+
+    def _age(self, queue: str) -> float:
+        since = self._oldest.get(queue)
+        return 0.0 if since is None else max(self._wall() - since, 0.0)
+
+    def _tell_queue(self, session: Session, queue: Queue, inqueue: Amounts) -> None:
+        metrics, name = self.metrics, queue.name
+        limits = {
+            limit.name: limit.most for limit in session.rules.queue_limits(queue) if limit.queue is queue
+        }
+        deserved = limits.get("deserved share", queue.deserved)
+        families: dict[str, Amounts | None] = {
+            "allocated": queue.allocated,
+            "request": plus(queue.allocated, queue.pending),
+            "inqueue": inqueue,
+            "deserved": deserved,
+            "capacity": queue.capability or None,
+            "real_capacity": limits.get("limit"),
+        }
+        for family, amounts in families.items():
+            if amounts is not None:
+                named = session.cluster.dims.named({dim: int(amount) for dim, amount in amounts.items()})
+                metrics.amounts[family].set(name, {key: float(amount) for key, amount in named.items()})
+        share = dominant_share(queue.allocated, deserved)
+        metrics.queue_share.labels(name).set(share)
+        metrics.queue_weight.labels(name).set(queue.weight)
+        metrics.queue_overused.labels(name).set(1.0 if share > 1 else 0.0)
+
+    def _forget_queue(self, name: str) -> None:
+        metrics = self.metrics
+        for amounts in metrics.amounts.values():
+            amounts.remove(name)
+        for metric in (
+            metrics.queue_share,
+            metrics.queue_weight,
+            metrics.queue_overused,
+            metrics.pending_jobs,
+            metrics.pending_tasks,
+            metrics.oldest,
+        ):
+            forget(metric, name)
+
+    # -- what became of decisions
+
+    def written(self, order: Order, seconds: float) -> None:
+        """An order was carried out; so long after it was first tried."""
+        if isinstance(order.decision, Bind):
+            self.metrics.stage.labels("Bind").observe(seconds * MS)
+            if order.created:
+                self.metrics.task.labels("Bound").observe(max(self._wall() - order.created, 0.0) * MS)
+
+    def failed(self, failure: Failure) -> None:
+        self.metrics.failures.labels(type(failure.decision).__name__).inc()
+        if isinstance(failure.decision, Bind):
+            self.metrics.attempts.labels("error").inc()
+
+    def watched(self, created: float) -> None:
+        """A pod that has no node was heard of; in the cycle's thread."""
+        self.metrics.task.labels("Watched").observe(max(self._wall() - created, 0.0) * MS)
+
+    def asked(self, host: str, method: str, status: str) -> None:
+        """The API server was asked."""
+        self.metrics.requests.labels(status, method, host).inc()
+
+
+def _short(job: Job) -> int:
+    return max(job.minimum - job.ready_count - job.pending_best_effort, 0)

@@ -1,0 +1,70 @@
+"""The queues that always exist are made at the start if they do not (spec 05 10)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from stromboli.api import names
+from stromboli.kube.request import Api, Refused, Request, Unanswered
+from stromboli.kube.write_requests import VOLCANO, queue_path
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 60
+TIMEOUT = 10.0
+
+
+class NoQueues(Exception):
+    """They could not be made; says why."""
+
+
+async def ensure_queues(
+    api: Api, default: str, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> None:
+    """Let `root` and the default queue exist; `NoQueues` if that is refused for a minute."""
+    for name, reclaimable in ((names.ROOT_QUEUE, False), (default, True)):
+        for attempt in range(ATTEMPTS):
+            try:
+                if await _ensure(api, name, reclaimable):
+                    log.info("made queue %s", name)
+                break
+            except (Refused, Unanswered) as error:
+                why = _explained(error)
+                if attempt == ATTEMPTS - 1:
+                    raise NoQueues(f"queue {name!r} can be neither found nor made: {why}") from None
+                if attempt % 10 == 0:
+                    log.warning("queue %s: %s; trying again", name, why)
+                await sleep(1.0)
+
+
+async def _ensure(api: Api, name: str, reclaimable: bool) -> bool:
+    """Whether it had to be made."""
+    try:
+        await api.ask(Request("GET", queue_path(name)), TIMEOUT)
+        return False
+    except Refused as error:
+        if error.status != 404:
+            raise
+    body = {
+        "apiVersion": VOLCANO.removeprefix("/apis/"),
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"reclaimable": reclaimable, "weight": 1},
+    }
+    try:
+        await api.ask(Request("POST", f"{VOLCANO}/queues", msgspec.json.encode(body)), TIMEOUT)
+    except Refused as error:
+        if error.status != 409:
+            raise
+        return False
+    return True
+
+
+def _explained(error: Exception) -> str:
+    if isinstance(error, Refused) and error.status == 404:
+        return "the API server knows no queues; install the CRDs with `kubectl apply -k deploy/crds`"
+    return str(error)

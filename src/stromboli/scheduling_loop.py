@@ -1,0 +1,113 @@
+"""The loop: apply news, run a cycle, hand over decisions, reload the policy.
+
+It knows the world only as something that has news, carries out decisions, and owns the clock: a real cluster, an
+embedded one, or a rehearsal in memory.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.cycle import Engine, Outcome
+from stromboli.engine.decisions import Decision
+from stromboli.model.cluster import Cluster
+from stromboli.policy.policy import Policy
+from stromboli.policy.policy_file import PolicyFile
+from stromboli.sources.usage_feed import LOCAL, UsageFeed
+
+log = logging.getLogger(__name__)
+
+PERIOD = 1.0
+"""Seconds from the end of a cycle to the start of the next, as in Volcano."""
+
+
+class World(Protocol):
+    """Where jobs run."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The world, mirrored."""
+
+    def news(self) -> None:
+        """Bring the mirror up to date with what happened since it was last asked."""
+
+    def carry_out(self, decisions: Sequence[Decision]) -> None:
+        """Let decisions come true, now or a little later; what becomes of them is news."""
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+
+class Scheduler:
+    """A policy applied to a world, cycle after cycle."""
+
+    def __init__(
+        self,
+        world: World,
+        policy: Policy | PolicyFile,
+        catalog: Catalog,
+        period: float = PERIOD,
+        say: Callable[[str], None] = log.warning,
+        usage: UsageFeed | None = None,
+        services: Mapping[str, Any] | None = None,
+        features: Iterable[str] = (),
+    ) -> None:
+        """Unless given `usage` and `services`, nothing is asked of a network: node usage comes from files only."""
+        self.world = world
+        self.period = period
+        self._catalog = catalog
+        self._say = say
+        self._parts: dict[str, Any] = {"services": services, "features": frozenset(features)}
+        self._usage = usage or UsageFeed(LOCAL, say)
+        self._file = policy if isinstance(policy, PolicyFile) else None
+        self.engine = Engine(self._wanted(policy), catalog, **self._parts)
+
+    def cycle(self) -> Outcome:
+        """One cycle: what was decided is on its way when this returns."""
+        self.reload()
+        self.world.news()
+        cluster, now = self.world.cluster, self.world.now()
+        self._usage.refresh(cluster, self.engine.policy.metrics, now)
+        outcome = self.engine.cycle(cluster, now)
+        self.world.carry_out(outcome.decisions)
+        return outcome
+
+    def run(self, go_on: Callable[[], bool] = lambda: True) -> None:
+        """Cycle after cycle, a period of rest after each, as long as `go_on` says so."""
+        while go_on():
+            self.cycle()
+            self.world.sleep(self.period)
+
+    def reload(self) -> None:
+        """Take over a changed policy file; if it is wrong, the last good one stays in force, and that is said."""
+        if self._file is None:
+            return
+        for message in self._file.refresh():
+            self._say(message)
+        if self._file.current is not self.engine.policy:
+            self.use(self._file.current)
+
+    def use(self, policy: Policy) -> None:
+        """Put another policy in force, unless its plugins cannot be built."""
+        try:
+            fresh = Engine(policy, self._catalog, **self._parts)
+        except Exception as error:
+            self._say(
+                f"{policy.source_name}: {type(error).__name__}: {error}; the policy before stays in force"
+            )
+            if self._file is not None:
+                self._file.current = self.engine.policy
+            return
+        self.engine.close()
+        self.engine = fresh
+        self.world.cluster.dirty.everything = True
+
+    @staticmethod
+    def _wanted(policy: Policy | PolicyFile) -> Policy:
+        return policy.current if isinstance(policy, PolicyFile) else policy

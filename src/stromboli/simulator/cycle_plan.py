@@ -1,0 +1,137 @@
+"""What would a few cycles decide for a cluster? Nothing outside this process is touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.decisions import Evict
+from stromboli.policy.policy import Policy
+from stromboli.scheduling_loop import PERIOD, Scheduler
+from stromboli.simulator.cluster_loading import Loaded
+from stromboli.simulator.cycle_report import Report
+from stromboli.simulator.rehearsal import Rehearsal
+
+SCHEMA = 1
+"""Keys may be added to the document, never changed."""
+
+
+class Plan(Struct):
+    """A loaded cluster and what each cycle decided."""
+
+    loaded: Loaded
+    policy: Policy
+    cycles: list[Report]
+    name: str = ""
+
+    @property
+    def whole(self) -> Report:
+        """All cycles together."""
+        return Report.together(self.cycles)
+
+    @property
+    def lost(self) -> str:
+        return next((one.lost for one in self.cycles if one.lost), "")
+
+    @property
+    def failed(self) -> bool:
+        """Whether plugins failed, over single jobs or so that a cycle came to nothing."""
+        return any(one.lost or one.failures for one in self.cycles)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is odd about the policy and the objects."""
+        return [*self.policy.warnings, *self.loaded.warnings]
+
+
+def make_plan(
+    loaded: Loaded,
+    policy: Policy,
+    catalog: Catalog,
+    now: float,
+    cycles: int = 1,
+    period: float = PERIOD,
+    name: str = "",
+) -> Plan:
+    """Run cycles; between them binds become Running, evicted pods vanish, and the clock moves by the period."""
+    world = Rehearsal(loaded.intake, now)
+    scheduler = Scheduler(world, policy, catalog, period)
+    reports = []
+    for number in range(cycles):
+        if number:
+            world.sleep(period)
+        reports.append(Report.of(scheduler.cycle()))
+    return Plan(loaded, policy, reports, name)
+
+
+def document(plan: Plan) -> dict[str, Any]:
+    """The plan as JSON has it; see docs/plan.md."""
+    loaded, whole = plan.loaded, plan.whole
+    result: dict[str, Any] = {"schema": SCHEMA}
+    if plan.name:
+        result["name"] = plan.name
+    result |= _decisions(whole)
+    result["timing"] = {"load_s": _rounded(loaded.seconds), **_timing(plan.cycles[-1])}
+    if len(plan.cycles) > 1:
+        result["cycles"] = [{**_decisions(one), "timing": _timing(one)} for one in plan.cycles]
+    if plan.lost:
+        result["lost"] = plan.lost
+    result["objects"] = loaded.objects
+    extras = {
+        "failures": whole.failures,
+        "warnings": plan.warnings,
+        "problems": [_problem(one) for one in loaded.problems],
+        "ungrouped": loaded.ungrouped,
+        "other_schedulers": loaded.foreign,
+        "unread_kinds": loaded.unread,
+    }
+    return result | {key: value for key, value in extras.items() if value}
+
+
+def _decisions(report: Report) -> dict[str, Any]:
+    return {
+        "binds": report.binds,
+        "bound_per_job": report.bound_per_job,
+        "evicted": report.evicted,
+        "pipelined": report.pipelined,
+        "phases": report.phases,
+        "pending": {job: msgspec.to_builtins(waiting) for job, waiting in report.pending.items()},
+        "evictions": [_eviction(one) for one in report.evictions],
+    }
+
+
+def _eviction(eviction: Evict) -> dict[str, Any]:
+    return {
+        "pod": eviction.key,
+        "node": eviction.node,
+        "job": eviction.job,
+        "reason": eviction.reason,
+        "action": eviction.action,
+        "beneficiary": eviction.beneficiary,
+        "chosen_by": eviction.chosen_by,
+        "frees": eviction.frees,
+    }
+
+
+def _timing(report: Report) -> dict[str, Any]:
+    """From open to close, and each part alone."""
+    actions = {
+        part: _rounded(spent) for part, spent in report.seconds.items() if part not in ("open", "close")
+    }
+    return {
+        "cycle_s": _rounded(sum(report.seconds.values())),
+        "open_s": _rounded(report.seconds.get("open", 0.0)),
+        "actions": actions,
+        "close_s": _rounded(report.seconds.get("close", 0.0)),
+    }
+
+
+def _problem(problem: Any) -> dict[str, str]:
+    return {"file": problem.file, "object": problem.subject, "field": problem.field, "problem": problem.text}
+
+
+def _rounded(seconds: float) -> float:
+    return round(seconds, 6)

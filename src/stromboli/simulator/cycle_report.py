@@ -1,0 +1,84 @@
+"""What a cycle did, as plain data for people, files and assertions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Bind, Evict
+from stromboli.simulator.waiting_jobs import Waiting, waiting_jobs
+
+
+class Report(Struct):
+    """The decisions of one cycle, or of several: `of` and `together` make one."""
+
+    binds: dict[str, str]
+    """Pod to node."""
+    bound_per_job: dict[str, int]
+    evicted: list[str]
+    pipelined: dict[str, str]
+    """Pods held for a node that is still being freed when the cycle ends."""
+    phases: dict[str, str]
+    """Of every PodGroup, after the cycle."""
+    pending: dict[str, Waiting]
+    """Jobs that wait, each with its reason."""
+    evictions: list[Evict]
+    seconds: dict[str, float]
+    """Open, each action, close."""
+    failures: list[str]
+    """Plugins that raised, each in a sentence."""
+    lost: str = ""
+    """Why the cycle came to nothing, if it did."""
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Report:
+        """The report of a cycle that has just run."""
+        decided = outcome.decisions
+        evictions = [one for one in decided if isinstance(one, Evict)]
+        jobs = outcome.session.cluster.jobs.values()
+        return cls(
+            binds={one.key: one.node for one in decided if isinstance(one, Bind)},
+            bound_per_job=_count(one.job for one in decided if isinstance(one, Bind)),
+            evicted=sorted(one.key for one in evictions),
+            pipelined=outcome.pipelined,
+            phases={job.key: job.phase for job in jobs if job.group is not None},
+            pending=waiting_jobs(outcome),
+            evictions=evictions,
+            seconds=outcome.seconds,
+            failures=list(dict.fromkeys(failure.message for failure in outcome.session.failures)),
+            lost=outcome.lost.message if outcome.lost else "",
+        )
+
+    @classmethod
+    def together(cls, reports: list[Report]) -> Report:
+        """All decisions of several cycles, and how things stand after the last."""
+        last = reports[-1]
+        return cls(
+            binds={pod: node for one in reports for pod, node in one.binds.items()},
+            bound_per_job=_sum(one.bound_per_job for one in reports),
+            evicted=sorted(pod for one in reports for pod in one.evicted),
+            pipelined=last.pipelined,
+            phases=last.phases,
+            pending=last.pending,
+            evictions=[eviction for one in reports for eviction in one.evictions],
+            seconds=last.seconds,
+            failures=list(dict.fromkeys(text for one in reports for text in one.failures)),
+            lost=next((one.lost for one in reports if one.lost), ""),
+        )
+
+
+def _count(names: Iterable[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+def _sum(parts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.items():
+            total[name] = total.get(name, 0) + count
+    return total

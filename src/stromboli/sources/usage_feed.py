@@ -1,0 +1,133 @@
+"""Keeps what is known of node usage up to date, between cycles and without ever holding one up."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Collection, Mapping
+
+from stromboli.model.cluster import Cluster
+from stromboli.model.node_usage import NodeUsage, interval
+from stromboli.sources.custom_metrics import CustomMetrics
+from stromboli.sources.elasticsearch import Elasticsearch
+from stromboli.sources.prometheus import Prometheus
+from stromboli.sources.usage_file import File
+from stromboli.sources.usage_source import BadMetrics, Metrics, Source
+from stromboli.transport import CallFailed
+
+log = logging.getLogger(__name__)
+
+LOCAL: Mapping[str, Callable[[Metrics], Source]] = {"file": File}
+"""What may be read in a rehearsal, and is read at once."""
+ALL: Mapping[str, Callable[[Metrics], Source]] = {
+    **LOCAL,
+    "prometheus": Prometheus,
+    "prometheus_adaptor": CustomMetrics,
+    "elasticsearch": Elasticsearch,
+}
+
+Readings = dict[str, NodeUsage]
+
+
+class UsageFeed:
+    """The source that a policy names, polled once per interval; the loop calls `refresh` before each cycle.
+
+    Files are read on the spot. Whatever needs a network is asked in a thread of its own, one question at a time, and
+    its answer taken over by the first `refresh` after it came. Without a network (`sources=LOCAL`) such a policy is
+    in force without measurements.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, Callable[[Metrics], Source]] = ALL,
+        say: Callable[[str], None] = log.warning,
+    ):
+        self._sources = sources
+        self._say = say
+        self._metrics: Metrics = {}
+        self._source: Source | None = None
+        self._said = ""
+        self._forget()
+
+    def _forget(self) -> None:
+        self._polled: float | None = None
+        self._under_way = False
+        self._answers: queue.SimpleQueue[Readings | Exception] = queue.SimpleQueue()
+
+    def refresh(self, cluster: Cluster, metrics: Metrics, now: float) -> None:
+        """Take over what is known by now, and ask again if it is time."""
+        if metrics != self._metrics:
+            self._use(metrics)
+        if self._source is None:
+            return
+        self._take_over(cluster, now)
+        if not self._under_way and self._due(now):
+            self._polled = now
+            self._poll(self._source, frozenset(cluster.nodes), now)
+            self._take_over(cluster, now)
+
+    def _use(self, metrics: Metrics) -> None:
+        """Put another section of a policy in force; whatever is still asked of the source before is not waited for."""
+        self._metrics, self._source = dict(metrics), None
+        self._forget()
+        kind = metrics.get("type", "")
+        if not kind:
+            return
+        if kind not in ALL:
+            self._complain(f"metrics: unknown type {kind!r}; known: {', '.join(sorted(ALL))}")
+        elif kind not in self._sources:
+            self._complain(f"metrics: {kind} is not asked in a rehearsal: nodes have no usage")
+        else:
+            try:
+                self._source = self._sources[kind](metrics)
+            except BadMetrics as error:
+                self._complain(str(error))
+
+    def _due(self, now: float) -> bool:
+        if self._polled is None or now < self._polled:  # a clock that was set back does not stop the feed
+            return True
+        return now - self._polled >= interval(self._metrics)
+
+    # -- asking
+
+    def _poll(self, source: Source, nodes: Collection[str], now: float) -> None:
+        self._under_way = True
+        if self._metrics.get("type") in LOCAL:
+            _ask(source, nodes, now, self._answers)
+        else:
+            question = (source, nodes, now, self._answers)
+            threading.Thread(target=_ask, args=question, name="node-usage", daemon=True).start()
+
+    def _take_over(self, cluster: Cluster, now: float) -> None:
+        try:
+            answer = self._answers.get_nowait()
+        except queue.Empty:
+            return
+        self._under_way = False
+        if isinstance(answer, Exception):
+            self._complain(f"node usage is not up to date: {answer}")
+            return
+        self._said = ""
+        kept = {
+            name: usage for name, usage in cluster.usage.items() if name in cluster.nodes and usage.fresh(now)
+        }
+        cluster.usage = {**kept, **answer}
+
+    def _complain(self, problem: str) -> None:
+        """Say a thing once, until something else happens."""
+        if problem != self._said:
+            self._said = problem
+            self._say(problem)
+
+
+def _ask(
+    source: Source, nodes: Collection[str], now: float, answers: queue.SimpleQueue[Readings | Exception]
+) -> None:
+    try:
+        answers.put(source.read(nodes, now))
+    except (BadMetrics, CallFailed) as error:
+        answers.put(error)
+    except Exception as error:  # whatever it is, it must not stop the polling
+        log.exception("a source of node usage failed")
+        answers.put(error)

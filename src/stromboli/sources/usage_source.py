@@ -1,0 +1,74 @@
+"""What a source of node usage is, and how its answers are read: strictly, and never trusted with more than a number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from stromboli.api import go_scalars
+from stromboli.model.node_usage import NodeUsage
+from stromboli.transport import Trust
+
+T = TypeVar("T")
+Metrics = Mapping[str, str]
+"""The `metrics` section of a policy."""
+WINDOW = "10m"
+"""What usage is averaged over."""
+
+
+class BadMetrics(Exception):
+    """A source that cannot be made or did not give what it should, in a sentence."""
+
+
+class Source(Protocol):
+    """Something that knows how busy nodes are."""
+
+    def read(self, nodes: Collection[str], now: float) -> dict[str, NodeUsage]:
+        """What it knows of these nodes now; `BadMetrics` or `CallFailed` if that is nothing at all."""
+
+
+def decoded(body: bytes, kind: type[T], who: str) -> T:
+    """An answer of the shape that was agreed on."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise BadMetrics(f"{who}: the answer is not what it should be: {error}"[:300]) from None
+
+
+def paired(
+    cpu: Mapping[str, float], memory: Mapping[str, float], nodes: Collection[str], at: float
+) -> dict[str, NodeUsage]:
+    """Usage of the nodes for which both numbers are known."""
+    return {
+        node: NodeUsage(max(cpu[node], 0.0), max(memory[node], 0.0), at)
+        for node in nodes
+        if _known(cpu.get(node)) and _known(memory.get(node))
+    }
+
+
+def _known(number: float | None) -> bool:
+    """A node of which a source knows nothing must not look idle."""
+    return number is not None and math.isfinite(number)
+
+
+def number(value: Any) -> float:
+    """A number that may be written as text; what is none is not a number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def address(metrics: Metrics) -> str:
+    """Where to ask."""
+    given = metrics.get("address", "").rstrip("/")
+    if not given:
+        raise BadMetrics(f"metrics: type {metrics.get('type', '')} needs an address")
+    return given
+
+
+def trust(metrics: Metrics) -> Trust:
+    return Trust(verify=go_scalars.boolean(metrics.get("tls.insecureSkipVerify", "")) is not True)

@@ -1,0 +1,84 @@
+"""What the cycles of a test decided, for assertions."""
+
+from __future__ import annotations
+
+from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Decision
+from stromboli.engine.placement.verdict import Verdict
+from stromboli.model.task import Task
+from stromboli.simulator.cycle_report import Report
+from stromboli.simulator.waiting_jobs import Waiting, why
+
+
+class Result:
+    """The decisions of one run: of all its cycles together, with `cycles` for each one alone."""
+
+    def __init__(self, outcomes: list[Outcome], reports: list[Report], warnings: list[str]) -> None:
+        self.outcome = outcomes[-1]
+        """The last cycle in full: its session, seconds and verdicts."""
+        self.cycles = reports
+        self.warnings = warnings
+        """What is odd about the policy."""
+        self.decisions: list[Decision] = [one for outcome in outcomes for one in outcome.decisions]
+        """Everything decided: binds, evictions, statuses, conditions, events."""
+        self._whole = Report.together(reports)
+
+    @property
+    def binds(self) -> dict[str, str]:
+        """Pod to node, in the order of binding."""
+        return self._whole.binds
+
+    @property
+    def bound_per_job(self) -> dict[str, int]:
+        return self._whole.bound_per_job
+
+    @property
+    def evicted(self) -> list[str]:
+        """Pods, sorted."""
+        return self._whole.evicted
+
+    @property
+    def pipelined(self) -> dict[str, str]:
+        """Pods held for a node that is still being freed when the last cycle ends."""
+        return self._whole.pipelined
+
+    @property
+    def phases(self) -> dict[str, str]:
+        """Of every PodGroup, after the last cycle."""
+        return self._whole.phases
+
+    @property
+    def pending(self) -> dict[str, Waiting]:
+        """Jobs that wait after the last cycle, each with its reason."""
+        return self._whole.pending
+
+    @property
+    def lost(self) -> str:
+        """Why a cycle came to nothing; empty if none did."""
+        return self._whole.lost
+
+    @property
+    def failures(self) -> list[str]:
+        """Plugins that raised, each in a sentence."""
+        return self._whole.failures
+
+    def why(self, pod: str) -> str:
+        """Why a pod was not placed in the last cycle, as its user reads it; empty if it was."""
+        return why(self.outcome, self._task(pod))
+
+    def verdict(self, pod: str) -> Verdict | None:
+        """The same as data: reasons, nodes and plugins."""
+        task = self._task(pod)
+        return self.outcome.session.verdicts.get(task.job, {}).get(task) if task.job else None
+
+    def _task(self, pod: str) -> Task:
+        tasks = self.outcome.session.cluster.tasks.values()
+        found = [task for task in tasks if pod in (task.key, task.name)]
+        if not found:
+            raise LookupError(
+                f"there is no pod {pod!r}; there are: {', '.join(sorted(t.key for t in tasks))}"
+            )
+        return found[0]
+
+    def __repr__(self) -> str:
+        return f"Result(binds={self.binds}, evicted={self.evicted}, pending={list(self.pending)}, lost={self.lost!r})"

@@ -1,0 +1,218 @@
+"""Queues at the gate: made, changed, deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.admission.rules.rule_context import KnownQueues
+from tests.admission.judging import queue, submitted, texts, world
+
+
+def made(name: str = "q", annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "annotations": annotations or {}}, "spec": {"parent": "root", **spec}}
+
+
+def paths(hierarchy: str, weights: str) -> dict[str, str]:
+    return {"volcano.sh/hierarchy": hierarchy, "volcano.sh/hierarchy-weights": weights}
+
+
+def test_what_a_user_leaves_out_is_filled_in() -> None:
+    thing = submitted("Queue", made(annotations=paths("a/b", "1/2"))).object
+    assert (thing["spec"]["reclaimable"], thing["spec"]["weight"]) == (True, 1)
+    assert thing["metadata"]["annotations"] == paths("root/a/b", "1/1/2")
+
+
+def test_what_a_user_says_is_kept() -> None:
+    thing = submitted(
+        "Queue", made(weight=5, reclaimable=False, annotations=paths("rootless/x", "1/2"))
+    ).object
+    assert (thing["spec"]["reclaimable"], thing["spec"]["weight"]) == (False, 5)
+    assert thing["metadata"]["annotations"] == paths("rootless/x", "1/2")
+
+
+FIELDS: list[tuple[dict[str, Any], list[str]]] = [
+    (made(capability={"cpu": 4}, deserved={"cpu": 2}, guarantee={"resource": {"cpu": 1}}), []),
+    (
+        made(capability={"cpu": "-1"}),
+        ['requestBody.spec.capability.cpu: Invalid value: "-1": must be greater than or equal to 0'],
+    ),
+    (
+        made(deserved={"nvidia.com/gpu": "1500m"}),
+        ['requestBody.spec.deserved.nvidia.com/gpu: Invalid value: "1500m": must be an integer'],
+    ),
+    (
+        made(guarantee={"resource": {"cpu": "1"}}),
+        ['requestBody.spec.deserved.cpu: Invalid value: "<nil>": deserved[cpu] must be >= guarantee[cpu]=1'],
+    ),
+    (
+        made(deserved={"cpu": "1"}, guarantee={"resource": {"cpu": "2"}}),
+        ['requestBody.spec.deserved.cpu: Invalid value: "1": deserved[cpu]=1 must be >= guarantee[cpu]=2'],
+    ),
+    (
+        made(capability={"cpu": "1"}, deserved={"cpu": "2"}),
+        ['requestBody.spec.deserved.cpu: Invalid value: "2": deserved[cpu]=2 must be <= capability[cpu]=1'],
+    ),
+    (
+        made(annotations=paths("root/a", "1")),
+        [
+            'requestBody.metadata.annotations: Invalid value: "root/a":'
+            " volcano.sh/hierarchy must have the same length with volcano.sh/hierarchy-weights"
+        ],
+    ),
+    (
+        made(annotations=paths("root/a", "1/x")),
+        [
+            'requestBody.metadata.annotations: Invalid value: "root/a":'
+            ' x in the 1/x is invalid number: strconv.ParseFloat: parsing "x": invalid syntax'
+        ],
+    ),
+    (
+        made(annotations=paths("root/a", "1/0")),
+        ['requestBody.metadata.annotations: Invalid value: "root/a": 0 in the 1/0 must be larger than 0'],
+    ),
+    (
+        {**made(), "status": {"state": "Closing"}},
+        ['requestBody.spec.state: Invalid value: "Closing": queue state must be in [Open Closed]'],
+    ),
+]
+
+
+@pytest.mark.parametrize(("sent", "expected"), FIELDS)
+def test_the_fields_of_a_queue(sent: dict[str, Any], expected: list[str]) -> None:
+    assert texts("/queues/validate", sent) == expected
+
+
+def test_a_path_above_another_queue_is_refused() -> None:
+    below = queue("deep")
+    below.metadata.annotations.update(paths("root/a/b", "1/1/1"))
+    assert texts("/queues/validate", made(annotations=paths("root/a", "1/1")), context=world(below)) == [
+        'requestBody.metadata.annotations: Invalid value: "root/a":'
+        " root/a is not allowed to be in the sub path of root/a/b of queue deep"
+    ]
+
+
+CHAIN = (queue("l1"), queue("l2", "l1"), queue("l3", "l2"), queue("l4", "l3"), queue("l5", "l4"))
+GPU = "nvidia.com/gpu"
+TREE: list[tuple[str, dict[str, Any], tuple[Any, ...], list[str]]] = [
+    ("itself", made(parent="q"), (), ["queue q cannot use itself as parent"]),
+    ("as deep as may be", made(parent="l4"), CHAIN, []),
+    ("too deep", made(parent="l5"), CHAIN, ["queue q exceeds the maximum allowed depth of 5"]),
+    (
+        "nowhere",
+        made(parent="gone"),
+        (),
+        ['failed to get parent queue gone of queue q: queue.scheduling.volcano.sh "gone" not found'],
+    ),
+    (
+        "below running pods",
+        made(parent="busy"),
+        (queue("busy", pods=3),),
+        ["queue busy cannot be the parent queue of queue q because it has allocated Pods: 3"],
+    ),
+    ("below pods, with siblings", made(parent="busy"), (queue("busy", pods=3), queue("s", "busy")), []),
+    (
+        "more than its ancestor may use",
+        made(parent="mid", capability={"cpu": "20", "memory": "64Gi"}),
+        (queue("top", capability={"cpu": "1500m", "memory": "32Gi"}), queue("mid", "top")),
+        [
+            "queue q capability[cpu]=20 exceeds its ancestor's capability=1500m",
+            "queue q capability[memory]=64Gi exceeds its ancestor's capability=32Gi",
+        ],
+    ),
+    (
+        "devices in thousandths",
+        made(parent="top", capability={GPU: 8}),
+        (queue("top", capability={GPU: 4}),),
+        [f"queue q capability[{GPU}]=8000.00 exceeds its ancestor's capability=4000.00"],
+    ),
+    (
+        "more than the parent deserves",
+        made(parent="top", deserved={"cpu": 3}),
+        (queue("top", deserved={"cpu": 4}), queue("sib", "top", deserved={"cpu": 2})),
+        [
+            "parent queue top validation failed: sum of children's deserved (cpu 5000.00, memory 0.00)"
+            " exceeds parent's deserved limit (cpu 4000.00, memory 0.00)"
+        ],
+    ),
+    (
+        "a device that the parent does not have, even none of it",
+        made(parent="top", deserved={"cpu": 1, GPU: 0}),
+        (queue("top", deserved={"cpu": 4}),),
+        [
+            f"parent queue top validation failed: sum of children's deserved (cpu 1000.00, memory 0.00, {GPU} 0.00)"
+            " exceeds parent's deserved limit (cpu 4000.00, memory 0.00)"
+        ],
+    ),
+    ("under the root nothing is compared", made(deserved={"cpu": 1000}), (), []),
+    (
+        "less than its children may use",
+        made("top", capability={"cpu": 1}),
+        (queue("mid", "top"), queue("leaf", "mid", capability={"cpu": 2})),
+        ["queue top capability[cpu]=1 is smaller than its descendants' max capability=2"],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("sent", "queues", "expected"), [row[1:] for row in TREE], ids=[row[0] for row in TREE]
+)
+def test_a_queue_among_queues(sent: dict[str, Any], queues: tuple[Any, ...], expected: list[str]) -> None:
+    assert texts("/queues/validate", sent, context=world(*queues)) == expected
+
+
+def test_queues_in_a_circle_are_caught_by_their_depth() -> None:
+    circle = world(queue("a", "b"), queue("b", "a"))
+    assert texts("/queues/validate", made(parent="a"), context=circle) == [
+        "queue q exceeds the maximum allowed depth of 5"
+    ]
+    changed = made("a", parent="b", capability={"cpu": 1})
+    before = made("a", parent="b")
+    assert texts("/queues/validate", changed, old=before, operation="UPDATE", context=circle) == []
+
+
+def test_the_root_queue_keeps_its_amounts() -> None:
+    root, other = made("root", parent=""), made("root", parent="", capability={"cpu": 5})
+    refusal = ["root queue's resource attributes (capability, deserved, guarantee) cannot be modified"]
+    assert texts("/queues/validate", other, old=root, operation="UPDATE") == refusal
+    assert texts("/queues/validate", root, old=root, operation="UPDATE") == []
+    free = world(root_queue_protection=False)
+    assert texts("/queues/validate", other, old=root, operation="UPDATE", context=free) == []
+
+
+def test_an_update_that_changes_no_amount_is_not_measured_against_the_others() -> None:
+    tight = world(queue("top"), queue("q", "top", deserved={"cpu": 3}))
+    thing = made(parent="top", deserved={"cpu": 3})
+    assert texts("/queues/validate", thing, old=thing, operation="UPDATE", context=tight) == []
+
+
+DELETIONS: list[tuple[str, list[str]]] = [
+    ("default", ["`default` queue can not be deleted"]),
+    ("root", ["`root` queue can not be deleted"]),
+    ("gone", ['queue.scheduling.volcano.sh "gone" not found']),
+    ("tree", ["queue tree can not be deleted because it has 2 child queues: leaf, twig"]),
+    ("busy", []),
+]
+
+
+@pytest.mark.parametrize(("name", "expected"), DELETIONS)
+def test_which_queues_may_go(name: str, expected: list[str]) -> None:
+    context = world(queue("tree"), queue("twig", "tree"), queue("leaf", "tree"), queue("busy", pods=2))
+    assert texts("/queues/validate", made(name), operation="DELETE", context=context) == expected
+
+
+def test_a_queue_with_pods_stays_where_that_is_asked_for() -> None:
+    context = world(queue("busy", pods=2), queue_allocated_pods_check=True)
+    assert texts("/queues/validate", made("busy"), operation="DELETE", context=context) == [
+        "queue busy cannot be deleted because it has allocated Pods: 2"
+    ]
+
+
+def test_known_queues_follow_a_move() -> None:
+    known = KnownQueues([queue("a"), queue("b", "a")])
+    known.put(queue("b", "root"))
+    assert known.children("a") == []
+    assert [one.name for one in known.children("root")] == ["a", "b"]
+    known.drop("b")
+    assert known.get("b") is None

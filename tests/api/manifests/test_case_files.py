@@ -1,0 +1,76 @@
+"""Case files load without problems and bring what they say."""
+
+from pathlib import Path
+
+import pytest
+
+from stromboli.api.errors import BadInput
+from stromboli.api.manifests.case_files import is_case, read_case, read_cases
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import Queue
+
+DATA = Path(__file__).parent / "data" / "cases"
+ALL_CASES = Path(__file__).parents[1] / "conformance" / "cases"
+CASES = sorted(path for folder in (DATA, ALL_CASES) for path in folder.rglob("*.json"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_case_loads_whole(path: Path) -> None:
+    case = read_case(str(path))
+    objects = list(case.objects)
+    assert case.objects.problems == []
+    assert case.config is not None
+    assert case.observed is not None
+    assert is_case(str(path))
+    assert {thing.name for thing in objects if isinstance(thing, Queue)} >= {"root", "default"}
+    assert all(thing.spec.scheduler_name for thing in objects if isinstance(thing, Pod))
+
+
+def test_a_folder_of_cases_is_read_in_order() -> None:
+    assert is_case(str(DATA))
+    names = [case.name for case in read_cases(str(DATA))]
+    assert len(names) == len(list(DATA.iterdir()))
+
+
+def test_a_folder_without_cases_is_a_problem(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="in this folder"):
+        read_cases(str(tmp_path))
+
+
+def test_a_case_may_leave_out_everything_but_its_objects(tmp_path: Path) -> None:
+    file = tmp_path / "small.json"
+    file.write_text('{"objects": [{"kind": "Node", "metadata": {"name": "n"}}]}')
+    case = read_case(str(file))
+    assert (case.name, case.config, case.observed) == ("small", None, None)
+    assert next(iter(case.objects)).name == "n"
+
+
+def test_a_case_with_a_long_preface_is_still_recognised(tmp_path: Path) -> None:
+    file = tmp_path / "wordy.json"
+    file.write_text(f'{{"about": "{"x" * 100_000}", "objects": []}}')
+    assert is_case(str(file))
+
+
+def test_manifests_are_no_case(tmp_path: Path) -> None:
+    for name, text in {
+        "a.json": '{"kind": "List", "objects": []}',
+        "b.yaml": "kind: Pod\n",
+        "c.json": "{",
+    }.items():
+        (tmp_path / name).write_text(text)
+        assert not is_case(str(tmp_path / name))
+    assert not is_case(str(tmp_path / "gone.json"))
+    with pytest.raises(BadInput, match='expected an object with "objects"'):
+        read_case(str(tmp_path / "b.yaml"))
+
+
+def test_a_broken_object_of_a_case_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "bad.json"
+    file.write_text(
+        '{"objects": [{"kind": "Node", "metadata": {"name": "n"}, "status": {"capacity": {"cpu": "x"}}}]}'
+    )
+    with pytest.raises(BadInput, match=r"bad\.json#0: Node n: status\.capacity\.cpu"):
+        list(read_case(str(file)).objects)
+    kept = read_case(str(file), keep_going=True)
+    assert [thing.name for thing in kept.objects] == ["root", "default"]
+    assert len(kept.objects.problems) == 1

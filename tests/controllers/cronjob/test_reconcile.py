@@ -1,0 +1,233 @@
+"""One look at a CronJob: what is due, who may run beside whom, what is kept."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from stromboli.api.types.cronjob import CronJob
+from stromboli.api.types.volcano_job import Job
+from stromboli.controllers.cronjob.reconcile import LATE, Look, job_name, look, started
+
+AT = "volcano.sh/cronjob-scheduled-timestamp"
+
+
+def at(text: str) -> float:
+    return datetime.fromisoformat(f"2026-01-01T{text}+00:00").timestamp()
+
+
+def stamp(text: str) -> str:
+    return f"2026-01-01T{text}Z"
+
+
+def cron(schedule: str = "0 * * * *", status: Any = None, **spec: Any) -> CronJob:
+    return msgspec.convert(
+        {
+            "metadata": {
+                "name": "c",
+                "namespace": "ns",
+                "uid": "cron-uid",
+                "creationTimestamp": stamp("00:30:00"),
+            },
+            "spec": {
+                "schedule": schedule,
+                "timeZone": "UTC",
+                "jobTemplate": {
+                    "metadata": {"labels": {"l": "1"}, "annotations": {"a": "2"}, "name": "ignored"},
+                    "spec": {"minAvailable": 3, "tasks": [{"anything": ["is", "kept"]}]},
+                },
+                **spec,
+            },
+            "status": status or {},
+        },
+        CronJob,
+    )
+
+
+def job(
+    name: str, phase: str = "Running", created: str = "01:00:00", scheduled: str = "01:00:00", **meta: Any
+) -> Job:
+    marks = {AT: stamp(scheduled)} if scheduled else {}
+    return msgspec.convert(
+        {
+            "metadata": {
+                "name": name,
+                "namespace": "ns",
+                "uid": f"u-{name}",
+                "creationTimestamp": stamp(created),
+                "annotations": marks,
+                **meta,
+            },
+            "status": {"state": {"phase": phase, "lastTransitionTime": stamp(created)}},
+        },
+        Job,
+    )
+
+
+def active(*names: str) -> list[dict[str, str]]:
+    return [{"name": name, "uid": f"u-{name}"} for name in names]
+
+
+def reasons(found: Look) -> list[str]:
+    return [word.reason for word in found.said]
+
+
+def test_nothing_is_due_before_the_first_time() -> None:
+    found = look(cron(), [], at("00:59:59"))
+    assert found.start is None
+    assert found.again == pytest.approx(1 + LATE)
+
+
+def test_a_job_is_made_for_the_time_that_is_due() -> None:
+    found = look(cron(), [], at("01:00:00"))
+    assert found.start == {
+        "metadata": {
+            "name": f"c-{int(at('01:00:00')) // 60}",
+            "namespace": "ns",
+            "labels": {"l": "1"},
+            "annotations": {"a": "2", AT: stamp("01:00:00")},
+            "ownerReferences": [
+                {
+                    "apiVersion": "batch.volcano.sh/v1alpha1",
+                    "kind": "CronJob",
+                    "name": "c",
+                    "uid": "cron-uid",
+                    "controller": True,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {"minAvailable": 3, "tasks": [{"anything": ["is", "kept"]}]},
+    }
+    status = started(found, job("new"), at("01:00:00"))
+    assert [one.name for one in status.active] == ["new"]
+    assert status.last_schedule_time == datetime.fromisoformat(stamp("01:00:00"))
+
+
+def test_the_stamp_of_a_job_is_in_the_time_zone_of_its_schedule() -> None:
+    found = look(cron("0 10 * * *", timeZone="Asia/Tokyo"), [], at("01:00:00"))
+    assert found.start is not None
+    assert found.start["metadata"]["annotations"][AT] == "2026-01-01T10:00:00+09:00"
+
+
+def test_of_many_missed_times_the_last_is_served() -> None:
+    found = look(cron(), [], at("07:20:00"))
+    assert found.due == at("07:00:00")
+    assert reasons(found) == []
+    found = look(cron("* * * * *"), [], at("07:20:30"))
+    assert found.due == at("07:20:00")
+    assert reasons(found) == ["TooManyMissedTimes"]
+    assert "too many missed start times: 410." in found.said[0].message
+
+
+@pytest.mark.parametrize(("seconds", "starts"), [(None, True), (601, True), (600, False), (10, False)])
+def test_a_time_that_is_missed_by_too_much_is_not_served(seconds: int | None, starts: bool) -> None:
+    found = look(cron(startingDeadlineSeconds=seconds), [], at("01:10:00"))
+    assert (found.start is not None) is starts
+
+
+def test_times_before_the_schedule_was_changed_are_not_made_up_for() -> None:
+    assert look(cron(), [], at("01:10:00"), since=at("01:05:00")).start is None
+    assert look(cron(), [], at("02:00:00"), since=at("01:05:00")).due == at("02:00:00")
+
+
+def test_every_is_served_even_if_its_interval_is_longer_than_the_deadline() -> None:
+    found = look(cron("@every 1h", startingDeadlineSeconds=20), [], at("01:30:05"))
+    assert found.due == at("01:30:00")
+
+
+def test_what_was_served_is_not_served_again() -> None:
+    done = {"lastScheduleTime": stamp("01:00:00")}
+    assert look(cron(status=done), [], at("01:10:00")).start is None
+
+
+def test_a_status_that_was_not_written_is_read_off_the_jobs() -> None:
+    left = job(job_name(cron(), at("01:00:00")), scheduled="01:00:00")
+    found = look(cron(), [left], at("01:10:00"))
+    assert found.start is None
+    assert [one.name for one in found.status.active] == [left.name]
+    assert found.status.last_schedule_time == datetime.fromisoformat(stamp("01:00:00"))
+    forged = job("x", scheduled="23:00:00")
+    assert look(cron(), [forged], at("01:10:00")).start is not None
+
+
+def test_a_job_that_has_ended_leaves_the_list_and_its_success_is_noted() -> None:
+    status = {"active": active("a", "b"), "lastScheduleTime": stamp("01:00:00")}
+    found = look(cron(status=status), [job("a", "Completed"), job("b")], at("01:10:00"))
+    assert [one.name for one in found.status.active] == ["b"]
+    assert reasons(found) == ["SawCompletedJob"]
+    assert found.status.last_successful_time == datetime.fromisoformat(stamp("01:00:00"))
+
+
+def test_references_to_jobs_that_are_gone_and_jobs_of_nobody_are_told() -> None:
+    status = {"active": active("gone"), "lastScheduleTime": stamp("01:00:00")}
+    found = look(cron(status=status), [job("strange", scheduled="")], at("01:10:00"))
+    assert reasons(found) == ["StaleReference", "OrphanedJob"]
+    assert found.status.active == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "starts", "replaced", "said"),
+    [
+        ("Allow", True, [], []),
+        ("Forbid", False, [], ["ForbidConcurrent"]),
+        ("Replace", True, ["a"], ["ReplaceConcurrent"]),
+    ],
+)
+def test_the_concurrency_policy(policy: str, starts: bool, replaced: list[str], said: list[str]) -> None:
+    status = {"active": active("a"), "lastScheduleTime": stamp("01:00:00")}
+    found = look(cron(status=status, concurrencyPolicy=policy), [job("a")], at("02:00:01"))
+    assert (found.start is not None) is starts
+    assert [one.name for one in found.replace] == replaced
+    assert reasons(found) == said
+    assert len(found.status.active) == (0 if replaced else 1)
+    assert found.again is not None
+
+
+def test_a_forbidden_time_is_served_when_the_job_before_has_ended() -> None:
+    status = {"active": active("a"), "lastScheduleTime": stamp("01:00:00")}
+    found = look(cron(status=status, concurrencyPolicy="Forbid"), [job("a", "Failed")], at("02:20:00"))
+    assert found.due == at("02:00:00")
+
+
+def test_nothing_is_started_while_suspended_but_all_else_goes_on() -> None:
+    status = {"active": active("a")}
+    found = look(cron(status=status, suspend=True), [job("a", "Completed")], at("05:00:00"))
+    assert (found.start, found.again) == (None, None)
+    assert found.status.active == ()
+
+
+def test_the_oldest_ended_jobs_go_when_there_are_too_many() -> None:
+    jobs = [job(f"ok{n}", "Completed", created=f"01:0{n}:00") for n in range(5)]
+    jobs += [
+        job(f"bad{n}", phase, created=f"01:0{n}:00")
+        for n, phase in enumerate(("Failed", "Terminated", "Failed"))
+    ]
+    found = look(cron(successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1), jobs, at("00:40:00"))
+    assert [one.name for one in found.prune] == ["ok0", "ok1", "bad0", "bad1"]
+    assert look(cron(), jobs, at("00:40:00")).prune == []
+    only = look(cron(successfulJobsHistoryLimit=0), jobs, at("00:40:00"))
+    assert [one.name for one in only.prune] == [f"ok{n}" for n in range(5)]
+
+
+def test_jobs_of_the_same_age_go_by_name() -> None:
+    jobs = [job(name, "Completed") for name in "cab"]
+    found = look(cron(successfulJobsHistoryLimit=1), jobs, at("00:40:00"))
+    assert [one.name for one in found.prune] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"timeZone": "Mars/Base"}, "InvalidTimeZone"),
+        ({"schedule": "often"}, "UnParseableCronJobSchedule"),
+        ({"schedule": "TZ=Asia/Tokyo 0 * * * *"}, "UnsupportedSchedule"),
+    ],
+)
+def test_a_schedule_that_makes_no_sense_is_told(spec: Any, reason: str) -> None:
+    found = look(cron(**{"schedule": "0 * * * *", **spec}), [], at("00:40:00"))
+    assert reasons(found) == [reason]
+    assert (found.again is None) is (reason != "UnsupportedSchedule")

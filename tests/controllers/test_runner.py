@@ -1,0 +1,259 @@
+"""Controllers at work: one bad object stops nobody, failures are told, a quiet crew writes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+
+from stromboli.api.types.scheduling import Queue
+from stromboli.controllers import controller
+from stromboli.controllers.context import Desk
+from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller_list import CONTROLLERS
+from stromboli.controllers.options import Options
+from stromboli.controllers.watched_kinds import Pod
+from stromboli.kube.request import Refused, Request, Unanswered
+from tests.controllers.memory import MemoryApi
+from tests.controllers.working import settled, until, working
+
+
+class Marking(Controller[str]):
+    """Puts a mark on every queue, but for those that ask for trouble."""
+
+    name = "queue-controller"
+    workers = 2
+    most_retries = 2
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.queues = self.watch(Queue, self._changed)
+        self.tried: Counter[str] = Counter()
+
+    def _changed(self, before: Queue | None, now: Queue | None) -> Iterable[str]:
+        return [now.name] if now is not None else []
+
+    async def sync(self, key: str) -> float | None:
+        self.tried[key] += 1
+        queue = self.queues.get(key)
+        if key.startswith("bad"):
+            raise ValueError("this one is hopeless")
+        if queue is not None and "marked" not in queue.metadata.labels:
+            self.queues.learn(await self.desk.pen.patch(queue, {"metadata": {"labels": {"marked": "yes"}}}))
+        return 3600.0
+
+    def gave_up(self, key: str, error: Exception) -> None:
+        queue = self.queues.get(key)
+        assert queue is not None
+        self.desk.voice.warning(queue, "Hopeless", f"gave up: {error}")
+
+
+class Broken(Marking):
+    name = "gc-controller"
+
+    def __init__(self, desk: Desk) -> None:
+        raise RuntimeError("cannot be set up")
+
+
+class Blind(Marking):
+    """Needs what it may not see."""
+
+    name = "pg-controller"
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.pods = self.watch(Pod)
+
+
+def queue(name: str) -> dict[str, object]:
+    return {"metadata": {"name": name}, "spec": {"weight": 1}}
+
+
+def marked(api: MemoryApi) -> set[str]:
+    return {
+        one["metadata"]["name"]
+        for one in api.every("queues")
+        if "marked" in one["metadata"].get("labels", {})
+    }
+
+
+def test_every_object_is_put_right_once_and_then_nothing_is_written() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        for number in range(5):
+            api.put("queues", queue(f"q{number}"))
+        async with working(api, Marking) as crew:
+            await settled(api, crew)
+            assert marked(api) == {f"q{number}" for number in range(5)}
+            assert len(api.writes) == 5
+            api.put("queues", queue("late"))
+            await until(lambda: "late" in marked(api))
+            await settled(api, crew)
+            assert len(api.writes) == 6
+
+    asyncio.run(run())
+
+
+def test_one_hopeless_object_is_told_of_and_stops_nobody() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        for name in ("bad", "good", "other"):
+            api.put("queues", queue(name))
+        async with working(api, Marking) as crew:
+            await until(lambda: bool(api.events))
+            await settled(api, crew)
+            marking = crew.controllers[0]
+            assert isinstance(marking, Marking)
+            assert marking.tried["bad"] == 3
+            assert marked(api) == {"good", "other"}
+            assert api.events == [("Hopeless", "gave up: this one is hopeless")]
+            event = api.every("events")[0]
+            assert event["involvedObject"]["apiVersion"] == "scheduling.volcano.sh/v1beta1"
+            assert event["source"] == {"component": "vc-controller-manager"}
+
+    asyncio.run(run())
+
+
+def test_what_we_gave_up_is_tried_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "REST", 0.05)
+
+    async def run() -> None:
+        api = MemoryApi()
+        api.put("queues", queue("bad"))
+        async with working(api, Marking) as crew:
+            marking = crew.controllers[0]
+            assert isinstance(marking, Marking)
+            await until(lambda: marking.tried["bad"] > 4)
+
+    asyncio.run(run())
+
+
+def test_lost_answers_and_conflicts_only_delay() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        api.put("queues", queue("a"))
+        troubles = [
+            Unanswered("lost"),
+            Refused(409, "Conflict", "changed"),
+            Refused(503, "Unavailable", "busy"),
+        ]
+
+        def trouble(request: Request) -> None:
+            if request.method == "PATCH" and troubles:
+                raise troubles.pop()
+
+        api.after = trouble
+        async with working(api, Marking) as crew:
+            await until(lambda: not troubles or "a" in marked(api))
+            await settled(api, crew)
+            assert marked(api) == {"a"}
+
+    asyncio.run(run())
+
+
+def test_a_controller_that_cannot_be_set_up_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        api.put("queues", queue("a"))
+        async with working(api, Broken, Marking) as crew:
+            assert [one.name for one in crew.controllers] == ["queue-controller"]
+            await until(lambda: marked(api) == {"a"})
+
+    asyncio.run(run())
+    assert "gc-controller could not be set up" in caplog.text
+
+
+def test_a_controller_that_cannot_see_waits_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        listing = api.list
+
+        async def forbidden(resource, namespace="", **query):  # type: ignore[no-untyped-def]
+            if resource.plural == "pods":
+                raise Refused(403, "Forbidden", "pods is forbidden")
+            return await listing(resource, namespace, **query)
+
+        api.list = forbidden  # type: ignore[method-assign]
+        api.put("queues", queue("a"))
+        async with working(api, Blind, Marking) as crew:
+            await until(lambda: marked(api) == {"a"})
+            blind = crew.controllers[0]
+            assert isinstance(blind, Blind)
+            assert not blind.tried
+            assert crew.unsynced == ["pods.core/v1"]
+
+    caplog.set_level(logging.CRITICAL)
+    asyncio.run(run())
+
+
+def test_a_deposed_leader_writes_nothing_more() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        leads = True
+        api.put("queues", queue("a"))
+        async with working(api, Marking, may_write=lambda: leads) as crew:
+            await settled(api, crew)
+            assert marked(api) == {"a"}
+            leads = False
+            api.put("queues", queue("b"))
+            await settled(api, crew)
+            assert marked(api) == {"a"}
+
+    asyncio.run(run())
+
+
+def test_only_the_controllers_that_are_asked_for_run() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        async with working(api, Marking, Blind, options=Options(controllers=("pg-controller",))) as crew:
+            assert [one.name for one in crew.controllers] == ["pg-controller"]
+
+    asyncio.run(run())
+
+
+def test_a_controller_that_this_version_does_not_have_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with working(
+            MemoryApi(), *CONTROLLERS, options=Options(controllers=("*", "sharding-controller"))
+        ):
+            pass
+
+    asyncio.run(run())
+    assert "sharding-controller is asked for, and does not exist" in caplog.text
+
+
+def test_a_feature_that_is_off_takes_its_controller_with_it() -> None:
+    async def run() -> None:
+        options = Options(feature_gates=(("VolcanoJobSupport", False), ("CronVolcanoJobSupport", False)))
+        async with working(MemoryApi(), *CONTROLLERS, options=options) as crew:
+            made = {one.name for one in crew.controllers}
+            assert {one.name for one in CONTROLLERS} - made == {"job-controller", "cronjob-controller"}
+
+    asyncio.run(run())
+
+
+def test_memory_is_kept_for_our_pods_alone() -> None:
+    async def run() -> None:
+        api = MemoryApi()
+        api.put(
+            "pods", {"metadata": {"name": "ours", "namespace": "n"}, "spec": {"schedulerName": "volcano"}}
+        )
+        api.put(
+            "pods", {"metadata": {"name": "theirs", "namespace": "n"}, "spec": {"schedulerName": "other"}}
+        )
+        job = {"volcano.sh/job-name": "j"}
+        api.put(
+            "pods",
+            {
+                "metadata": {"name": "of-a-job", "namespace": "n", "annotations": job},
+                "spec": {"schedulerName": "other"},
+            },
+        )
+        async with working(api, Blind) as crew:
+            await settled(api, crew)
+            assert sorted(one.name for one in crew.desk.shelf(Pod)) == ["of-a-job", "ours"]
+
+    asyncio.run(run())

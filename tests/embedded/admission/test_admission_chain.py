@@ -1,0 +1,143 @@
+"""What the server decides about new objects from what else is there."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tests.embedded.asking import PODS, Asker, config_map, pod, running
+from tests.embedded.objects.test_automatic_changes import eventually, is_
+
+QUOTAS = "/api/v1/namespaces/default/resourcequotas"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+
+
+def sized(name: str, cpu: str) -> Any:
+    made = pod(name)
+    made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    return made
+
+
+async def quota(api: Asker, **hard: str) -> None:
+    body = {"metadata": {"name": "q"}, "spec": {"hard": {key.replace("_", "."): hard[key] for key in hard}}}
+    await api.post(QUOTAS, body)
+
+
+def test_a_pod_gets_the_priority_of_its_class(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+            await api.post(path, {"metadata": {"name": "high"}, "value": 7, "preemptionPolicy": "Never"})
+            plain = (await api.post(PODS, pod("a", priorityClassName="")))["spec"]
+            assert (plain["priority"], "priorityClassName" in plain) == (0, False)
+            high = (await api.post(PODS, pod("b", priorityClassName="high")))["spec"]
+            assert (high["priority"], high["preemptionPolicy"]) == (7, "Never")
+            status, answer = await api.ask("POST", PODS, pod("c", priorityClassName="none"))
+            assert (status, "no PriorityClass with name none was found" in answer["message"]) == (403, True)
+            assert (await api.ask("POST", PODS, pod("c", priority=5)))[0] == 403
+            await api.post(path, {"metadata": {"name": "usual"}, "value": 3, "globalDefault": True})
+            usual = (await api.post(PODS, pod("d")))["spec"]
+            assert (usual["priority"], usual["priorityClassName"]) == (3, "usual")
+
+    asyncio.run(story())
+
+
+def test_a_pod_runs_as_an_account_that_exists(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            assert (await api.post(PODS, pod("a")))["spec"]["serviceAccountName"] == "default"
+            status, answer = await api.ask("POST", PODS, pod("b", serviceAccountName="nobody"))
+            assert (status, 'serviceaccount "nobody" not found' in answer["message"]) == (403, True)
+
+    asyncio.run(story())
+
+
+def test_a_quota_counts_what_is_there_and_refuses_what_is_too_much(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(PODS, sized("before", "1"))
+            await quota(api, requests_cpu="2500m", pods="3")
+            await api.post(PODS, sized("a", "1500m"))
+            status, answer = await api.ask("POST", PODS, sized("b", "100m"))
+            assert status == 403
+            assert answer["message"] == (
+                'pods "b" is forbidden: exceeded quota: q, requested: requests.cpu=100m, used: requests.cpu=2500m,'
+                " limited: requests.cpu=2500m"
+            )
+            status, answer = await api.ask("POST", PODS, pod("c"))
+            assert (status, "must specify requests.cpu for: main" in answer["message"]) == (403, True)
+
+            async def used() -> Any:
+                return (await api.get(f"{QUOTAS}/q")).get("status", {}).get("used")
+
+            await eventually(lambda: is_(used(), {"pods": "2", "requests.cpu": "2500m"}))
+            await api.patch(f"{PODS}/before/status", {"status": {"phase": "Succeeded"}})
+            await api.delete(f"{PODS}/a")
+            await eventually(lambda: is_(used(), {"pods": "0", "requests.cpu": "0"}))
+            for number in range(3):
+                await api.post(PODS, sized(f"n{number}", "1m"))
+            assert (await api.ask("POST", PODS, sized("n3", "1m")))[0] == 403
+            await api.delete(f"{QUOTAS}/q")
+            await api.post(PODS, pod("free"))
+
+    asyncio.run(story())
+
+
+def test_a_quota_counts_objects_of_any_kind(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"count/configmaps": "1"}}})
+            path = "/api/v1/namespaces/default/configmaps"
+            await api.post(path, config_map("a"))
+            assert (await api.ask("POST", path, config_map("b")))[0] == 403
+            await api.patch(f"{path}/a", {"data": {"x": "y"}})
+
+    asyncio.run(story())
+
+
+def test_an_eviction_asks_the_budget(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            selector = {"matchLabels": {"app": "x"}}
+            spec = {"minAvailable": 1, "selector": selector}
+            await api.post(BUDGETS, {"metadata": {"name": "b"}, "spec": spec})
+            ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            for name in ("a", "b"):
+                await api.post(PODS, pod(name, metadata={"labels": {"app": "x"}}))
+                await api.patch(f"{PODS}/{name}/status", {"status": ready})
+
+            async def allowed() -> Any:
+                return (await api.get(f"{BUDGETS}/b")).get("status", {}).get("disruptionsAllowed")
+
+            await eventually(lambda: is_(allowed(), 1))
+            await api.post(f"{PODS}/a/eviction", {"metadata": {"name": "a"}})
+            status, answer = await api.ask("POST", f"{PODS}/b/eviction", {"metadata": {"name": "b"}})
+            assert (status, answer["reason"]) == (429, "TooManyRequests")
+            assert answer["details"]["causes"] == [
+                {
+                    "reason": "DisruptionBudget",
+                    "message": "The disruption budget b needs 1 healthy pods and has 1 currently",
+                }
+            ]
+            await eventually(lambda: is_(allowed(), 0))
+            await api.post(PODS, pod("waits", metadata={"labels": {"app": "x"}}))
+            await api.post(f"{PODS}/waits/eviction", {})
+            assert (await api.ask("GET", f"{PODS}/waits"))[0] == 404
+
+    asyncio.run(story())
+
+
+def test_an_eviction_for_show_leaves_the_pod_and_one_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await api.post(PODS, pod("a"))
+            await api.post(f"{PODS}/a/eviction", {"deleteOptions": {"dryRun": ["All"]}})
+            await api.get(f"{PODS}/a")
+            for nonsense in ({"gracePeriodSeconds": 10**15}, {"propagationPolicy": "Sideways"}, "now"):
+                status, _ = await api.ask("POST", f"{PODS}/a/eviction", {"deleteOptions": nonsense})
+                assert status in (400, 422), nonsense
+            await api.post(f"{PODS}/a/eviction", {})
+            assert (await api.ask("GET", f"{PODS}/a"))[0] == 404
+
+    asyncio.run(story())

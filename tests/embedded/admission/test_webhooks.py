@@ -1,0 +1,260 @@
+"""Webhooks: who is asked, what their answers do, and what happens when they do not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from tests.embedded.asking import MERGE, Asker, config_map, pod, running
+from tests.embedded.objects.test_automatic_changes import eventually, is_, names, owned
+from tests.serving import CERTIFICATE
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
+HOOKS = "/apis/admissionregistration.k8s.io/v1"
+Json = Any
+
+
+@asynccontextmanager
+async def hooked(
+    folder: Path, answer: Callable[[Json], Json], thought: asyncio.Event | None = None
+) -> AsyncIterator[tuple[Asker, str, list[Json]]]:
+    """A server, the address of a webhook that answers so, and what that was asked."""
+    asked: list[Json] = []
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        question = (await request.json())["request"]
+        asked.append(question)
+        said = answer(question)
+        if thought is not None:
+            await thought.wait()
+        if said is None:
+            return web.Response(status=500)
+        return web.json_response({"response": {"uid": question["uid"], **said}})
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    runner = web.ServerRunner(web.Server(handle))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    try:
+        async with running(folder) as api:
+            yield api, f"https://127.0.0.1:{runner.addresses[0][1]}/", asked
+    finally:
+        await runner.cleanup()
+
+
+async def register(api: Asker, sort: str, url: str, **how: Json) -> None:
+    bundle = base64.b64encode(_certificate()).decode()
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
+    hook = {
+        "name": "hook.example.com",
+        "clientConfig": {"url": url, "caBundle": bundle},
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        **how,
+    }
+    await api.post(f"{HOOKS}/{sort}webhookconfigurations", {"metadata": {"name": "h"}, "webhooks": [hook]})
+
+
+def _certificate() -> bytes:
+    text = CERTIFICATE.read_text()
+    return text[text.index("-----BEGIN CERTIFICATE") :].encode()
+
+
+def test_a_mutating_webhook_changes_what_is_stored(tmp_path: Path) -> None:
+    def answer(question: Json) -> Json:
+        patch = [{"op": "add", "path": "/data/seen", "value": question["operation"]}]
+        encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+        allowed = {"allowed": True, "warnings": ["be careful"]}
+        changed = {"patch": encoded, "patchType": "JSONPatch"} if question["operation"] != "DELETE" else {}
+        return {**allowed, **changed}
+
+    async def story() -> None:
+        async with hooked(tmp_path, answer) as (api, url, asked):
+            await register(api, "mutating", url)
+            made = await api.post(MAPS, config_map("a", {"n": "1"}))
+            assert made["data"] == {"n": "1", "seen": "CREATE"}
+            changed = await api.patch(f"{MAPS}/a", {"data": {"n": "2"}})
+            assert changed["data"] == {"n": "2", "seen": "UPDATE"}
+            await api.delete(f"{MAPS}/a")
+            assert [one["operation"] for one in asked] == ["CREATE", "UPDATE", "DELETE"]
+            assert asked[0]["userInfo"]["username"] == "admin"
+            assert asked[0]["resource"] == {"group": "", "version": "v1", "resource": "configmaps"}
+            assert asked[1]["oldObject"]["data"]["n"] == "1"
+            assert asked[2]["object"] is None
+
+    asyncio.run(story())
+
+
+def test_a_validating_webhook_refuses_with_its_own_words(tmp_path: Path) -> None:
+    def answer(question: Json) -> Json:
+        if question["name"] == "bad":
+            return {"allowed": False, "status": {"message": "no such luck", "code": 422}}
+        return {"allowed": True}
+
+    async def story() -> None:
+        async with hooked(tmp_path, answer) as (api, url, _):
+            await register(api, "validating", url)
+            await api.post(MAPS, config_map("good"))
+            status, said = await api.ask("POST", MAPS, config_map("bad"))
+            assert status == 422
+            assert said["message"] == 'admission webhook "hook.example.com" denied the request: no such luck'
+            assert (await api.ask("GET", f"{MAPS}/bad"))[0] == 404
+
+    asyncio.run(story())
+
+
+def test_a_webhook_that_fails_stops_everything_or_nothing_as_it_says(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hooked(tmp_path, lambda question: None) as (api, url, asked):
+            await register(api, "validating", url)
+            status, said = await api.ask("POST", MAPS, config_map("a"))
+            assert (status, 'failed calling webhook "hook.example.com"' in said["message"]) == (500, True)
+            path = f"{HOOKS}/validatingwebhookconfigurations/h"
+            hook = (await api.get(path))["webhooks"][0]
+            for change in (
+                {"failurePolicy": "Ignore"},
+                {"failurePolicy": "Ignore", "clientConfig": {"url": "https://127.0.0.1:1/"}},
+                {"namespaceSelector": {"matchLabels": {"hooked": "yes"}}},
+                {"objectSelector": {"matchLabels": {"hooked": "yes"}}},
+                {"rules": [{**hook["rules"][0], "resources": ["secrets"]}]},
+                {"rules": [{**hook["rules"][0], "operations": ["UPDATE"]}]},
+            ):
+                body = {"webhooks": [{**hook, **change}]}
+                assert (await api.ask("PATCH", path, body, MERGE))[0] == 200, change
+                await api.post(MAPS, config_map("a"))
+                await api.patch(path, {"webhooks": []})
+                await api.delete(f"{MAPS}/a")
+            assert len(asked) == 2
+
+    asyncio.run(story())
+
+
+def test_what_changes_while_a_webhook_thinks_is_not_lost(tmp_path: Path) -> None:
+    async def story() -> None:
+        def answer(question: Json) -> Json:
+            return {"allowed": True}
+
+        async with hooked(tmp_path, answer) as (api, url, _):
+            made = await api.post(MAPS, config_map("a", {"n": "0"}))
+            await register(api, "validating", url)
+            patches = [api.patch(f"{MAPS}/a", {"data": {f"k{number}": "x"}}) for number in range(4)]
+            await asyncio.gather(*patches)
+            assert set((await api.get(f"{MAPS}/a"))["data"]) == {"n", "k0", "k1", "k2", "k3"}
+            puts = [api.ask("PUT", f"{MAPS}/a", {**made, "data": {"n": str(number)}}) for number in range(4)]
+            assert {status for status, _ in await asyncio.gather(*puts)} == {409}
+
+    asyncio.run(story())
+
+
+def test_a_webhook_changes_what_its_author_might_have_changed_and_no_more(tmp_path: Path) -> None:
+    patches: list[Json] = []
+
+    def answer(question: Json) -> Json:
+        encoded = base64.b64encode(json.dumps(patches).encode()).decode()
+        return {"allowed": True, "patch": encoded, "patchType": "JSONPatch"}
+
+    async def story() -> None:
+        async with hooked(tmp_path, answer) as (api, url, _):
+            made = await api.post(MAPS, config_map("a"))
+            await register(api, "mutating", url)
+            patches[:] = [
+                {"op": "add", "path": "/metadata/uid", "value": "mine"},
+                {"op": "add", "path": "/unheard", "value": "of"},
+                {"op": "add", "path": "/data", "value": {"n": "1"}},
+            ]
+            for changed in (
+                await api.patch(f"{MAPS}/a", {"data": {"x": "y"}}),
+                await api.post(MAPS, config_map("b")),
+            ):
+                assert changed["data"] == {"n": "1"}
+                assert changed["metadata"]["uid"] != "mine"
+                assert "unheard" not in changed
+            assert (await api.get(f"{MAPS}/a"))["metadata"]["uid"] == made["metadata"]["uid"]
+            for path, value, code in (("/data", {"n": [1]}, 422), ("/metadata/name", "c", 400)):
+                patches[:] = [{"op": "add", "path": path, "value": value}]
+                status, _ = await api.ask("PATCH", f"{MAPS}/a", {"data": {"x": "z"}}, MERGE)
+                assert status == code
+                assert (await api.ask("POST", MAPS, config_map("d")))[0] == code
+
+    asyncio.run(story())
+
+
+def test_nothing_is_made_in_a_namespace_that_went_while_a_webhook_thought(tmp_path: Path) -> None:
+    async def story() -> None:
+        thinking, thought = asyncio.Event(), asyncio.Event()
+
+        def answer(question: Json) -> Json:
+            thinking.set()
+            return {"allowed": True}
+
+        async with hooked(tmp_path, answer, thought) as (api, url, _):
+            await api.post("/api/v1/namespaces", {"metadata": {"name": "brief"}})
+            await register(api, "validating", url)
+            making = asyncio.create_task(
+                api.ask("POST", "/api/v1/namespaces/brief/configmaps", config_map("a"))
+            )
+            await thinking.wait()
+            await api.delete("/api/v1/namespaces/brief")
+            thought.set()
+            assert (await making)[0] in (403, 404)
+
+    asyncio.run(story())
+
+
+def test_of_two_evictions_that_wait_for_a_webhook_the_budget_allows_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        thought = asyncio.Event()
+        async with hooked(tmp_path, lambda _: {"allowed": True}, thought) as (api, url, asked):
+            spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
+            budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+            await api.post(budgets, {"metadata": {"name": "b"}, "spec": spec})
+            ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            for name in ("a", "b"):
+                await api.post(PODS, pod(name, metadata={"labels": {"app": "x"}}))
+                await api.patch(f"{PODS}/{name}/status", {"status": ready})
+            rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["DELETE"]}
+            await register(api, "validating", url, rules=[rule])
+            going = [asyncio.create_task(api.ask("POST", f"{PODS}/{name}/eviction", {})) for name in "ab"]
+            await eventually(lambda: is_(_soon(len(asked)), 2))
+            thought.set()
+            assert sorted(status for status, _ in await asyncio.gather(*going)) == [201, 429]
+
+    asyncio.run(story())
+
+
+async def _soon(value: Json) -> Json:
+    return value
+
+
+def test_what_may_not_be_deleted_does_not_hold_the_rest_of_its_namespace_or_owner(tmp_path: Path) -> None:
+    def answer(question: Json) -> Json:
+        return {"allowed": question["operation"] != "DELETE" or question["name"] != "a"}
+
+    async def story() -> None:
+        async with hooked(tmp_path, answer) as (api, url, _):
+            await api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
+            path = "/api/v1/namespaces/team/configmaps"
+            owner = await api.post(MAPS, config_map("owner"))
+            for name in ("a", "b", "c"):
+                await api.post(path, config_map(name))
+                references = owned(name, owner)["metadata"]["ownerReferences"]
+                await api.post(MAPS, config_map(name, ownerReferences=references))
+            await register(api, "validating", url)
+            await api.delete("/api/v1/namespaces/team")
+            await eventually(lambda: is_(names(api, path), ["a"]))
+            await api.delete(f"{MAPS}/owner", {"propagationPolicy": "Foreground"})
+            await eventually(lambda: is_(names(api, MAPS), ["a", "owner"]))
+
+    asyncio.run(story())

@@ -1,0 +1,148 @@
+"""Processes, their output and their end; and that none is left behind."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from stromboli.embedded.nodes.real import container_process
+from stromboli.embedded.nodes.real.container_environment import Unusable
+from stromboli.embedded.nodes.real.container_logs import LogFile
+from stromboli.embedded.nodes.real.container_process import Running
+from stromboli.embedded.nodes.real.process_guardian import ROOT, Guardian, kill_marked
+
+
+def run(folder, *words, then=lambda running: None):
+    async def story():
+        guardian = Guardian()
+        try:
+            log = LogFile(folder / "0.log", lambda: 0.0)
+            running = await Running.start(list(words), folder, {"PATH": os.environ["PATH"]}, guardian, log)
+            await asyncio.sleep(0.1)
+            then(running)
+            return await asyncio.wait_for(running.ended(), 10)
+        finally:
+            guardian.close()
+
+    return asyncio.run(story())
+
+
+def said(folder):
+    return [line.partition(" ")[2] for line in (folder / "0.log").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("script", "end", "words"),
+    [
+        ("echo out; echo err >&2", (0, 0), ["out", "err"]),
+        ("exit 3", (3, 0), []),
+        ("kill -9 $$", (137, 9), []),
+        ("pwd | xargs basename; (sleep 100; echo never) & echo quick", (0, 0), None),
+    ],
+)
+def test_a_process_ends_as_it_does(tmp_path, script, end, words):
+    assert run(tmp_path, "sh", "-c", script) == end
+    assert words is None or said(tmp_path) == words
+
+
+def test_a_process_is_over_even_if_somebody_it_left_behind_holds_its_output(tmp_path, monkeypatch):
+    monkeypatch.setattr(container_process, "_LAST_WORDS", 0.2)
+    begin = time.monotonic()
+    assert run(tmp_path, "sh", "-c", "setsid sleep 6 & echo left; sleep 0.2; exit 4") == (4, 0)
+    assert time.monotonic() - begin < 5
+    assert said(tmp_path) == ["left"]
+
+
+def test_a_process_may_end_in_order(tmp_path):
+    script = "trap 'echo bye; exit 7' TERM; while true; do sleep 0.02; done"
+    assert run(tmp_path, "sh", "-c", script, then=Running.terminate) == (7, 0)
+    assert said(tmp_path)[-1] == "bye"
+
+
+def test_a_killed_process_takes_its_children_along(tmp_path):
+    assert run(tmp_path, "sh", "-c", "sleep 987 & echo $!; wait", then=Running.kill) == (137, 9)
+    child = int(said(tmp_path)[0])
+    deadline = time.monotonic() + 5
+    while _lives(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not _lives(child)
+
+
+def test_a_command_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(Unusable, match="/no/such/thing"):
+        run(tmp_path, "/no/such/thing")
+
+
+def test_nothing_outlives_us_even_if_we_are_killed(tmp_path):
+    code = """
+import subprocess, sys, time
+from stromboli.embedded.nodes.real.guardian import Guardian
+child = subprocess.Popen(["sleep", "987"], start_new_session=True)
+guardian = Guardian()
+guardian.add(child.pid)
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    with parent:
+        child = int(parent.stdout.readline())
+        assert _lives(child)
+        time.sleep(0.2)
+        parent.kill()
+    deadline = time.monotonic() + 10
+    while _lives(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _lives(child)
+
+
+def test_a_guardian_that_died_is_replaced_by_one_that_knows_all(tmp_path):
+    guardian = Guardian()
+    first, second = (subprocess.Popen(["sleep", "987"], start_new_session=True) for _ in range(2))
+    with first, second:
+        guardian.add(first.pid)
+        guardian._process.kill()
+        guardian._process.wait()
+        guardian.add(second.pid)
+        guardian.close()
+        assert {first.wait(5), second.wait(5)} == {-9}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+def test_who_left_the_group_is_known_by_the_root(tmp_path):
+    roots = [str(tmp_path / "pods" / "a" / "root"), str(tmp_path / "pods" / "ab" / "root"), "elsewhere"]
+    strays = [subprocess.Popen(["sleep", "987"], start_new_session=True, env={ROOT: root}) for root in roots]
+    try:
+        kill_marked(roots[0])
+        assert strays[0].wait(5) == -9
+        kill_marked("")
+        assert strays[1].poll() is None
+        guardian = Guardian(str(tmp_path / "pods"))
+        guardian.add(strays[0].pid)
+        guardian.close()
+        assert strays[1].wait(5) == -9
+        assert strays[2].poll() is None
+    finally:
+        for one in strays:
+            one.kill()
+            one.wait()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device without room")
+def test_a_full_disk_costs_the_log_and_not_the_run(tmp_path):
+    (tmp_path / "0.log").symlink_to("/dev/full")
+    assert run(tmp_path, "sh", "-c", "echo lost; printf rest; exit 5") == (5, 0)
+
+
+def _lives(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    try:  # a zombie is dead, whoever has yet to fetch it
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return sys.platform != "linux"

@@ -1,0 +1,107 @@
+import stat
+
+import pytest
+
+from stromboli.embedded.nodes.real.container_environment import Unusable
+from stromboli.embedded.nodes.real.pod_volumes import Volumes
+from tests.embedded.nodes.pods import pod
+
+THINGS = {
+    ("ConfigMap", "cm"): {"metadata": {"name": "cm"}, "data": {"a": "1", "b": "2"}},
+    ("Secret", "s"): {"metadata": {"name": "s"}, "data": {"key": "cGFzcw=="}},
+}
+
+
+def mounted(folder, mounts, volumes, name="p"):
+    spec = {"containers": [{"name": "main", "volumeMounts": mounts}], "volumes": volumes}
+    made = Volumes(pod(name, spec=spec), folder / name, folder / "claims", lambda *key: THINGS.get(key))
+    made.make()
+    return made
+
+
+def test_volumes_lie_below_the_root_where_they_are_mounted(tmp_path):
+    made = mounted(
+        tmp_path,
+        [
+            {"name": "c", "mountPath": "/etc/config"},
+            {"name": "s", "mountPath": "/secrets"},
+            {"name": "e", "mountPath": "/work"},
+            {"name": "d", "mountPath": "/about"},
+            {"name": "e", "mountPath": "/part", "subPath": "inner"},
+        ],
+        [
+            {"name": "c", "configMap": {"name": "cm", "items": [{"key": "a", "path": "deep/a.txt"}]}},
+            {"name": "s", "secret": {"secretName": "s"}},
+            {"name": "e", "emptyDir": {}},
+            {
+                "name": "d",
+                "downwardAPI": {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]},
+            },
+        ],
+    )
+    assert (made.root / "etc/config/deep/a.txt").read_text() == "1"
+    assert not (made.root / "etc/config/b").exists()
+    secret = made.root / "secrets/key"
+    assert secret.read_text() == "pass"
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert (made.root / "about/name").read_text() == "p"
+    (made.root / "part/x").write_text("y")
+    assert (made.root / "work/inner/x").read_text() == "y"
+
+
+def test_a_claim_outlives_its_pod(tmp_path):
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    first = mounted(tmp_path, [{"name": "v", "mountPath": "/d"}], [claim], "a")
+    (first.root / "d/file").write_text("kept")
+    second = mounted(tmp_path, [{"name": "v", "mountPath": "/d"}], [claim], "b")
+    assert (second.root / "d/file").read_text() == "kept"
+
+
+def test_projected_volumes_gather(tmp_path):
+    sources = [
+        {"configMap": {"name": "cm"}},
+        {"secret": {"name": "s"}},
+        {"serviceAccountToken": {"path": "token"}},
+    ]
+    made = mounted(
+        tmp_path, [{"name": "p", "mountPath": "/p"}], [{"name": "p", "projected": {"sources": sources}}]
+    )
+    assert sorted(one.name for one in (made.root / "p").iterdir()) == ["a", "b", "key"]
+
+
+@pytest.mark.parametrize(
+    ("volume", "problem"),
+    [
+        ({"configMap": {"name": "none"}}, 'configmap "none" not found'),
+        ({"configMap": {"name": "cm", "items": [{"key": "z", "path": "z"}]}}, "non-existent key: z"),
+        ({"nfs": {}}, "nfs is not supported"),
+        ({"hostPath": {"path": "/does/not/exist"}}, "does not exist"),
+        ({"hostPath": {"path": "relative"}}, "not absolute"),
+    ],
+)
+def test_a_volume_that_cannot_be_made_is_explained(tmp_path, volume, problem):
+    with pytest.raises(Unusable, match=problem):
+        mounted(tmp_path, [], [{"name": "v", **volume}])
+
+
+def test_a_missing_volume_that_may_be_missing_is_empty(tmp_path):
+    volume = {"name": "v", "configMap": {"name": "none", "optional": True}}
+    made = mounted(tmp_path, [{"name": "v", "mountPath": "/v"}], [volume])
+    assert list((made.root / "v").iterdir()) == []
+
+
+def test_nobody_leaves_the_folder_by_dots(tmp_path):
+    made = mounted(
+        tmp_path,
+        [{"name": "v", "mountPath": "/../../../out"}],
+        [{"name": "v", "configMap": {"name": "cm", "items": [{"key": "a", "path": "../../../evil"}]}}],
+    )
+    assert (made.root / "out/evil").read_text() == "1"
+    assert not (tmp_path / "evil").exists()
+
+
+def test_a_mount_without_volume_is_explained(tmp_path):
+    with pytest.raises(Unusable, match="no volume of that name"):
+        mounted(tmp_path, [{"name": "x", "mountPath": "/x"}], [])
+    with pytest.raises(Unusable, match="mountPath /"):
+        mounted(tmp_path, [{"name": "v", "mountPath": "/"}], [{"name": "v", "emptyDir": {}}])

@@ -1,0 +1,110 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests, parse_group
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "count", "capacity", "real"),
+    [
+        (
+            "20x32cpu,256Gi,8gpu",
+            "",
+            20,
+            {"cpu": "32", "memory": "256Gi", "nvidia.com/gpu": "8", "pods": "110"},
+            False,
+        ),
+        ("4cpu", "", 1, {"cpu": "4", "memory": "16Gi", "pods": "110"}, False),
+        ("big=2x64cpu,1Ti", "big", 2, {"cpu": "64", "memory": "1Ti", "pods": "110"}, False),
+        ("3x2cpu,4Gi,real", "", 3, {"cpu": "2", "memory": "4Gi", "pods": "110"}, True),
+        ("0.5cpu,10pods", "", 1, {"cpu": "0.5", "memory": "4Gi", "pods": "10"}, False),
+        ("8cpu,2rdma/hca", "", 1, {"cpu": "8", "memory": "32Gi", "pods": "110", "rdma/hca": "2"}, False),
+    ],
+)
+def test_a_group_is_read(text, name, count, capacity, real):
+    group = parse_group(text)
+    assert (group.name, group.count, group.capacity, group.real) == (name, count, capacity, real)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "for example"),
+        ("x", "no amount"),
+        ("20x", "no resource"),
+        ("256Gi", "how many CPUs"),
+        ("4cpu,3unicorns", "no resource"),
+        ("0x4cpu", "at least 1"),
+        ("99999x4cpu", "at most"),
+        ("4cpu,,", "no amount"),
+    ],
+)
+def test_a_group_that_makes_no_sense_is_explained(text, problem):
+    with pytest.raises(BadNodes, match=problem):
+        parse_group(text)
+
+
+@given(st.text(max_size=30))
+def test_no_text_breaks_the_reader(text):
+    try:
+        assert parse_group(text).count >= 1
+    except BadNodes as error:
+        assert "nodes" in str(error)
+
+
+def test_nodes_are_numbered_on_over_groups():
+    made = node_manifests(["2x4cpu", "1x8cpu", "gpu=2x4cpu,1gpu"])
+    assert [one["metadata"]["name"] for one in made] == ["n1", "n2", "n3", "gpu-1", "gpu-2"]
+    assert made[0]["metadata"]["labels"]["stromboli.sh/node"] == "simulated"
+    assert node_manifests(["1x4cpu"], real=True)[0]["metadata"]["labels"]["stromboli.sh/node"] == "real"
+
+
+def test_nodes_come_from_a_file(tmp_path):
+    file = tmp_path / "nodes.yaml"
+    file.write_text(
+        """
+apiVersion: v1
+kind: Node
+metadata: {name: a, labels: {zone: east}, uid: gone}
+spec: {taints: [{key: k, effect: NoSchedule}], podCIDR: gone}
+status: {capacity: {cpu: 8, memory: 32Gi}, conditions: [gone]}
+---
+kind: List
+items:
+- kind: Node
+  metadata: {name: b}
+  status: {allocatable: {cpu: "4"}}
+- kind: Pod
+"""
+    )
+    first, second = node_manifests([str(file)])
+    assert first["metadata"]["labels"]["zone"] == "east"
+    assert first["spec"] == {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+    assert first["status"]["capacity"] == {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    assert second["status"]["allocatable"] == {"cpu": "4", "pods": "110"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("kind: Pod", "no objects of kind Node"),
+        ("{", "no YAML"),
+        ("kind: Node", "metadata.name"),
+        ("kind: Node\nmetadata: {name: a}", "capacity"),
+    ],
+)
+def test_a_file_without_nodes_is_explained(tmp_path, text, problem):
+    file = tmp_path / "nodes.yaml"
+    file.write_text(text)
+    with pytest.raises(BadNodes, match=problem):
+        node_manifests([str(file)])
+    with pytest.raises(BadNodes, match="cannot be read"):
+        node_manifests([str(tmp_path / "none.yaml")])
+
+
+def test_two_nodes_of_a_name_are_refused(tmp_path):
+    file = tmp_path / "nodes.yaml"
+    file.write_text("kind: Node\nmetadata: {name: n1}\nstatus: {capacity: {cpu: 1}}")
+    with pytest.raises(BadNodes, match="two nodes of one name"):
+        node_manifests(["2x4cpu", str(file)])

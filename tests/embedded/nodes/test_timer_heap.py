@@ -1,0 +1,56 @@
+import asyncio
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.embedded.nodes.timer_heap import Timers
+
+
+def test_alarms_ring_in_order_once_and_not_if_cancelled():
+    async def story():
+        rung = []
+        timers = Timers(rung.append)
+        now = time.time()
+        timers.set("late", now + 0.08)
+        timers.set("early", now + 0.02)
+        timers.set("never", now + 0.04)
+        timers.set("moved", now + 0.01)
+        timers.set("moved", now + 0.06)
+        timers.cancel("never")
+        await asyncio.sleep(0.3)
+        assert rung == ["early", "moved", "late"]
+        assert len(timers) == 0
+
+    asyncio.run(story())
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["set", "cancel", "wait"]), st.integers(0, 4), st.integers(0, 10)), max_size=30
+)
+
+
+@given(STEPS)
+def test_alarms_ring_as_a_plain_table_of_times_would_have_it(steps):
+    async def story():
+        now = 0.0
+        rung, expected, table = [], [], {}
+        timers = Timers(rung.append, lambda: now)
+        for what, key, amount in steps:
+            if what == "set":
+                timers.set(key, now + amount)
+                table[key] = now + amount
+            elif what == "cancel":
+                timers.cancel(key)
+                table.pop(key, None)
+            else:
+                now += amount
+                timers._fire()
+                due = sorted((when, key) for key, when in table.items() if when <= now)
+                expected += [key for _, key in due]
+                table = {key: when for key, when in table.items() if when > now}
+        assert sorted(map(str, rung)) == sorted(map(str, expected))
+        assert len(timers) == len(table)
+        timers.clear()
+
+    asyncio.run(story())

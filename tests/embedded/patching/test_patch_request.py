@@ -1,0 +1,33 @@
+"""The content type decides."""
+
+import pytest
+
+from stromboli.embedded.patching.patch_errors import PatchError
+from stromboli.embedded.patching.patch_request import JSON, MERGE, STRATEGIC, check_media, media_type, patched
+from tests.embedded.patching.workload import WORKLOAD, container, workload
+
+
+def test_each_type_has_its_way_with_lists() -> None:
+    thing = workload({"containers": [container("a")]})
+    patch = {"spec": {"containers": [container("b")]}}
+    assert len(patched(thing, patch, MERGE, WORKLOAD)["spec"]["containers"]) == 1
+    assert len(patched(thing, patch, STRATEGIC, WORKLOAD)["spec"]["containers"]) == 2
+    assert patched(thing, [{"op": "remove", "path": "/spec"}], JSON, WORKLOAD) == workload()
+
+
+def test_parameters_of_the_header_do_not_matter() -> None:
+    assert media_type("Application/Merge-Patch+JSON; charset=utf-8") == MERGE
+
+
+def test_objects_of_crds_take_no_strategic_merge_patch() -> None:
+    check_media(STRATEGIC, built_in=True)
+    with pytest.raises(PatchError, match="accepted media types include: application/json-patch") as refused:
+        check_media(STRATEGIC, built_in=False)
+    assert refused.value.code == 415
+    with pytest.raises(PatchError):
+        check_media("text/plain", built_in=True)
+
+
+def test_an_object_stays_an_object() -> None:
+    with pytest.raises(PatchError, match="is not an object"):
+        patched(workload(), [{"op": "replace", "path": "", "value": 7}], JSON, WORKLOAD)

@@ -1,0 +1,338 @@
+"""Server-side apply: who owns what, conflicts as kubectl shows them, and laws that hold for any two configurations."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from stromboli.embedded.patching.managed_fields import MAX_UPDATERS
+from stromboli.embedded.patching.patch_errors import PatchError
+from stromboli.embedded.patching.server_side_apply import LAST_APPLIED, SPEC, STATUS, apply, track_update
+from tests.embedded.patching.workload import WORKLOAD, container, documents, workload, workloads, writer
+
+LATER = "2026-01-02T00:00:00Z"
+
+
+def owned(thing: Any) -> dict[str, Any]:
+    """The fields that each manager has."""
+    return {one["manager"]: one["fieldsV1"] for one in thing["metadata"].get("managedFields", ())}
+
+
+def bare(thing: Any) -> Any:
+    metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
+    return {**thing, "metadata": metadata}
+
+
+def applied(live: Any, spec: Any, manager: str = "a", force: bool = False, **metadata: Any) -> Any:
+    return apply(live, workload(spec, **metadata), WORKLOAD, writer(manager), force)
+
+
+# -- applying
+
+
+def test_the_first_apply_creates_the_object_and_owns_what_it_says() -> None:
+    spec = {"replicas": 1, "containers": [container("a", image="1", ports=[{"number": 80}])]}
+    made = applied(None, spec, labels={"x": "y"}, finalizers=["f"])
+    assert bare(made) == workload(spec, labels={"x": "y"}, finalizers=["f"])
+    (entry,) = made["metadata"]["managedFields"]
+    assert (entry["manager"], entry["operation"], entry["fieldsType"]) == ("a", "Apply", "FieldsV1")
+    assert entry["fieldsV1"] == {
+        "f:metadata": {"f:labels": {"f:x": {}}, "f:finalizers": {'v:"f"': {}}},
+        "f:spec": {
+            "f:replicas": {},
+            "f:containers": {
+                'k:{"name":"a"}': {
+                    ".": {},
+                    "f:name": {},
+                    "f:image": {},
+                    "f:ports": {'k:{"number":80,"protocol":"TCP"}': {".": {}, "f:number": {}}},
+                }
+            },
+        },
+    }
+
+
+def test_a_field_that_is_no_longer_applied_goes() -> None:
+    made = applied(None, {"replicas": 1, "command": ["x"], "selector": {"a": "1"}}, labels={"x": "y"})
+    left = applied(made, {"replicas": 1})
+    assert bare(left) == workload({"replicas": 1})
+    assert owned(left) == {"a": {"f:spec": {"f:replicas": {}}}}
+
+
+def test_a_field_that_somebody_else_applies_too_stays() -> None:
+    made = applied(None, {"replicas": 1, "command": ["x"]})
+    shared = applied(made, {"replicas": 1}, "b")
+    left = applied(shared, {"command": ["x"]})
+    assert left["spec"] == {"replicas": 1, "command": ["x"]}
+    assert owned(left) == {"a": {"f:spec": {"f:command": {}}}, "b": {"f:spec": {"f:replicas": {}}}}
+
+
+def test_what_the_server_set_stays_when_an_owner_forgets_the_rest() -> None:
+    made = applied(None, {"replicas": 1, "containers": [container("a", image="1")]}, labels={"x": "y"})
+    made["metadata"]["uid"] = "7"
+    made["spec"]["containers"][0]["args"] = ["by default"]
+    left = applied(made, {"containers": [container("a")]})
+    assert left["metadata"]["uid"] == "7"
+    assert left["spec"] == {"containers": [{"name": "a", "args": ["by default"]}]}
+
+
+def test_an_entry_of_a_list_that_is_no_longer_applied_goes_and_others_stay_in_order() -> None:
+    made = applied(None, {"containers": [container("a"), container("b"), container("c")]})
+    both = applied(made, {"containers": [container("d", image="1"), container("c")]}, "b")
+    assert [one["name"] for one in both["spec"]["containers"]] == ["a", "b", "d", "c"]
+    left = applied(both, {"containers": [container("a")]})
+    assert [one["name"] for one in left["spec"]["containers"]] == ["a", "d", "c"]
+
+
+def test_a_whole_list_or_map_has_one_owner() -> None:
+    made = applied(None, {"command": ["x", "y"], "selector": {"a": "1"}})
+    assert owned(made)["a"] == {"f:spec": {"f:command": {}, "f:selector": {}}}
+    with pytest.raises(PatchError) as refused:
+        applied(made, {"command": ["x"], "selector": {"a": "2"}}, "b")
+    assert [one["field"] for one in refused.value.causes] == [".spec.command", ".spec.selector"]
+
+
+# -- conflicts
+
+
+def test_one_conflict_reads_as_kubectl_expects() -> None:
+    made = applied(None, {"replicas": 1})
+    with pytest.raises(PatchError) as refused:
+        applied(made, {"replicas": 2}, "b")
+    error = refused.value
+    assert (error.code, error.reason) == (409, "Conflict")
+    assert error.message == 'Apply failed with 1 conflict: conflict with "a": .spec.replicas'
+    assert error.causes == [
+        {"reason": "FieldManagerConflict", "message": 'conflict with "a"', "field": ".spec.replicas"}
+    ]
+
+
+def test_several_conflicts_are_listed_by_owner() -> None:
+    made = applied(None, {"replicas": 1, "containers": [container("c", image="1")]})
+    updated = track_update(made, {**made, "spec": {**made["spec"], "replicas": 3}}, WORKLOAD, writer("edit"))
+    with pytest.raises(PatchError) as refused:
+        applied(updated, {"replicas": 2, "containers": [container("c", image="2")]}, "b")
+    assert refused.value.message == (
+        'Apply failed with 2 conflicts: conflicts with "a":\n- .spec.containers[name="c"].image\n'
+        'conflicts with "edit" using example.com/v1:\n- .spec.replicas'
+    )
+
+
+def test_force_takes_the_field_over() -> None:
+    made = applied(None, {"replicas": 1, "command": ["x"]})
+    taken = applied(made, {"replicas": 2}, "b", force=True)
+    assert taken["spec"]["replicas"] == 2
+    assert owned(taken) == {"a": {"f:spec": {"f:command": {}}}, "b": {"f:spec": {"f:replicas": {}}}}
+
+
+def test_the_same_value_is_no_conflict() -> None:
+    made = applied(None, {"replicas": 1})
+    assert set(owned(applied(made, {"replicas": 1}, "b"))) == {"a", "b"}
+
+
+# -- updates
+
+
+def test_a_create_owns_everything_and_an_update_what_it_changes() -> None:
+    made = track_update(None, workload({"replicas": 1}, labels={"x": "y"}), WORKLOAD, writer("create"))
+    assert owned(made) == {
+        "create": {"f:metadata": {"f:labels": {".": {}, "f:x": {}}}, "f:spec": {".": {}, "f:replicas": {}}}
+    }
+    changed = {**made, "spec": {"replicas": 2, "command": ["x"]}}
+    changed = track_update(made, changed, WORKLOAD, writer("edit", LATER))
+    assert owned(changed)["edit"] == {"f:spec": {"f:replicas": {}, "f:command": {}}}
+    assert owned(changed)["create"]["f:spec"] == {}
+
+
+def test_an_update_that_changes_nothing_is_not_noted() -> None:
+    made = track_update(None, workload({"replicas": 1}), WORKLOAD, writer("create"))
+    assert track_update(made, copy.deepcopy(made), WORKLOAD, writer("edit", LATER)) == made
+    assert track_update(made, bare(made), WORKLOAD, writer("edit", LATER)) == made
+
+
+def test_an_object_that_nobody_tracked_belongs_to_somebody_unnamed_at_the_first_apply() -> None:
+    live = workload({"replicas": 1})
+    assert track_update(live, workload({"replicas": 2}), WORKLOAD, writer("edit")) == workload(
+        {"replicas": 2}
+    )
+    with pytest.raises(PatchError, match='conflict with "before-first-apply" using'):
+        applied(live, {"replicas": 2})
+
+
+def test_a_status_is_written_apart_from_the_rest() -> None:
+    made = apply(None, workload({"replicas": 1}), WORKLOAD, writer("a", ignored=STATUS))
+    with_status = {**made, "status": {"phase": "Running"}}
+    noted = track_update(made, with_status, WORKLOAD, writer("node", subresource="status", ignored=SPEC))
+    (entry,) = (one for one in noted["metadata"]["managedFields"] if one["manager"] == "node")
+    assert (entry["subresource"], entry["fieldsV1"]) == ("status", {"f:status": {".": {}, "f:phase": {}}})
+    config = {**workload({"replicas": 2}), "status": {"phase": "Nonsense"}}
+    again = apply(noted, config, WORKLOAD, writer("a", ignored=STATUS))
+    assert again["status"] == {"phase": "Running"}
+    assert again["spec"] == {"replicas": 2}
+
+
+def test_the_oldest_of_many_updaters_are_put_together() -> None:
+    thing = track_update(None, workload({"replicas": 0}), WORKLOAD, writer("first"))
+    for number in range(30):
+        new = {
+            **thing,
+            "metadata": {
+                **thing["metadata"],
+                "labels": {**thing["metadata"].get("labels", {}), f"l{number}": "x"},
+            },
+        }
+        time = f"2026-01-01T00:00:{number:02}Z"
+        thing = track_update(thing, new, WORKLOAD, writer(f"m{number}", time))
+    assert len(owned(thing)) == MAX_UPDATERS
+    assert "f:l0" in owned(thing)["ancient-changes"]["f:metadata"]["f:labels"]
+
+
+# -- from client-side apply to server-side apply
+
+
+def client_side(spec: Any) -> Any:
+    """What `kubectl apply` leaves behind."""
+    config = workload(spec)
+    noted = {LAST_APPLIED: json.dumps(config)}
+    return track_update(
+        None, workload(spec, annotations=noted), WORKLOAD, writer("kubectl-client-side-apply")
+    )
+
+
+def test_kubectl_takes_over_what_it_applied_from_the_client() -> None:
+    live = client_side({"replicas": 1})
+    moved = apply(live, workload({"replicas": 2}), WORKLOAD, writer("kubectl"))
+    assert moved["spec"] == {"replicas": 2}
+    assert json.loads(moved["metadata"]["annotations"][LAST_APPLIED]) == workload({"replicas": 2})
+    with pytest.raises(PatchError, match='"kubectl-client-side-apply" using'):
+        applied(live, {"replicas": 2}, "somebody-else")
+
+
+def test_a_field_changed_since_then_is_still_a_conflict_for_kubectl() -> None:
+    live = client_side({"replicas": 1})
+    scaled = track_update(live, {**live, "spec": {"replicas": 5}}, WORKLOAD, writer("autoscaler"))
+    with pytest.raises(PatchError, match='"autoscaler" using'):
+        apply(scaled, workload({"replicas": 2}), WORKLOAD, writer("kubectl"))
+
+
+def test_managed_fields_can_be_rewritten_and_cleared_but_not_through_a_subresource() -> None:
+    made = track_update(None, workload({"replicas": 1}), WORKLOAD, writer("old"))
+    renamed = [{**one, "manager": "new", "operation": "Apply"} for one in made["metadata"]["managedFields"]]
+    moved = {**made, "metadata": {**made["metadata"], "managedFields": renamed}}
+    assert set(owned(track_update(made, moved, WORKLOAD, writer("x")))) == {"new"}
+    assert set(owned(track_update(made, moved, WORKLOAD, writer("x", subresource="status")))) == {"old"}
+    cleared = {**made, "metadata": {**made["metadata"], "managedFields": [{}]}}
+    assert owned(track_update(made, cleared, WORKLOAD, writer("x"))) == {}
+    broken = {**made, "metadata": {**made["metadata"], "managedFields": [{"operation": "Guess"}]}}
+    assert set(owned(track_update(made, broken, WORKLOAD, writer("x")))) == {"old"}
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize(
+    ("config", "manager", "code", "message"),
+    [
+        (workload({}, managedFields=[]), "a", 400, "metadata.managedFields must be nil"),
+        (
+            {**workload({}), "apiVersion": "v7"},
+            "a",
+            400,
+            "Specified patch version: v7, expected: example.com/v1",
+        ),
+        (workload({}), "", 422, "fieldManager: Required value"),
+        (workload({"containers": [container("a"), container("a")]}), "a", 400, "duplicate entries for key"),
+        (workload({"containers": ["a"]}), "a", 400, "is an object"),
+        ([], "a", 400, "is an object"),
+    ],
+)
+def test_a_configuration_that_cannot_be_applied_is_refused(
+    config: Any, manager: str, code: int, message: str
+) -> None:
+    with pytest.raises(PatchError, match=message) as refused:
+        apply(None, config, WORKLOAD, writer(manager))
+    assert refused.value.code == code
+
+
+# -- laws
+
+
+@given(workloads, workloads)
+def test_applying_twice_is_applying_once(first: Any, second: Any) -> None:
+    live = apply(None, first, WORKLOAD, writer("a"))
+    before = copy.deepcopy(live)
+    once = apply(live, second, WORKLOAD, writer("b"), force=True)
+    assert live == before
+    assert apply(once, second, WORKLOAD, writer("b", LATER)) == once
+
+
+@given(workloads, workloads)
+def test_an_only_owner_gets_exactly_what_it_applies(first: Any, second: Any) -> None:
+    live = apply(None, first, WORKLOAD, writer("a"))
+    left = bare(apply(live, second, WORKLOAD, writer("a")))
+    assert filled(left) == filled(second)
+
+
+def filled(value: Any) -> Any:
+    """Without empty maps and lists, and sets and lists with keys in one order: apply tells none of those apart."""
+    if isinstance(value, dict):
+        value = {key: sorted(one) if key == "finalizers" else one for key, one in value.items()}
+        return {key: below for key, one in value.items() if (below := filled(one)) not in ({}, [], None)}
+    if isinstance(value, list):
+        items = [filled(one) for one in value]
+        return (
+            sorted(items, key=lambda one: json.dumps(one, sort_keys=True))
+            if all(isinstance(one, dict) for one in items)
+            else items
+        )
+    return value
+
+
+@given(workloads, workloads)
+def test_what_two_apply_without_conflict_stands_in_the_object(first: Any, second: Any) -> None:
+    live = apply(None, first, WORKLOAD, writer("a"))
+    try:
+        both = apply(live, second, WORKLOAD, writer("b"))
+    except PatchError as refused:
+        assert refused.code == 409
+        assert refused.causes
+        return
+    for config, manager in ((first, "a"), (second, "b")):
+        again = apply(both, config, WORKLOAD, writer(manager))
+        assert filled(bare(again)) == filled(bare(both))
+        assert owned(again) == owned(both)
+    assert filled(bare(apply(both, workload(), WORKLOAD, writer("b")))) == filled(first)
+
+
+@given(workloads, workloads)
+def test_every_field_that_an_update_changed_is_the_updaters(first: Any, second: Any) -> None:
+    live = track_update(None, first, WORKLOAD, writer("a"))
+    new = track_update(live, second, WORKLOAD, writer("b"))
+    assert bare(new) == second
+    if first["spec"].get("replicas") != second["spec"].get("replicas") and "replicas" in second["spec"]:
+        assert "f:replicas" in owned(new)["b"]["f:spec"]
+        assert "f:replicas" not in owned(new).get("a", {}).get("f:spec", {})
+
+
+@given(documents, documents, workloads)
+def test_any_configuration_and_any_managed_fields_are_taken_or_refused(
+    config: Any, fields: Any, live: Any
+) -> None:
+    entry = {
+        "manager": "x",
+        "operation": "Apply",
+        "apiVersion": "v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    odd = {**live, "metadata": {**live["metadata"], "managedFields": [entry]}}
+    for patch in (config, {"apiVersion": "example.com/v1", "spec": config, "metadata": config}):
+        for thing in (live, odd):
+            for ignored in ({}, STATUS, SPEC):
+                try:
+                    apply(thing, patch, WORKLOAD, writer("a", ignored=ignored))
+                except PatchError as refused:
+                    assert refused.code in (400, 409)
+            track_update(live, odd, WORKLOAD, writer("u"))

@@ -1,0 +1,134 @@
+"""Strategic merge patches: directives, merge keys, order; the difference of two objects leads to the second."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from stromboli.embedded.patching.patch_errors import PatchError
+from stromboli.embedded.patching.strategic_merge import strategic_merge
+from stromboli.embedded.schemas.schema import Schema
+from tests.embedded.patching.workload import WORKLOAD, container, documents, workload, workloads
+
+A, B, C = container("a", image="1"), container("b", image="2"), container("c", image="3")
+
+
+def merged(spec: dict[str, Any], patch: dict[str, Any]) -> Any:
+    return strategic_merge(workload(spec), {"spec": patch}, WORKLOAD)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "patch", "result"),
+    [
+        ({"replicas": 1}, {"replicas": 2}, {"replicas": 2}),
+        ({"replicas": 1, "command": ["x"]}, {"command": None}, {"replicas": 1}),
+        ({"command": ["x", "y"]}, {"command": ["z"]}, {"command": ["z"]}),
+        ({"selector": {"a": "1"}}, {"selector": {"b": "2"}}, {"selector": {"a": "1", "b": "2"}}),
+        ({"selector": {"a": "1"}}, {"selector": {"$patch": "replace", "b": "2"}}, {"selector": {"b": "2"}}),
+        ({"selector": {"a": "1"}}, {"selector": {"$patch": "delete"}}, {"selector": {}}),
+        (
+            {"strategy": {"type": "Rolling", "rolling": {"a": "1"}}},
+            {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}},
+            {"strategy": {"type": "Recreate"}},
+        ),
+        (
+            {"containers": [A, B]},
+            {"containers": [{"name": "b", "image": "9"}]},
+            {"containers": [A, container("b", image="9")]},
+        ),
+        ({"containers": [A, B]}, {"containers": [{"$patch": "delete", "name": "a"}]}, {"containers": [B]}),
+        ({"containers": [A, B]}, {"containers": [C, {"$patch": "replace"}]}, {"containers": [C]}),
+        (
+            {"containers": [A, B]},
+            {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]},
+            {"containers": [B, A]},
+        ),
+        (
+            {"containers": [A, B]},
+            {"$setElementOrder/containers": [{"name": "c"}, {"name": "b"}], "containers": [C]},
+            {"containers": [C, A, B]},
+        ),
+        (
+            {},
+            {"containers": [{**A, "env": {"x": None, "y": "1"}}]},
+            {"containers": [{**A, "env": {"y": "1"}}]},
+        ),
+        ({}, {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}, {"strategy": {"type": "Recreate"}}),
+    ],
+)
+def test_directives_and_merge_keys(spec: Any, patch: Any, result: Any) -> None:
+    assert merged(spec, patch) == result
+
+
+def test_lists_of_plain_values_merge_as_sets() -> None:
+    thing = workload(finalizers=["a", "b"])
+    patch = {"metadata": {"finalizers": ["c", "a"], "$deleteFromPrimitiveList/finalizers": ["b"]}}
+    assert set(strategic_merge(thing, patch, WORKLOAD)["metadata"]["finalizers"]) == {"a", "c"}
+
+
+@pytest.mark.parametrize(
+    ("patch", "code", "message"),
+    [
+        ({"containers": [{"image": "1"}]}, 422, "does not contain the declared merge key: name"),
+        ({"containers": [{"name": ["a"]}]}, 422, "no plain value as its merge key"),
+        ({"selector": {"$patch": "frobnicate"}}, 400, "unknown patch type 'frobnicate'"),
+        ({"containers": [{"$patch": "merge", "name": "a"}]}, 400, "unknown patch type 'merge' of an entry"),
+        ({"strategy": {"$retainKeys": ["rolling"], "type": "x"}}, 400, "'type' is missing"),
+        ({"$setElementOrder/containers": "a"}, 400, "is followed by a list"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused(patch: Any, code: int, message: str) -> None:
+    with pytest.raises(PatchError, match=message) as refused:
+        merged({"containers": [A, B], "selector": {"a": "1"}, "strategy": {"type": "y"}}, patch)
+    assert refused.value.code == code
+
+
+def diff(old: dict[str, Any], new: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    """What `kubectl apply` would send to get from one to the other."""
+    patch: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        if key in old and old[key] != value:
+            _diff_field(patch, key, old[key], value, schema.child(key))
+        elif key not in old:
+            patch[key] = value
+    return patch
+
+
+def _diff_field(patch: dict[str, Any], key: str, old: Any, new: Any, schema: Schema) -> None:
+    if isinstance(old, dict):
+        patch[key] = diff(old, new, schema)
+    elif "merge" not in schema.strategies:
+        patch[key] = new
+    elif not schema.merge_key:
+        patch[key] = [one for one in new if one not in old]
+        patch[f"$deleteFromPrimitiveList/{key}"] = [one for one in old if one not in new]
+        patch[f"$setElementOrder/{key}"] = new
+    else:
+        name = schema.merge_key
+        olds, news = ({one[name]: one for one in some} for some in (old, new))
+        patch[key] = [{"$patch": "delete", name: one} for one in olds if one not in news] + [
+            {name: one, **diff(olds.get(one, {name: one}), entry, schema.element)}
+            for one, entry in news.items()
+        ]
+        patch[f"$setElementOrder/{key}"] = [{name: one} for one in news]
+
+
+@given(workloads, workloads)
+def test_the_difference_leads_to_the_target(old: Any, new: Any) -> None:
+    before = copy.deepcopy(old)
+    assert strategic_merge(old, diff(old, new, WORKLOAD), WORKLOAD) == new
+    assert old == before
+
+
+@given(workloads, documents, documents)
+def test_any_patch_is_merged_or_refused(thing: Any, inside: Any, around: Any) -> None:
+    for patch in (
+        inside,
+        {"spec": inside, "$retainKeys": around},
+        {"spec": {"containers": [inside, around]}},
+    ):
+        try:
+            strategic_merge(thing, patch, WORKLOAD)
+        except PatchError as refused:
+            assert refused.code in (400, 422)

@@ -1,0 +1,320 @@
+"""Who may do what, against a naive reading of all roles and bindings."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.embedded.rbac import (
+    Asked,
+    BadReview,
+    Rights,
+    User,
+    answer,
+    bootstrap_roles,
+    escalation,
+    refusal,
+)
+from stromboli.embedded.rbac.policy_rules import Rule, rules_of
+
+ANN = User("ann", ("system:authenticated",))
+ROOT = User("root", ("system:masters",))
+
+
+def role(name, *rules, namespace="", labels=(), gathers=()):
+    thing = {"metadata": {"name": name, "namespace": namespace, "labels": dict(labels)}, "rules": list(rules)}
+    if gathers:
+        thing["aggregationRule"] = {
+            "clusterRoleSelectors": [{"matchLabels": {label: "true"}} for label in gathers]
+        }
+    return ("roles" if namespace else "clusterroles"), thing
+
+
+def bound(role_name, *subjects, namespace="", kind="ClusterRole"):
+    return ("rolebindings" if namespace else "clusterrolebindings"), {
+        "metadata": {"name": f"to-{role_name}", "namespace": namespace},
+        "roleRef": {"kind": kind, "name": role_name},
+        "subjects": [dict(zip(("kind", "name", "namespace"), one, strict=False)) for one in subjects],
+    }
+
+
+def rule(verbs, groups, resources, names=()):
+    return {
+        "verbs": verbs.split(),
+        "apiGroups": groups.split(",") if groups else [""],
+        "resources": resources.split(),
+        "resourceNames": list(names),
+    }
+
+
+READER = role("reader", rule("get list", "", "pods pods/log"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "asked", "yes"),
+    [
+        (rule("get", "", "pods"), Asked("get", "", "pods"), True),
+        (rule("get", "", "pods"), Asked("list", "", "pods"), False),
+        (rule("get", "", "pods"), Asked("get", "", "pods", "log"), False),
+        (rule("get", "", "pods/log"), Asked("get", "", "pods", "log"), True),
+        (rule("get", "", "*"), Asked("get", "", "pods", "log"), True),
+        (rule("get", "*", "*/scale"), Asked("get", "apps", "deployments", "scale"), True),
+        (rule("get", "*", "*/scale"), Asked("get", "apps", "deployments"), False),
+        (rule("get", "", "pods"), Asked("get", "apps", "pods"), False),
+        (rule("*", "*", "*"), Asked("anything", "x", "y", "z"), True),
+        (rule("*", "*", "*"), Asked("get", path="/metrics"), False),
+        (rule("get", "", "pods", ["a"]), Asked("get", "", "pods", name="a"), True),
+        (rule("get", "", "pods", ["a"]), Asked("get", "", "pods", name="b"), False),
+        (rule("list", "", "pods", ["a"]), Asked("list", "", "pods"), False),
+        ({"verbs": ["get"], "nonResourceURLs": ["/api/*"]}, Asked("get", path="/api/v1"), True),
+        ({"verbs": ["get"], "nonResourceURLs": ["/api/*"]}, Asked("get", path="/apis"), False),
+        ({"verbs": ["get"], "nonResourceURLs": ["/healthz"]}, Asked("get", path="/healthz"), True),
+        ({"verbs": ["*"], "nonResourceURLs": ["*"]}, Asked("put", path="/x"), True),
+        ({"verbs": "get", "resources": 7}, Asked("get", "", "pods"), False),
+        ("nonsense", Asked("get", "", "pods"), False),
+    ],
+)
+def test_a_rule_lets_through_what_it_names(rules, asked, yes):
+    rights = Rights([role("r", rules), bound("r", ("User", "ann"))])
+    assert rights.allowed(ANN, asked).allowed is yes
+
+
+def test_a_binding_in_a_namespace_counts_there_alone():
+    rights = Rights([READER, bound("reader", ("User", "ann"), namespace="team")])
+    assert rights.allowed(ANN, Asked("get", "", "pods", namespace="team"))[0]
+    assert not rights.allowed(ANN, Asked("get", "", "pods", namespace="other"))[0]
+    assert not rights.allowed(ANN, Asked("get", "", "pods"))[0]
+
+
+def test_service_accounts_and_groups_are_subjects():
+    rights = Rights([READER, bound("reader", ("ServiceAccount", "bot", "ci"), ("Group", "staff"))])
+    asked = Asked("list", "", "pods", namespace="any")
+    assert rights.allowed(User("system:serviceaccount:ci:bot"), asked).allowed
+    verdict = rights.allowed(User("eve", ("staff",)), asked)
+    assert verdict.reason == (
+        'RBAC: allowed by ClusterRoleBinding "to-reader" of ClusterRole "reader" to Group "staff"'
+    )
+    assert not rights.allowed(User("bot"), asked).allowed
+
+
+def test_what_goes_takes_its_rights_along():
+    rights = Rights([READER, bound("reader", ("User", "ann"))])
+    asked = Asked("get", "", "pods")
+    rights.drop("clusterroles", "", "reader")
+    assert not rights.allowed(ANN, asked).allowed
+    rights.put(*READER)
+    assert rights.allowed(ANN, asked).allowed
+    rights.put(*bound("reader", ("User", "ben")))
+    assert not rights.allowed(ANN, asked).allowed
+    rights.drop("clusterrolebindings", "", "to-reader")
+    assert not rights.allowed(User("ben"), asked).allowed
+
+
+def test_a_role_gathers_what_is_labelled_for_it_even_in_a_circle():
+    rights = Rights(
+        [
+            role("all", labels=[("to-more", "true")], gathers=["to-all"]),
+            role("more", labels=[("to-all", "true")], gathers=["to-more"]),
+            bound("all", ("User", "ann")),
+        ]
+    )
+    asked = Asked("create", "x", "things")
+    assert not rights.allowed(ANN, asked).allowed
+    rights.put(*role("late", rule("create", "x", "things"), labels=[("to-more", "true")]))
+    assert rights.allowed(ANN, asked).allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "yes"),
+    [
+        ("view", Asked("list", "", "pods", namespace="a"), True),
+        ("view", Asked("get", "", "secrets", namespace="a"), False),
+        ("view", Asked("list", "batch.volcano.sh", "jobs", namespace="a"), True),
+        ("edit", Asked("create", "batch.volcano.sh", "jobs", namespace="a"), True),
+        ("edit", Asked("list", "", "pods", namespace="a"), True),
+        ("edit", Asked("create", "rbac.authorization.k8s.io", "roles", namespace="a"), False),
+        ("admin", Asked("create", "rbac.authorization.k8s.io", "roles", namespace="a"), True),
+        ("admin", Asked("delete", "", "pods", namespace="a"), True),
+        ("admin", Asked("delete", "", "pods", namespace="b"), False),
+        ("cluster-admin", Asked("delete", "any", "thing", namespace="a"), True),
+    ],
+)
+def test_the_roles_of_the_beginning_mean_what_people_expect(name, asked, yes):
+    rights = Rights([*bootstrap_roles(), bound(name, ("User", "ann"), namespace="a")])
+    assert rights.allowed(ANN, asked).allowed is yes
+
+
+def test_everybody_may_look_around_and_ask_what_they_may():
+    rights = Rights(bootstrap_roles())
+    assert rights.allowed(ANN, Asked("get", path="/apis/batch/v1")).allowed
+    assert rights.allowed(ANN, Asked("create", "authorization.k8s.io", "selfsubjectaccessreviews")).allowed
+    assert rights.allowed(User("", ("system:unauthenticated",)), Asked("get", path="/readyz")).allowed
+    assert not rights.allowed(User("", ("system:unauthenticated",)), Asked("get", path="/api")).allowed
+    assert not rights.allowed(ANN, Asked("list", "", "nodes")).allowed
+    assert rights.allowed(ROOT, Asked("list", "", "nodes")).allowed
+
+
+# -- reviews
+
+
+def test_a_review_is_answered():
+    rights = Rights([READER, bound("reader", ("User", "ann"), namespace="team")])
+    spec = {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "team"}}
+    review = {"apiVersion": "authorization.k8s.io/v1", "spec": spec}
+    status = answer(rights, ANN, "SelfSubjectAccessReview", review)["status"]
+    assert status["allowed"] is True
+    assert 'RoleBinding "to-reader/team"' in status["reason"]
+    asked = {"spec": {**spec, "user": "ben"}}
+    assert answer(rights, ROOT, "SubjectAccessReview", asked)["status"] == {"allowed": False}
+    assert answer(rights, ROOT, "LocalSubjectAccessReview", asked, "team")["status"] == {"allowed": False}
+    with pytest.raises(BadReview, match="namespace"):
+        answer(rights, ROOT, "LocalSubjectAccessReview", asked, "other")
+    paths = {"spec": {"nonResourceAttributes": {"verb": "get", "path": "/x"}}}
+    assert answer(rights, ROOT, "SelfSubjectAccessReview", paths)["status"] == {"allowed": True}
+
+
+@pytest.mark.parametrize(
+    "spec", [{}, {"resourceAttributes": {}, "nonResourceAttributes": {}}, [], {"resourceAttributes": 1}]
+)
+def test_a_review_that_asks_nothing_is_refused(spec):
+    with pytest.raises(BadReview, match="spec"):
+        answer(Rights(), ANN, "SelfSubjectAccessReview", {"spec": spec})
+
+
+def test_all_rules_of_a_user_are_listed():
+    rights = Rights([*bootstrap_roles(), READER, bound("reader", ("User", "ann"), namespace="team")])
+    listed = answer(rights, ANN, "SelfSubjectRulesReview", {"spec": {"namespace": "team"}})["status"]
+    assert {"verbs": ("get", "list"), "apiGroups": ("",), "resources": ("pods", "pods/log")} in listed[
+        "resourceRules"
+    ]
+    assert any("/api/*" in one["nonResourceURLs"] for one in listed["nonResourceRules"])
+    assert listed["incomplete"] is False
+
+
+def test_whoami_is_answered():
+    answered = answer(Rights(), User("ann", ("g",), "7", (("k", ("v",)),)), "SelfSubjectReview", {})
+    assert answered["status"] == {
+        "userInfo": {"username": "ann", "groups": ["g"], "uid": "7", "extra": {"k": ["v"]}}
+    }
+
+
+# -- nobody grants more than they have
+
+
+def test_nobody_grants_more_than_they_have():
+    rights = Rights([*bootstrap_roles(), bound("admin", ("User", "ann"), namespace="team")])
+    more = role("more", rule("get", "", "nodes"), namespace="team")
+    assert "get nodes" in escalation(rights, ANN, *more)
+    less = role("less", rule("get", "", "pods"), namespace="team")
+    assert escalation(rights, ANN, *less) == ""
+    assert escalation(rights, ROOT, *more) == ""
+    assert "not currently held" in escalation(
+        rights, ANN, *bound("cluster-admin", ("User", "ann"), namespace="team")
+    )
+    assert escalation(rights, ANN, *bound("view", ("User", "ben"), namespace="team")) == ""
+    assert "not currently held" in escalation(rights, ANN, *role("gather", gathers=["x"]))
+    assert "not found" in escalation(rights, ANN, *bound("to-come", ("User", "ann"), namespace="team"))
+    assert escalation(rights, ROOT, *bound("to-come", ("User", "ann"), namespace="team")) == ""
+    rights.put(*role("binder", rule("bind", "rbac.authorization.k8s.io", "clusterroles", ["cluster-admin"])))
+    rights.put(*bound("binder", ("User", "ann")))
+    assert escalation(rights, ANN, *bound("cluster-admin", ("User", "ann"), namespace="team")) == ""
+
+
+def test_a_monstrous_role_is_not_counted_through():
+    many = " ".join(f"x{index}" for index in range(2000))
+    huge = role("huge", rule(many, many.replace(" ", ","), many), namespace="team")
+    rights = Rights([role("all", rule("*", "*", "*"), namespace="other"), role("some", rule("x0", "*", "*"))])
+    rights.put(*bound("some", ("User", "ann")))
+    assert "more than 100000 rights" in escalation(rights, ANN, *huge)
+
+
+def test_a_refusal_says_who_what_and_where():
+    assert refusal(ANN, Asked("list", "", "pods", namespace="x")) == (
+        'pods is forbidden: User "ann" cannot list resource "pods" in API group "" in the namespace "x"'
+    )
+    assert refusal(ANN, Asked("get", "batch", "jobs", "status", "j")) == (
+        'jobs.batch "j" is forbidden: User "ann" cannot get resource "jobs/status" in API group "batch"'
+        " at the cluster scope"
+    )
+    assert "path" in refusal(ANN, Asked("get", path="/x"))
+
+
+# -- against a naive reading
+
+WORDS = st.sampled_from(["a", "b", "*"])
+RULES = st.builds(
+    lambda verbs, groups, resources, names: {
+        "verbs": verbs,
+        "apiGroups": groups,
+        "resources": resources,
+        "resourceNames": names,
+    },
+    st.lists(WORDS, max_size=2),
+    st.lists(WORDS, max_size=2),
+    st.lists(st.sampled_from(["a", "b", "a/s", "*/s", "*"]), max_size=2),
+    st.lists(st.sampled_from(["a", "b"]), max_size=1),
+)
+SPACES = st.sampled_from(["", "n", "m"])
+ROLES = st.builds(
+    lambda name, rules, space: role(name, *rules, namespace=space), WORDS, st.lists(RULES, max_size=2), SPACES
+)
+BINDINGS = st.builds(
+    lambda name, subjects, space, kind: bound(
+        name, *subjects, namespace=space, kind=kind if space else "ClusterRole"
+    ),
+    WORDS,
+    st.lists(st.sampled_from([("User", "ann"), ("Group", "g"), ("User", "ben")]), max_size=2),
+    SPACES,
+    st.sampled_from(["Role", "ClusterRole"]),
+)
+STEPS = st.lists(st.tuples(st.booleans(), ROLES | BINDINGS), max_size=12)
+ASKED = st.builds(
+    Asked,
+    WORDS,
+    WORDS,
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(["", "s"]),
+    st.sampled_from(["", "a"]),
+    SPACES,
+)
+
+
+@given(STEPS, ASKED)
+def test_rights_kept_up_equal_rights_read_afresh(steps, asked):
+    rights, there = Rights(), {}
+    for put, (resource, thing) in steps:
+        meta = thing["metadata"]
+        key = resource, meta["namespace"], meta["name"]
+        if put:
+            rights.put(resource, thing)
+            there[key] = thing
+        else:
+            rights.drop(*key)
+            there.pop(key, None)
+    user = User("ann", ("g",))
+    assert rights.allowed(user, asked).allowed is naive(there, user, asked)
+
+
+def naive(there, user, asked):
+    for (resource, namespace, _), thing in there.items():
+        if "bindings" not in resource or (namespace and namespace != asked.namespace):
+            continue
+        speaks = any(
+            (one["kind"], one["name"]) in (("User", user.name), *(("Group", group) for group in user.groups))
+            for one in thing["subjects"]
+        )
+        ref = thing["roleRef"]
+        found = there.get(
+            ("clusterroles", "", ref["name"])
+            if ref["kind"] == "ClusterRole"
+            else ("roles", namespace, ref["name"])
+        )
+        if speaks and found and any(one.allows(asked) for one in rules_of(found)):
+            return True
+    return False
+
+
+def test_a_rule_is_made_of_its_parts():
+    whole = Rule(("get", "list"), ("", "apps"), ("pods", "pods/log"))
+    parts = list(whole.parts())
+    assert len(parts) == 8
+    assert all(whole.allows(part) for part in parts)

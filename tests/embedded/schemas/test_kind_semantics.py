@@ -1,0 +1,156 @@
+"""Built-in kinds beyond their schemas."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from stromboli.embedded.schemas import builtin_schemas
+from stromboli.embedded.schemas.kind_semantics import problems, set_defaults, update_problems
+from stromboli.embedded.schemas.schema_shaping import shape
+
+
+def made(kind: str, api_version: str, **rest: Any) -> dict[str, Any]:
+    """An object as the server would store it, and it must be right by its schema."""
+    thing = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **rest}
+    schema = builtin_schemas.schema(api_version, kind)
+    assert schema is not None
+    assert shape(thing, schema) == ([], [])
+    set_defaults(thing, kind)
+    return thing
+
+
+def container(**more: Any) -> dict[str, Any]:
+    return {"name": "a", "image": "busybox", **more}
+
+
+def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return made("Pod", "v1", spec={"containers": list(containers) or [container()], **spec})
+
+
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container()]}}
+
+
+# -- defaults
+
+
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [
+        ("busybox", "Always"),
+        ("busybox:latest", "Always"),
+        ("busybox:1.36", "IfNotPresent"),
+        ("registry:5000/busybox", "Always"),
+        ("busybox@sha256:0", "IfNotPresent"),
+    ],
+)
+def test_an_image_is_pulled_again_unless_it_has_a_tag(image: str, policy: str) -> None:
+    assert pod(container(image=image))["spec"]["containers"][0]["imagePullPolicy"] == policy
+
+
+def test_what_is_limited_and_not_requested_is_requested() -> None:
+    resources = pod(
+        container(resources={"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}})
+    )
+    assert resources["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
+
+
+def test_a_job_runs_one_pod_unless_told_and_a_port_leads_to_itself() -> None:
+    template = {"spec": {"containers": [container()], "restartPolicy": "Never"}}
+    job = made("Job", "batch/v1", spec={"template": template})
+    assert (job["spec"]["completions"], job["spec"]["parallelism"], job["spec"]["backoffLimit"]) == (1, 1, 6)
+    service = made("Service", "v1", spec={"ports": [{"port": 80}]})
+    assert service["spec"]["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
+
+
+def test_a_deployment_rolls_a_quarter_at_a_time() -> None:
+    made_up = made(
+        "Deployment", "apps/v1", spec={"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+    )
+    assert made_up["spec"]["replicas"] == 1
+    rolling = {"maxSurge": "25%", "maxUnavailable": "25%"}
+    assert made_up["spec"]["strategy"] == {"type": "RollingUpdate", "rollingUpdate": rolling}
+    assert made_up["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] == "Always"
+    assert problems(made_up, "Deployment") == []
+
+
+# -- problems
+
+
+@pytest.mark.parametrize(
+    ("thing", "problem"),
+    [
+        (
+            lambda: pod(container(name="A_")),
+            'spec.containers[0].name: Invalid value: "A_": a lowercase RFC 1123 label',
+        ),
+        (lambda: pod(container(), container()), 'spec.containers[1].name: Duplicate value: "a"'),
+        (lambda: pod({"name": "a"}), "spec.containers[0].image: Required value"),
+        (
+            lambda: pod(container(resources={"requests": {"cpu": "2"}, "limits": {"cpu": "1"}})),
+            'spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1',
+        ),
+        (
+            lambda: pod(container(resources={"requests": {"cpu": "-2"}})),
+            'spec.containers[0].resources.requests[cpu]: Invalid value: "-2": must be greater than or equal to 0',
+        ),
+        (
+            lambda: pod(container(volumeMounts=[{"name": "v", "mountPath": "/v"}])),
+            'spec.containers[0].volumeMounts[0].name: Not found: "v"',
+        ),
+        (lambda: pod(volumes=[{"name": "v"}, {"name": "v"}]), 'spec.volumes[1].name: Duplicate value: "v"'),
+        (lambda: pod(nodeName="X_"), 'spec.nodeName: Invalid value: "X_"'),
+        (lambda: pod(nodeSelector={"a b": "c"}), 'spec.nodeSelector: Invalid value: "a b"'),
+        (
+            lambda: made("Job", "batch/v1", spec={"template": {"spec": {"containers": [container()]}}}),
+            "spec.template.spec.restartPolicy: Required value: valid values",
+        ),
+        (
+            lambda: made(
+                "Deployment",
+                "apps/v1",
+                spec={"selector": {"matchLabels": {"a": "c"}}, "template": copy.deepcopy(TEMPLATE)},
+            ),
+            "`selector` does not match template `labels`",
+        ),
+    ],
+)
+def test_what_is_wrong_beyond_the_schema(thing: Any, problem: str) -> None:
+    it = thing()
+    (found,) = problems(it, it["kind"])
+    assert problem in str(found)
+
+
+# -- updates
+
+
+def test_a_pod_may_change_its_image_but_not_its_command() -> None:
+    old = pod()
+    new = copy.deepcopy(old)
+    new["spec"]["containers"][0]["image"] = "other"
+    new["spec"]["tolerations"] = [{"operator": "Exists"}]
+    assert update_problems(old, new, "Pod") == []
+    new["spec"]["containers"][0]["command"] = ["x"]
+    (found,) = update_problems(old, new, "Pod")
+    assert str(found).startswith("spec: Forbidden: pod updates may not change fields other than")
+    assert str(found).endswith("this one changes spec.containers")
+
+
+def test_a_gated_pod_may_be_let_go_and_steered() -> None:
+    old = pod(schedulingGates=[{"name": "wait"}])
+    new = pod(nodeSelector={"a": "b"})
+    assert update_problems(old, new, "Pod") == []
+    (found,) = update_problems(new, pod(schedulingGates=[{"name": "wait"}], nodeSelector={"a": "b"}), "Pod")[
+        :1
+    ]
+    assert "only deletion is allowed" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), [("Deployment", "selector"), ("Job", "template"), ("StatefulSet", "selector")]
+)
+def test_selectors_and_templates_of_jobs_stay(kind: str, field: str) -> None:
+    old, new = {"spec": {field: {"a": 1}}}, {"spec": {field: {"a": 2}}}
+    (found,) = update_problems(old, new, kind)
+    assert str(found) == f'spec.{field}: Invalid value: {{"a":2}}: field is immutable'
+    assert update_problems(old, old, kind) == []

@@ -1,0 +1,64 @@
+"""Patterns that people write are taken, patterns that never end are not."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.embedded.schemas.regex_patterns import MAX_TEXT, matches, why_not
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
+        r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+        r"^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$",
+        r"^(https?://)?[\w.-]+(:\d+)?(/.*)?$",
+        r"^[0-9]+((\.[0-9]+)?%)?$",
+        r"^(a|b)*$",
+    ],
+)
+def test_what_people_write_is_taken(pattern: str) -> None:
+    assert why_not(pattern) == ""
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+$", "^(a*)*$", "(x|a+)+b", "((a+)?b?)*c", "(?:[a-z]+)*!", "((a{1,99})){1,99}b"]
+)
+def test_what_could_take_for_ever_is_refused(pattern: str) -> None:
+    assert "must not repeat what may repeat itself" in why_not(pattern)
+
+
+def test_what_is_no_pattern_or_too_long_is_refused() -> None:
+    assert why_not("(") == "must be a valid regular expression"
+    assert "must not have sets in sets" in why_not("^[[:alpha:]]+$")
+    assert "no longer than" in why_not("a" * 10_000)
+    assert not matches("^a*$", "a" * (MAX_TEXT + 1))
+
+
+def patterns(node: Any) -> list[str]:
+    if isinstance(node, dict):
+        own = [node["pattern"]] if isinstance(node.get("pattern"), str) else []
+        return own + [one for value in node.values() for one in patterns(value)]
+    return [one for value in node for one in patterns(value)] if isinstance(node, list) else []
+
+
+def test_volcanos_patterns_are_taken() -> None:
+    found = [
+        one
+        for path in Path("deploy/crds").glob("*.yaml")
+        for one in patterns(yaml.safe_load(path.read_text()))
+    ]
+    assert found
+    assert {why_not(one) for one in found} == {""}
+
+
+@given(st.text(alphabet="ab()[]{}*+?|^$.\\d-,1", max_size=20))
+def test_any_text_is_judged(pattern: str) -> None:
+    if why_not(pattern) == "":
+        matches(pattern, "ab1")

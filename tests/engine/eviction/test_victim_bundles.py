@@ -1,0 +1,126 @@
+"""What goes together: a gang's surplus, or the rest of it as a whole (spec 02 7.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stromboli.engine.eviction.victim_bundles import Bundle, Surplus, bundles_of, intact, shrink
+from stromboli.model.job import Job
+from tests.building import (
+    cluster_of,
+    group,
+    job_of,
+    native_group,
+    native_job_of,
+    node,
+    policy_of,
+    queue,
+    running,
+)
+
+
+def gang(minimum: int, *pods: Any, **terms: Any) -> Job:
+    return job_of(cluster_of(queue(), node("n0", cpu=99), group("j", minimum, **terms), *pods), "j")
+
+
+def member(name: str, **more: Any) -> Any:
+    return running(name, "n0", "j", **more)
+
+
+def split(job: Job) -> dict[bool, list[str]]:
+    return {
+        bundle.safe: [task.name for task in bundle.tasks] for bundle in bundles_of(job, job.tasks.values())
+    }
+
+
+def test_the_least_important_members_are_the_surplus() -> None:
+    job = gang(2, member("a", priority=5), member("b", priority=1), member("c", priority=3))
+    assert split(job) == {True: ["b"], False: ["c", "a"]}
+
+
+def test_a_native_group_goes_pod_by_pod_or_as_a_whole() -> None:
+    members = [running(name, "n0", native="j") for name in "abc"]
+
+    def parts(mode: str, count: int = 3) -> list[tuple[bool, list[str]]]:
+        job = native_job_of(cluster_of(queue(), node("n0"), native_group("j", 1, mode=mode), *members), "j")
+        bundles = bundles_of(job, list(job.tasks.values())[:count])
+        return [(bundle.safe, [task.name for task in bundle.tasks]) for bundle in bundles]
+
+    assert parts("Pod") == [(True, ["a"]), (True, ["b"]), (False, ["c"])]
+    assert parts("PodGroup") == [(False, ["a", "b", "c"])]
+    assert parts("PodGroup", 2) == []  # somebody would stay
+    assert parts("PodGroup", 0) == []
+
+
+def test_members_of_equal_priority_go_by_their_uid() -> None:
+    assert split(gang(1, member("b"), member("a"), member("c"))) == {True: ["a", "b"], False: ["c"]}
+
+
+def test_a_gang_without_surplus_is_one_whole_bundle_and_one_below_its_minimum_a_safe_one() -> None:
+    assert split(gang(2, member("a"), member("b"))) == {False: ["a", "b"]}
+    assert split(gang(3, member("a"), member("b"))) == {True: ["a", "b"]}
+    assert split(gang(0, member("a"), member("b"))) == {True: ["a", "b"]}
+    assert bundles_of(gang(2), []) == []
+
+
+def test_a_role_gives_no_more_than_it_can_spare() -> None:
+    roles = {"ps": 1, "worker": 1}
+    pods = [member("p0", role="ps"), member("w0", role="worker"), member("w1", role="worker"), member("x")]
+    assert split(gang(2, *pods, roles=roles)) == {True: ["w0", "x"], False: ["p0", "w1"]}
+
+
+def test_roles_that_ask_for_more_than_the_gang_do_not_count() -> None:
+    pods = [member("p0", role="ps"), member("w0", role="worker"), member("w1", role="worker")]
+    assert split(gang(1, *pods, roles={"ps": 1, "worker": 2})) == {True: ["p0", "w0"], False: ["w1"]}
+
+
+RACKS = policy_of("rack", "rack", size=2, least=1)
+
+
+def in_rack(name: str, rack: str) -> Any:
+    return member(name, labels={"rack": rack})
+
+
+def test_of_ready_sub_groups_only_those_above_their_number_may_be_broken() -> None:
+    pods = [in_rack("a0", "1"), in_rack("a1", "1"), in_rack("b0", "2"), in_rack("b1", "2")]
+    assert split(gang(2, *pods, policies=[RACKS])) == {True: ["a0", "a1"], False: ["b0", "b1"]}
+
+
+def test_a_sub_group_that_is_broken_already_gives_first() -> None:
+    pods = [in_rack("a0", "1"), in_rack("a1", "1"), in_rack("b0", "2")]
+    assert split(gang(2, *pods, policies=[RACKS])) == {True: ["b0"], False: ["a0", "a1"]}
+
+
+def test_what_is_taken_from_the_surplus_is_gone_from_it() -> None:
+    job = gang(1, member("a"), member("b"), member("c"))
+    surplus = Surplus(job)
+    assert [surplus.take(task) for task in job.tasks.values()] == [True, True, False]
+
+
+def test_a_gang_is_intact_with_members_roles_and_sub_groups() -> None:
+    assert intact(gang(1, member("a")))
+    assert not intact(gang(2, member("a")))
+    assert not intact(gang(1, member("a", role="ps"), roles={"worker": 1}))
+    assert not intact(gang(1, in_rack("a", "1"), policies=[RACKS]))
+
+
+# -- what plugins leave of them
+
+
+def test_a_surplus_may_shrink_a_whole_bundle_may_not() -> None:
+    job = gang(2, *(member(name) for name in "abcd"))
+    safe, whole = bundles_of(job, job.tasks.values())
+    some = {safe.tasks[0], whole.tasks[0]}
+    assert shrink([safe, whole], some, whole_too=True) == [Bundle(job, safe.tasks[:1], safe=True)]
+    everybody = {*safe.tasks, *whole.tasks}
+    assert shrink([safe, whole], everybody, whole_too=True) == [safe, whole]
+    assert shrink([safe, whole], everybody, whole_too=False) == [safe]
+    assert shrink([safe, whole], set(), whole_too=True) == []
+
+
+def test_efficiency_is_the_part_of_the_need_that_is_met_for_what_the_job_loses() -> None:
+    job = gang(4, *(member(name, cpu=1, memory=0) for name in "abcd"))
+    tasks = tuple(job.tasks.values())
+    assert Bundle(job, tasks[:2], safe=False).efficiency({0: 1000}) == 0.25
+    assert Bundle(job, tasks[:2], safe=False).efficiency({0: 4000}) == 0.5
+    assert Bundle(job, tasks[:1], safe=True).efficiency({0: 4000}) == float("inf")

@@ -1,0 +1,237 @@
+"""Requests over real connections on 127.0.0.1: answered, refused, repeated where that helps and does no harm."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from stromboli.api.types.native_group import NativePodGroup
+from stromboli.api.types.pod import Pod
+from stromboli.kube.api_client import Client, TooLarge
+from stromboli.kube.api_resources import RESOURCES, discover, versions
+from stromboli.kube.cluster_access import Access, Trust
+from stromboli.kube.credentials import Fixed, Identity, NoCredentials, bearer
+from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.request import Refused, Request, Unanswered
+from tests.serving import BAD, CERTIFICATE, Asked, Reply, behaving, dead, serving
+
+PODS = RESOURCES[Pod]
+GET = Request("GET", "/x")
+Result = TypeVar("Result")
+
+
+def refused(status: int, reason: str = "", message: str = "") -> tuple[int, bytes]:
+    body = {"kind": "Status", "code": status, "reason": reason, "message": message}
+    return status, json.dumps(body).encode()
+
+
+def talk(
+    access: Access | str, story: Callable[[Client], Awaitable[Result]], pauses: list[float] | None = None
+) -> Result:
+    """Let a story happen with a client that does not really sleep."""
+    where = access if isinstance(access, Access) else Access(access)
+
+    async def sleep(seconds: float) -> None:
+        if pauses is not None:
+            pauses.append(seconds)
+
+    async def run() -> Result:
+        backoff = Backoff(first=1, longest=8, dice=lambda: 1.0)
+        async with Client(where, backoff=backoff, sleep=sleep) as client:
+            return await story(client)
+
+    return asyncio.run(run())
+
+
+def replies(*given: Reply) -> Callable[[Asked], Reply]:
+    """One after the other; the last for good."""
+    left = list(given)
+    return lambda asked: left.pop(0) if len(left) > 1 else left[0]
+
+
+def test_who_we_are_and_what_we_want_goes_along() -> None:
+    with serving(lambda asked: b"{}") as server:
+        access = Access(server.url, credentials=Fixed(Identity((bearer("abc"),))))
+        talk(access, lambda client: client.post(PODS, "web", "binding", {"target": {"name": "n1"}}, "ns"))
+    [asked] = server.asked
+    assert (asked.method, asked.path) == ("POST", "/api/v1/namespaces/ns/pods/web/binding")
+    assert asked.headers["Authorization"] == "Bearer abc"
+    assert asked.headers["Content-Type"] == "application/json"
+    assert asked.headers["User-Agent"].startswith("stromboli/")
+    assert json.loads(asked.body) == {"target": {"name": "n1"}}
+
+
+def test_a_list_is_asked_for_by_page() -> None:
+    with serving(lambda asked: b"{}") as server:
+        talk(server.url, lambda client: client.list(PODS, limit=500, **{"continue": "a/b="}))
+    assert server.asked[0].path == "/api/v1/pods?limit=500&continue=a%2Fb%3D"
+
+
+def test_a_refusal_says_why() -> None:
+    missing = serving(lambda asked: refused(404, "NotFound", 'pods "web" not found'))
+    with missing as server, pytest.raises(Refused, match='pods "web" not found') as failed:
+        talk(server.url, lambda client: client.get(PODS, "web", "ns"))
+    assert (failed.value.status, failed.value.reason) == (404, "NotFound")
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 504])
+def test_what_passes_is_waited_for(status: int) -> None:
+    pauses: list[float] = []
+    with serving(replies(refused(status), refused(status), b"done")) as server:
+        assert talk(server.url, lambda client: client.insist(GET), pauses) == b"done"
+    assert pauses == [1, 2]
+
+
+def test_the_server_says_how_long_to_wait() -> None:
+    pauses: list[float] = []
+    with serving(replies(refused(429), b"done"), headers={"Retry-After": "6"}) as server:
+        talk(server.url, lambda client: client.insist(GET), pauses)
+    assert pauses == [6]
+
+
+def test_patience_ends() -> None:
+    with serving(lambda asked: refused(503)) as server, pytest.raises(Refused):
+        talk(server.url, lambda client: client.insist(GET, attempts=3))
+    assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize(("status", "times"), [(500, 1), (429, 2), (409, 1)])
+def test_what_makes_something_new_is_repeated_only_if_it_surely_was_not_done(status: int, times: int) -> None:
+    with serving(replies(refused(status), b"done")) as server:
+        try:
+            talk(server.url, lambda client: client.create(PODS, {}, "ns"))
+        except Refused as error:
+            assert error.status == status
+    assert len(server.asked) == times
+
+
+@pytest.mark.parametrize("badly", BAD, ids=lambda one: one.__name__)
+def test_whatever_a_server_does_an_answer_is_found_missing_in_time(badly: Any) -> None:
+    with behaving(badly) as url, pytest.raises((Unanswered, TooLarge)):
+        talk(url, lambda client: client.ask(GET, timeout=0.4, largest=1_000_000))
+
+
+def test_nobody_there_is_unanswered() -> None:
+    with pytest.raises(Unanswered, match="GET http://127"):
+        talk(dead(), lambda client: client.ask(GET, timeout=2))
+
+
+def test_an_answer_has_a_bound() -> None:
+    with serving(lambda asked: b"x" * 2000) as server:
+        assert len(talk(server.url, lambda client: client.ask(GET, largest=2000))) == 2000
+        with pytest.raises(TooLarge, match="more than 1999 bytes"):
+            talk(server.url, lambda client: client.ask(GET, largest=1999))
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with serving(lambda asked: b"reached") as elsewhere:
+        moved = serving(lambda asked: (307, b""), {"Location": elsewhere.url})
+        with moved as server, pytest.raises(Refused):
+            talk(server.url, lambda client: client.ask(GET))
+    assert elsewhere.asked == []
+
+
+def test_a_server_that_nobody_vouches_for_is_not_believed() -> None:
+    with serving(lambda asked: b"{}", secure=True) as server:
+        with pytest.raises(Unanswered, match="not believed to be the API server"):
+            talk(server.url, lambda client: client.ask(GET))
+        assert server.asked == []
+        vouched = Trust(CERTIFICATE.read_bytes())
+        assert talk(Access(server.url, vouched), lambda client: client.ask(GET)) == b"{}"
+        assert talk(Access(server.url, Trust(verify=False)), lambda client: client.ask(GET)) == b"{}"
+
+
+class Renewed:
+    """Credentials of which the first are stale."""
+
+    def __init__(self) -> None:
+        self.token = "old"
+
+    async def identity(self) -> Identity:
+        return Identity((bearer(self.token),))
+
+    def refused(self) -> bool:
+        before, self.token = self.token, "new"
+        return before != "new"
+
+
+def test_a_stale_token_is_renewed_and_used_at_once() -> None:
+    def answer(asked: Asked) -> Reply:
+        return b"in" if asked.headers["Authorization"] == "Bearer new" else refused(401, "Unauthorized")
+
+    with serving(answer) as server:
+        access = Access(server.url, credentials=Renewed())
+        assert talk(access, lambda client: client.ask(GET)) == b"in"
+    assert len(server.asked) == 2
+
+
+def test_a_token_that_stays_wrong_is_refused() -> None:
+    with serving(lambda asked: refused(401, "Unauthorized")) as server, pytest.raises(Refused):
+        talk(Access(server.url, credentials=Renewed()), lambda client: client.ask(GET))
+    assert len(server.asked) == 2
+
+
+class Nobody:
+    async def identity(self) -> Identity:
+        raise NoCredentials("aws: please log in")
+
+    def refused(self) -> bool:
+        return True
+
+
+def test_without_credentials_nothing_is_sent() -> None:
+    with serving(lambda asked: b"{}") as server, pytest.raises(Unanswered, match="please log in"):
+        talk(Access(server.url, credentials=Nobody()), lambda client: client.ask(GET))
+    assert server.asked == []
+
+
+def test_a_stream_comes_in_pieces_and_its_silence_is_noticed() -> None:
+    def half(link: Any, over: Any) -> None:
+        link.recv(65536)
+        link.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n")
+        over.wait(5)
+
+    got: list[bytes] = []
+
+    async def story(client: Client) -> None:
+        async with client.stream("/x?watch=true", silence=0.3) as pieces:
+            async for piece in pieces:
+                got.append(piece)
+
+    with behaving(half) as url, pytest.raises(Unanswered):
+        talk(url, story)
+    assert got == [b"one\n"]
+
+
+def test_a_stream_that_is_refused_says_why() -> None:
+    async def story(client: Client) -> None:
+        async with client.stream("/x", silence=1):
+            raise AssertionError
+
+    with serving(lambda asked: refused(410, "Gone", "too old")) as server, pytest.raises(Refused) as failed:
+        talk(server.url, story)
+    assert failed.value.status == 410
+
+
+def test_what_the_server_has_is_discovered() -> None:
+    def answer(asked: Asked) -> Reply:
+        if asked.path == "/api/v1":
+            return b'{"resources": [{"name": "pods", "kind": "Pod"}, {"name": "pods/binding", "kind": "Binding"}]}'
+        if asked.path == "/apis/scheduling.k8s.io":
+            return b'{"versions": [{"version": "v1"}, {"version": "v1alpha2"}, {"version": "v1beta1"}]}'
+        if asked.path in ("/apis/scheduling.k8s.io/v1beta1", "/apis/scheduling.k8s.io/v1alpha2"):
+            return b'{"resources": [{"name": "podgroups", "kind": "PodGroup"}]}'
+        return refused(404, "NotFound")
+
+    with serving(answer) as server:
+        found = talk(server.url, discover)
+        assert set(found) == {Pod, NativePodGroup}
+        assert found[NativePodGroup].api_version == "scheduling.k8s.io/v1beta1"
+        known = ("v1", "v1alpha2", "v1beta1")
+        assert talk(server.url, lambda client: versions(client, "scheduling.k8s.io")) == known
+        assert talk(server.url, lambda client: versions(client, "none.example")) == ()

@@ -1,0 +1,167 @@
+"""Exchanges over real connections: kept where that is safe, let go where it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+from itertools import count
+from typing import Any
+
+import pytest
+
+from stromboli.kube.http_connection import Wire
+from stromboli.kube.http_response import Answer, BadAnswer
+from stromboli.kube.request import Withdrawn
+from tests.serving import behaving
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+class Counting:
+    """Answers every request; counts connections and keeps what was said on them."""
+
+    def __init__(self, answer: bytes = OK, hang_up: bool = False) -> None:
+        self.links = 0
+        self.said: list[bytes] = []
+        self._answer = answer
+        self._hang_up = hang_up
+
+    def __call__(self, link: socket.socket, over: threading.Event) -> None:
+        self.links += 1
+        while said := link.recv(65536):
+            self.said.append(said)
+            link.sendall(self._answer)
+            if self._hang_up:
+                return
+
+
+def talk(
+    server: Any, times: int, pause: float = 0.0, side_by_side: bool = False, **options: Any
+) -> list[Answer]:
+    async def story(url: str) -> list[Answer]:
+        wire, context = Wire(url, **options), ssl.create_default_context()
+
+        async def ask() -> Answer:
+            return await wire.ask("POST", "/x", b"{}", (("A", "b"),), context, 1000)
+
+        try:
+            if side_by_side:
+                return list(await asyncio.gather(*(ask() for _ in range(times))))
+            found = []
+            for _ in range(times):
+                found.append(await ask())
+                await asyncio.sleep(pause)
+            return found
+        finally:
+            wire.close()
+            await asyncio.sleep(0)
+
+    with behaving(server) as url:
+        return asyncio.run(story(url))
+
+
+def test_one_connection_serves_one_exchange_after_the_other() -> None:
+    server = Counting()
+    assert [one.body for one in talk(server, 5)] == [b"{}"] * 5
+    assert server.links == 1
+
+
+def test_what_is_no_longer_wanted_never_leaves_and_its_connection_is_kept() -> None:
+    server = Counting()
+    wanted = iter([True, False, True])
+
+    async def story(url: str) -> list[str]:
+        wire, context, found = Wire(url), ssl.create_default_context(), []
+        for path in ("/a", "/b", "/c"):
+            try:
+                await wire.ask("POST", path, b"{}", (), context, 1000, lambda: next(wanted))
+                found.append(path)
+            except Withdrawn:
+                found.append("withdrawn")
+        wire.close()
+        await asyncio.sleep(0)
+        return found
+
+    with behaving(server) as url:
+        assert asyncio.run(story(url)) == ["/a", "withdrawn", "/c"]
+    assert [said.split()[1] for said in server.said] == [b"/a", b"/c"]
+    assert server.links == 1
+
+
+def test_exchanges_at_once_have_a_connection_each() -> None:
+    server = Counting()
+    talk(server, 5, side_by_side=True)
+    assert server.links == 5
+
+
+def test_a_request_says_all_that_it_must() -> None:
+    server = Counting()
+    talk(server, 1, headers=(("Accept", "application/json"),))
+    head, _, body = server.said[0].decode().partition("\r\n\r\n")
+    lines = head.split("\r\n")
+    assert lines[0] == "POST /x HTTP/1.1"
+    assert lines[1].startswith("Host: 127.0.0.1:")
+    assert lines[2:] == ["Accept: application/json", "A: b", "Content-Length: 2"]
+    assert body == "{}"
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again() -> None:
+    server = Counting(hang_up=True)
+    assert len(talk(server, 3, pause=0.05)) == 3
+    assert server.links == 3
+
+
+@pytest.mark.parametrize(("seconds", "links"), [(10, 1), (20, 4)])
+def test_a_connection_that_lay_idle_for_long_is_not_trusted(seconds: int, links: int) -> None:
+    server, times = Counting(), count(0.0, seconds)
+    talk(server, 4, clock=lambda: next(times))
+    assert server.links == links
+
+
+def test_a_connection_on_which_the_server_spoke_out_of_turn_is_not_used_again() -> None:
+    server = Counting(OK + b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged")
+    assert [one.body for one in talk(server, 2, pause=0.05)] == [b"{}"] * 2
+    assert server.links == 2
+
+
+@pytest.mark.parametrize("path", ["/x y", "/x\r\nHost: other", "/ä", ""])
+def test_a_path_cannot_smuggle_a_second_request_in(path: str) -> None:
+    async def story() -> None:
+        await Wire("http://127.0.0.1:1").ask("GET", path, None, (), ssl.create_default_context(), 10)
+
+    with pytest.raises(BadAnswer, match="cannot be asked for"):
+        asyncio.run(story())
+
+
+def test_a_header_cannot_either() -> None:
+    with pytest.raises(BadAnswer, match="cannot be sent"):
+        talk(Counting(), 1, headers=(("Impersonate-User", "me\r\nHost: other"),))
+
+
+def test_whoever_stops_waiting_leaves_no_connection_behind_on_which_the_answer_may_still_come() -> None:
+    """The second exchange must not be given the answer of the first."""
+    late = threading.Event()
+
+    def slow_once(link: socket.socket, over: threading.Event) -> None:
+        while link.recv(65536):
+            if not late.is_set():
+                late.set()
+                over.wait(0.3)
+                link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate")
+            else:
+                link.sendall(OK)
+
+    async def story(url: str) -> bytes:
+        wire, context = Wire(url), ssl.create_default_context()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await wire.ask("GET", "/x", None, (), context, 10)
+        answer = await wire.ask("GET", "/x", None, (), context, 10)
+        wire.close()
+        await asyncio.sleep(0)
+        return answer.body
+
+    with behaving(slow_once) as url:
+        assert asyncio.run(story(url)) == b"{}"

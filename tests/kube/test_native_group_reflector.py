@@ -1,0 +1,300 @@
+"""Native groups on the wire: found in whatever version there is, mirrored, and told one condition."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from threading import Event as Flag
+from typing import Any
+
+import msgspec
+import pytest
+
+from stromboli.api.types.meta import Condition
+from stromboli.api.types.native_group import NativePodGroup, NativePodGroupStatus
+from stromboli.engine.decisions import Decision, Event, NativeGroupCondition
+from stromboli.kube.api_resources import RESOURCES, absence
+from stromboli.kube.native_group_reflector import NativeReflector
+from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.request import Refused
+from stromboli.model.job import JobId
+from stromboli.scheduler.mirror.cluster_mirror import Mirror
+from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
+from stromboli.scheduler.mirror.partial_gangs import PATIENCE
+from stromboli.scheduler.writes.write_orders import Order, merged
+from tests import building
+from tests.kube.faking import GONE, FakeApi, body
+from tests.kube.test_reflector import Over, Script, Sink
+from tests.scheduler.mirror.test_cluster_mirror import NATIVE, WORLD, Shelf, checked, mirror_of, tell, thing
+from tests.scheduler.mirror.test_kubernetes_world import Mirror as PlainMirror
+from tests.scheduler.writes.test_decision_writer import write
+
+V1ALPHA2 = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": "PodGroup"}
+V1BETA1 = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": {"all": {}}, "priority": 7}
+JOB = JobId("NativePodGroup", "ns", "g")
+
+
+def native(version: str, spec: dict[str, Any], number: int = 1) -> dict[str, Any]:
+    meta = {"name": "g", "namespace": "ns", "uid": "native-g", "resourceVersion": str(number)}
+    return {"apiVersion": f"{NATIVE}/{version}", "kind": "PodGroup", "metadata": meta, "spec": spec}
+
+
+def member(name: str) -> dict[str, Any]:
+    spec = {"schedulerName": "volcano", "schedulingGroup": {"podGroupName": "g"}}
+    return thing("Pod", name, spec=spec, status={"phase": "Pending"})
+
+
+# -- the mirror
+
+
+@pytest.mark.parametrize(("version", "spec"), [("v1alpha2", V1ALPHA2), ("v1beta1", V1BETA1)])
+def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str, Any]) -> None:
+    shelf = Shelf(*WORLD, native(version, spec), member("x"))
+
+    async def story() -> Mirror:
+        async with Mirror(shelf) as mirror:
+            await asyncio.wait_for(mirror.synced(), 5)
+            mirror.news()
+            return mirror
+
+    mirror = asyncio.run(story())
+    job = mirror.cluster.jobs[JOB]
+    assert (job.minimum, job.goes_whole, len(job.tasks)) == (2, True, 1)
+    assert job.native is not None
+    assert job.native.api_version == f"{NATIVE}/{version}"
+    assert "podgroups.scheduling.k8s.io" not in " ".join(map(str, mirror.absent))
+    assert checked(mirror, shelf) == []
+
+
+def test_a_check_names_a_native_group_that_is_missing_or_different() -> None:
+    shelf = Shelf(*WORLD, native("v1alpha2", V1ALPHA2))
+    [found] = checked(mirror_of(*WORLD), shelf)
+    assert found.startswith("NativePodGroup ns/g: not there")
+    [found] = checked(mirror_of(*WORLD, native("v1alpha2", V1ALPHA2, 2)), shelf)
+    assert found.startswith("NativePodGroup ns/g: native-g@2")
+
+
+def test_a_server_without_native_groups_is_nothing_to_worry_about() -> None:
+    async def story() -> Mirror:
+        async with Mirror(Shelf(*WORLD)) as mirror:
+            await asyncio.wait_for(mirror.synced(), 5)
+            return mirror
+
+    mirror = asyncio.run(story())
+    assert [one.group for one in mirror.absent] == [NATIVE]
+    assert not mirror.troubles
+    assert "native groups" in absence(RESOURCES[NativePodGroup])
+
+
+def test_a_group_that_cannot_be_used_is_told_and_its_pods_wait() -> None:
+    told: list[Any] = []
+    bad = native("v1alpha2", {**V1ALPHA2, "schedulingConstraints": {"topology": [{"key": "rack"}]}})
+
+    async def story() -> Mirror:
+        async with Mirror(Shelf(*WORLD, bad, member("x")), tell=told.append) as mirror:
+            await asyncio.wait_for(mirror.synced(), 5)
+            mirror.news()
+            return mirror
+
+    cluster = asyncio.run(story()).cluster
+    assert [(one.kind, one.name) for one in told] == [("NativePodGroup", "g")]
+    assert "not supported" in told[0].text
+    assert not cluster.jobs[JOB].visible
+
+
+# -- following a version
+
+
+def group(version: int) -> dict[str, Any]:
+    meta = {"name": "g", "namespace": "ns", "uid": "u", "resourceVersion": str(version)}
+    return {"metadata": meta, "spec": {"schedulingPolicy": {"basic": {}}}}
+
+
+def page(*items: Any) -> bytes:
+    return json.dumps({"metadata": {"resourceVersion": "5"}, "items": items}).encode()
+
+
+def versions(*names: str) -> bytes:
+    return json.dumps({"versions": [{"version": name} for name in names]}).encode()
+
+
+HERE = b'{"resources": [{"name": "podgroups"}, {"name": "podgroups/status"}]}'
+ELSEWHERE = b'{"resources": [{"name": "priorityclasses"}]}'
+
+
+class Noting(Sink):
+    """Notes of which version objects are said to be."""
+
+    def put(self, thing: Any, new: bool) -> None:
+        self.told.append(f"put {thing.name} {thing.api_version.rpartition('/')[2]}")
+
+
+def follow(*scenes: Any) -> tuple[NativeReflector, Script, Noting, list[float]]:
+    script, sink, pauses = Script(*scenes), Noting(), []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    reflector = NativeReflector(
+        script,
+        RESOURCES[NativePodGroup],
+        NativePodGroup,
+        sink,
+        backoff=Backoff(first=1, longest=8, dice=lambda: 1.0),
+        sleep=sleep,
+        clock=lambda: 0.0,
+        dice=lambda: 1.0,
+    )
+    with pytest.raises(Over):
+        asyncio.run(reflector.run())
+    return reflector, script, sink, pauses
+
+
+def test_the_most_mature_version_is_followed() -> None:
+    scenes = versions("v1", "v1alpha2", "v1beta1", "odd"), ELSEWHERE, HERE, page(group(1))
+    reflector, script, sink, _ = follow(*scenes)
+    assert script.asked[:3] == [
+        f"GET /apis/{NATIVE}",
+        f"GET /apis/{NATIVE}/v1",
+        f"GET /apis/{NATIVE}/v1beta1",
+    ]
+    assert sink.told == ["put g v1beta1"]
+    assert reflector.installed
+
+
+def test_a_version_of_another_shape_is_passed_over() -> None:
+    reflector, script, _, pauses = follow(versions("v1", "v1alpha1"), ELSEWHERE)
+    assert (reflector.installed, reflector.synced.is_set()) == (False, True)
+    assert pauses  # and is looked for again later
+    assert f"GET /apis/{NATIVE}/v1alpha1" not in script.asked
+
+
+def test_it_appears_when_it_is_switched_on() -> None:
+    scenes = versions("v1"), ELSEWHERE, versions("v1", "v1alpha2"), ELSEWHERE, HERE, page(group(1))
+    assert follow(*scenes)[2].told == ["put g v1alpha2"]
+
+
+def test_an_upgrade_of_the_server_loses_no_group() -> None:
+    """The old version is gone: they are found in the new one, and were never thought to be away."""
+    before = versions("v1alpha2"), HERE, page(group(1)), Refused(404, "NotFound", "no such version")
+    after = versions("v1beta1"), HERE, page(group(2))
+    assert follow(*before, *after)[2].told == ["put g v1alpha2", "put g v1beta1"]
+
+
+# -- the condition
+
+
+SAID = NativeGroupCondition("ns", "g", "False", "Unschedulable", "no room")
+DONE = NativeGroupCondition("ns", "g", "True", "Scheduled", "")
+
+
+def order(said: Decision, version: str = "v1alpha2", *standing: Condition, uid: str = "u1") -> Order:
+    return Order(said, uid, standing, api_version=f"{NATIVE}/{version}", generation=3)
+
+
+@pytest.mark.parametrize(
+    ("version", "type"), [("v1alpha2", "PodGroupScheduled"), ("v1beta1", "PodGroupInitiallyScheduled")]
+)
+def test_the_condition_is_patched_into_the_status(version: str, type: str) -> None:
+    api = FakeApi()
+    write(api, order(SAID, version))
+    [asked] = api.writes
+    assert (asked.method, asked.path) == (
+        "PATCH",
+        f"/apis/{NATIVE}/{version}/namespaces/ns/podgroups/g/status",
+    )
+    assert asked.content_type == "application/strategic-merge-patch+json"
+    assert body(asked) == {
+        "metadata": {"uid": "u1"},
+        "status": {
+            "conditions": [
+                {
+                    "type": type,
+                    "status": "False",
+                    "reason": "Unschedulable",
+                    "message": "no room",
+                    "lastTransitionTime": "1970-01-01T00:16:40Z",
+                    "observedGeneration": 3,
+                }
+            ]
+        },
+    }
+
+
+def test_its_time_is_that_of_the_last_change_of_its_status() -> None:
+    since = datetime(2026, 1, 2, tzinfo=UTC)
+    stood = Condition("PodGroupScheduled", "False", "Unschedulable", "older words", since)
+    api = FakeApi()
+    write(api, order(SAID, "v1alpha2", stood))
+    write(api, order(DONE, "v1alpha2", stood))
+    times = [body(one)["status"]["conditions"][0]["lastTransitionTime"] for one in api.writes]
+    assert times == ["2026-01-02T00:00:00Z", "1970-01-01T00:16:40Z"]
+
+
+def test_of_two_that_wait_the_later_one_is_written() -> None:
+    assert merged(order(SAID), order(DONE)).decision == DONE  # type: ignore[union-attr]
+    assert merged(order(SAID), order(DONE, uid="other")) is None
+
+
+def test_a_group_that_is_gone_is_no_failure() -> None:
+    outcome = write(FakeApi([GONE]), order(SAID))
+    assert (outcome.done, outcome.failures) == ([SAID], [])
+
+
+def test_an_event_is_about_the_group_as_kubernetes_calls_it() -> None:
+    api = FakeApi()
+    write(api, Order(Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room"), "u1"))
+    about = api.events[0]["involvedObject"]
+    assert (about["apiVersion"], about["kind"]) == (f"{NATIVE}/v1alpha2", "PodGroup")
+    assert (about["name"], about["uid"]) == ("g", "u1")
+
+
+# -- the world
+
+
+def test_orders_know_the_uid_the_version_and_what_stands_there() -> None:
+    orders: list[Order] = []
+    mirror = PlainMirror()
+    thing = building.native_group("g", 1, namespace="ns", version="v1beta1")
+    stood = Condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "older words")
+    thing.status = NativePodGroupStatus((stood,))
+    mirror.coming += [building.queue(), thing]
+    world = KubernetesWorld(mirror, orders.extend, Flag(), lambda: 0.0)
+    world.news()
+    said = Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room")
+    world.carry_out([SAID, said])
+    assert [one.uid for one in orders] == ["uid-native-g", "uid-native-g"]
+    assert (orders[0].api_version, orders[0].generation) == (f"{NATIVE}/v1beta1", 1)
+    assert [one.status for one in orders[0].conditions] == ["False"]
+
+
+def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
+    orders: list[Order] = []
+    mirror, now = PlainMirror(), [0.0]
+    since = Condition(
+        "PodScheduled", "True", last_transition_time=datetime.fromtimestamp(building.EPOCH, UTC)
+    )
+    bound = building.pod("g-x-0", native="g", node="n1")
+    bound.status.conditions = (since,)
+    waiting = building.pod("g-x-1", native="g")
+    mirror.coming += [building.queue(), building.node("n1"), building.native_group("g", 2), bound, waiting]
+    world = KubernetesWorld(mirror, orders.extend, Flag(), lambda: now[0], clock=lambda: now[0])
+    now[0] = building.EPOCH + 1.0
+    world.news()
+    now[0] += PATIENCE
+    world.news()
+    kinds = [(type(one.decision).__name__, getattr(one.decision, "kind", "")) for one in orders]
+    assert kinds == [("Event", "NativePodGroup"), ("Evict", "")]
+
+
+def test_what_is_told_is_what_the_mirror_hears() -> None:
+    """The patch, applied, is read as what was decided: so it is not decided again."""
+    api = FakeApi()
+    write(api, order(SAID))
+    [told] = body(api.writes[0])["status"]["conditions"]
+    mirror = mirror_of(*WORLD)
+    tell(mirror, {**native("v1alpha2", V1ALPHA2), "status": {"conditions": [told]}})
+    stands = mirror.cluster.jobs[JOB].conditions["PodGroupScheduled"]
+    assert tuple(stands) == (SAID.status, SAID.reason, SAID.message)
+    assert msgspec.json.encode(told)

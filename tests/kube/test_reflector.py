@@ -1,0 +1,286 @@
+"""One kind, followed through everything that may go wrong: nothing is lost, nothing is told twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from stromboli.api.types.meta import Object
+from stromboli.api.types.pod import Pod
+from stromboli.kube.api_client import TooLarge
+from stromboli.kube.api_resources import RESOURCES, Resource
+from stromboli.kube.change_buffer import Trouble
+from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.reflector import Reflector
+from stromboli.kube.request import Refused, Request, Unanswered
+
+
+class Over(BaseException):
+    """The script has come to its end."""
+
+
+class Script:
+    """Plays the API server: answers to lists and watches, in order; an exception is raised, bytes are sent."""
+
+    def __init__(self, *scenes: Any) -> None:
+        self.scenes = list(scenes)
+        self.asked: list[str] = []
+
+    def _next(self) -> Any:
+        if not self.scenes:
+            raise Over
+        return self.scenes.pop(0)
+
+    async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
+        self.asked.append(f"list {query.get('limit')} {query.get('continue', '')}".strip())
+        scene = self._next()
+        if isinstance(scene, Exception):
+            raise scene
+        assert isinstance(scene, bytes), f"expected a list, the script has {scene}"
+        return scene
+
+    async def insist(self, request: Request) -> bytes:
+        self.asked.append(f"{request.method} {request.path}")
+        scene = self._next()
+        assert isinstance(scene, bytes), f"expected an answer, the script has {scene}"
+        return scene
+
+    @asynccontextmanager
+    async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        query = dict(part.split("=") for part in path.partition("?")[2].split("&"))
+        self.asked.append(f"watch {query['resourceVersion']}")
+        scene = self._next()
+        if isinstance(scene, Exception):
+            raise scene
+        assert isinstance(scene, list), f"expected a watch, the script has {scene}"
+        yield self._pieces(scene)
+
+    async def _pieces(self, scene: list[Any]) -> AsyncIterator[bytes]:
+        for piece in scene:
+            if isinstance(piece, BaseException):
+                raise piece
+            yield piece
+
+
+class Sink:
+    """Writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def put(self, thing: Object, new: bool) -> None:
+        meta = thing.metadata
+        self.told.append(f"{'new' if new else 'put'} {meta.name} {meta.uid}@{meta.resource_version}")
+
+    def drop(self, thing: Object) -> None:
+        self.told.append(f"drop {thing.name} {thing.metadata.uid}")
+
+    def bad(self, trouble: Trouble) -> None:
+        self.told.append(f"bad {trouble.name}: {trouble.text}")
+
+    async def room(self) -> None:
+        await asyncio.sleep(0)
+
+
+def pod(name: str, version: int, uid: str = "", **spec: Any) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "ns", "uid": uid or f"u{name}", "resourceVersion": str(version)}
+    return {"metadata": meta, "spec": spec}
+
+
+def page(version: int, *items: Any, more: str = "") -> bytes:
+    return json.dumps(
+        {"metadata": {"resourceVersion": str(version), "continue": more}, "items": items}
+    ).encode()
+
+
+def event(type: str, thing: Any) -> bytes:
+    return json.dumps({"type": type, "object": thing}).encode() + b"\n"
+
+
+def mark(version: int) -> bytes:
+    return event("BOOKMARK", {"metadata": {"resourceVersion": str(version)}})
+
+
+GONE = event("ERROR", {"code": 410, "reason": "Expired", "message": "too old resource version"})
+CUT = Unanswered("connection reset")
+
+
+class Followed:
+    def __init__(self, script: Script, wanted: Callable[[Object], bool] = lambda _: True) -> None:
+        self.sink, self.pauses = Sink(), []
+        self.script = script
+        self.reflector = Reflector(
+            script,
+            RESOURCES[Pod],
+            Pod,
+            self.sink,
+            wanted,
+            page=100,
+            backoff=Backoff(first=1, longest=8, dice=lambda: 1.0),
+            sleep=self._sleep,
+            clock=lambda: 0.0,
+            dice=lambda: 1.0,
+        )
+        with pytest.raises(Over):
+            asyncio.run(self.reflector.run())
+
+    async def _sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+def follow(*scenes: Any) -> Followed:
+    return Followed(Script(*scenes))
+
+
+def test_a_list_in_pages_and_then_what_happens_since() -> None:
+    end = follow(
+        page(10, pod("a", 1), more="x"),
+        page(10, pod("b", 2)),
+        [event("ADDED", pod("c", 11)), event("MODIFIED", pod("a", 12)), event("DELETED", pod("b", 13))],
+    )
+    assert end.script.asked == ["list 100", "list 100 x", "watch 10", "watch 13"]
+    assert end.sink.told == ["new a ua@1", "new b ub@2", "new c uc@11", "put a ua@12", "drop b ub"]
+    assert end.reflector.synced.is_set()
+
+
+def test_a_watch_that_is_cut_resumes_after_the_last_event_or_bookmark() -> None:
+    end = follow(
+        page(10),
+        [event("ADDED", pod("a", 11)), CUT],
+        [mark(20), CUT],
+        CUT,
+        [event("ADDED", pod("b", 21))],
+    )
+    assert end.script.asked == ["list 100", "watch 10", "watch 11", "watch 20", "watch 20", "watch 21"]
+    assert end.sink.told == ["new a ua@11", "new b ub@21"]
+
+
+def test_a_line_that_is_cut_in_two_by_a_lost_connection_is_asked_for_again() -> None:
+    whole = event("ADDED", pod("a", 11))
+    end = follow(page(10), [whole[:30], CUT], [whole[:50], whole[50:]])
+    assert end.script.asked[1:3] == ["watch 10", "watch 10"]
+    assert end.sink.told == ["new a ua@11"]
+
+
+@pytest.mark.parametrize("gone", [[GONE], Refused(410, "Gone", "too old")])
+def test_after_410_a_new_list_tells_only_what_differs(gone: Any) -> None:
+    end = follow(
+        page(10, pod("same", 1), pod("changed", 2), pod("gone", 3), pod("replaced", 4, "u1")),
+        gone,
+        page(50, pod("same", 1), pod("changed", 40), pod("replaced", 41, "u2"), pod("fresh", 42)),
+    )
+    assert end.script.asked == ["list 100", "watch 10", "list 100", "watch 50"]
+    assert end.sink.told[4:] == [
+        "put changed uchanged@40",
+        "drop replaced u1",
+        "new replaced u2@41",
+        "new fresh ufresh@42",
+        "drop gone ugone",
+    ]
+
+
+def test_a_list_that_expires_between_its_pages_begins_again_without_repeating() -> None:
+    end = follow(
+        page(10, pod("a", 1), more="x"),
+        Refused(410, "Expired", "continue token expired"),
+        page(20, pod("a", 1), more="y"),
+        page(20, pod("b", 2)),
+    )
+    assert end.sink.told == ["new a ua@1", "new b ub@2"]
+
+
+def test_what_is_told_twice_by_the_server_is_told_once() -> None:
+    end = follow(page(10, pod("a", 1)), [event("ADDED", pod("a", 1)), event("DELETED", pod("x", 11))])
+    assert end.sink.told == ["new a ua@1"]
+
+
+def test_the_end_of_an_older_object_of_that_name_does_not_remove_the_newer() -> None:
+    end = follow(page(10, pod("a", 9, "u2")), [event("DELETED", pod("a", 11, "u1"))])
+    assert end.sink.told == ["new a u2@9"]
+
+
+def test_a_bad_object_is_told_once_and_stops_nothing() -> None:
+    bad = pod("bad", 3, priority="high")
+    end = follow(
+        page(10, pod("a", 1), bad, pod("b", 2)),
+        [event("MODIFIED", pod("a", 11, priority="x")), event("ADDED", pod("c", 12)), GONE],
+        page(20, pod("a", 11, priority="x"), bad, pod("b", 2), pod("c", 12)),
+        [event("DELETED", bad | {"metadata": bad["metadata"] | {"resourceVersion": "21"}})],
+    )
+    assert end.sink.told == [
+        "new a ua@1",
+        'bad bad: spec.priority: expected int | null, got str "high"',
+        "new b ub@2",
+        'bad a: spec.priority: expected int | null, got str "x"',
+        "new c uc@12",
+        "drop bad ubad",
+    ]
+
+
+def test_rubbish_in_a_watch_leads_to_a_new_list() -> None:
+    end = follow(page(10, pod("a", 1)), [b"{{{\n"], page(20, pod("a", 1)), [mark(30)])
+    assert end.script.asked == ["list 100", "watch 10", "list 100", "watch 20", "watch 30"]
+    assert end.sink.told == ["new a ua@1"]
+
+
+def test_a_page_that_is_too_large_is_asked_for_in_halves() -> None:
+    end = follow(page(10, pod("a", 1), more="x"), TooLarge(413), TooLarge(413), page(10, pod("b", 2)))
+    assert end.script.asked[:4] == ["list 100", "list 100 x", "list 50 x", "list 25 x"]
+    assert end.sink.told == ["new a ua@1", "new b ub@2"]
+
+
+def test_pauses_grow_while_it_fails_and_end_with_success() -> None:
+    end = follow(CUT, CUT, CUT, page(10), CUT, [event("ADDED", pod("a", 11)), CUT])
+    assert end.pauses == [1, 2, 4, 1, 1]
+
+
+def test_a_server_that_asks_for_patience_gets_it() -> None:
+    assert follow(Refused(429, "TooManyRequests", "", retry_after=5), page(10)).pauses == [5]
+
+
+def test_a_watch_that_ends_at_once_is_not_asked_for_in_a_hurry() -> None:
+    assert follow(page(10), [], [], []).pauses == [1, 2, 4]
+
+
+def test_a_kind_that_is_not_installed_is_told_once_and_found_when_it_comes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    absent = Refused(404, "NotFound", "the server could not find the requested resource")
+    with caplog.at_level(logging.WARNING):
+        end = follow(absent, absent, page(10, pod("a", 1)))
+    assert caplog.text.count("is not installed") == 1
+    assert end.sink.told == ["new a ua@1"]
+    assert end.reflector.installed is True
+
+
+def test_when_a_kind_is_taken_away_its_objects_are_gone() -> None:
+    end = follow(page(10, pod("a", 1)), Refused(404, "NotFound", ""))
+    assert end.sink.told == ["new a ua@1", "drop a ua"]
+    assert end.reflector.installed is False
+
+
+def test_without_the_right_to_look_it_says_so_and_is_not_in_step(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        end = follow(*[Refused(403, "Forbidden", 'pods is forbidden: User "x" cannot list')] * 3)
+    assert not end.reflector.synced.is_set()
+    assert "does not let us list and watch it" in end.reflector.trouble
+    assert caplog.text.count("forbidden") == 1
+
+
+def test_what_is_not_wanted_is_left_out_and_leaves_when_it_changes() -> None:
+    script = Script(
+        page(10, pod("a", 1, schedulerName="ours"), pod("b", 2)),
+        [
+            event("MODIFIED", pod("a", 11)),
+            event("MODIFIED", pod("b", 12, schedulerName="ours")),
+            event("DELETED", pod("b", 13)),
+        ],
+    )
+    end = Followed(script, lambda thing: isinstance(thing, Pod) and thing.spec.scheduler_name == "ours")
+    assert end.sink.told == ["new a ua@1", "drop a ua", "put b ub@12", "drop b ub"]

@@ -1,0 +1,125 @@
+"""What an API server sends, read in one go or taken apart: the bad object is named, the others come through."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod
+from stromboli.kube.watch_decoding import Lines, Pages, Splitter, What
+
+
+def pod(name: str = "web", version: str = "7", **spec: Any) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": version}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+
+
+def line(type: str, thing: Any) -> bytes:
+    return json.dumps({"type": type, "object": thing}).encode()
+
+
+BAD = pod("bad", priority="high")
+
+
+@pytest.mark.parametrize(
+    ("type", "what"), [("ADDED", What.PUT), ("MODIFIED", What.PUT), ("DELETED", What.DROP)]
+)
+def test_an_object_comes_goes_or_changes(type: str, what: What) -> None:
+    read = Lines(Pod).read(line(type, pod(schedulerName="volcano")))
+    assert (read.what, read.version, read.sight.key) == (what, "7", "default/web")
+    assert isinstance(read.sight.thing, Pod)
+    assert read.sight.thing.spec.scheduler_name == "volcano"
+
+
+def test_a_bookmark_only_tells_how_far_we_are() -> None:
+    marked = {"kind": "Pod", "metadata": {"resourceVersion": "99", "creationTimestamp": None}}
+    read = Lines(Pod).read(line("BOOKMARK", marked | {"spec": {"containers": None}, "status": {}}))
+    assert (read.what, read.version, read.sight.thing) == (What.MARK, "99", None)
+
+
+def test_a_refusal_comes_with_its_reason() -> None:
+    read = Lines(Pod).read(line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}))
+    assert read.what is What.REFUSED
+    assert read.status is not None
+    assert (read.status.code, read.status.reason) == (410, "Expired")
+
+
+@pytest.mark.parametrize(("type", "what"), [("ADDED", What.PUT), ("DELETED", What.DROP)])
+def test_a_bad_object_is_still_known_by_its_marks(type: str, what: What) -> None:
+    read = Lines(Pod).read(line(type, BAD))
+    assert (read.what, read.version, read.sight.key, read.sight.thing) == (what, "7", "default/bad", None)
+    assert read.sight.marks.uid == "uid-bad"
+    assert read.sight.bad is not None
+    assert str(read.sight.bad) == 'Pod default/bad: spec.priority: expected int | null, got str "high"'
+
+
+def test_nulls_count_as_absent() -> None:
+    read = Lines(Pod).read(line("ADDED", pod(containers=None)))
+    assert read.sight.thing is not None
+
+
+def test_what_no_type_can_say_is_checked_too() -> None:
+    sized = pod(containers=[{"name": "c", "resources": {"requests": {"cpu": "lots"}}}])
+    read = Lines(Pod).read(line("ADDED", sized))
+    assert read.sight.thing is None
+    assert "lots" in str(read.sight.bad)
+
+
+@pytest.mark.parametrize(
+    "broken", [b"{", b"7", b"[]", b'{"type": "NEWS", "object": {}}', b"\xff\xfe", b"[" * 5000]
+)
+def test_what_is_no_event_at_all_is_refused(broken: bytes) -> None:
+    with pytest.raises(ValueError, match="no event of a watch"):
+        Lines(Pod).read(broken)
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: (
+    st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(["metadata", "name", "uid", "spec", "status", "kind"]), inner, max_size=4)
+), max_leaves=12))  # fmt: skip
+def test_no_object_breaks_the_reader(thing: Any) -> None:
+    read = Lines(Node).read(line("ADDED", thing))
+    assert (read.sight.thing is None) == (read.sight.bad is not None)
+
+
+def test_a_page_is_read_in_one_go_or_taken_apart() -> None:
+    meta = {"resourceVersion": "50", "continue": "token"}
+    for items in ([pod("a"), pod("b")], [pod("a"), BAD, pod("b")]):
+        page = Pages(Pod).read(json.dumps({"kind": "PodList", "metadata": meta, "items": items}).encode())
+        assert (page.version, page.next) == ("50", "token")
+        assert [sight.key for sight in page.sights if sight.thing] == ["default/a", "default/b"]
+        assert len(page.sights) == len(items)
+
+
+def test_an_empty_list_may_be_null() -> None:
+    assert Pages(Pod).read(b'{"metadata": {"resourceVersion": "1"}, "items": null}').sights == []
+
+
+def test_what_is_no_list_is_refused() -> None:
+    with pytest.raises(ValueError, match="no list of Pod"):
+        Pages(Pod).read(b'{"items": 7}')
+
+
+@given(
+    st.lists(st.binary(min_size=1, max_size=8).filter(lambda one: b"\n" not in one and not one.isspace())),
+    st.lists(st.integers(0, 60), max_size=12),
+)
+def test_lines_are_the_same_wherever_the_stream_is_cut(lines: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(one + b"\n" for one in lines)
+    splitter, found, at = Splitter(), [], 0
+    for cut in [*sorted(cuts), len(stream)]:
+        found += splitter.feed(stream[at:cut]) if cut > at else ()
+        at = max(at, cut)
+    assert found == lines
+
+
+def test_a_line_without_end_is_refused() -> None:
+    splitter = Splitter(longest=100)
+    with pytest.raises(ValueError, match="a line of more than 100 bytes"):
+        list(chain.from_iterable(splitter.feed(b"x" * 10) for _ in range(20)))

@@ -1,0 +1,122 @@
+"""Who is meant by the terms of others is found without asking every term, and only terms in use count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stromboli.api import names
+from stromboli.api.types.meta import LabelSelector, ObjectMeta, Requirement
+from stromboli.api.types.pod import Affinity, PodAffinity, PodAffinityTerm, PreferredPodTerm
+from stromboli.api.types.scheduling import Namespace
+from stromboli.model.constraints.pod_affinity import carried, preferred_terms, required_away, sought
+from tests.building import cluster_of, intake_of, node, pod, task_of
+
+values = st.sampled_from(["a", "b"])
+keys = st.sampled_from(["app", "tier"])
+requirements = st.one_of(
+    st.builds(
+        Requirement,
+        keys,
+        st.sampled_from(["In", "NotIn"]),
+        st.lists(values, min_size=1, max_size=2).map(tuple),
+    ),
+    st.builds(Requirement, keys, st.sampled_from(["Exists", "DoesNotExist"])),
+)
+selectors = st.builds(
+    LabelSelector,
+    st.dictionaries(keys, values, max_size=2),
+    st.lists(requirements, max_size=2).map(tuple),
+)
+terms = st.builds(
+    PodAffinityTerm,
+    st.one_of(st.none(), selectors),
+    st.sampled_from([names.HOSTNAME, names.ZONE]),
+    st.lists(st.sampled_from(["default", "other"]), max_size=2).map(tuple),
+    st.one_of(st.none(), selectors),
+)
+sides = st.builds(
+    PodAffinity,
+    st.lists(terms, max_size=2).map(tuple),
+    st.lists(st.builds(PreferredPodTerm, st.integers(1, 9), terms), max_size=2).map(tuple),
+)
+affinities = st.builds(Affinity, st.none(), sides, sides)
+kins = st.dictionaries(keys, values, max_size=2)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(affinities, min_size=1, max_size=4), kins, kins)
+def test_the_terms_about_a_pod_are_those_that_mean_it(
+    carrying: list[Affinity], labels: dict[str, str], team: dict[str, str]
+) -> None:
+    others = [pod(f"o{place}", affinity=one) for place, one in enumerate(carrying)]
+    space = Namespace(ObjectMeta("default", labels=team))
+    cluster = cluster_of(node("n"), space, *others, pod("p", labels=labels))
+    kin = task_of(cluster, "p").kin
+    needs = {carried(term, "default") for one in others for term in required_away(one.spec)}
+    meant = {term for term in needs if term.whom.matches(kin, cluster.objects)}
+    assert cluster.terms.repelling(kin) == meant
+    wishes = {term for one in others for term in cluster.terms.of(task_of(cluster, one.name)) if term.weight}
+    assert cluster.terms.preferring(kin) == {t for t in wishes if t.whom.matches(kin, cluster.objects)}
+
+
+def shy(weight: int = 0, **selector: str) -> Affinity:
+    term = PodAffinityTerm(LabelSelector(selector), names.HOSTNAME)
+    if not weight:
+        return Affinity(pod_anti_affinity=PodAffinity((term,)))
+    return Affinity(pod_anti_affinity=PodAffinity((), (PreferredPodTerm(weight, term),)))
+
+
+def test_a_term_is_forgotten_with_the_last_pod_that_carries_it() -> None:
+    twins = [pod(name, affinity=shy(app="web")) for name in ("a", "b")]
+    intake = intake_of(*twins, pod("p", labels={"app": "web"}))
+    cluster = intake.cluster
+    kin = task_of(cluster, "p").kin
+    assert len(cluster.terms.repelling(kin)) == 1, "two pods, one term"
+    for twin, left in zip(twins, (1, 0), strict=True):
+        intake.drop(twin)
+        assert len(cluster.terms.repelling(kin)) == left
+
+
+def test_wishes_that_say_the_same_are_one_with_both_weights() -> None:
+    term = PodAffinityTerm(LabelSelector({"app": "web"}), names.HOSTNAME)
+    twice = PodAffinity((), (PreferredPodTerm(2, term), PreferredPodTerm(3, term)))
+    for side, weight in (("pod_affinity", 5), ("pod_anti_affinity", -5)):
+        sides: dict[str, Any] = {side: twice}
+        cluster = cluster_of(pod("a", affinity=Affinity(**sides)))
+        assert [one.weight for one in cluster.terms.of(task_of(cluster, "a"))] == [weight]
+    both = Affinity(None, twice, twice)
+    assert not cluster_of(pod("a", affinity=both)).terms.preferring(task_of(cluster, "a").kin)
+
+
+def test_signs_follow_the_side_of_a_wish() -> None:
+    spec = pod("a", affinity=shy(4, app="web")).spec
+    assert [weight for _, weight in preferred_terms(spec)] == [-4]
+
+
+def test_a_term_without_namespaces_speaks_of_its_own_and_a_newcomers_loose_selector_of_all() -> None:
+    """quirk: spec 04 2.6"""
+    cluster = cluster_of(
+        Namespace(ObjectMeta("other", labels={"env": "test"})),
+        pod("here", labels={"app": "web"}),
+        pod("there", labels={"app": "web"}, namespace="other"),
+    )
+    here, there = (task_of(cluster, "here").kin, task_of(cluster, "there", "other").kin)
+    own = PodAffinityTerm(LabelSelector(), names.HOSTNAME)
+    loose = PodAffinityTerm(
+        LabelSelector(), names.HOSTNAME, (), LabelSelector({}, (Requirement("env", "NotIn", ("test",)),))
+    )
+    assert [carried(own, "default").whom.matches(kin, cluster.objects) for kin in (here, there)] == [
+        True,
+        False,
+    ]
+    assert [carried(loose, "default").whom.matches(kin, cluster.objects) for kin in (here, there)] == [
+        True,
+        False,
+    ]
+    assert [sought(loose, "default").whom.matches(kin, cluster.objects) for kin in (here, there)] == [
+        True,
+        True,
+    ]

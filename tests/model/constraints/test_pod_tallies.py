@@ -1,0 +1,97 @@
+"""Tallies count the same whether they look for marks or ask everybody, through any moves."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stromboli.api import names
+from stromboli.api.types.meta import LabelSelector, Requirement
+from stromboli.api.types.pod import Affinity, PodAffinity, PodAffinityTerm
+from stromboli.model.cluster import Cluster
+from stromboli.model.constraints.pod_affinity import Term, Whom, carriers, meant_pods
+from stromboli.model.constraints.pod_tallies import Tally
+from stromboli.model.constraints.topology_spread import spread_pods
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+from tests import building
+from tests.building import node, pod
+
+WEB = LabelSelector({"app": "web"})
+EITHER = LabelSelector({}, (Requirement("app", "In", ("web", "db")),))
+NOT_WEB = LabelSelector({}, (Requirement("app", "NotIn", ("web",)),))
+SHY = Affinity(pod_anti_affinity=PodAffinity((PodAffinityTerm(WEB, names.HOSTNAME),)))
+SHY_TERM = Term(Whom(WEB, frozenset({"default"})), names.HOSTNAME)
+
+
+def cluster_of(seed: int) -> Cluster:
+    chance = random.Random(seed)
+    pods = [
+        pod(
+            f"p{place}",
+            labels={"app": chance.choice(["web", "db", "x"]), "index": str(place % 3)},
+            node=chance.choice(["n0", "n1", "n2", ""]),
+            affinity=SHY if chance.random() < 0.3 else None,
+        )
+        for place in range(8)
+    ]
+    return building.cluster_of(*[node(f"n{place}") for place in range(3)], *pods)
+
+
+def tallies(cluster: Cluster) -> list[Tally]:
+    everyone = frozenset({"default"})
+    return [
+        meant_pods(cluster, Whom(WEB, everyone)),
+        meant_pods(cluster, Whom(EITHER, everyone)),
+        meant_pods(cluster, Whom(NOT_WEB, everyone)),
+        meant_pods(cluster, Whom(WEB, everyone), Whom(NOT_WEB, everyone)),
+        spread_pods(cluster, "default", WEB),
+        spread_pods(cluster, "default", LabelSelector()),
+        carriers(cluster, SHY_TERM),
+    ]
+
+
+def asked(cluster: Cluster, tally: Tally) -> list[int]:
+    """Everybody asked, one by one."""
+    return [sum(task.in_view and tally.counts(task) for task in one.tasks) for one in cluster.columns.nodes]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_a_tally_counts_what_asking_everybody_would(seed: int) -> None:
+    cluster, chance = cluster_of(seed), random.Random(seed)
+    for _ in range(12):
+        task: Task = chance.choice(list(cluster.tasks.values()))
+        where = chance.choice([None, *cluster.columns.nodes])
+        status = (
+            chance.choice([Status.RUNNING, Status.PIPELINED, Status.RELEASING]) if where else Status.PENDING
+        )
+        cluster.move(task, status, where)
+        if chance.random() < 0.2:
+            cluster.tallies.sweep()
+        for tally in tallies(cluster):
+            assert tally.by_node.tolist() == asked(cluster, tally)
+
+
+def test_a_version_is_never_given_out_twice_even_if_a_tally_was_forgotten_meanwhile() -> None:
+    cluster = cluster_of(1)
+    seen = {meant_pods(cluster, Whom(WEB, frozenset())).version}
+    for _ in range(3):
+        cluster.tallies.sweep()
+        cluster.tallies.sweep()
+        assert not cluster.tallies
+        version = meant_pods(cluster, Whom(WEB, frozenset())).version
+        assert version not in seen
+        seen.add(version)
+
+
+def test_around_a_node_is_its_domain_and_nothing_where_it_has_none() -> None:
+    zones = {"a": "1", "b": "1", "c": "2"}
+    nodes = [node(name, labels={names.ZONE: zone}) for name, zone in zones.items()]
+    pods = [pod(f"p{place}", labels={"app": "web"}, node=on) for place, on in enumerate("aabd")]
+    cluster = building.cluster_of(*nodes, node("d"), *pods)
+    tally = meant_pods(cluster, Whom(WEB, frozenset({"default"})))
+    around = tally.around(cluster.columns, names.ZONE)
+    assert {one.name: around[one.row] for one in cluster.columns.nodes} == {"a": 3, "b": 3, "c": 0, "d": 0}

@@ -1,0 +1,268 @@
+"""All kinds together: objects in any order become the model, bad ones are told once, a check finds what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.api.decoding import decode
+from stromboli.api.types.kinds import KINDS
+from stromboli.api.types.meta import Object
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.change_buffer import Trouble
+from stromboli.kube.request import Request
+from stromboli.model.status import Status
+from stromboli.scheduler.mirror.cluster_mirror import Mirror
+
+NATIVE = "scheduling.k8s.io"
+SIZE = {"cpu": "8", "memory": "16Gi", "pods": "110"}
+
+
+def thing(kind: str, name: str, version: int = 1, **fields: Any) -> dict[str, Any]:
+    group = KINDS[kind][0]
+    meta = {"name": name, "uid": f"{kind}-{name}", "resourceVersion": str(version)}
+    meta |= {"namespace": "ns"} if kind in ("Pod", "PodGroup") else {}
+    meta |= fields.pop("meta", {})
+    return {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": meta, **fields}
+
+
+def pod(name: str, node: str = "", group: str = "g", version: int = 1, **meta: Any) -> dict[str, Any]:
+    container = {"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    spec = {"schedulerName": "volcano", "containers": [container]} | ({"nodeName": node} if node else {})
+    meta = {"annotations": {"scheduling.k8s.io/group-name": group}} | meta
+    phase = {"phase": "Running" if node else "Pending"}
+    return thing("Pod", name, version, meta=meta, spec=spec, status=phase)
+
+
+def node(name: str, version: int = 1) -> dict[str, Any]:
+    return thing("Node", name, version, status={"allocatable": SIZE, "capacity": SIZE})
+
+
+def decoded(manifest: dict[str, Any]) -> Object:
+    found = decode(manifest)
+    assert found is not None
+    return found
+
+
+WORLD = [
+    node("n1"),
+    node("n2"),
+    thing("Queue", "default", spec={"weight": 1}, status={"state": "Open"}),
+    thing("PodGroup", "g", spec={"minMember": 2, "queue": "default"}, status={"phase": "Running"}),
+    thing("PriorityClass", "high", value=100),
+    pod("a", "n1"),
+    pod("b", "n2"),
+    pod("c"),
+]
+
+
+class Shelf:
+    """An API server that has these objects and whose watches say nothing."""
+
+    def __init__(self, *manifests: dict[str, Any]) -> None:
+        self.manifests = list(manifests)
+
+    async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
+        items = [
+            one
+            for one in self.manifests
+            if one["kind"] == resource.kind and one["apiVersion"].rpartition("/")[0] == resource.group
+        ]
+        return msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": items})
+
+    async def insist(self, request: Request) -> bytes:
+        """Discovery: there is no native group unless one is on the shelf."""
+        group = [one["apiVersion"] for one in self.manifests if one["apiVersion"].startswith(NATIVE)]
+        if request.path == f"/apis/{NATIVE}":
+            return msgspec.json.encode({"versions": [{"version": one.rpartition("/")[2]} for one in group]})
+        here = [one for one in self.manifests if request.path == f"/apis/{one['apiVersion']}"]
+        found = [{"name": "podgroups"} for one in here if one["kind"] == "PodGroup"]
+        return msgspec.json.encode({"resources": found})
+
+    @asynccontextmanager
+    async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        await asyncio.sleep(3600)
+        yield self._nothing()
+
+    async def _nothing(self) -> AsyncIterator[bytes]:
+        for piece in ():
+            yield piece
+
+
+def mirror_of(*manifests: dict[str, Any]) -> Mirror:
+    mirror = Mirror(Shelf())
+    tell(mirror, *manifests)
+    return mirror
+
+
+def tell(mirror: Mirror, *manifests: dict[str, Any]) -> None:
+    for one in manifests:
+        mirror.buffer.put(decoded(one), new=False)
+    mirror.news()
+
+
+def checked(mirror: Mirror, source: Shelf) -> list[str]:
+    """What a check finds, with somebody who asks for news all the time."""
+    mirror._source = source
+
+    async def story() -> list[str]:
+        check = asyncio.create_task(mirror.check(pause=0.0))
+        while not check.done():
+            mirror.news()
+            await asyncio.sleep(0.001)
+        return [str(one) for one in await check]
+
+    return asyncio.run(story())
+
+
+def test_it_lists_all_kinds_and_is_in_step() -> None:
+    async def story() -> Mirror:
+        async with Mirror(Shelf(*WORLD)) as mirror:
+            assert len(mirror.unsynced) == len(mirror.reflectors)
+            await asyncio.wait_for(mirror.synced(), 5)
+            assert mirror.unsynced == []
+            mirror.news()
+            return mirror
+
+    cluster = asyncio.run(story()).cluster
+    assert {task.name: task.status for task in cluster.tasks.values()} == {
+        "a": Status.RUNNING,
+        "b": Status.RUNNING,
+        "c": Status.PENDING,
+    }
+
+
+@given(st.permutations(WORLD))
+def test_objects_may_come_in_any_order(order: list[dict[str, Any]]) -> None:
+    assert checked(mirror_of(*order), Shelf(*WORLD)) == []
+
+
+def test_a_check_names_what_is_missing_too_much_or_different() -> None:
+    missing, other = [one for one in WORLD if one["metadata"]["name"] != "b"], [*WORLD, pod("d", "n1")]
+    assert len(checked(mirror_of(*missing), Shelf(*WORLD))) == 1
+    [found] = checked(mirror_of(*other), Shelf(*WORLD))
+    assert found.startswith("Pod ns/d Pod-d: Running on n1 of ns/g")
+    assert found.endswith("the API server says: not there")
+    [found] = checked(mirror_of(*WORLD, node("n1", 2)), Shelf(*WORLD))
+    assert found.startswith("Node n1: Node-n1@2")
+
+
+def test_a_check_finds_a_node_whose_sum_is_off() -> None:
+    mirror = mirror_of(*WORLD)
+    mirror.cluster.settle()
+    mirror.cluster.columns.used[0, 0] += 5
+    assert any("its tasks ask for" in one for one in checked(mirror, Shelf(*WORLD)))
+
+
+def test_a_check_does_not_blame_a_bind_under_way() -> None:
+    mirror = mirror_of(*WORLD)
+    mirror.cluster.settle()
+    task = mirror.cluster.tasks["Pod-c"]
+    mirror.cluster.move(task, Status.BINDING, mirror.cluster.nodes["n1"])
+    assert checked(mirror, Shelf(*WORLD)) == []
+
+
+def test_an_echo_from_before_the_bind_changes_nothing() -> None:
+    mirror = mirror_of(*WORLD)
+    mirror.cluster.settle()
+    task = mirror.cluster.tasks["Pod-c"]
+    mirror.cluster.move(task, Status.BINDING, mirror.cluster.nodes["n1"])
+    tell(mirror, pod("c", version=2))
+    assert mirror.cluster.tasks["Pod-c"].status is Status.BINDING
+    tell(mirror, pod("c", "n1", version=3))
+    assert mirror.cluster.tasks["Pod-c"].status is Status.RUNNING
+
+
+def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_place() -> None:
+    mirror = mirror_of(*WORLD)
+    mirror.cluster.settle()
+    task = mirror.cluster.tasks["Pod-c"]
+    mirror.cluster.move(task, Status.BINDING, mirror.cluster.nodes["n1"])
+    dying = pod("c", version=2, deletionTimestamp="2026-01-01T00:00:00Z")
+    tell(mirror, dying)
+    assert (task.status, task.dying) == (Status.RELEASING, True)
+    mirror.buffer.drop(decoded(dying))
+    mirror.news()
+    assert "Pod-c" not in mirror.cluster.tasks
+    assert checked(mirror, Shelf(*(one for one in WORLD if one["metadata"]["name"] != "c"))) == []
+
+
+def test_an_object_that_cannot_be_used_is_told_once_until_it_is_mended() -> None:
+    troubles: list[Trouble] = []
+    mirror = Mirror(Shelf(), tell=troubles.append)
+    bad = node("n1") | {"status": {"allocatable": {"cpu": "many"}}}
+    tell(mirror, bad, node("n2"))
+    tell(mirror, bad)
+    assert [(one.kind, one.name) for one in troubles] == [("Node", "n1")]
+    assert "many" in troubles[0].text
+    assert set(mirror.cluster.nodes) == {"n2"}
+    mirror.tell_again()
+    assert len(troubles) == 2
+    tell(mirror, node("n1"))
+    mirror.tell_again()
+    assert len(troubles) == 2
+    tell(mirror, bad)
+    assert len(troubles) == 3
+
+
+def test_an_object_that_can_no_longer_be_used_stays_as_it_was_and_a_check_does_not_mind() -> None:
+    mirror = mirror_of(*WORLD)
+    bad = node("n1", 2) | {"status": {"allocatable": {"cpu": "many"}}}
+    tell(mirror, bad)
+    assert mirror.cluster.nodes["n1"].object is not None
+    assert checked(mirror, Shelf(*(one for one in WORLD if one["metadata"]["name"] != "n1"), bad)) == []
+    tell(mirror, node("n1", 3))
+    assert len(checked(mirror, Shelf(*WORLD))) == 1
+
+
+def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    troubles: list[Trouble] = []
+    mirror = Mirror(Shelf(), tell=troubles.append)
+    put = mirror._intake.put
+
+    def stumble(one: Object) -> None:
+        if one.name == "n1":
+            raise RuntimeError("a bug")
+        put(one)
+
+    monkeypatch.setattr(mirror._intake, "put", stumble)
+    tell(mirror, node("n1"), node("n2"))
+    assert set(mirror.cluster.nodes) == {"n2"}
+    assert "RuntimeError: a bug" in troubles[0].text
+
+
+def test_lag_is_how_long_news_wait() -> None:
+    mirror = mirror_of()
+    assert mirror.lag == 0
+    mirror.buffer.put(decoded(node("n1")), new=True)
+    assert mirror.lag >= 0
+    assert len(mirror.buffer) == 1
+
+
+def test_a_pod_that_ran_nowhere_is_still_heard_of() -> None:
+    mirror = mirror_of(*WORLD)
+    for version, phase in enumerate(("Running", "Succeeded"), start=2):
+        tell(mirror, pod("c", version=version) | {"status": {"phase": phase}})
+    assert mirror.cluster.tasks["Pod-c"].status is Status.SUCCEEDED
+
+
+def test_of_a_deleted_group_and_queue_nothing_is_remembered() -> None:
+    mirror = mirror_of(*WORLD)
+    job = next(iter(mirror.cluster.jobs.values()))
+    job.reported["Unschedulable"] = ("Unschedulable", "told before")
+    left = [one for one in WORLD if one["kind"] not in ("PodGroup", "Queue")]
+    for one in WORLD:
+        if one not in left:
+            mirror.buffer.drop(decoded(one))
+    mirror.news()
+    assert (job.phase, job.written, job.reported) == ("", None, {})
+    assert checked(mirror, Shelf(*left)) == []

@@ -1,0 +1,271 @@
+"""A real cluster as the loop sees it: failures come back as news, and a torn gang is mended or released."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from threading import Event as Flag
+from typing import Any
+
+from msgspec.structs import replace
+
+from stromboli.api.types.meta import Condition
+from stromboli.api.types.pod import Pod
+from stromboli.engine.decisions import Bind, Decision, Event, Evict, PodCondition, PodGroupStatus, QueueStatus
+from stromboli.model.cluster import Cluster
+from stromboli.model.intake.object_intake import Intake
+from stromboli.model.status import Status
+from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
+from stromboli.scheduler.mirror.partial_gangs import PATIENCE
+from stromboli.scheduler.writes.write_orders import Failure, Order
+from tests import building
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC).timestamp()
+
+
+class Mirror:
+    def __init__(self) -> None:
+        self.intake = Intake()
+        self.coming: list[Any] = []
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.intake.cluster
+
+    def news(self) -> None:
+        for thing in self.coming:
+            self.intake.put(thing)
+        self.coming.clear()
+        self.cluster.settle()
+
+    def tell_again(self) -> None:
+        raise AssertionError("nobody takes over here")
+
+
+class Story:
+    def __init__(self, minimum: int = 2, members: int = 2) -> None:
+        self.mirror = Mirror()
+        self.orders: list[Order] = []
+        self.now = NOW
+        self.wrong_by = 0.0
+        self.world = KubernetesWorld(
+            self.mirror,
+            self.orders.extend,
+            Flag(),
+            wall=lambda: self.now + self.wrong_by,
+            clock=lambda: self.now,
+        )
+        self.mirror.coming += [
+            building.queue("default"),
+            building.node("n1"),
+            building.group("web", minimum),
+            *(building.pod(f"web-{n}", group="web") for n in range(members)),
+        ]
+        self.news()
+
+    def news(self, *things: Any) -> list[Decision]:
+        self.orders.clear()
+        self.mirror.coming += things
+        self.world.news()
+        return [order.decision for order in self.orders]
+
+    def task(self, name: str) -> Any:
+        return next(task for task in self.world.cluster.tasks.values() if task.name == name)
+
+    def bind(self, name: str) -> Bind:
+        """A cycle decided to bind it."""
+        task, cluster = self.task(name), self.world.cluster
+        cluster.move(task, Status.BINDING, cluster.nodes["n1"])
+        return Bind(task.namespace, task.name, task.uid, "n1", task.job.key)
+
+    def bound(self, name: str, running: bool = False) -> Pod:
+        """Its pod as the watch shows it once it is bound."""
+        pod = building.pod(name, group="web", node="n1", phase="Running" if running else "Pending")
+        since = datetime.fromtimestamp(self.now, UTC)
+        scheduled = Condition("PodScheduled", "True", last_transition_time=since)
+        return replace(pod, status=replace(pod.status, conditions=(scheduled,)))
+
+
+def test_a_failed_bind_is_pending_again_and_its_pod_is_told_why() -> None:
+    story = Story()
+    bind = story.bind("web-0")
+    story.world.failed(Failure(bind, "not allowed"))
+    condition, event = story.news()
+    assert story.task("web-0").status is Status.PENDING
+    assert story.task("web-0").node is None
+    assert isinstance(condition, PodCondition)
+    assert (condition.reason, condition.message) == (
+        "SchedulerError",
+        "failed to bind to node n1: not allowed",
+    )
+    assert isinstance(event, Event)
+    assert event.reason == "FailedScheduling"
+    assert story.orders[1].uid == bind.uid
+
+
+def test_a_bind_that_failed_because_its_pod_is_gone_tells_nobody() -> None:
+    story = Story()
+    story.world.failed(Failure(story.bind("web-0"), "gone", gone=True))
+    assert story.news() == []
+    assert story.task("web-0").status is Status.PENDING
+
+
+def test_a_failure_that_the_watch_has_overtaken_changes_nothing() -> None:
+    story = Story()
+    bind = story.bind("web-0")
+    story.world.failed(Failure(bind, "too late"))
+    assert story.news(story.bound("web-0")) == []
+    assert story.task("web-0").status is Status.BOUND
+
+
+def evicting(story: Story) -> Evict:
+    story.news(story.bound("web-0", running=True))
+    task = story.task("web-0")
+    story.world.cluster.move(task, Status.RELEASING, task.node)
+    evict = Evict(task.namespace, task.name, task.uid, "n1", task.job.key, "preempt")
+    story.world.carry_out([evict])
+    return evict
+
+
+def test_an_evicted_pod_is_leaving_whatever_an_echo_says() -> None:
+    story = Story()
+    evicting(story)
+    story.news(story.bound("web-0", running=True))
+    assert story.task("web-0").status is Status.RELEASING
+
+
+def test_an_eviction_that_failed_leaves_the_task_where_it_was() -> None:
+    story = Story()
+    story.world.failed(Failure(evicting(story), "no"))
+    story.news()
+    assert story.task("web-0").status in (Status.RUNNING, Status.BOUND)
+    story.news(story.bound("web-0", running=True))
+    assert story.task("web-0").status is Status.RUNNING
+
+
+def test_an_eviction_that_is_always_refused_is_tried_less_and_less_often() -> None:
+    story = Story()
+    times = []
+    for _ in range(4):
+        story.world.failed(Failure(evicting(story), "no"))
+        began = story.now
+        story.news()
+        while story.task("web-0").status is Status.RELEASING:
+            story.now += 1.0
+            story.news()
+        times.append(story.now - began)
+    assert times == [0.0, 1.0, 2.0, 4.0]
+
+
+def test_orders_know_the_uid_of_their_group_and_what_stands_there() -> None:
+    story = Story()
+    story.world.carry_out(
+        [
+            PodGroupStatus("default", "web", "Running", 0, 0, 0),
+            Event("PodGroup", "default", "web", "Normal", "Scheduled", "m"),
+            QueueStatus("default", {}),
+        ]
+    )
+    uid = story.task("web-0").job.group.metadata.uid
+    assert [one.uid for one in story.orders] == [uid, uid, ""]
+
+
+def test_a_gang_that_stays_torn_is_released_as_a_whole() -> None:
+    story = Story(minimum=3, members=3)
+    story.news(story.bound("web-0"), story.bound("web-1", running=True))
+    story.now += PATIENCE - 1
+    assert story.news() == []
+    story.now += 2
+    event, *evictions = story.news()
+    assert isinstance(event, Event)
+    assert [one.name for one in evictions if isinstance(one, Evict)] == ["web-0", "web-1"]
+    assert story.task("web-0").status is Status.RELEASING
+
+
+def test_a_gang_that_becomes_whole_in_time_stays() -> None:
+    story = Story(minimum=2, members=2)
+    story.news(story.bound("web-0"))
+    story.now += PATIENCE / 2
+    story.news(story.bound("web-1"))
+    story.now += PATIENCE
+    assert story.news() == []
+
+
+def test_a_gang_that_loses_a_member_later_is_not_torn() -> None:
+    story = Story(minimum=2, members=3)
+    story.news(story.bound("web-0"), story.bound("web-1"))
+    story.mirror.intake.drop(story.bound("web-1"))
+    story.now += 1
+    story.news(story.bound("web-0", running=True))
+    story.now += PATIENCE * 2
+    assert story.news() == []
+
+
+def test_a_gang_whose_missing_member_came_after_the_others_were_bound_is_not_torn() -> None:
+    story = Story(minimum=2, members=1)
+    story.news(story.bound("web-0"))
+    late = building.pod("web-1", group="web")
+    late.metadata.creation_timestamp = datetime.fromtimestamp(story.now + 5, UTC)
+    story.news(late)
+    story.now += PATIENCE * 2
+    assert story.news() == []
+
+
+def test_a_bind_that_keeps_failing_is_tried_again_ever_more_slowly() -> None:
+    story = Story()
+    pauses = []
+    for _ in range(5):
+        story.world.failed(Failure(story.bind("web-0"), "no"))
+        began = story.now
+        story.news()
+        while story.task("web-0").status is Status.BINDING:
+            story.now += 0.5
+            story.news()
+        pauses.append(story.now - began)
+    assert pauses == [0.0, 1.0, 2.0, 4.0, 8.0]
+    story.news(story.bound("web-0"))
+    story.mirror.intake.drop(story.bound("web-0"))
+    story.news(building.pod("web-0", group="web"))
+    story.world.failed(Failure(story.bind("web-0"), "no"))
+    story.news()
+    assert story.task("web-0").status is Status.PENDING
+
+
+def test_a_clock_that_is_set_back_or_forth_neither_holds_a_pod_up_nor_tears_a_gang_apart() -> None:
+    story = Story(minimum=3, members=3)
+    for _ in range(2):
+        story.world.failed(Failure(story.bind("web-0"), "no"))
+        story.news()
+    story.wrong_by = -86_400.0
+    story.now += 1
+    story.news()
+    assert story.task("web-0").status is Status.PENDING
+    story.wrong_by = 0.0
+    story.news(story.bound("web-1"))
+    story.wrong_by = PATIENCE * 2
+    assert story.news() == []
+    assert story.task("web-1").status is Status.BOUND
+
+
+def test_a_gang_that_only_waits_for_its_binds_is_not_called_unschedulable() -> None:
+    story = Story()
+    event = Event("PodGroup", "default", "web", "Warning", "Unschedulable", "0/2 tasks in gang unschedulable")
+    story.world.carry_out([event])
+    assert [one.decision for one in story.orders] == [event]
+    story.orders.clear()
+    story.bind("web-0")
+    story.bind("web-1")
+    story.world.carry_out([event])
+    assert not story.orders
+
+
+def test_whoever_stands_by_keeps_in_step_and_decides_nothing() -> None:
+    """Not even over a gang that was torn long ago."""
+    story = Story()
+    story.mirror.coming += [story.bound("web-0")]
+    for _ in range(3):
+        story.world.follow()
+        story.now += 10 * PATIENCE
+    assert story.task("web-0").status is Status.BOUND
+    assert not story.orders
+    assert not story.world.cluster.dirty.jobs
+    assert story.world.cluster.dirty.everything

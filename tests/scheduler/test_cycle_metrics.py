@@ -1,0 +1,196 @@
+"""Metrics: Volcano's names and labels, filled from cycles, and gone when their objects are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.engine.decisions import Bind, Evict
+from stromboli.kube.scheduler_metrics import Metrics, exponential
+from stromboli.model.intake.object_intake import Intake
+from stromboli.policy.policy import load_policy
+from stromboli.scheduler.cycle_metrics import Measuring
+from stromboli.scheduler.writes.write_orders import Failure, Order
+from stromboli.scheduling_loop import Scheduler
+from stromboli.simulator.rehearsal import Rehearsal
+from tests import building
+
+POLICY = """
+actions: "enqueue, allocate"
+tiers:
+- plugins:
+  - name: gang
+  - name: drf
+  - name: proportion
+  - name: predicates
+"""
+VOLCANO = """\
+e2e_scheduling_latency_milliseconds open_session_duration_milliseconds plugin_scheduling_latency_milliseconds
+action_scheduling_latency_milliseconds task_scheduling_latency_milliseconds scheduling_stage_duration_milliseconds
+e2e_job_scheduling_latency_milliseconds e2e_job_scheduling_duration e2e_job_scheduling_start_time
+e2e_job_scheduling_last_time schedule_attempts_total pod_preemption_victims total_preemption_attempts
+eviction_transactions_total unschedule_task_count unschedule_job_count job_retry_counts job_share
+queue_allocated_milli_cpu queue_allocated_memory_bytes queue_allocated_scalar_resources
+queue_request_milli_cpu queue_inqueue_memory_bytes queue_deserved_scalar_resources queue_capacity_milli_cpu
+queue_real_capacity_milli_cpu queue_share queue_weight queue_overused
+namespace_share namespace_weight namespace_weighted_share
+queue_request_memory_bytes queue_request_scalar_resources queue_inqueue_milli_cpu queue_inqueue_scalar_resources
+queue_deserved_milli_cpu queue_deserved_memory_bytes queue_capacity_memory_bytes queue_capacity_scalar_resources
+queue_real_capacity_memory_bytes queue_real_capacity_scalar_resources
+vgpu_device_shared_number vgpu_device_allocated_memory vgpu_device_allocated_cores vgpu_device_memory_limit
+vgpu_device_memory_allocation_for_a_certain_pod vgpu_device_core_allocation_for_a_certain_pod
+"""
+
+
+class Story:
+    def __init__(self) -> None:
+        self.world = Rehearsal(Intake(), building.at(100).timestamp())
+        self.metrics = Metrics()
+        self.measuring = Measuring(self.metrics, self.world.now)
+        catalog = building.built_in()
+        self.scheduler = Scheduler(self.world, load_policy(POLICY, catalog), catalog)
+        for thing in (building.queue("default"), building.queue("other"), building.node("n1", cpu=2)):
+            self.world.intake.put(thing)
+
+    def put(self, *things: object) -> None:
+        for thing in things:
+            self.world.intake.put(thing)  # type: ignore[arg-type]
+
+    def cycle(self) -> str:
+        self.measuring.cycle(self.scheduler.cycle())
+        return self.text
+
+    @property
+    def text(self) -> str:
+        return self.metrics.text().decode()
+
+
+def value(text: str, series: str) -> float:
+    found = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
+    assert found, f"no {series} in\n{text}"
+    return float(found[1])
+
+
+@pytest.mark.parametrize("name", VOLCANO.split())
+def test_every_metric_of_volcanos_is_there_under_its_name(name: str) -> None:
+    text = Metrics().text().decode()
+    assert re.search(rf"^# TYPE volcano_{name} ", text, re.MULTILINE), text
+
+
+def test_buckets_grow_by_a_factor() -> None:
+    assert exponential(1, 100, 3) == pytest.approx([1, 10, 100])
+
+
+def test_a_gang_that_runs_and_one_that_waits() -> None:
+    story = Story()
+    story.put(building.group("runs", 2), *(building.pod(f"runs-{n}", "runs") for n in range(2)))
+    story.put(building.group("waits", 3), *(building.pod(f"waits-{n}", "waits") for n in range(3)))
+    text = story.cycle()
+    assert value(text, 'volcano_unschedule_task_count{job_id="waits"}') == 3
+    assert value(text, 'volcano_unschedule_task_count{job_id="runs"}') == 0
+    assert value(text, "volcano_unschedule_job_count") == 1
+    assert value(text, 'volcano_job_retry_counts{job_id="waits"}') == 1
+    assert value(text, 'volcano_queue_allocated_milli_cpu{queue_name="default"}') == 2000
+    assert value(text, 'volcano_queue_request_milli_cpu{queue_name="default"}') == 5000
+    assert value(text, 'volcano_job_share{job_id="runs",job_ns="default"}') == 1.0
+    assert value(text, 'stromboli_queue_pending_tasks{queue_name="default"}') == 3
+    assert value(text, 'stromboli_queue_oldest_pending_seconds{queue_name="default"}') == 100
+    assert value(text, 'stromboli_decisions_total{decision="Bind"}') == 2
+    labels = '{job_name="runs",job_namespace="default",queue="default"}'
+    assert value(text, f"volcano_e2e_job_scheduling_duration{labels}") == 100_000
+    assert value(text, "volcano_e2e_scheduling_latency_milliseconds_count") == 1
+    assert value(text, 'volcano_action_scheduling_latency_milliseconds_count{action="allocate"}') == 1
+    assert value(text, 'volcano_schedule_attempts_total{result="scheduled"}') == 2
+    for stage in ("Predicate", "Scoring"):
+        assert value(text, f'volcano_scheduling_stage_duration_milliseconds_count{{stage="{stage}"}}') == 2
+    series = 'volcano_plugin_scheduling_latency_milliseconds_count{OnSession="OnSessionOpen",plugin="gang"}'
+    assert value(text, series) == 1
+
+
+def test_a_task_that_fits_nowhere_is_an_attempt_too() -> None:
+    story = Story()
+    story.put(building.group("lost", 1), building.pod("lost-0", "lost", selector={"no": "such"}))
+    assert value(story.cycle(), 'volcano_schedule_attempts_total{result="unschedulable"}') == 1
+
+
+def test_series_of_what_is_gone_are_gone() -> None:
+    story = Story()
+    group, pod = building.group("runs", 1), building.pod("runs-0", "runs")
+    story.put(group, pod)
+    assert 'job_id="runs"' in story.cycle()
+    story.world.intake.drop(pod)
+    story.world.intake.drop(group)
+    story.world.intake.drop(building.queue("other"))
+    text = story.cycle()
+    assert "runs" not in text
+    assert 'queue_name="other"' not in text
+    assert 'queue_name="default"' in text
+
+
+def test_series_without_a_namespace_stay_until_the_last_of_that_name_is_gone() -> None:
+    story = Story()
+    groups = [building.group("runs", 1, namespace=namespace) for namespace in ("one", "two")]
+    story.put(*groups)
+    story.cycle()
+    story.world.intake.drop(groups[0])
+    text = story.cycle()
+    assert 'volcano_unschedule_task_count{job_id="runs"}' in text
+    assert 'job_ns="one"' not in text
+    story.world.intake.drop(groups[1])
+    assert 'job_id="runs"' not in story.cycle()
+
+
+def test_a_resource_that_a_queue_no_longer_holds_is_shown_as_zero() -> None:
+    story = Story()
+    amounts = story.metrics.amounts["allocated"]
+    amounts.set("q", {"cpu": 1.0, "nvidia.com/gpu": 2.0})
+    amounts.set("q", {"cpu": 1.0})
+    series = 'volcano_queue_allocated_scalar_resources{queue_name="q",resource="nvidia.com/gpu"}'
+    assert value(story.text, series) == 0
+
+
+def test_what_became_of_decisions() -> None:
+    story = Story()
+    bind = Bind("ns", "p", "u", "n1", "ns/j")
+    story.measuring.written(Order(bind, created=story.world.now() - 2), 0.01)
+    story.measuring.failed(Failure(Evict("ns", "p", "u", "n1", "ns/j", "preempt"), "no"))
+    story.measuring.failed(Failure(bind, "no"))
+    story.measuring.watched(story.world.now() - 3)
+    story.measuring.asked("10.0.0.1:6443", "POST", "409")
+    text = story.text
+    assert value(text, 'volcano_task_scheduling_latency_milliseconds_sum{stage="Watched"}') == 3000
+    assert value(text, 'volcano_schedule_attempts_total{result="error"}') == 1
+    assert value(text, 'rest_client_requests_total{code="409",host="10.0.0.1:6443",method="POST"}') == 1
+    assert value(text, 'volcano_task_scheduling_latency_milliseconds_sum{stage="Bound"}') == pytest.approx(
+        2000
+    )
+    assert value(text, 'volcano_scheduling_stage_duration_milliseconds_count{stage="Bind"}') == 1
+    assert value(text, 'stromboli_write_failures_total{decision="Evict"}') == 1
+
+
+@given(st.lists(st.floats(0, 1000), max_size=50))
+def test_many_values_at_once_are_as_many_values_one_by_one(values: list[float]) -> None:
+    one, many = Metrics(), Metrics()
+    for each in values:
+        one.stage.labels("Scoring").observe(each)
+    many.stage.observe_all("Scoring", values)
+    shown = [
+        [(sample.name, sample.labels, pytest.approx(sample.value)) for sample in family.samples]
+        for metrics in (one, many)
+        for family in metrics.stage.collect()
+    ]
+    assert shown[0] == shown[1]
+
+
+def test_every_metric_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "scheduler.md").read_text()
+    families = {
+        family.name for family in Metrics().registry.collect() if not family.name.startswith("process_")
+    }
+    named = {name.removesuffix("_total") for name in re.findall(r"[a-z0-9_]{5,}", page)}
+    for family in families:
+        assert family.removeprefix("volcano_") in named or family in named, family

@@ -1,0 +1,219 @@
+"""The parts of the process that need no API server: errands, endpoints, queues, logs, the command."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from stromboli.cli.main import app
+from stromboli.daemon.endpoints import Endpoints, split_address
+from stromboli.daemon.flags import BadFlag
+from stromboli.daemon.log_format import Lines, about
+from stromboli.engine.decisions import Bind, Evict
+from stromboli.kube.request import Refused, Request
+from stromboli.scheduler.cycle_calls import Errands
+from stromboli.scheduler.debug_endpoints import Debugging, Unavailable
+from stromboli.scheduler.decision_log import tell
+from stromboli.scheduler.default_queues import NoQueues, ensure_queues
+from stromboli.scheduler.options import parse
+from stromboli.scheduler.replica import in_step
+from tests.kube.faking import GONE, FakeApi, body
+
+
+def test_an_errand_is_run_in_the_other_thread_and_its_answer_comes_back() -> None:
+    errands = Errands()
+    seen: list[str] = []
+
+    def errand() -> int:
+        seen.append(threading.current_thread().name)
+        return 42
+
+    async def run() -> int:
+        asked = asyncio.create_task(errands.run(errand))
+        await asyncio.sleep(0)
+        thread = threading.Thread(target=errands.attend, name="cycles")
+        thread.start()
+        return await asked
+
+    assert asyncio.run(run()) == 42
+    assert seen == ["cycles"]
+
+
+def test_an_errand_that_fails_tells_whoever_sent_it() -> None:
+    errands = Errands()
+
+    async def run() -> None:
+        asked = asyncio.create_task(errands.run(lambda: 1 // 0))
+        await asyncio.sleep(0)
+        errands.attend()
+        with pytest.raises(ZeroDivisionError):
+            await asked
+
+    asyncio.run(run())
+
+
+class Inside:
+    def __init__(self) -> None:
+        self.why = ""
+
+    def alive(self) -> str:
+        return ""
+
+    def ready(self) -> str:
+        return self.why
+
+    async def metrics(self) -> bytes:
+        return b"volcano_queue_weight 1\n"
+
+    async def consistency(self) -> list[str]:
+        return [self.why] if self.why else []
+
+    async def dump(self) -> str:
+        raise Unavailable("not leading")
+
+
+def test_endpoints_show_health_metrics_and_what_is_wrong() -> None:
+    inside = Inside()
+    flags = ["--enable-healthz", "--enable-metrics", "--enable-pprof"]
+    addresses = ["--healthz-address=127.0.0.1:0", "--listen-address=127.0.0.1:0"]
+
+    async def run() -> list[tuple[int, str]]:
+        options = parse([*flags, *addresses])
+        debugging = Debugging(inside).add_to if options.enable_pprof else None
+        endpoints = Endpoints(options, inside, debugging)
+        await endpoints.start()
+        health, metrics = endpoints.ports["health"], endpoints.ports["metrics"]
+        said = [await asyncio.to_thread(_get, health, path) for path in ("/healthz", "/readyz", "/livez")]
+        said.append(await asyncio.to_thread(_get, metrics, "/metrics"))
+        inside.why = "something"
+        said.append(await asyncio.to_thread(_get, health, "/readyz"))
+        said.append(await asyncio.to_thread(_get, metrics, "/debug/consistency"))
+        said.append(await asyncio.to_thread(_get, metrics, "/debug/dump", "POST"))
+        await endpoints.stop()
+        return said
+
+    said = asyncio.run(run())
+    assert [status for status, _ in said] == [200, 200, 200, 200, 503, 500, 503]
+    assert said[4][1] == "something"
+    assert msgspec.json.decode(said[5][1]) == {"consistent": False, "differences": ["something"]}
+
+
+def _get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_addresses_as_go_writes_them() -> None:
+    assert split_address(":8080") == (None, 8080)
+    assert split_address("[::1]:80") == ("::1", 80)
+    with pytest.raises(BadFlag):
+        split_address("8080")
+
+
+async def _no_sleep(_: float) -> None:
+    pass
+
+
+def test_queues_that_are_missing_are_made() -> None:
+    def answer(request: Request) -> bytes | Exception:
+        return GONE if request.method == "GET" and request.path.endswith("/root") else b"{}"
+
+    api = FakeApi(answer=answer)
+    asyncio.run(ensure_queues(api, "default", _no_sleep))
+    (made,) = (one for one in api.asked if one.method == "POST")
+    assert body(made)["spec"] == {"reclaimable": False, "weight": 1}
+
+
+def test_without_the_crds_the_way_out_is_said() -> None:
+    with pytest.raises(NoQueues, match="kubectl apply -k deploy/crds"):
+        asyncio.run(ensure_queues(FakeApi(answer=lambda _: Refused(404)), "default", _no_sleep))
+
+
+def test_a_line_of_the_log_has_its_facts() -> None:
+    record = logging.LogRecord("stromboli.x", logging.WARNING, "f", 1, "bound %s", ("it",), None)
+    record.__dict__.update(about(pod="ns/a b", count=3))
+    line = Lines(as_json=False).format(record)
+    assert line.endswith('level=warn message="bound it" pod="ns/a b" count=3')
+    assert msgspec.json.decode(Lines(as_json=True).format(record))["pod"] == "ns/a b"
+
+
+@pytest.fixture
+def logs_as_before() -> Iterator[None]:
+    ours = logging.getLogger("stromboli")
+    before = ours.handlers[:], ours.level, ours.propagate
+    yield
+    ours.handlers[:], ours.level, ours.propagate = before
+
+
+def test_the_command_says_what_is_wrong_with_its_flags(tmp_path: Path, logs_as_before: None) -> None:
+    runner = CliRunner()
+    for flags, said in (
+        (["--leader-elekt"], "did you mean"),
+        (["--leader-elect-lease-duration=5s"], "must be longer"),
+        (["--disable-default-scheduler-config"], "needs --scheduler-conf"),
+        ([f"--kubeconfig={tmp_path / 'none'}"], "none"),
+    ):
+        done = runner.invoke(app, ["scheduler", *flags])
+        assert done.exit_code in (1, 2), flags
+        assert said in done.output
+    assert "--kube-api-qps" in runner.invoke(app, ["scheduler", "--help"]).output
+    assert "stromboli" in runner.invoke(app, ["scheduler", "--version"]).output
+
+
+def test_decisions_are_told_in_few_lines() -> None:
+    decisions = [Bind("ns", f"p-{n}", f"u{n}", f"n{n % 2}", "ns/j") for n in range(4)]
+    evict = Evict("ns", "v", "u", "n", "ns/k", "preempt", "preempt", "ns/j")
+    outcome = SimpleNamespace(decisions=[*decisions, evict], seconds={})
+    told: list[tuple[str, object]] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append((record.getMessage(), vars(record)["facts"]))  # type: ignore[method-assign]
+    logger = logging.getLogger("stromboli.scheduler.decision_log")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        tell(outcome)  # type: ignore[arg-type]
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+    assert [message for message, _ in told] == ["evict", "bind"]
+    assert told[1][1] == {"job": "ns/j", "pods": 4, "nodes": 2}
+
+
+class _Waiting:
+    """A mirror whose lists never come in."""
+
+    unsynced: ClassVar[list[str]] = ["something: forbidden"]
+
+    def __init__(self, blind: list[str]) -> None:
+        self.blind = blind
+
+    async def synced(self) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(("blind", "goes_on"), [([], True), (["pods"], False)])
+def test_nothing_is_scheduled_before_pods_can_be_seen(blind: list[str], goes_on: bool) -> None:
+    async def went_on() -> bool:
+        try:
+            await asyncio.wait_for(in_step(_Waiting(blind), 0.01), 0.2)
+        except TimeoutError:
+            return False
+        return True
+
+    assert asyncio.run(went_on()) is goes_on

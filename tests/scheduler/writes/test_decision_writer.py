@@ -1,0 +1,401 @@
+"""The writer: what it asks, what it makes of refusals and lost answers, and what it never does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from stromboli.api.types.meta import Condition
+from stromboli.engine.decisions import (
+    Bind,
+    Decision,
+    Event,
+    Evict,
+    GateRemoval,
+    GroupCondition,
+    PodCondition,
+    PodGroupStatus,
+    QueueStatus,
+    ShardStatus,
+)
+from stromboli.kube.event_recorder import Events
+from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.request import Refused, Request, Withdrawn
+from stromboli.scheduler.writes import decision_writer as writing
+from stromboli.scheduler.writes.decision_writer import Writer
+from stromboli.scheduler.writes.guarded_client import Over, Pen
+from stromboli.scheduler.writes.write_orders import Failure, Order
+from tests.kube.faking import BROKEN, CONFLICT, GONE, LOST, FakeApi, body, pod
+
+BIND = Bind("ns", "web-0", "u1", "n1", "ns/web")
+EVICT = Evict("ns", "old-0", "u2", "n1", "ns/old", "preempt", "preempt", "ns/urgent")
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "BACKOFF", Backoff(first=0.001, longest=0.05))
+    monkeypatch.setattr(writing, "PATIENCE", 0.05)
+
+
+def condition(message: str, nominated: str = "") -> PodCondition:
+    return PodCondition("ns", "web-0", "u1", "Unschedulable", message, nominated)
+
+
+def status(phase: str, *types: str) -> PodGroupStatus:
+    conditions = tuple(GroupCondition(type, "True", "why", phase, "7") for type in types)
+    return PodGroupStatus("ns", "web", phase, 0, 0, 0, conditions)
+
+
+class Outcome:
+    def __init__(self) -> None:
+        self.failures: list[Failure] = []
+        self.done: list[Decision] = []
+
+
+def write(
+    api: FakeApi, *orders: Decision | Order, width: int = 8, may_write: Callable[[], bool] = lambda: True
+) -> Outcome:
+    """Let a writer carry orders out, all submitted at once."""
+    outcome = Outcome()
+
+    async def run() -> None:
+        events = Events("volcano", "test", lambda: 1000.0)
+        writer = Writer(
+            api,
+            events,
+            may_write,
+            outcome.failures.append,
+            lambda order, _: outcome.done.append(order.decision),
+            width=width,
+            wall=lambda: 1000.0,
+        )
+        writer.submit(one if isinstance(one, Order) else Order(one) for one in orders)
+        writer.start()
+        assert await writer.finish(5.0)
+
+    asyncio.run(run())
+    return outcome
+
+
+def test_a_bind_names_the_very_pod_and_is_told_in_an_event() -> None:
+    api = FakeApi()
+    write(api, BIND)
+    assert [(one.method, one.path) for one in api.writes] == [
+        ("POST", "/api/v1/namespaces/ns/pods/web-0/binding")
+    ]
+    assert body(api.writes[0])["metadata"]["uid"] == "u1"
+    assert body(api.writes[0])["target"]["name"] == "n1"
+    (event,) = api.events
+    assert (event["reason"], event["message"]) == ("Scheduled", "Successfully assigned ns/web-0 to n1")
+    assert event["involvedObject"]["uid"] == "u1"
+
+
+def test_a_lost_answer_to_a_bind_is_resolved_by_reading_the_pod() -> None:
+    api = FakeApi([LOST, CONFLICT, pod("u1", "n1")])
+    outcome = write(api, BIND)
+    assert [one.method for one in api.writes] == ["POST", "POST", "GET"]
+    assert BIND in outcome.done
+    assert not outcome.failures
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ([GONE], "gone"),
+        ([CONFLICT, pod("other")], "another one has its name"),
+        ([CONFLICT, pod("u1", "n2")], "bound to n2 already"),
+        ([CONFLICT, GONE], "gone"),
+    ],
+)
+def test_a_bind_of_a_pod_that_is_no_longer_there_to_be_bound_fails_at_once(answers: Any, why: str) -> None:
+    outcome = write(FakeApi(answers), BIND)
+    assert [one.gone for one in outcome.failures] == [True]
+    assert why in outcome.failures[0].why
+    assert BIND not in outcome.done
+
+
+def test_a_bind_that_is_refused_for_good_comes_back_with_the_reason() -> None:
+    outcome = write(FakeApi([Refused(403, "Forbidden", "not allowed")]), BIND)
+    assert outcome.failures == [Failure(BIND, "not allowed")]
+
+
+def test_a_bind_that_is_always_answered_with_500_fails_after_a_while() -> None:
+    api = FakeApi(answer=lambda one: BROKEN if "binding" in one.path else b"{}")
+    outcome = write(api, BIND)
+    assert len(api.writes) > 2
+    assert outcome.failures == [Failure(BIND, "etcd is on fire")]
+
+
+def test_a_bind_whose_answer_was_lost_is_asked_about_until_the_truth_is_known() -> None:
+    answers = [LOST, *[BROKEN] * 60, CONFLICT, pod("u1", "n1")]
+    outcome = write(FakeApi(answers), BIND)
+    assert not outcome.failures
+    assert BIND in outcome.done
+
+
+def test_an_eviction_marks_the_pod_and_then_deletes_it_by_its_uid() -> None:
+    api = FakeApi()
+    write(api, EVICT)
+    mark, delete = api.writes
+    assert (mark.method, mark.path) == ("PATCH", "/api/v1/namespaces/ns/pods/old-0/status")
+    ready, target = body(mark)["status"]["conditions"]
+    assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "Evict")
+    assert (target["type"], target["reason"]) == ("DisruptionTarget", "PreemptionByScheduler")
+    assert target["message"] == "volcano: preempting to accommodate a higher priority pod"
+    assert (delete.method, body(delete)["preconditions"]) == ("DELETE", {"uid": "u2"})
+
+
+def test_an_eviction_whose_mark_stands_already_still_deletes() -> None:
+    api = FakeApi([b"{}", BROKEN, b"{}"])
+    outcome = write(api, EVICT)
+    assert [one.method for one in api.writes] == ["PATCH", "DELETE", "DELETE"]
+    assert EVICT in outcome.done
+
+
+def test_evicting_a_pod_that_is_gone_is_done() -> None:
+    assert EVICT in write(FakeApi([GONE]), EVICT).done
+    another = Refused(409, "Conflict", "Precondition failed: UID in precondition: u2, UID in object meta: u3")
+    assert EVICT in write(FakeApi([b"{}", another]), EVICT).done
+    immutable = Refused(
+        422, "Invalid", 'Pod "old-0" is invalid: metadata.uid: Invalid value: "u2": field is immutable'
+    )
+    api = FakeApi([immutable])
+    assert EVICT in write(api, EVICT).done
+    assert len(api.writes) == 1
+
+
+def test_an_eviction_is_not_done_because_something_else_is_wrong_with_it() -> None:
+    """A policy of the cluster refuses with 422, too: the pod is still there."""
+    denied = Refused(422, "Invalid", "ValidatingAdmissionPolicy 'calm' denied request: not at night")
+    assert [one.why for one in write(FakeApi([denied]), EVICT).failures] == [str(denied)]
+    api = FakeApi([b"{}", CONFLICT, b"{}"])
+    assert EVICT in write(api, EVICT).done
+    assert [one.method for one in api.writes] == ["PATCH", "DELETE", "DELETE"]
+
+
+def test_an_eviction_that_fails_comes_back() -> None:
+    assert write(FakeApi([b"{}", Refused(403, message="no")]), EVICT).failures == [Failure(EVICT, "no")]
+
+
+def test_orders_about_one_object_are_carried_out_in_turn() -> None:
+    api = FakeApi()
+    api.delay = 0.01
+    again = Evict("ns", "web-0", "u1", "n1", "ns/web", "preempt")
+    write(api, BIND, again)
+    assert [one.method for one in api.writes] == ["POST", "PATCH", "DELETE"]
+
+
+def test_of_conditions_that_wait_only_the_last_is_written_and_none_if_the_pod_is_bound() -> None:
+    api = FakeApi()
+    write(api, condition("a", "n9"), condition("b"))
+    (patch,) = api.writes
+    assert body(patch)["status"]["conditions"][0]["message"] == "b"
+    assert body(patch)["status"]["nominatedNodeName"] == "n9"
+    api = FakeApi()
+    write(api, condition("a"), BIND)
+    assert [one.method for one in api.writes] == ["POST"]
+
+
+def test_a_condition_keeps_its_time_when_only_its_words_change() -> None:
+    api = FakeApi([b"{}", b"{}"])
+
+    async def run() -> None:
+        writer = Writer(
+            api, Events("v", "t", lambda: 0.0), lambda: True, lambda _: None, wall=lambda: 1_000.0
+        )
+        writer.start()
+        writer.submit([Order(condition("a"))])
+        await writer._lanes.idle()
+        writer.submit([Order(condition("b"))])
+        await writer.finish(5.0)
+
+    asyncio.run(run())
+    first, second = (body(one)["status"]["conditions"][0] for one in api.writes)
+    assert first["lastTransitionTime"] == "1970-01-01T00:16:40Z"
+    assert "lastTransitionTime" not in second
+
+
+def test_a_group_is_patched_with_its_other_conditions_kept() -> None:
+    stands = Condition("Mine", "True", "r", "m", datetime(2026, 1, 1, tzinfo=UTC), "3")
+    api = FakeApi()
+    write(api, Order(status("Inqueue", "Unschedulable"), "gu", (stands,)))
+    (patch,) = api.writes
+    assert patch.path == "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups/web"
+    said = body(patch)
+    assert said["metadata"] == {"uid": "gu"}
+    assert "spec" not in said
+    assert [one["type"] for one in said["status"]["conditions"]] == ["Mine", "Unschedulable"]
+    assert said["status"]["conditions"][1]["transitionID"] == "7"
+
+
+def test_what_was_written_of_a_group_and_has_not_come_back_yet_is_not_lost() -> None:
+    api = FakeApi()
+
+    async def run() -> None:
+        writer = Writer(api, Events("v", "t", lambda: 0.0), lambda: True, lambda _: None)
+        writer.start()
+        writer.submit([Order(status("Inqueue", "Unschedulable"), "gu")])
+        await writer._lanes.idle()
+        writer.submit([Order(status("Running", "Scheduled"), "gu")])
+        await writer.finish(5.0)
+
+    asyncio.run(run())
+    types = {one["type"]: one["message"] for one in body(api.writes[1])["status"]["conditions"]}
+    assert types == {"Unschedulable": "Inqueue", "Scheduled": "Running"}
+
+
+def test_statuses_of_a_group_that_wait_become_one() -> None:
+    api = FakeApi()
+    write(api, status("Inqueue", "Unschedulable"), status("Running", "Scheduled"))
+    (patch,) = api.writes
+    assert body(patch)["status"]["phase"] == "Running"
+    assert len(body(patch)["status"]["conditions"]) == 2
+
+
+def test_a_queue_no_longer_shows_what_it_no_longer_holds() -> None:
+    api = FakeApi()
+    write(api, Order(QueueStatus("q", {"cpu": "1", "memory": "0"}), resources=("cpu", "nvidia.com/gpu")))
+    (patch,) = api.writes
+    assert patch.path.endswith("/queues/q/status")
+    assert body(patch) == {"status": {"allocated": {"nvidia.com/gpu": None, "cpu": "1", "memory": "0"}}}
+
+
+def test_a_status_is_tried_again_until_it_stands_or_a_newer_one_takes_its_place() -> None:
+    api = FakeApi([BROKEN] * 40)
+    write(api, status("Inqueue"))
+    assert len(api.writes) == 41
+    refused = [True] * 3
+
+    def answer(request: Request) -> bytes | Exception:
+        return BROKEN if refused and refused.pop() else b"{}"
+
+    api = FakeApi(answer=answer)
+    api.delay = 0.001
+
+    async def run() -> None:
+        writer = Writer(api, Events("v", "t", lambda: 0.0), lambda: True, lambda _: None)
+        writer.start()
+        writer.submit([Order(status("Inqueue"))])
+        await asyncio.sleep(0.0015)
+        writer.submit([Order(status("Running"))])
+        await writer.finish(5.0)
+
+    asyncio.run(run())
+    assert [body(one)["status"]["phase"] for one in api.writes].count("Running") == 1 or len(api.writes) == 4
+    assert body(api.writes[-1])["status"]["phase"] == "Running"
+
+
+def test_a_server_that_asks_to_wait_is_waited_for() -> None:
+    api = FakeApi([Refused(429, retry_after=0.08), b"{}"])
+    loop_times: list[float] = []
+    original = api.ask
+
+    async def ask(request: Request, timeout: float) -> bytes:
+        loop_times.append(asyncio.get_running_loop().time())
+        return await original(request, timeout)
+
+    api.ask = ask  # type: ignore[method-assign]
+    write(api, status("Inqueue"))
+    assert loop_times[1] - loop_times[0] >= 0.08
+
+
+def test_a_server_cannot_ask_for_more_than_a_while() -> None:
+    api = FakeApi([Refused(429, retry_after=1e8), b"{}"])
+    write(api, status("Inqueue"))
+    assert len(api.writes) == 2
+
+
+def test_a_request_that_had_to_wait_is_withdrawn_once_another_leads() -> None:
+    leads = True
+
+    class Waiting(FakeApi):
+        async def ask(self, request: Request, timeout: float) -> bytes:
+            nonlocal leads
+            leads = False  # while we wait for a connection
+            assert request.still is not None
+            if not request.still():
+                raise Withdrawn
+            return await super().ask(request, timeout)
+
+    api = Waiting()
+    pen = Pen(api, lambda: leads)
+
+    async def run() -> None:
+        with pytest.raises(Over, match="no longer the leader"):
+            await pen.ask(Request("POST", "/x", b"{}"))
+
+    asyncio.run(run())
+    assert api.asked == []
+
+
+def test_no_more_requests_are_in_flight_than_allowed_and_binds_go_first() -> None:
+    api = FakeApi()
+    api.delay = 0.001
+    waiting = [PodCondition("ns", f"w-{n}", f"w{n}", "Unschedulable", "m") for n in range(20)]
+    binds = [Bind("ns", f"b-{n}", f"b{n}", "n1", "ns/b") for n in range(20)]
+    write(api, *waiting, *binds, width=4)
+    assert api.most_at_once == 4
+    assert {one.method for one in api.writes[:20]} == {"POST"}
+
+
+def test_who_may_no_longer_write_writes_nothing_and_reports_nothing() -> None:
+    api = FakeApi()
+    outcome = write(api, BIND, EVICT, status("Running"), may_write=lambda: False)
+    assert not api.asked
+    assert not outcome.failures
+    assert not outcome.done
+
+
+def test_a_leader_deposed_between_two_requests_sends_no_second() -> None:
+    leads = [True]
+
+    def answer(request: Request) -> bytes:
+        leads.clear()
+        return b"{}"
+
+    api = FakeApi(answer=answer)
+    outcome = write(api, EVICT, may_write=lambda: bool(leads))
+    assert [one.method for one in api.asked] == ["PATCH"]
+    assert not outcome.failures
+
+
+def test_an_event_that_says_the_same_again_raises_a_count() -> None:
+    api = FakeApi()
+    again = Event("PodGroup", "ns", "web", "Warning", "Unschedulable", "no room")
+    write(api, Order(again, "gu"), Order(again, "gu"))
+    first, second = (one for one in api.asked if "/events" in one.path)
+    assert (first.method, second.method) == ("POST", "PATCH")
+    assert body(second)["count"] == 2
+    assert body(first)["involvedObject"]["apiVersion"] == "scheduling.volcano.sh/v1beta1"
+
+
+def test_an_event_whose_answer_was_lost_is_not_written_twice() -> None:
+    api = FakeApi([LOST, CONFLICT])
+    write(api, Event("Pod", "ns", "web-0", "Warning", "FailedScheduling", "m"))
+    assert len({body(one)["metadata"]["name"] for one in api.asked}) == 1
+
+
+def test_an_answer_that_makes_no_sense_fails_the_bind_and_nothing_else() -> None:
+    outcome = write(FakeApi([CONFLICT, b"<html>"]), BIND)
+    assert [one.gone for one in outcome.failures] == [False]
+
+
+def test_of_shard_statuses_that_wait_the_last_is_written() -> None:
+    api = FakeApi()
+    write(api, ShardStatus("mine", ("n1",), (), ()), ShardStatus("mine", ("n2",), ("n3",), ("n1",)))
+    (patch,) = api.writes
+    assert (patch.method, patch.path) == ("PATCH", "/apis/shard.volcano.sh/v1alpha1/nodeshards/mine/status")
+    assert body(patch)["status"] == {"nodesInUse": ["n2"], "nodesToAdd": ["n3"], "nodesToRemove": ["n1"]}
+
+
+def test_one_gate_of_one_pod_is_taken_away() -> None:
+    api = FakeApi()
+    write(api, GateRemoval("ns", "web-0", "u1"))
+    (patch,) = api.writes
+    assert (patch.method, patch.path) == ("PATCH", "/api/v1/namespaces/ns/pods/web-0")
+    gate = {"name": "scheduling.volcano.sh/queue-allocation-gate", "$patch": "delete"}
+    assert body(patch) == {"metadata": {"uid": "u1"}, "spec": {"schedulingGates": [gate]}}
