@@ -170,12 +170,12 @@ class NextToTwo(Plugin):
 
     @reads("usage")
     def filter_nodes(self, task: Task, nodes: Nodes) -> list[Check]:
-        if task.kin.labels.get("rack") == "2":
+        if task.label_set.labels.get("rack") == "2":
             return []
         return [Check(nodes.used[0] >= np.int64(2000), "not next to rack 2", curable=True)]
 
     def shape_key(self, task: Task) -> str:
-        return task.kin.labels.get("rack", "")
+        return task.label_set.labels.get("rack", "")
 
 
 def test_a_sub_group_that_found_no_place_is_not_tried_again_in_this_cycle() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from stromboli.api import names
 from stromboli.controllers.job.job_phases import FINISHED, RESTING, is_live
-from stromboli.kube.request import Refused, Request
+from stromboli.kube.request import ApiError, Request
 from tests.controllers.job.stage import job_manifest, policy, task
 from tests.controllers.memory import Manifest, MemoryApi
 from tests.controllers.working import NOW
@@ -62,7 +62,7 @@ class Cluster(MemoryApi):
 
     def _note(self, request: Request, name: str, error: Exception) -> None:
         name = name or json.loads(request.body or b"")["metadata"]["name"]
-        if isinstance(error, Refused) and error.reason == "AlreadyExists":
+        if isinstance(error, ApiError) and error.reason == "AlreadyExists":
             self.refused[name] += 1
         elif ("pods", SPACE, name) in self.objects:
             self.unknown[name] += 1

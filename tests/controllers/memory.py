@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import Refused, Request
+from stromboli.kube.request import ApiError, Request
 
 Manifest = dict[str, Any]
 _PATH = re.compile(
@@ -103,7 +103,7 @@ class MemoryApi:
         if request.method == "POST":
             return self._create(found["plural"], found["namespace"] or "", body)
         if key not in self.objects:
-            raise Refused(404, "NotFound", f"{key} not found")
+            raise ApiError(404, "NotFound", f"{key} not found")
         if request.method == "GET":
             return self.objects[key]
         if request.method == "DELETE":
@@ -118,7 +118,7 @@ class MemoryApi:
             meta["namespace"] = namespace
         key = (plural, namespace, meta["name"])
         if key in self.objects:
-            raise Refused(409, "AlreadyExists", f"{meta['name']} already exists")
+            raise ApiError(409, "AlreadyExists", f"{meta['name']} already exists")
         meta.setdefault("uid", f"uid-{meta['name']}-{self._version}")
         meta.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
         return self._store("ADDED", key, body)
@@ -138,7 +138,9 @@ class MemoryApi:
         meta = self.objects[key]["metadata"]
         for field in ("uid", "resourceVersion"):
             if conditions.get(field, meta[field]) != meta[field]:
-                raise Refused(409, "Conflict", f"Precondition failed: {field.upper()} in precondition: {key}")
+                raise ApiError(
+                    409, "Conflict", f"Precondition failed: {field.upper()} in precondition: {key}"
+                )
 
     def _store(self, type_: str, key: tuple[str, str, str], thing: Manifest) -> Manifest:
         self._version += 1

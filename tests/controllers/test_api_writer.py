@@ -11,17 +11,17 @@ import pytest
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.controllers.api_writer import ATTEMPTS, FOREGROUND, Deposed, Pen
 from stromboli.controllers.watched_kinds import Pod
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 from tests.kube.faking import BROKEN, GONE, LOST, Clock, FakeApi, body
 
 POD = Pod(metadata=ObjectMeta("a", namespace="ns", uid="u1", resource_version="7"))
 SAID = msgspec.json.encode(
     {"metadata": {"name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "8"}}
 )
-EXISTS = Refused(409, "AlreadyExists", "there is one")
-CONFLICT = Refused(409, "Conflict", "it has changed")
-ANOTHER = Refused(409, "Conflict", "Precondition failed: UID in precondition: u1, UID in object meta: u2")
-BUSY = Refused(429, "TooManyRequests", "later", retry_after=3)
+EXISTS = ApiError(409, "AlreadyExists", "there is one")
+CONFLICT = ApiError(409, "Conflict", "it has changed")
+ANOTHER = ApiError(409, "Conflict", "Precondition failed: UID in precondition: u1, UID in object meta: u2")
+BUSY = ApiError(429, "TooManyRequests", "later", retry_after=3)
 
 
 def write(
@@ -50,7 +50,7 @@ def test_lost_answers_and_passing_troubles_are_asked_again(trouble: Exception) -
 
 def test_patience_has_an_end() -> None:
     api = FakeApi(answer=lambda _: BROKEN)
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         write(api, lambda pen: pen.delete(POD))
     assert len(api.asked) == ATTEMPTS
 
@@ -68,14 +68,14 @@ def test_a_patch_holds_for_what_was_looked_at() -> None:
 
 def test_a_patch_of_what_is_gone_is_no_trouble() -> None:
     assert write(FakeApi([GONE]), lambda pen: pen.patch(POD, {})) is None
-    immutable = Refused(422, "Invalid", 'metadata.uid: Invalid value: "u1": field is immutable')
+    immutable = ApiError(422, "Invalid", 'metadata.uid: Invalid value: "u1": field is immutable')
     for refusal in (ANOTHER, immutable):
         assert write(FakeApi([refusal]), lambda pen: pen.patch(POD, {})) is None
 
 
 def test_a_conflict_is_thought_over_not_repeated() -> None:
     api = FakeApi([CONFLICT])
-    with pytest.raises(Refused, match="it has changed"):
+    with pytest.raises(ApiError, match="it has changed"):
         write(api, lambda pen: pen.patch(POD, {}))
     assert len(api.asked) == 1
 
@@ -89,7 +89,7 @@ def test_what_is_gone_needs_no_deletion(answer: bytes | Exception, was_there: bo
 
 
 def test_a_deletion_that_conflicts_for_another_reason_has_failed() -> None:
-    with pytest.raises(Refused, match="it has changed"):
+    with pytest.raises(ApiError, match="it has changed"):
         write(FakeApi([CONFLICT]), lambda pen: pen.delete(POD))
 
 

@@ -20,7 +20,7 @@ from stromboli.controllers.job import expectations
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
 from stromboli.controllers.runner import Controllers
-from stromboli.kube.request import Refused, Request, Unanswered
+from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.fate import Cluster, Fate, Ticking
 from tests.controllers.memory import MemoryApi
 from tests.controllers.queue.test_queue_controller import command, make_group, make_queue, states
@@ -29,11 +29,11 @@ from tests.controllers.working import NOW, settled, until
 NEVER_GIVES_UP = Options(max_requeue_num=-1)
 GROUP = "scheduling.k8s.io/group-name"
 TROUBLES = [
-    Unanswered("lost"),
-    Refused(409, "Conflict", "changed"),
-    Refused(429, "TooManyRequests", "slowly"),
-    Refused(500, "InternalError", "etcd"),
-    Refused(503, "ServiceUnavailable", "away"),
+    NoResponse("lost"),
+    ApiError(409, "Conflict", "changed"),
+    ApiError(429, "TooManyRequests", "slowly"),
+    ApiError(500, "InternalError", "etcd"),
+    ApiError(503, "ServiceUnavailable", "away"),
 ]
 
 
@@ -61,7 +61,7 @@ class Trouble:
     def after(self, request: Request) -> None:
         """Only the answer is lost: the write itself is done."""
         if not self.over and self._chance.random() < self._often:
-            raise Unanswered("lost on the way back")
+            raise NoResponse("lost on the way back")
 
 
 def world(seed: int, often: float) -> Cluster:

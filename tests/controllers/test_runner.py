@@ -16,7 +16,7 @@ from stromboli.controllers.controller import Controller
 from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options
 from stromboli.controllers.watched_kinds import Pod
-from stromboli.kube.request import Refused, Request, Unanswered
+from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.memory import MemoryApi
 from tests.controllers.working import settled, until, working
 
@@ -136,9 +136,9 @@ def test_lost_answers_and_conflicts_only_delay() -> None:
         api = MemoryApi()
         api.put("queues", queue("a"))
         troubles = [
-            Unanswered("lost"),
-            Refused(409, "Conflict", "changed"),
-            Refused(503, "Unavailable", "busy"),
+            NoResponse("lost"),
+            ApiError(409, "Conflict", "changed"),
+            ApiError(503, "Unavailable", "busy"),
         ]
 
         def trouble(request: Request) -> None:
@@ -173,7 +173,7 @@ def test_a_controller_that_cannot_see_waits_and_the_others_go_on(caplog: pytest.
 
         async def forbidden(resource, namespace="", **query):  # type: ignore[no-untyped-def]
             if resource.plural == "pods":
-                raise Refused(403, "Forbidden", "pods is forbidden")
+                raise ApiError(403, "Forbidden", "pods is forbidden")
             return await listing(resource, namespace, **query)
 
         api.list = forbidden  # type: ignore[method-assign]

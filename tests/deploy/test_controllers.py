@@ -12,7 +12,7 @@ from stromboli.controllers.context import Desk
 from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options, parse
 from stromboli.controllers.recorder import Voice
-from stromboli.kube.event_recorder import Events
+from stromboli.kube.event_recorder import EventRecorder
 from tests.deploy.manifests import DEPLOY, Manifest, build, documents, name_of, only
 from tests.deploy.test_rbac import Right, rights_of
 from tests.kube.faking import FakeApi
@@ -70,7 +70,7 @@ WRITES: dict[str, set[Right]] = {
 def _watched(name: str) -> set[Right]:
     """What a controller watches, as it says itself."""
     api = FakeApi()
-    desk = Desk(Pen(api), Voice(api, Events("", "", lambda: 0.0)), Options())
+    desk = Desk(Pen(api), Voice(api, EventRecorder("", "", lambda: 0.0)), Options())
     (kind,) = (one for one in CONTROLLERS if one.name == name)
     places = [shelf.resource for shelf in kind(desk).shelves]
     return {(one.group, one.plural, verb) for one in places for verb in ("list", "watch")}

@@ -22,8 +22,8 @@ def test_an_order_that_depends_on_everything_is_asked_again_before_each_pop() ->
 
         @depends("everything")
         def job_order(self, job: Job) -> int:
-            kin = [one for one in self.session.jobs() if one.name[0] == job.name[0]]
-            return sum(one.ready_count for one in kin)
+            label_set = [one for one in self.session.jobs() if one.name[0] == job.name[0]]
+            return sum(one.ready_count for one in label_set)
 
     world = World(nodes="n1 cpu=2").job("a1", cpu=1).job("a2", cpu=1).job("b1", cpu=1)
     result = world.run(PLACE, "alternate", plugin_classes=[Alternate])

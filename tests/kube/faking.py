@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.kube.request import Refused, Request, Unanswered
+from stromboli.kube.request import ApiError, NoResponse, Request
 
 Answer = bytes | Exception
 
@@ -70,7 +70,7 @@ def pod(uid: str, node: str = "") -> bytes:
     return msgspec.json.encode({"metadata": {"uid": uid}, "spec": spec})
 
 
-LOST = Unanswered("the connection broke")
-CONFLICT = Refused(409, "Conflict", "already assigned")
-GONE = Refused(404, "NotFound", "not found")
-BROKEN = Refused(500, "InternalError", "etcd is on fire")
+LOST = NoResponse("the connection broke")
+CONFLICT = ApiError(409, "Conflict", "already assigned")
+GONE = ApiError(404, "NotFound", "not found")
+BROKEN = ApiError(500, "InternalError", "etcd is on fire")

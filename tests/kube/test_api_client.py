@@ -16,7 +16,7 @@ from stromboli.kube.api_resources import RESOURCES, discover, versions
 from stromboli.kube.cluster_access import Access, Trust
 from stromboli.kube.credentials import Fixed, Identity, NoCredentials, bearer
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import Refused, Request, Unanswered
+from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.serving import BAD, CERTIFICATE, Asked, Reply, behaving, dead, serving
 
 PODS = RESOURCES[Pod]
@@ -73,7 +73,7 @@ def test_a_list_is_asked_for_by_page() -> None:
 
 def test_a_refusal_says_why() -> None:
     missing = serving(lambda asked: refused(404, "NotFound", 'pods "web" not found'))
-    with missing as server, pytest.raises(Refused, match='pods "web" not found') as failed:
+    with missing as server, pytest.raises(ApiError, match='pods "web" not found') as failed:
         talk(server.url, lambda client: client.get(PODS, "web", "ns"))
     assert (failed.value.status, failed.value.reason) == (404, "NotFound")
     assert len(server.asked) == 1
@@ -95,7 +95,7 @@ def test_the_server_says_how_long_to_wait() -> None:
 
 
 def test_patience_ends() -> None:
-    with serving(lambda asked: refused(503)) as server, pytest.raises(Refused):
+    with serving(lambda asked: refused(503)) as server, pytest.raises(ApiError):
         talk(server.url, lambda client: client.insist(GET, attempts=3))
     assert len(server.asked) == 3
 
@@ -105,19 +105,19 @@ def test_what_makes_something_new_is_repeated_only_if_it_surely_was_not_done(sta
     with serving(replies(refused(status), b"done")) as server:
         try:
             talk(server.url, lambda client: client.create(PODS, {}, "ns"))
-        except Refused as error:
+        except ApiError as error:
             assert error.status == status
     assert len(server.asked) == times
 
 
 @pytest.mark.parametrize("badly", BAD, ids=lambda one: one.__name__)
 def test_whatever_a_server_does_an_answer_is_found_missing_in_time(badly: Any) -> None:
-    with behaving(badly) as url, pytest.raises((Unanswered, TooLarge)):
+    with behaving(badly) as url, pytest.raises((NoResponse, TooLarge)):
         talk(url, lambda client: client.ask(GET, timeout=0.4, largest=1_000_000))
 
 
 def test_nobody_there_is_unanswered() -> None:
-    with pytest.raises(Unanswered, match="GET http://127"):
+    with pytest.raises(NoResponse, match="GET http://127"):
         talk(dead(), lambda client: client.ask(GET, timeout=2))
 
 
@@ -131,14 +131,14 @@ def test_an_answer_has_a_bound() -> None:
 def test_a_redirect_is_not_followed() -> None:
     with serving(lambda asked: b"reached") as elsewhere:
         moved = serving(lambda asked: (307, b""), {"Location": elsewhere.url})
-        with moved as server, pytest.raises(Refused):
+        with moved as server, pytest.raises(ApiError):
             talk(server.url, lambda client: client.ask(GET))
     assert elsewhere.asked == []
 
 
 def test_a_server_that_nobody_vouches_for_is_not_believed() -> None:
     with serving(lambda asked: b"{}", secure=True) as server:
-        with pytest.raises(Unanswered, match="not believed to be the API server"):
+        with pytest.raises(NoResponse, match="not believed to be the API server"):
             talk(server.url, lambda client: client.ask(GET))
         assert server.asked == []
         vouched = Trust(CERTIFICATE.read_bytes())
@@ -171,7 +171,7 @@ def test_a_stale_token_is_renewed_and_used_at_once() -> None:
 
 
 def test_a_token_that_stays_wrong_is_refused() -> None:
-    with serving(lambda asked: refused(401, "Unauthorized")) as server, pytest.raises(Refused):
+    with serving(lambda asked: refused(401, "Unauthorized")) as server, pytest.raises(ApiError):
         talk(Access(server.url, credentials=Renewed()), lambda client: client.ask(GET))
     assert len(server.asked) == 2
 
@@ -185,7 +185,7 @@ class Nobody:
 
 
 def test_without_credentials_nothing_is_sent() -> None:
-    with serving(lambda asked: b"{}") as server, pytest.raises(Unanswered, match="please log in"):
+    with serving(lambda asked: b"{}") as server, pytest.raises(NoResponse, match="please log in"):
         talk(Access(server.url, credentials=Nobody()), lambda client: client.ask(GET))
     assert server.asked == []
 
@@ -203,7 +203,7 @@ def test_a_stream_comes_in_pieces_and_its_silence_is_noticed() -> None:
             async for piece in pieces:
                 got.append(piece)
 
-    with behaving(half) as url, pytest.raises(Unanswered):
+    with behaving(half) as url, pytest.raises(NoResponse):
         talk(url, story)
     assert got == [b"one\n"]
 
@@ -213,7 +213,7 @@ def test_a_stream_that_is_refused_says_why() -> None:
         async with client.stream("/x", silence=1):
             raise AssertionError
 
-    with serving(lambda asked: refused(410, "Gone", "too old")) as server, pytest.raises(Refused) as failed:
+    with serving(lambda asked: refused(410, "Gone", "too old")) as server, pytest.raises(ApiError) as failed:
         talk(server.url, story)
     assert failed.value.status == 410
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from stromboli.kube.election import Election, Terms
-from stromboli.kube.request import Refused, Request, Unanswered
+from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.kube.faking import Clock
 
 
@@ -27,17 +27,17 @@ class LeaseServer:
         await asyncio.sleep(0)
         self.answering()
         if self.down:
-            raise Unanswered("down")
+            raise NoResponse("down")
         if request.method == "GET":
             if self.lease is None:
-                raise Refused(404)
+                raise ApiError(404)
             return msgspec.json.encode(self.lease)
         wanted = msgspec.json.decode(request.body or b"{}")
         exists = self.lease is not None
         if (request.method == "POST") == exists:
-            raise Refused(409 if exists else 404)
+            raise ApiError(409 if exists else 404)
         if exists and wanted["metadata"]["resourceVersion"] != str(self.version):
-            raise Refused(409)
+            raise ApiError(409)
         self.version += 1
         wanted["metadata"]["resourceVersion"] = str(self.version)
         self.lease = wanted

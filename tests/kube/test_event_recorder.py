@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from stromboli.kube.event_recorder import BURST, COMBINED, LONGEST, Events, Saying, Subject
-from stromboli.kube.request import Refused
+from stromboli.kube.event_recorder import (
+    BURST,
+    COMBINED,
+    LONGEST,
+    EventRecorder,
+    ObjectReference,
+    PendingEvent,
+)
+from stromboli.kube.request import ApiError
 from tests.kube.faking import Clock, body
 
-POD = Subject("Pod", "ns", "web-0", "u1")
+POD = ObjectReference("Pod", "ns", "web-0", "u1")
 
 
-def say(events: Events, message: str = "m", subject: Subject = POD) -> str:
+def say(events: EventRecorder, message: str = "m", subject: ObjectReference = POD) -> str:
     """`POST message`, `PATCH message`, or nothing."""
-    request = events.request(Saying(subject, "Warning", "FailedScheduling", message))
+    request = events.request(PendingEvent(subject, "Warning", "FailedScheduling", message))
     return "" if request is None else f"{request.method} {body(request)['message']}"
 
 
 def test_other_words_are_another_event_until_there_are_too_many() -> None:
-    events = Events("volcano", "here", Clock())
+    events = EventRecorder("volcano", "here", Clock())
     assert [say(events, str(n)) for n in range(10)] == [f"POST {n}" for n in range(10)]
     assert say(events, "10") == f"POST {COMBINED}10"
     assert say(events, "11") == f"PATCH {COMBINED}11"
@@ -25,7 +32,7 @@ def test_other_words_are_another_event_until_there_are_too_many() -> None:
 
 def test_an_object_has_so_many_events_at_once_and_then_one_every_five_minutes() -> None:
     clock = Clock()
-    events = Events("volcano", "here", clock)
+    events = EventRecorder("volcano", "here", clock)
     said = [say(events) for _ in range(BURST + 5)]
     assert [bool(one) for one in said] == [True] * BURST + [False] * 5
     assert events.dropped == 5
@@ -37,22 +44,22 @@ def test_an_object_has_so_many_events_at_once_and_then_one_every_five_minutes() 
 
 def test_an_old_event_is_not_raised_but_said_anew() -> None:
     clock = Clock()
-    events = Events("volcano", "here", clock)
+    events = EventRecorder("volcano", "here", clock)
     assert say(events) == "POST m"
     clock.now += 3600
     assert say(events) == "POST m"
 
 
 def test_an_event_that_expired_on_the_server_is_said_anew() -> None:
-    events = Events("volcano", "here", Clock())
+    events = EventRecorder("volcano", "here", Clock())
     assert say(events) == "POST m"
     assert say(events) == "PATCH m"
-    saying = Saying(POD, "Warning", "FailedScheduling", "m")
-    assert events.failed(saying, Refused(404))
+    saying = PendingEvent(POD, "Warning", "FailedScheduling", "m")
+    assert events.failed(saying, ApiError(404))
     assert say(events) == "POST m"
 
 
 def test_a_message_is_cut_to_as_many_bytes_as_the_server_takes() -> None:
-    said = say(Events("volcano", "here", Clock()), "x" + "ü" * LONGEST).removeprefix("POST ")
+    said = say(EventRecorder("volcano", "here", Clock()), "x" + "ü" * LONGEST).removeprefix("POST ")
     assert said == "x" + "ü" * 511
     assert len(said.encode()) <= LONGEST

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.engine.decisions import Bind
-from stromboli.kube.change_buffer import Trouble
+from stromboli.kube.change_buffer import UnusableObject
 from stromboli.kube.watch_decoding import Pages
 from stromboli.scheduler.mirror.cluster_mirror import Mirror
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
@@ -216,7 +216,7 @@ class Story:
     """The whole way: pages of a list, the buffer, the mirror, cycles."""
 
     def __init__(self, policy: tuple[str, ...]) -> None:
-        self.troubles: list[Trouble] = []
+        self.troubles: list[UnusableObject] = []
         self.mirror = Mirror(Shelf(), tell=self.troubles.append)
         self.world = KubernetesWorld(self.mirror, lambda orders: None, Flag(), lambda: float(building.EPOCH))
         self.engine = building.engine(*policy, actions=ACTIONS)

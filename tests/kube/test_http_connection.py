@@ -13,7 +13,7 @@ import pytest
 
 from stromboli.kube.http_connection import Wire
 from stromboli.kube.http_response import Answer, BadAnswer
-from stromboli.kube.request import Withdrawn
+from stromboli.kube.request import RequestWithdrawn
 from tests.serving import behaving
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -78,7 +78,7 @@ def test_what_is_no_longer_wanted_never_leaves_and_its_connection_is_kept() -> N
             try:
                 await wire.ask("POST", path, b"{}", (), context, 1000, lambda: next(wanted))
                 found.append(path)
-            except Withdrawn:
+            except RequestWithdrawn:
                 found.append("withdrawn")
         wire.close()
         await asyncio.sleep(0)

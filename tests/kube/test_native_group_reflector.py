@@ -17,7 +17,7 @@ from stromboli.engine.decisions import Decision, Event, NativeGroupCondition
 from stromboli.kube.api_resources import RESOURCES, absence
 from stromboli.kube.native_group_reflector import NativeReflector
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 from stromboli.model.job import JobId
 from stromboli.scheduler.mirror.cluster_mirror import Mirror
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
@@ -177,7 +177,7 @@ def test_it_appears_when_it_is_switched_on() -> None:
 
 def test_an_upgrade_of_the_server_loses_no_group() -> None:
     """The old version is gone: they are found in the new one, and were never thought to be away."""
-    before = versions("v1alpha2"), HERE, page(group(1)), Refused(404, "NotFound", "no such version")
+    before = versions("v1alpha2"), HERE, page(group(1)), ApiError(404, "NotFound", "no such version")
     after = versions("v1beta1"), HERE, page(group(2))
     assert follow(*before, *after)[2].told == ["put g v1alpha2", "put g v1beta1"]
 

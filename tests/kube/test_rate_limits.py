@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.kube.rate_limits import Backoff, Limiter
+from stromboli.kube.rate_limits import Backoff, RateLimiter
 
 
 class Time:
@@ -25,7 +25,7 @@ class Time:
 def times(qps: float, burst: int, count: int, pauses: list[float] | None = None) -> list[float]:
     """When each of so many requests in a row may go."""
     time = Time()
-    limiter = Limiter(qps, burst, time, time.sleep)
+    limiter = RateLimiter(qps, burst, time, time.sleep)
 
     async def all_of_them() -> list[float]:
         gone = []
@@ -72,7 +72,7 @@ def test_those_who_wait_at_the_same_time_are_spread_out() -> None:
         slept.append(seconds)
 
     async def many() -> None:
-        limiter = Limiter(10, 1, time, sleep)
+        limiter = RateLimiter(10, 1, time, sleep)
         await asyncio.gather(*(limiter.take() for _ in range(4)))
 
     asyncio.run(many())
@@ -88,7 +88,7 @@ def test_whoever_gives_up_costs_the_others_nothing() -> None:
         await asyncio.sleep(60 if len(slept) == 1 else 0)
 
     async def story() -> None:
-        limiter = Limiter(10, 1, time, sleep)
+        limiter = RateLimiter(10, 1, time, sleep)
         await limiter.take()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(limiter.take(), 0.01)

@@ -15,10 +15,10 @@ from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
 from stromboli.kube.api_client import TooLarge
 from stromboli.kube.api_resources import RESOURCES, Resource
-from stromboli.kube.change_buffer import Trouble
+from stromboli.kube.change_buffer import UnusableObject
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.reflector import Reflector
-from stromboli.kube.request import Refused, Request, Unanswered
+from stromboli.kube.request import ApiError, NoResponse, Request
 
 
 class Over(BaseException):
@@ -81,7 +81,7 @@ class Sink:
     def drop(self, thing: Object) -> None:
         self.told.append(f"drop {thing.name} {thing.metadata.uid}")
 
-    def bad(self, trouble: Trouble) -> None:
+    def bad(self, trouble: UnusableObject) -> None:
         self.told.append(f"bad {trouble.name}: {trouble.text}")
 
     async def room(self) -> None:
@@ -108,7 +108,7 @@ def mark(version: int) -> bytes:
 
 
 GONE = event("ERROR", {"code": 410, "reason": "Expired", "message": "too old resource version"})
-CUT = Unanswered("connection reset")
+CUT = NoResponse("connection reset")
 
 
 class Followed:
@@ -168,7 +168,7 @@ def test_a_line_that_is_cut_in_two_by_a_lost_connection_is_asked_for_again() -> 
     assert end.sink.told == ["new a ua@11"]
 
 
-@pytest.mark.parametrize("gone", [[GONE], Refused(410, "Gone", "too old")])
+@pytest.mark.parametrize("gone", [[GONE], ApiError(410, "Gone", "too old")])
 def test_after_410_a_new_list_tells_only_what_differs(gone: Any) -> None:
     end = follow(
         page(10, pod("same", 1), pod("changed", 2), pod("gone", 3), pod("replaced", 4, "u1")),
@@ -188,7 +188,7 @@ def test_after_410_a_new_list_tells_only_what_differs(gone: Any) -> None:
 def test_a_list_that_expires_between_its_pages_begins_again_without_repeating() -> None:
     end = follow(
         page(10, pod("a", 1), more="x"),
-        Refused(410, "Expired", "continue token expired"),
+        ApiError(410, "Expired", "continue token expired"),
         page(20, pod("a", 1), more="y"),
         page(20, pod("b", 2)),
     )
@@ -241,7 +241,7 @@ def test_pauses_grow_while_it_fails_and_end_with_success() -> None:
 
 
 def test_a_server_that_asks_for_patience_gets_it() -> None:
-    assert follow(Refused(429, "TooManyRequests", "", retry_after=5), page(10)).pauses == [5]
+    assert follow(ApiError(429, "TooManyRequests", "", retry_after=5), page(10)).pauses == [5]
 
 
 def test_a_watch_that_ends_at_once_is_not_asked_for_in_a_hurry() -> None:
@@ -251,7 +251,7 @@ def test_a_watch_that_ends_at_once_is_not_asked_for_in_a_hurry() -> None:
 def test_a_kind_that_is_not_installed_is_told_once_and_found_when_it_comes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    absent = Refused(404, "NotFound", "the server could not find the requested resource")
+    absent = ApiError(404, "NotFound", "the server could not find the requested resource")
     with caplog.at_level(logging.WARNING):
         end = follow(absent, absent, page(10, pod("a", 1)))
     assert caplog.text.count("is not installed") == 1
@@ -260,14 +260,14 @@ def test_a_kind_that_is_not_installed_is_told_once_and_found_when_it_comes(
 
 
 def test_when_a_kind_is_taken_away_its_objects_are_gone() -> None:
-    end = follow(page(10, pod("a", 1)), Refused(404, "NotFound", ""))
+    end = follow(page(10, pod("a", 1)), ApiError(404, "NotFound", ""))
     assert end.sink.told == ["new a ua@1", "drop a ua"]
     assert end.reflector.installed is False
 
 
 def test_without_the_right_to_look_it_says_so_and_is_not_in_step(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        end = follow(*[Refused(403, "Forbidden", 'pods is forbidden: User "x" cannot list')] * 3)
+        end = follow(*[ApiError(403, "Forbidden", 'pods is forbidden: User "x" cannot list')] * 3)
     assert not end.reflector.synced.is_set()
     assert "does not let us list and watch it" in end.reflector.trouble
     assert caplog.text.count("forbidden") == 1

@@ -17,7 +17,7 @@ from stromboli.kube.change_buffer import LARGEST, Buffer
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.native_group_reflector import NativeReflector
 from stromboli.kube.reflector import Reflector
-from stromboli.kube.request import Unanswered
+from stromboli.kube.request import NoResponse
 from stromboli.scheduler.mirror.cluster_mirror import Mirror
 from tests.properties.rebuild import facts, says, should_say
 
@@ -65,7 +65,7 @@ class Cutting(Client):
             if self._chance.random() < self._share:
                 self.cuts += 1
                 yield piece[: self._chance.randrange(len(piece) + 1)]
-                raise Unanswered("cut")
+                raise NoResponse("cut")
             yield piece
 
 

@@ -15,7 +15,7 @@ from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES, discover, plurals
 from stromboli.kube.cluster_access import find_access
-from stromboli.kube.request import Refused, Request, Unanswered
+from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.objects import pod
 from tests.serving import CERTIFICATE
@@ -59,10 +59,10 @@ def test_a_token_a_certificate_and_a_program_all_let_us_in(plane: ControlPlane, 
 def test_a_wrong_token_is_refused_and_a_wrong_authority_not_believed(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiError) as refused:
         who(plane, tmp_path, {"token": "wrong"})
     assert refused.value.status == 401
-    with pytest.raises(Unanswered, match="not believed to be the API server"):
+    with pytest.raises(NoResponse, match="not believed to be the API server"):
         who(plane, tmp_path, {"token": plane.token}, **{"certificate-authority": str(CERTIFICATE)})
 
 
@@ -90,11 +90,11 @@ def test_objects_are_created_read_patched_and_deleted(plane: ControlPlane, names
             read = json.loads(await client.get(groups, "g", namespace))
             assert read["spec"]["minMember"] == 3
             assert json.loads(await client.list(groups, namespace))["items"] == [read]
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(ApiError) as refused:
                 await client.create(groups, body, namespace)
             assert (refused.value.status, refused.value.reason) == (409, "AlreadyExists")
             await client.delete(groups, "g", namespace)
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(ApiError) as refused:
                 await client.get(groups, "g", namespace)
             assert refused.value.status == 404
 
@@ -109,10 +109,10 @@ def test_a_service_account_may_do_only_what_it_is_given(plane: ControlPlane, nam
 
     async def story() -> None:
         async with Client(find_access(str(path))) as client:
-            with pytest.raises(Refused, match="cannot list resource") as refused:
+            with pytest.raises(ApiError, match="cannot list resource") as refused:
                 await client.list(RESOURCES[Pod])
             assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
-            with pytest.raises(Refused):
+            with pytest.raises(ApiError):
                 await client.create(RESOURCES[Pod], pod("a", namespace), namespace)
 
     asyncio.run(story())

@@ -15,7 +15,7 @@ from stromboli.api.types.scheduling import PodGroup
 from stromboli.controllers.api_writer import Pen
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 from tests.kubernetes.controlling import Scene
 from tests.kubernetes.servers import control_plane
 
@@ -249,7 +249,7 @@ def test_writes_for_what_is_another_object_by_now_are_no_trouble(scene: Scene, s
             assert now.metadata.labels == {}
             changed = await pen.patch(now, patch)
             assert changed is not None
-            with pytest.raises(Refused):  # that version is history
+            with pytest.raises(ApiError):  # that version is history
                 await pen.patch(now, {"metadata": {"labels": {"x": "z"}}})
             assert await pen.delete(now) is True
             assert await pen.delete(now) is False

@@ -18,7 +18,7 @@ from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.reflector import Reflector
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 from stromboli.scheduler.mirror.cluster_mirror import Mirror
 from tests.kubernetes.mirroring import CountingBuffer, Cutting, assert_in_step, until
 from tests.kubernetes.objects import binding, group, node, pod, queue
@@ -53,7 +53,7 @@ class Happenings:
         ]
 
     async def one(self) -> None:
-        with suppress(Refused):
+        with suppress(ApiError):
             await self._dice.choice(self._all)()
 
     def _name(self, what: str, most: int = 4) -> str:

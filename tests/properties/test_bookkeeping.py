@@ -52,7 +52,7 @@ def random_target(cluster: Cluster, chance: random.Random) -> tuple:
 
 def watch(cluster: Cluster) -> None:
     """Tallies of the kind that affinity needs."""
-    cluster.tallies.get("web", lambda task: task.kin.labels.get("app") == "web")
+    cluster.tallies.get("web", lambda task: task.label_set.labels.get("app") == "web")
     cluster.tallies.get("dying", lambda task: task.dying)
     cluster.tallies.get("all", lambda task: True)
 

@@ -79,7 +79,7 @@ def whole(cluster: Cluster, job: Job) -> bool:
     for policy in spec.sub_group_policy:
         parts: dict[str, list[Task]] = {}
         for task in tasks:
-            values = [task.kin.labels.get(key, "") for key in policy.match_label_keys]
+            values = [task.label_set.labels.get(key, "") for key in policy.match_label_keys]
             if values and all(values):
                 parts.setdefault("-".join(values), []).append(task)
         if sum(ready(part) >= policy.sub_group_size for part in parts.values()) < policy.min_sub_groups:

@@ -52,7 +52,7 @@ def zoo(cluster: Cluster, weather: Weather) -> list[Function]:
     """Every kind of node function: all that they may read, with and without version, normalised or not."""
 
     def web(task: Task) -> bool:
-        return task.kin.labels.get("app") == "web"
+        return task.label_set.labels.get("app") == "web"
 
     def web_by_zone(nodes: Nodes) -> Column:
         tally = cluster.tallies.get("web", web)

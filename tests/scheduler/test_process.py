@@ -21,7 +21,7 @@ from stromboli.daemon.endpoints import Endpoints, split_address
 from stromboli.daemon.flags import BadFlag
 from stromboli.daemon.log_format import Lines, about
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.kube.request import Refused, Request
+from stromboli.kube.request import ApiError, Request
 from stromboli.scheduler.cycle_calls import Errands
 from stromboli.scheduler.debug_endpoints import Debugging, Unavailable
 from stromboli.scheduler.decision_log import tell
@@ -142,7 +142,7 @@ def test_queues_that_are_missing_are_made() -> None:
 
 def test_without_the_crds_the_way_out_is_said() -> None:
     with pytest.raises(NoQueues, match="kubectl apply -k deploy/crds"):
-        asyncio.run(ensure_queues(FakeApi(answer=lambda _: Refused(404)), "default", _no_sleep))
+        asyncio.run(ensure_queues(FakeApi(answer=lambda _: ApiError(404)), "default", _no_sleep))
 
 
 def test_a_line_of_the_log_has_its_facts() -> None:

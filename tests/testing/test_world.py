@@ -124,7 +124,7 @@ def test_roles_priorities_and_further_fields_arrive() -> None:
         spec={"nodeSelector": {"zone": "a"}},
     )
     task = world.task("mpi-2")
-    assert (task.role, task.priority, task.kin.labels) == ("worker", -5, {"app": "mpi"})
+    assert (task.role, task.priority, task.label_set.labels) == ("worker", -5, {"app": "mpi"})
     assert task.shape.spec.node_selector == {"zone": "a"}
     assert task.job is not None
     assert (task.job.priority, task.job.minimum) == (-5, 2)

@@ -21,7 +21,7 @@ import msgspec
 from stromboli.admission.webhook_certificates import Keys, due, issue
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class Secret:
         for _ in range(ATTEMPTS):
             try:
                 return await self._kept_or_made()
-            except Refused as error:
+            except ApiError as error:
                 if error.status != 409:
                     raise CannotServe(
                         f"cannot keep the certificate in Secret {self._namespace}/{self._name}: {error};"
@@ -111,7 +111,7 @@ class Secret:
     async def _read(self) -> _Secret | None:
         try:
             answer = await self._client.get(SECRETS, self._name, self._namespace)
-        except Refused as error:
+        except ApiError as error:
             if error.status == 404:
                 return None
             raise

@@ -19,7 +19,7 @@ from stromboli.api.types.scheduling import Namespace, Queue
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.reflector import Reflector
-from stromboli.kube.request import Refused, Unanswered
+from stromboli.kube.request import ApiError, NoResponse
 from stromboli.kube.request import Request as Ask
 
 log = logging.getLogger(__name__)
@@ -65,8 +65,8 @@ class Surroundings:
         try:
             answer = await self._client.ask(Ask("GET", RESOURCES[kind].path(name=name)), timeout=PATIENCE)
             return decode_as(kind, answer)
-        except (Refused, Unanswered, BadObject, TimeoutError, msgspec.DecodeError) as error:
-            if not isinstance(error, Refused) or error.status != 404:
+        except (ApiError, NoResponse, BadObject, TimeoutError, msgspec.DecodeError) as error:
+            if not isinstance(error, ApiError) or error.status != 404:
                 log.warning("cannot look up %s %s: %s", kind.__name__, name, error)
             return None
 

@@ -29,8 +29,8 @@ from stromboli.daemon.log_format import about
 from stromboli.daemon.shutdown import UntilStopped
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
-from stromboli.kube.rate_limits import Limiter
-from stromboli.kube.request import Refused, Unanswered
+from stromboli.kube.rate_limits import RateLimiter
+from stromboli.kube.request import ApiError, NoResponse
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         async with AsyncExitStack() as stack:
-            limiter = Limiter(self.options.kube_api_qps, self.options.kube_api_burst)
+            limiter = RateLimiter(self.options.kube_api_qps, self.options.kube_api_burst)
             client = await stack.enter_async_context(Client(self._access, limiter))
             endpoints = Endpoints(self.options, self)
             stack.push_async_callback(endpoints.stop)
@@ -79,7 +79,7 @@ class Process:
                 certificate_source.load(context, keys, folder)
                 async with UntilStopped(self._stopping):
                     await surroundings.reflector.synced.wait()
-            except (certificate_source.CannotServe, Unanswered, msgspec.DecodeError) as error:
+            except (certificate_source.CannotServe, NoResponse, msgspec.DecodeError) as error:
                 log.error("%s", error)
                 return 1
             if self._stopping.is_set():
@@ -178,8 +178,8 @@ class Process:
                     )
             except (
                 certificate_source.CannotServe,
-                Refused,
-                Unanswered,
+                ApiError,
+                NoResponse,
                 TimeoutError,
                 msgspec.DecodeError,
             ) as error:

@@ -9,7 +9,7 @@ import msgspec
 
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ async def _tell(client: Client, resource: Resource, name: str, wanted: str) -> b
     """Whether there is such a configuration."""
     try:
         answer = await client.get(resource, name)
-    except Refused as error:
+    except ApiError as error:
         if error.status == 404:
             return False
         raise

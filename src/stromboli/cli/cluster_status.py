@@ -19,7 +19,7 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import find_access
 from stromboli.kube.credentials import BadConfig
-from stromboli.kube.request import Refused, Unanswered
+from stromboli.kube.request import ApiError, NoResponse
 
 PAGE = 500
 _VOLCANO = ("scheduling.volcano.sh", "v1beta1")
@@ -38,7 +38,7 @@ async def gathered(running: Running) -> Thing:
     try:
         async with Client(find_access(str(running.kubeconfig))) as client:
             things = {name: await _all(client, resource) for name, resource in RESOURCES.items()}
-    except (Unanswered, BadConfig) as error:
+    except (NoResponse, BadConfig) as error:
         raise FolderError(f"{running.url} does not answer: {error}") from None
     return {
         "url": running.url,
@@ -62,7 +62,7 @@ async def _all(client: Client, resource: Resource) -> list[Thing]:
     while True:
         try:
             page = msgspec.json.decode(await client.list(resource, limit=PAGE, **{"continue": token}))
-        except Refused as error:
+        except ApiError as error:
             if error.status == 404:
                 return []
             raise

@@ -242,7 +242,7 @@ def _mark(names: list[str], data: Path | None, value: str | None) -> None:
     from stromboli.embedded.nodes.node_writes import NODES
     from stromboli.kube.api_client import Client
     from stromboli.kube.cluster_access import find_access
-    from stromboli.kube.request import Refused, Unanswered
+    from stromboli.kube.request import ApiError, NoResponse
 
     async def mark() -> None:
         async with Client(find_access(str(find(data).kubeconfig))) as client:
@@ -254,7 +254,7 @@ def _mark(names: list[str], data: Path | None, value: str | None) -> None:
 
     try:
         asyncio.run(mark())
-    except (FolderError, Unanswered) as error:
+    except (FolderError, NoResponse) as error:
         raise Usage(str(error)) from None
-    except Refused as error:
+    except ApiError as error:
         raise Usage(f"{error}; kubectl get nodes lists them" if error.status == 404 else str(error)) from None

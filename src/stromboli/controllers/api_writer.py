@@ -18,7 +18,7 @@ from stromboli.api.types.meta import Object
 from stromboli.controllers.watched_kinds import PLACES
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.rate_limits import Backoff, Sleep
-from stromboli.kube.request import MERGE, Api, Refused, Request, Unanswered, is_gone
+from stromboli.kube.request import MERGE, Api, ApiError, NoResponse, Request, is_gone
 
 Kind = TypeVar("Kind", bound=Object)
 
@@ -60,7 +60,7 @@ class Pen:
         request = Request("POST", resource.path(namespace), msgspec.json.encode(whole))
         try:
             answer = await self._write(request)
-        except Refused as error:
+        except ApiError as error:
             if error.status == 409 and error.reason == "AlreadyExists":
                 return None
             raise
@@ -72,7 +72,7 @@ class Pen:
     ) -> Kind | None:
         """Change an object (JSON merge patch) and return it as it is now, None if it is gone.
 
-        `exact`: only if nobody changed it since it was looked at, else `Refused` with 409. Otherwise it must at least
+        `exact`: only if nobody changed it since it was looked at, else `ApiError` with 409. Otherwise it must at least
         be the same object, not another one of its name.
         """
         resource = PLACES[type(thing)]
@@ -82,7 +82,7 @@ class Pen:
         path = resource.path(meta.namespace, meta.name, subresource)
         try:
             answer = await self._write(Request("PATCH", path, msgspec.json.encode(body), MERGE))
-        except Refused as error:
+        except ApiError as error:
             if is_gone(error):
                 return None
             raise
@@ -125,7 +125,7 @@ class Pen:
         request = Request("DELETE", resource.path(namespace, name), msgspec.json.encode(options))
         try:
             await self._write(request)
-        except Refused as error:
+        except ApiError as error:
             if is_gone(error):
                 return False
             raise
@@ -140,7 +140,7 @@ class Pen:
     async def read_at(self, resource: Resource, name: str, namespace: str = "") -> bytes | None:
         try:
             return await self._asked(Request("GET", resource.path(namespace, name)))
-        except Refused as error:
+        except ApiError as error:
             if error.status == 404:
                 return None
             raise
@@ -157,17 +157,17 @@ class Pen:
                 raise Deposed(f"{request.method} {request.path}: not written, another one leads")
             try:
                 return await self._api.ask(request, self._timeout)
-            except (Refused, Unanswered) as error:
+            except (ApiError, NoResponse) as error:
                 failures += 1
                 if failures >= ATTEMPTS or not _worth_repeating(error):
                     raise
-                asked = error.retry_after if isinstance(error, Refused) else None
+                asked = error.retry_after if isinstance(error, ApiError) else None
                 await self._sleep(self._backoff.pause(failures, asked))
 
 
-def _worth_repeating(error: Refused | Unanswered) -> bool:
+def _worth_repeating(error: ApiError | NoResponse) -> bool:
     """A conflict is not: what is to be written has to be thought over first."""
-    if isinstance(error, Unanswered):
+    if isinstance(error, NoResponse):
         return True
     return error.status in (408, 425, 429) or error.status >= 500
 
@@ -177,6 +177,6 @@ def decoded(kind: type[Kind], answer: bytes) -> Kind:
     try:
         thing = decode_as(kind, answer)
     except BadObject as error:
-        raise Unanswered(f"the API server's answer is no {kind.__name__}: {error}") from None
+        raise NoResponse(f"the API server's answer is no {kind.__name__}: {error}") from None
     assert isinstance(thing, kind)
     return thing

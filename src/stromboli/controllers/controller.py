@@ -14,7 +14,7 @@ from stromboli.controllers.api_writer import Deposed
 from stromboli.controllers.context import Desk
 from stromboli.controllers.store import Shelf
 from stromboli.controllers.workqueue import WorkQueue
-from stromboli.kube.request import Refused, Unanswered
+from stromboli.kube.request import ApiError, NoResponse
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class Controller(ABC, Generic[Key]):
                     again = await self.sync(key)
         except Deposed as error:
             log.info("%s %s: %s", self.name, key, error)
-        except (Refused, Unanswered, TimeoutError, Hindrance) as error:
+        except (ApiError, NoResponse, TimeoutError, Hindrance) as error:
             self._failed(key, error)
         except Exception as error:
             log.exception("%s %s: unexpected", self.name, key)
@@ -136,6 +136,6 @@ class Controller(ABC, Generic[Key]):
                 self.gave_up(key, error)
             return
         pause = self.queue.retry(key)
-        conflict = isinstance(error, Refused) and error.status == 409
+        conflict = isinstance(error, ApiError) and error.status == 409
         level = logging.DEBUG if conflict else logging.WARNING
         log.log(level, "%s %s: %s; again in %.3gs", self.name, key, error, pause)

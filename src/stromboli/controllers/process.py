@@ -21,7 +21,7 @@ from stromboli.daemon.shutdown import UntilStopped
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.election import Election, Terms
-from stromboli.kube.rate_limits import Limiter
+from stromboli.kube.rate_limits import RateLimiter
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         async with AsyncExitStack() as stack:
-            limiter = Limiter(self.options.kube_api_qps, self.options.kube_api_burst)
+            limiter = RateLimiter(self.options.kube_api_qps, self.options.kube_api_burst)
             client = await stack.enter_async_context(Client(self._access, limiter))
             lease_client = await stack.enter_async_context(Client(self._access))
             endpoints = Endpoints(self.options, self)

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from stromboli.api import names
 from stromboli.api.types.meta import Object
 from stromboli.controllers.watched_kinds import api_version
-from stromboli.kube.event_recorder import Events, Saying, Subject
-from stromboli.kube.request import Api, Refused, Unanswered
+from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
+from stromboli.kube.request import Api, ApiError, NoResponse
 
 log = logging.getLogger(__name__)
 
@@ -22,11 +22,11 @@ TIMEOUT = 10.0
 class Voice:
     """Says things about objects."""
 
-    def __init__(self, api: Api, events: Events, may_write: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, api: Api, events: EventRecorder, may_write: Callable[[], bool] = lambda: True) -> None:
         self._api = api
         self._events = events
         self._may_write = may_write
-        self._unsaid: deque[Saying] = deque()
+        self._unsaid: deque[PendingEvent] = deque()
         self._wake = asyncio.Event()
         self._silent = asyncio.Event()
         self._silent.set()
@@ -47,10 +47,10 @@ class Voice:
         if len(self._unsaid) >= MOST:
             self._lost += 1
             return
-        subject = Subject(
+        subject = ObjectReference(
             type(about).__name__, about.namespace, about.name, about.metadata.uid, api_version(about)
         )
-        self._unsaid.append(Saying(subject, type_, reason, message))
+        self._unsaid.append(PendingEvent(subject, type_, reason, message))
         self._silent.clear()
         self._wake.set()
 
@@ -71,7 +71,7 @@ class Voice:
         """Wait until all was said."""
         await self._silent.wait()
 
-    async def _write(self, saying: Saying) -> None:
+    async def _write(self, saying: PendingEvent) -> None:
         for _ in range(2):
             request = self._events.request(saying) if self._may_write() else None
             if request is None:
@@ -79,7 +79,7 @@ class Voice:
             try:
                 await self._api.ask(request, TIMEOUT)
                 return
-            except (Refused, Unanswered) as error:
+            except (ApiError, NoResponse) as error:
                 if not self._events.failed(saying, error):
                     log.debug("an event was not written: %s", error)
                     return

@@ -24,7 +24,7 @@ from stromboli.controllers.options import Options
 from stromboli.controllers.recorder import Voice
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.api_client import Client
-from stromboli.kube.event_recorder import Events
+from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.reflector import Reflector
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Controllers:
         self.options = options = options if options is not None else Options()
         self.metrics = metrics = metrics if metrics is not None else Metrics()
         pen = Pen(client, may_write, timeout, wrote=metrics.wrote)
-        self.voice = Voice(client, Events(COMPONENT, instance, clock), may_write)
+        self.voice = Voice(client, EventRecorder(COMPONENT, instance, clock), may_write)
         self.desk = Desk(pen, self.voice, options, metrics, clock)
         self.controllers = self._made(kinds)
         self.reflectors = [

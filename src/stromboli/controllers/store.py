@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.change_buffer import Trouble
+from stromboli.kube.change_buffer import UnusableObject
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class Shelf(Generic[Thing]):
         if before is not None and before.metadata.uid == thing.metadata.uid:
             self.put(thing)
 
-    def bad(self, trouble: Trouble) -> None:
+    def bad(self, trouble: UnusableObject) -> None:
         """An object that cannot be read: what is known of it stays as it is, the others go on."""
         log.warning("%s %s/%s: %s", trouble.kind, trouble.namespace or "-", trouble.name, trouble.text)
 

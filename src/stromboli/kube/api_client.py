@@ -19,15 +19,15 @@ from stromboli.kube.cluster_access import Access
 from stromboli.kube.credentials import Certificate, Identity, NoCredentials
 from stromboli.kube.http_connection import CONNECT, CONNECTIONS, Wire
 from stromboli.kube.http_response import BadAnswer, Overlong
-from stromboli.kube.rate_limits import Backoff, Limiter, Sleep
-from stromboli.kube.request import JSON, MERGE, Refused, Request, Unanswered, Withdrawn
+from stromboli.kube.rate_limits import Backoff, RateLimiter, Sleep
+from stromboli.kube.request import JSON, MERGE, ApiError, NoResponse, Request, RequestWithdrawn
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of an answer, at most."""
 TIMEOUT = 30.0
 ATTEMPTS = 5
 QPS, BURST = 2000.0, 2000
-UNLIMITED = Limiter(0, 0)
+UNLIMITED = RateLimiter(0, 0)
 CHUNK = 256 * 1024
 HEADERS = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": f"stromboli/{__version__}"}
 
@@ -36,7 +36,7 @@ Exchanged = tuple[int, bytes, float | None]
 """Status, body, and after how many seconds to come again if that was said."""
 
 
-class TooLarge(Refused):
+class TooLarge(ApiError):
     """The answer is larger than we are ready to hold."""
 
 
@@ -60,7 +60,7 @@ class Client:
     def __init__(
         self,
         access: Access,
-        limiter: Limiter = UNLIMITED,
+        limiter: RateLimiter = UNLIMITED,
         backoff: Backoff = Backoff(longest=10.0),  # noqa: B008 - frozen
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -92,17 +92,17 @@ class Client:
     # -- one request
 
     async def ask(self, request: Request, timeout: float = TIMEOUT, largest: int = LARGEST) -> bytes:
-        """Ask once: the body of the answer. `Refused` if the server says no, `Unanswered` if nobody knows."""
+        """Ask once: the body of the answer. `ApiError` if the server says no, `NoResponse` if nobody knows."""
         try:
             async with asyncio.timeout(timeout):
                 try:
                     return await self._once(request, largest)
-                except Refused as error:
+                except ApiError as error:
                     if error.status != 401 or not self.access.credentials.refused():
                         raise
                 return await self._once(request, largest)
         except TimeoutError:
-            raise Unanswered(f"{self._shown(request)}: no answer within {timeout:g} seconds") from None
+            raise NoResponse(f"{self._shown(request)}: no answer within {timeout:g} seconds") from None
 
     async def _once(self, request: Request, largest: int) -> bytes:
         await self._limiter.take()
@@ -146,7 +146,7 @@ class Client:
 
     @asynccontextmanager
     async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """An answer without end, in pieces as they come; `Unanswered` if it stays silent for so long."""
+        """An answer without end, in pieces as they come; `NoResponse` if it stays silent for so long."""
         request = Request("GET", path)
         await self._limiter.take()
         bounds = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence)
@@ -168,7 +168,7 @@ class Client:
         with self._telling(request):
             identity = await self.access.credentials.identity()
             if request.still is not None and not request.still():
-                raise Withdrawn
+                raise RequestWithdrawn
             headers = [*identity.headers, ("Content-Type", request.content_type)]
             async with self._opened().request(
                 request.method,
@@ -185,18 +185,18 @@ class Client:
 
     @contextmanager
     def _telling(self, request: Request) -> Iterator[None]:
-        """Whatever goes wrong with the connection is `Unanswered`."""
+        """Whatever goes wrong with the connection is `NoResponse`."""
         try:
             yield
         except NoCredentials as error:
-            raise Unanswered(str(error)) from None
+            raise NoResponse(str(error)) from None
         except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError) as error:
             problem = getattr(error, "certificate_error", error)
-            raise Unanswered(f"{self.access.server}: not believed to be the API server: {problem}") from None
+            raise NoResponse(f"{self.access.server}: not believed to be the API server: {problem}") from None
         except aiohttp.ClientPayloadError:
-            raise Unanswered(f"{self._shown(request)}: the connection broke off") from None
+            raise NoResponse(f"{self._shown(request)}: the connection broke off") from None
         except (aiohttp.ClientError, OSError, BadAnswer, asyncio.IncompleteReadError) as error:
-            raise Unanswered(f"{self._shown(request)}: {str(error) or type(error).__name__}"[:500]) from None
+            raise NoResponse(f"{self._shown(request)}: {str(error) or type(error).__name__}"[:500]) from None
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -230,11 +230,11 @@ class Client:
         while True:
             try:
                 return await self.ask(request, timeout, largest)
-            except (Refused, Unanswered) as error:
+            except (ApiError, NoResponse) as error:
                 failures += 1
                 if failures >= attempts or not _again(request, error):
                     raise
-                asked = error.retry_after if isinstance(error, Refused) else None
+                asked = error.retry_after if isinstance(error, ApiError) else None
                 await self._sleep(self._backoff.pause(failures, asked))
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> bytes:
@@ -276,7 +276,7 @@ def with_query(path: str, query: Mapping[str, str | int]) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def refusal(status: int, body: bytes, retry_after: float | None = None) -> Refused:
+def refusal(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
     """What the server said, as far as it said anything."""
     try:
         said = msgspec.json.decode(body, type=Status)
@@ -284,7 +284,7 @@ def refusal(status: int, body: bytes, retry_after: float | None = None) -> Refus
         said = Status(message=body[:200].decode(errors="replace").strip())
     if retry_after is None and said.details is not None and said.details.retry_after_seconds > 0:
         retry_after = said.details.retry_after_seconds
-    return Refused(status, said.reason[:100], said.message[:2000] or f"status {status}", retry_after)
+    return ApiError(status, said.reason[:100], said.message[:2000] or f"status {status}", retry_after)
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:
@@ -292,11 +292,11 @@ def _retry_after(response: aiohttp.ClientResponse) -> float | None:
     return float(seconds) if seconds.isdecimal() and len(seconds) < 9 else None
 
 
-def _again(request: Request, error: Refused | Unanswered) -> bool:
+def _again(request: Request, error: ApiError | NoResponse) -> bool:
     """Whether to ask once more: what makes something new must not be asked for twice."""
     if isinstance(error, TooLarge):
         return False
-    if isinstance(error, Unanswered):
+    if isinstance(error, NoResponse):
         return request.method != "POST"
     if error.status >= 500:
         return request.method != "POST" or error.retry_after is not None

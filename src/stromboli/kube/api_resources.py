@@ -11,7 +11,7 @@ import msgspec
 from stromboli.api.types.kinds import CLUSTER_SCOPED, GROUPS, title_of
 from stromboli.api.types.meta import Object
 from stromboli.api.types.native_group import NativePodGroup
-from stromboli.kube.request import Refused, Request
+from stromboli.kube.request import ApiError, Request
 
 
 class Resource(NamedTuple):
@@ -125,7 +125,7 @@ async def versions(client: Asks, group: str) -> tuple[str, ...]:
     """The versions of a group that the server has, its preferred one first; none if it has no such group."""
     try:
         answer = await client.insist(Request("GET", f"/apis/{quote(group, safe='')}"))
-    except Refused as error:
+    except ApiError as error:
         if error.status == 404:
             return ()
         raise
@@ -136,7 +136,7 @@ async def plurals(client: Asks, root: str) -> frozenset[str]:
     """The resources, and subresources as `plural/part`, of one group and version (`Resource.root`)."""
     try:
         answer = await client.insist(Request("GET", root))
-    except Refused as error:
+    except ApiError as error:
         if error.status == 404:
             return frozenset()
         raise

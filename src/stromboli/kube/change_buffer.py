@@ -19,7 +19,7 @@ LARGEST = 200_000
 _POLL = 0.05
 
 
-class Trouble(NamedTuple):
+class UnusableObject(NamedTuple):
     """An object that cannot be used, and why; told once."""
 
     kind: str
@@ -29,7 +29,7 @@ class Trouble(NamedTuple):
     text: str
 
 
-class News(NamedTuple):
+class ObjectChange(NamedTuple):
     """An object that is there, or is gone."""
 
     thing: Object
@@ -52,10 +52,10 @@ class Buffer:
         self._largest = largest
         self._clock = clock
         self._lock = Lock()
-        self._news: dict[Id, News] = {}
+        self._news: dict[Id, ObjectChange] = {}
         self._unseen: set[Id] = set()
         """Of those, the objects that the model has never heard of."""
-        self._troubles: list[Trouble] = []
+        self._troubles: list[UnusableObject] = []
         self._since: float | None = None
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ class Buffer:
         with self._lock:
             if new and id not in self._news:
                 self._unseen.add(id)
-            self._enter(id, News(thing, gone=False))
+            self._enter(id, ObjectChange(thing, gone=False))
 
     def drop(self, thing: Object) -> None:
         """An object is gone; only its name, namespace and uid are asked for."""
@@ -83,18 +83,18 @@ class Buffer:
                 self._unseen.discard(id)
                 del self._news[id]
             else:
-                self._enter(id, News(thing, gone=True))
+                self._enter(id, ObjectChange(thing, gone=True))
 
-    def bad(self, trouble: Trouble) -> None:
+    def bad(self, trouble: UnusableObject) -> None:
         with self._lock:
             self._troubles.append(trouble)
 
-    def _enter(self, id: Id, news: News) -> None:
+    def _enter(self, id: Id, news: ObjectChange) -> None:
         self._news[id] = news
         if self._since is None:
             self._since = self._clock()
 
-    def take(self) -> tuple[list[News], list[Trouble]]:
+    def take(self) -> tuple[list[ObjectChange], list[UnusableObject]]:
         """Everything since the last time."""
         with self._lock:
             news, troubles = list(self._news.values()), self._troubles

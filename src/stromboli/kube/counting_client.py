@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from stromboli.kube.api_client import LARGEST, TIMEOUT, Client
 from stromboli.kube.cluster_access import Access
-from stromboli.kube.rate_limits import Limiter
-from stromboli.kube.request import Refused, Request
+from stromboli.kube.rate_limits import RateLimiter
+from stromboli.kube.request import ApiError, Request
 
 NO_ANSWER = "<error>"
 """In place of a status, where there is none."""
@@ -16,7 +16,7 @@ NO_ANSWER = "<error>"
 class CountingClient(Client):
     """Tells method and status of every answer; watches, which go on for minutes, are left out."""
 
-    def __init__(self, access: Access, limiter: Limiter, count: Callable[[str, str], None]):
+    def __init__(self, access: Access, limiter: RateLimiter, count: Callable[[str, str], None]):
         super().__init__(access, limiter)
         self._count = count
 
@@ -26,7 +26,7 @@ class CountingClient(Client):
             answer = await super().ask(request, timeout, largest)
             status = "201" if request.method == "POST" else "200"
             return answer
-        except Refused as error:
+        except ApiError as error:
             status = str(error.status)
             raise
         finally:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from stromboli.kube.request import Api, Refused, Request, Unanswered
+from stromboli.kube.request import Api, ApiError, NoResponse, Request
 from stromboli.kube.write_requests import micro_time
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class Election:
         spec = msgspec.structs.replace(self._lease.spec, holder_identity="", lease_duration_seconds=1)
         try:
             await self._put(self._lease, spec)
-        except (Refused, Unanswered) as error:
+        except (ApiError, NoResponse) as error:
             log.warning("the lease could not be handed back: %s", error)
 
     # -- one attempt
@@ -138,8 +138,8 @@ class Election:
             self._lease = await self._read_or_create()
             if self._free(self._lease):
                 self._lease = await self._put(self._lease, self._ours(self._lease.spec))
-        except (Refused, Unanswered, msgspec.MsgspecError) as error:
-            if not (isinstance(error, Refused) and error.status in (404, 409)):
+        except (ApiError, NoResponse, msgspec.MsgspecError) as error:
+            if not (isinstance(error, ApiError) and error.status in (404, 409)):
                 log.warning("lease %s/%s: %s", self.terms.namespace, self.terms.name, error)
             return False
         self.uid = self._lease.metadata.uid
@@ -152,7 +152,7 @@ class Election:
     async def _read_or_create(self) -> Lease:
         try:
             lease = _lease(await self._ask(Request("GET", self._path)))
-        except Refused as error:
+        except ApiError as error:
             if error.status != 404:
                 raise
             body = self._body({}, self._ours(_Spec()))

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from stromboli.kube.api_resources import LEASES, RESOURCES
-from stromboli.kube.request import MERGE, Refused, Request
+from stromboli.kube.request import MERGE, ApiError, Request
 from stromboli.kube.write_requests import micro_time, timestamp
 
 BURST = 25
@@ -30,7 +30,7 @@ COMBINED = "(combined from similar events): "
 _RESOURCES = {kind.__name__: one for kind, one in RESOURCES.items()} | {LEASES.kind: LEASES}
 
 
-class Subject(NamedTuple):
+class ObjectReference(NamedTuple):
     """What an event is about."""
 
     kind: str
@@ -41,22 +41,22 @@ class Subject(NamedTuple):
     """Where the kind's name does not say it."""
 
 
-class Saying(NamedTuple):
+class PendingEvent(NamedTuple):
     """An event in words."""
 
-    subject: Subject
+    subject: ObjectReference
     type: str
     reason: str
     message: str
 
     @property
-    def topic(self) -> tuple[Subject, str, str]:
+    def topic(self) -> tuple[ObjectReference, str, str]:
         """All but the words."""
         return self.subject, self.type, self.reason
 
 
 @dataclass(slots=True)
-class Written:
+class StoredEvent:
     """An event as it stands on the API server."""
 
     name: str
@@ -92,7 +92,7 @@ class Remembered(OrderedDict[Any, Any]):
             self.popitem(last=False)
 
 
-class Events:
+class EventRecorder:
     """Turns what there is to say into requests, or into nothing if enough was said."""
 
     def __init__(self, component: str, instance: str, clock: Callable[[], float]):
@@ -105,14 +105,14 @@ class Events:
         self._topics: Remembered = Remembered()
         self._buckets: Remembered = Remembered()
 
-    def request(self, saying: Saying) -> Request | None:
+    def request(self, saying: PendingEvent) -> Request | None:
         """How to say it now, if it is to be said."""
         now = self._clock()
         if not self._may(saying.subject, now):
             self.dropped += 1
             return None
         saying = self._combined(saying, now)
-        before: Written | None = self._written.get(self._key(saying))
+        before: StoredEvent | None = self._written.get(self._key(saying))
         if before is None or now - before.last > WINDOW:
             return self._first(saying, now)
         before.count += 1
@@ -120,20 +120,20 @@ class Events:
         body = {"count": before.count, "lastTimestamp": timestamp(now), "message": _short(saying.message)}
         return Request("PATCH", before.path, msgspec.json.encode(body), MERGE)
 
-    def failed(self, saying: Saying, error: Exception) -> bool:
+    def failed(self, saying: PendingEvent, error: Exception) -> bool:
         """Writing it failed; whether to ask for another request: the event that was to be raised is gone."""
-        if isinstance(error, Refused) and error.status == 404:
+        if isinstance(error, ApiError) and error.status == 404:
             known = self._written.pop(self._key(saying), None)
             known = known or self._written.pop(self._key(self._as_combined(saying)), None)
             return known is not None and known.count > 1
         return False
 
-    def _first(self, saying: Saying, now: float) -> Request:
+    def _first(self, saying: PendingEvent, now: float) -> Request:
         subject = saying.subject
         namespace = subject.namespace or "default"
         name = f"{subject.name[:200]}.{secrets.token_hex(8)}"
         folder = f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
-        self._written.keep(self._key(saying), Written(name, now, now, path=f"{folder}/{name}"))
+        self._written.keep(self._key(saying), StoredEvent(name, now, now, path=f"{folder}/{name}"))
         stamp = timestamp(now)
         known = _RESOURCES.get(subject.kind)
         body = {
@@ -163,7 +163,7 @@ class Events:
 
     # -- enough is enough
 
-    def _may(self, subject: Subject, now: float) -> bool:
+    def _may(self, subject: ObjectReference, now: float) -> bool:
         bucket: Bucket = self._buckets.get(subject) or Bucket(BURST, now)
         bucket.left = min(BURST, bucket.left + max(now - bucket.at, 0.0) / REFILL)
         bucket.at = now
@@ -173,7 +173,7 @@ class Events:
         bucket.left -= 1
         return True
 
-    def _combined(self, saying: Saying, now: float) -> Saying:
+    def _combined(self, saying: PendingEvent, now: float) -> PendingEvent:
         topic: Topic | None = self._topics.get(saying.topic)
         if topic is None or now - topic.since > WINDOW:
             topic = Topic(now)
@@ -186,11 +186,11 @@ class Events:
         return saying
 
     @staticmethod
-    def _as_combined(saying: Saying) -> Saying:
+    def _as_combined(saying: PendingEvent) -> PendingEvent:
         return saying._replace(message=COMBINED + saying.message)
 
     @staticmethod
-    def _key(saying: Saying) -> tuple[Any, ...]:
+    def _key(saying: PendingEvent) -> tuple[Any, ...]:
         """Combined events are one, whatever they say."""
         words = COMBINED if saying.message.startswith(COMBINED) else saying.message
         return (*saying.topic, words)

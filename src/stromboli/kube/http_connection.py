@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from stromboli.kube.http_response import Answer, BadAnswer, Overlong, Reading
 from stromboli.kube.rate_limits import Clock
-from stromboli.kube.request import Withdrawn
+from stromboli.kube.request import RequestWithdrawn
 
 CONNECT = 10.0
 CONNECTIONS = 256
@@ -132,7 +132,7 @@ class Wire:
             connection = await self._connection(context)
             if still is not None and not still():
                 self._keep(connection)
-                raise Withdrawn
+                raise RequestWithdrawn
             answer = await connection.exchange(request, largest)
             if not connection.usable:
                 connection.abort()

@@ -7,7 +7,7 @@ import logging
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.kube.api_resources import located
 from stromboli.kube.reflector import Expired, Reflector
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 from stromboli.kube.watch_decoding import Sight
 
 
@@ -19,14 +19,14 @@ class NativeReflector(Reflector):
     async def _list(self) -> None:
         found = await located(self._source, self.resource)
         if found is None:
-            raise Refused(404, "NotFound", "no version of it is offered")
+            raise ApiError(404, "NotFound", "no version of it is offered")
         self.resource = found
         await super()._list()
 
     async def _watch(self) -> None:
         try:
             await super()._watch()
-        except Refused as error:
+        except ApiError as error:
             if error.status != 404:
                 raise
             raise Expired("it is not offered in this version any more") from None

@@ -14,7 +14,7 @@ Dice = Callable[[], float]
 """A number from 0 to 1."""
 
 
-class Limiter:
+class RateLimiter:
     """So many requests a second, with a burst of so many after a quiet time; first come, first served."""
 
     def __init__(

@@ -17,9 +17,9 @@ from typing import NamedTuple, Protocol
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.kube.api_client import TooLarge, with_query
 from stromboli.kube.api_resources import Resource, absence
-from stromboli.kube.change_buffer import Trouble
+from stromboli.kube.change_buffer import UnusableObject
 from stromboli.kube.rate_limits import Backoff, Clock, Dice, Sleep
-from stromboli.kube.request import Refused, Request, Unanswered
+from stromboli.kube.request import ApiError, NoResponse, Request
 from stromboli.kube.watch_decoding import Line, Lines, Page, Pages, Sight, Splitter, What
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Sink(Protocol):
 
     def drop(self, thing: Object) -> None: ...
 
-    def bad(self, trouble: Trouble) -> None: ...
+    def bad(self, trouble: UnusableObject) -> None: ...
 
     async def room(self) -> None: ...
 
@@ -81,7 +81,7 @@ async def pages(
                 raise
             size = max(1, size // 2)
             continue
-        except Refused as error:
+        except ApiError as error:
             if error.status == 410:
                 raise Expired(str(error)) from None
             raise
@@ -148,9 +148,9 @@ class Reflector:
                 log.info("%s: %s; listing again", self.resource, error)
                 self.version = ""
                 pause = self._failed("")
-            except Refused as error:
+            except ApiError as error:
                 pause = self._refused(error)
-            except Unanswered as error:
+            except NoResponse as error:
                 pause = self._failed(str(error))
             except ValueError as error:  # what cannot be read would come again if we resumed before it
                 self.version = ""
@@ -173,7 +173,7 @@ class Reflector:
         self.trouble = why
         return self._backoff.pause(self._failures, asked)
 
-    def _refused(self, error: Refused) -> float:
+    def _refused(self, error: ApiError) -> float:
         if error.status == 404:
             self._gone()
             return self._absent * (0.5 + 0.5 * self._dice())
@@ -238,7 +238,7 @@ class Reflector:
                     self._take(self._lines.read(line))
                 await self._sink.room()
         if self.events == before and self._clock() - begun < SHORT:
-            raise Unanswered("the watch ended at once")
+            raise NoResponse("the watch ended at once")
 
     def _take(self, line: Line) -> None:
         what, sight, status = line
@@ -246,7 +246,7 @@ class Reflector:
             assert status is not None
             if status.code == 410 or status.reason in ("Expired", "Gone"):
                 raise Expired(status.message or "the resource version is too old")
-            raise Refused(status.code or 500, status.reason, status.message)
+            raise ApiError(status.code or 500, status.reason, status.message)
         if what is What.PUT:
             self._put(sight)
         elif what is What.DROP:
@@ -271,7 +271,7 @@ class Reflector:
             before = None
         if sight.bad is not None:
             text = ": ".join(part for part in (sight.bad.field, sight.bad.problem) if part)
-            self._sink.bad(Trouble(self.kind.__name__, marks.namespace, marks.name, marks.uid, text))
+            self._sink.bad(UnusableObject(self.kind.__name__, marks.namespace, marks.name, marks.uid, text))
         elif sight.thing is not None and self._wanted(sight.thing):
             self._sink.put(sight.thing, new=before is None)
         elif before is not None:

@@ -21,7 +21,7 @@ class Request(NamedTuple):
     """Asked once more before the request leaves: there may have been a wait for a turn, a token, a connection."""
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """The API server said no: with which status, for what reason, and when to ask again."""
 
     def __init__(self, status: int, reason: str = "", message: str = "", retry_after: float | None = None):
@@ -31,11 +31,11 @@ class Refused(Exception):
         self.retry_after = retry_after
 
 
-class Withdrawn(Exception):
+class RequestWithdrawn(Exception):
     """The request never left: meanwhile it was no longer wanted."""
 
 
-class Unanswered(Exception):
+class NoResponse(Exception):
     """No answer came: nobody knows whether the request was carried out."""
 
 
@@ -43,17 +43,17 @@ class Api(Protocol):
     """A way to an API server."""
 
     async def ask(self, request: Request, timeout: float) -> bytes:
-        """The body of the answer; `Refused` or `Unanswered` if there is none."""
+        """The body of the answer; `ApiError` or `NoResponse` if there is none."""
 
 
-def passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Whether the same request may fare better a little later."""
-    if isinstance(error, Refused):
+    if isinstance(error, ApiError):
         return error.status in (408, 409, 425, 429) or error.status >= 500
-    return isinstance(error, Unanswered)
+    return isinstance(error, NoResponse)
 
 
-def is_gone(error: Refused) -> bool:
+def is_gone(error: ApiError) -> bool:
     """Whether there is no such object, or only another one of its name by now. Whatever else is refused concerns it."""
     text = str(error).lower()
     return (

@@ -135,7 +135,7 @@ class Cluster:
         self.touched: list[Job] = []
         """Jobs in the order in which moves touched them, for whoever keeps jobs sorted."""
 
-    def overlook(self) -> None:
+    def mark_all_dirty(self) -> None:
         """Let changes pass that nobody takes note of: whoever looks next looks at everything."""
         self.dirty = Dirty()
         self.touched.clear()
@@ -308,7 +308,7 @@ class Cluster:
         job.phase = phase
         self.note(job)
 
-    def regard(self, job: Job) -> None:
+    def update_worklists(self, job: Job) -> None:
         """Bring the lists of work up to date after something about a job changed."""
         visible = job.visible
         _keep(self.waiting, job, visible and job.waits_for_queue)
@@ -396,7 +396,7 @@ class Cluster:
         if not self.touched or self.touched[-1] is not job:
             self.touched.append(job)
         self.dirty.jobs[job] = None
-        self.regard(job)
+        self.update_worklists(job)
 
 
 def _keep(members: dict[Job, None], job: Job, belongs: bool) -> None:

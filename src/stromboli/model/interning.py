@@ -1,4 +1,4 @@
-"""Shapes, kin and annotations are shared by all tasks that are alike, and gone when the last of them is."""
+"""Shapes, label sets and annotations are shared by all tasks that are alike, and gone when the last of them is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.resources.pod_requests import pod_request, view_request
 from stromboli.api.types.pod import Pod
-from stromboli.model.shape import Kin, Notes, Shape
+from stromboli.model.shape import Annotations, LabelSet, Shape
 
 if TYPE_CHECKING:
     from stromboli.model.dimensions import Dimensions
@@ -24,8 +24,8 @@ class Interning:
     def __init__(self, dims: Dimensions) -> None:
         self._dims = dims
         self._shapes: WeakValueDictionary[bytes, Shape] = WeakValueDictionary()
-        self._kin: WeakValueDictionary[bytes, Kin] = WeakValueDictionary()
-        self._notes: WeakValueDictionary[bytes, Notes] = WeakValueDictionary()
+        self._kin: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
+        self._notes: WeakValueDictionary[bytes, Annotations] = WeakValueDictionary()
         self._next = 0
 
     def shape(self, pod: Pod) -> Shape:
@@ -80,18 +80,18 @@ class Interning:
         )
         return Shape(self._id(), spec, dict(request), view, incoming)
 
-    def kin(self, namespace: str, labels: dict[str, str]) -> Kin:
+    def label_set(self, namespace: str, labels: dict[str, str]) -> LabelSet:
         key = _encoder.encode((namespace, labels))
-        kin = self._kin.get(key)
-        if kin is None:
-            kin = self._kin[key] = Kin(self._id(), namespace, labels)
-        return kin
+        label_set = self._kin.get(key)
+        if label_set is None:
+            label_set = self._kin[key] = LabelSet(self._id(), namespace, labels)
+        return label_set
 
-    def notes(self, annotations: dict[str, str]) -> Notes:
+    def notes(self, annotations: dict[str, str]) -> Annotations:
         key = _encoder.encode(annotations)
         notes = self._notes.get(key)
         if notes is None:
-            notes = self._notes[key] = Notes(annotations)
+            notes = self._notes[key] = Annotations(annotations)
         return notes
 
     def _id(self) -> int:

@@ -1,4 +1,4 @@
-"""What tasks have in common: their shape (all a node function may read) and their kin (who they are to others)."""
+"""What tasks have in common: their shape (all a node function may read) and their label set (what selectors see)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Shape:
         return f"Shape({self.id})"
 
 
-class Kin:
+class LabelSet:
     """Namespace and labels, interned: what other pods' selectors see of a task."""
 
     __slots__ = ("__weakref__", "id", "labels", "namespace")
@@ -65,7 +65,7 @@ class Kin:
         return f"Kin({self.namespace}, {self.labels})"
 
 
-class Notes(dict[str, str]):
+class Annotations(dict[str, str]):
     """The annotations of a pod, shared by all pods that have the same; never changed."""
 
     __slots__ = ("__weakref__",)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job, SubJob
     from stromboli.model.node_columns import Node
-    from stromboli.model.shape import Kin, Shape
+    from stromboli.model.shape import LabelSet, Shape
 
 
 class Condition(NamedTuple):
@@ -32,7 +32,7 @@ class Task:
         "gates",
         "group",
         "job",
-        "kin",
+        "label_set",
         "leaves_for_another",
         "name",
         "namespace",
@@ -55,12 +55,14 @@ class Task:
         "zone",
     )
 
-    def __init__(self, uid: str, namespace: str, name: str, shape: Shape, kin: Kin, created: float):
+    def __init__(
+        self, uid: str, namespace: str, name: str, shape: Shape, label_set: LabelSet, created: float
+    ):
         self.uid = uid
         self.namespace = namespace
         self.name = name
         self.shape = shape
-        self.kin = kin
+        self.label_set = label_set
         self.created = created
         self.order = (*_index(name), created, uid)
         self.job: Job | None = None

@@ -35,4 +35,4 @@ class Cdp(Plugin):
 def _cooldown(task: Task) -> float | None:
     """For how long a pod asks to be spared: by its label, else its annotation."""
     key = names.COOLDOWN_TIME
-    return go_scalars.duration(task.kin.labels.get(key, task.annotations.get(key, "")))
+    return go_scalars.duration(task.label_set.labels.get(key, task.annotations.get(key, "")))

@@ -57,11 +57,11 @@ class Pdb(Plugin):
 
 def _labelled(candidates: list[Task]) -> list[Task]:
     """# quirk: spec 03 14: a pod without labels makes room for nobody, although no budget selects it."""
-    return [task for task in candidates if task.kin.labels]
+    return [task for task in candidates if task.label_set.labels]
 
 
 def _protects(budget: PodDisruptionBudget, task: Task) -> bool:
     """Whether a budget counts a task; one whose disruption is under way is counted already."""
-    return matches_labels(budget.spec.selector, task.kin.labels) and (
+    return matches_labels(budget.spec.selector, task.label_set.labels) and (
         task.name not in budget.status.disrupted_pods
     )

@@ -8,7 +8,7 @@ from collections import Counter
 from stromboli.daemon.log_format import about
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Event, Evict, GateRemoval, NativeGroupCondition, PodGroupStatus
-from stromboli.kube.change_buffer import Trouble
+from stromboli.kube.change_buffer import UnusableObject
 from stromboli.kube.election import Election
 from stromboli.scheduler.mirror.kubernetes_world import is_noise
 from stromboli.scheduler.writes.write_orders import Order
@@ -47,7 +47,7 @@ def tell(outcome: Outcome) -> None:
         log.debug("cycle", extra=about(seconds=round(spent, 4), decisions=len(outcome.decisions)))
 
 
-def unusable(trouble: Trouble) -> Order:
+def unusable(trouble: UnusableObject) -> Order:
     """An event about an object that cannot be used."""
     log.warning("%s %s/%s cannot be used: %s", trouble.kind, trouble.namespace, trouble.name, trouble.text)
     event = Event(trouble.kind, trouble.namespace, trouble.name, "Warning", "Invalid", trouble.text)  # type: ignore[arg-type]

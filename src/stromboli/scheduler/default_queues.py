@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from stromboli.api import names
-from stromboli.kube.request import Api, Refused, Request, Unanswered
+from stromboli.kube.request import Api, ApiError, NoResponse, Request
 from stromboli.kube.write_requests import VOLCANO, queue_path
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ async def ensure_queues(
                 if await _ensure(api, name, reclaimable):
                     log.info("made queue %s", name)
                 break
-            except (Refused, Unanswered) as error:
+            except (ApiError, NoResponse) as error:
                 why = _explained(error)
                 if attempt == ATTEMPTS - 1:
                     raise NoQueues(f"queue {name!r} can be neither found nor made: {why}") from None
@@ -46,7 +46,7 @@ async def _ensure(api: Api, name: str, reclaimable: bool) -> bool:
     try:
         await api.ask(Request("GET", queue_path(name)), TIMEOUT)
         return False
-    except Refused as error:
+    except ApiError as error:
         if error.status != 404:
             raise
     body = {
@@ -57,7 +57,7 @@ async def _ensure(api: Api, name: str, reclaimable: bool) -> bool:
     }
     try:
         await api.ask(Request("POST", f"{VOLCANO}/queues", msgspec.json.encode(body)), TIMEOUT)
-    except Refused as error:
+    except ApiError as error:
         if error.status != 409:
             raise
         return False
@@ -65,6 +65,6 @@ async def _ensure(api: Api, name: str, reclaimable: bool) -> bool:
 
 
 def _explained(error: Exception) -> str:
-    if isinstance(error, Refused) and error.status == 404:
+    if isinstance(error, ApiError) and error.status == 404:
         return "the API server knows no queues; install the CRDs with `kubectl apply -k deploy/crds`"
     return str(error)

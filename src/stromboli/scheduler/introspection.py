@@ -11,7 +11,7 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import discover
 from stromboli.kube.election import Election
 from stromboli.kube.reflector import Expired
-from stromboli.kube.request import Refused, Unanswered
+from stromboli.kube.request import ApiError, NoResponse
 from stromboli.kube.scheduler_metrics import Metrics
 from stromboli.scheduler.cycle_thread import STUCK
 from stromboli.scheduler.debug_endpoints import Unavailable
@@ -69,7 +69,7 @@ class Showing:
     async def consistency(self) -> list[str]:
         try:
             return [str(one) for one in await self._duty.mirror.check()]
-        except (CheckFailed, Refused, Unanswered) as error:
+        except (CheckFailed, ApiError, NoResponse) as error:
             raise Unavailable(str(error)) from None
 
     async def dump(self) -> str:
@@ -100,7 +100,7 @@ class Showing:
             )
         except TimeoutError:
             raise Unavailable("no cycle came to its end in time") from None
-        except (Refused, Unanswered, Expired, OSError) as error:
+        except (ApiError, NoResponse, Expired, OSError) as error:
             raise Unavailable(str(error)) from None
         return str(path)
 

@@ -21,7 +21,7 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.counting_client import CountingClient
 from stromboli.kube.election import Election
-from stromboli.kube.rate_limits import Limiter
+from stromboli.kube.rate_limits import RateLimiter
 from stromboli.kube.scheduler_metrics import Metrics
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
@@ -82,7 +82,7 @@ class Process:
             return await self._elected(duty, client, election)
 
     def _client(self, measuring: Measuring) -> Client:
-        limiter = Limiter(self.options.kube_api_qps, self.options.kube_api_burst)
+        limiter = RateLimiter(self.options.kube_api_qps, self.options.kube_api_burst)
         host = self._access.server.partition("://")[2]
         return CountingClient(self._access, limiter, partial(measuring.asked, host))
 

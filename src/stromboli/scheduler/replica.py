@@ -24,8 +24,8 @@ from stromboli.daemon.log_format import about
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES
-from stromboli.kube.change_buffer import Trouble
-from stromboli.kube.event_recorder import Events
+from stromboli.kube.change_buffer import UnusableObject
+from stromboli.kube.event_recorder import EventRecorder
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import Measuring
@@ -82,7 +82,7 @@ class Duty:
         )
         self.writer = Writer(
             client,
-            Events(options.component, identity, time.time),
+            EventRecorder(options.component, identity, time.time),
             may_write,
             self._failed,
             measuring.written,
@@ -138,7 +138,7 @@ class Duty:
     def _submit(self, orders: list[Order]) -> None:
         call(self._loop, partial(self.writer.submit, orders))
 
-    def _unusable(self, trouble: Trouble) -> None:
+    def _unusable(self, trouble: UnusableObject) -> None:
         """Told in the log by everybody, in an event by who leads; whoever takes over tells them again."""
         order = unusable(trouble)
         if self.loop.leads:

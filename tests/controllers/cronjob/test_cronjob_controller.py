@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from stromboli.controllers.cronjob.controller import CronJobController
-from stromboli.kube.request import Refused, Request, Unanswered
+from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.memory import MemoryApi
 from tests.controllers.working import NOW, Watch, names, settled, until, working
 
@@ -68,7 +68,7 @@ def test_a_controller_that_dies_before_it_wrote_the_status_starts_no_second_job(
 
         def die(request: Request) -> None:
             if request.method == "PATCH":
-                raise Refused(422, "Invalid", "dead")
+                raise ApiError(422, "Invalid", "dead")
 
         api.before = die
         async with working(api, CronJobController, clock=clock):
@@ -91,7 +91,7 @@ def test_a_lost_answer_makes_no_second_job_and_the_first_is_adopted() -> None:
 
         def lose(request: Request) -> None:
             if request.method == "POST" and "/jobs" in request.path and next(lost, False):
-                raise Unanswered("lost")
+                raise NoResponse("lost")
 
         api.after = lose
         async with working(api, CronJobController, clock=clock) as crew:
@@ -121,7 +121,7 @@ def test_a_job_that_is_refused_is_told_and_tried_again() -> None:
     async def run() -> None:
         api = MemoryApi()
         cron(api)
-        refusals = iter([Refused(422, "Invalid", "tasks is required")])
+        refusals = iter([ApiError(422, "Invalid", "tasks is required")])
 
         def refuse(request: Request) -> None:
             if request.method == "POST" and "/jobs" in request.path and (error := next(refusals, None)):

@@ -3,7 +3,7 @@
 import asyncio
 
 from stromboli.controllers.job.observed_state import DeleteCommand, SetStatus
-from stromboli.kube.request import Refused, Request
+from stromboli.kube.request import ApiError, Request
 from tests.controllers.job.stage import policy, running
 from tests.controllers.job.test_controller import at_work, command, phase, submitted
 from tests.controllers.working import settled, until
@@ -12,7 +12,7 @@ from tests.controllers.working import settled, until
 def test_a_command_that_could_not_be_deleted_is_deleted_later() -> None:
     async def story() -> None:
         api = submitted()
-        refusals = [Refused(409, "Conflict", "changed"), Refused(403, "Forbidden", "not now")]
+        refusals = [ApiError(409, "Conflict", "changed"), ApiError(403, "Forbidden", "not now")]
 
         def refuse(request: Request) -> None:
             if request.method == "DELETE" and "/commands/" in request.path and refusals:

@@ -11,7 +11,7 @@ from typing import Any
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
 from stromboli.controllers.runner import Controllers
-from stromboli.kube.request import Refused, Request, Unanswered
+from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.job.stage import job_manifest, policy, task
 from tests.controllers.memory import MemoryApi
 from tests.controllers.working import NOW, Watch, names, settled, until, working
@@ -133,7 +133,7 @@ def test_a_pod_whose_creation_was_not_answered_is_made_once() -> None:
         def lose(request: Request) -> None:
             if request.method == "POST" and request.path.endswith("/pods") and len(lost) < 3:
                 lost.append(request.path)
-                raise Unanswered("the connection broke")
+                raise NoResponse("the connection broke")
 
         api.after = lose
         async with at_work(api) as crew:
@@ -155,7 +155,7 @@ def test_a_pod_that_goes_while_its_creation_is_asked_about_is_made_again_soon() 
             if request.method == "POST" and request.path.endswith("/pods") and not lost:
                 lost.append(request.path)
                 api._changes.pop()  # the watch begins anew just then, and hears of neither
-                raise Unanswered("lost")
+                raise NoResponse("lost")
 
         def evict(request: Request) -> None:
             if request.method == "GET" and "/pods/" in request.path and len(lost) == 1:
@@ -221,7 +221,7 @@ def test_a_job_waits_out_a_quota_and_tells_what_holds_it_up() -> None:
         def refuse(request: Request) -> None:
             is_pod = request.method == "POST" and request.path.endswith("/pods")
             if is_pod and len(api.every("pods")) >= allowed:
-                raise Refused(403, "Forbidden", "exceeded quota: small")
+                raise ApiError(403, "Forbidden", "exceeded quota: small")
 
         api.before = refuse
         async with at_work(api) as crew:
@@ -309,7 +309,7 @@ def test_conflicts_and_a_flaky_server_do_not_keep_a_job_from_its_end() -> None:
 
         def flake(request: Request) -> None:
             if request.method in ("POST", "PATCH") and luck.random() < 0.3:
-                raise Refused(409, "Conflict", "somebody was quicker")
+                raise ApiError(409, "Conflict", "somebody was quicker")
 
         api.before = flake
         async with at_work(api) as crew:

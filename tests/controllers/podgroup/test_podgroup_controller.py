@@ -7,7 +7,7 @@ from typing import Any
 
 from stromboli.controllers.options import Options
 from stromboli.controllers.podgroup.controller import PodGroupController
-from stromboli.kube.request import Refused, Request
+from stromboli.kube.request import ApiError, Request
 from tests.controllers.memory import MemoryApi
 from tests.controllers.working import names, settled, until, working
 
@@ -98,7 +98,7 @@ def test_owners_that_are_not_watched_are_asked_and_those_that_cannot_be_are_left
 
         def refuse(request: Request) -> None:
             if "/replicasets/" in request.path:
-                raise Refused(403, "Forbidden", "no")
+                raise ApiError(403, "Forbidden", "no")
 
         api.before = refuse
         api.put("pods", pod("of-secret", owner("ReplicaSet", "secret")))

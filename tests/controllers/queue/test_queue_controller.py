@@ -7,7 +7,7 @@ from typing import Any
 
 from stromboli.controllers.options import Options
 from stromboli.controllers.queue.controller import QueueController
-from stromboli.kube.request import Refused, Request, Unanswered
+from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.memory import MemoryApi
 from tests.controllers.working import settled, until, working
 
@@ -76,7 +76,7 @@ def test_a_closing_queue_without_a_parent_is_closed_before_it_is_given_one() -> 
         def admission(request: Request) -> None:
             changes = request.method == "PATCH" and request.path.endswith("queues/old")
             if changes and states(api)["old"] == "Closing":
-                raise Refused(400, "", "queue state must be in [Open Closed]")
+                raise ApiError(400, "", "queue state must be in [Open Closed]")
 
         api.before = admission
         async with working(api, QueueController) as crew:
@@ -182,7 +182,7 @@ def test_a_command_survives_a_write_that_fails_and_a_controller_that_dies() -> N
 
         def trouble(request: Request) -> None:
             if request.path.endswith("/status"):
-                raise Refused(422, "Invalid", "not today")
+                raise ApiError(422, "Invalid", "not today")
 
         api.before = trouble
         async with working(api, QueueController):
@@ -206,7 +206,7 @@ def test_a_lost_answer_does_no_harm() -> None:
 
         def lose(request: Request) -> None:
             if request.method != "GET" and next(lost, False):
-                raise Unanswered("lost")
+                raise NoResponse("lost")
 
         api.after = lose
         async with working(api, QueueController) as crew:

@@ -8,7 +8,7 @@ from stromboli.embedded.nodes.node_writes import Writes
 from stromboli.embedded.nodes.pod_addresses import Addresses
 from stromboli.embedded.nodes.pod_stages import Habits
 from stromboli.embedded.nodes.simulated_nodes import Simulated
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 from tests.embedded.nodes.pods import pod
 
 
@@ -21,7 +21,7 @@ class Refusing:
 
     async def ask(self, request, timeout):
         self.asked.append(round(self.clock(), 3))
-        raise Refused(422, "Invalid", "no")
+        raise ApiError(422, "Invalid", "no")
 
 
 def test_a_step_that_is_refused_is_tried_ever_more_rarely():

@@ -19,7 +19,7 @@ from stromboli.embedded.nodes.real.process_runtime import Real
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access, find_access
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 
 PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
@@ -56,7 +56,7 @@ class Town:
         """The object, or None."""
         try:
             return json.loads(await self.client.get(resource, name, "default"))
-        except Refused as error:
+        except ApiError as error:
             if error.status == 404:
                 return None
             raise

@@ -54,12 +54,14 @@ def test_the_terms_about_a_pod_are_those_that_mean_it(
     others = [pod(f"o{place}", affinity=one) for place, one in enumerate(carrying)]
     space = Namespace(ObjectMeta("default", labels=team))
     cluster = cluster_of(node("n"), space, *others, pod("p", labels=labels))
-    kin = task_of(cluster, "p").kin
+    label_set = task_of(cluster, "p").label_set
     needs = {carried(term, "default") for one in others for term in required_away(one.spec)}
-    meant = {term for term in needs if term.whom.matches(kin, cluster.objects)}
-    assert cluster.terms.repelling(kin) == meant
+    meant = {term for term in needs if term.whom.matches(label_set, cluster.objects)}
+    assert cluster.terms.repelling(label_set) == meant
     wishes = {term for one in others for term in cluster.terms.of(task_of(cluster, one.name)) if term.weight}
-    assert cluster.terms.preferring(kin) == {t for t in wishes if t.whom.matches(kin, cluster.objects)}
+    assert cluster.terms.preferring(label_set) == {
+        t for t in wishes if t.whom.matches(label_set, cluster.objects)
+    }
 
 
 def shy(weight: int = 0, **selector: str) -> Affinity:
@@ -73,11 +75,11 @@ def test_a_term_is_forgotten_with_the_last_pod_that_carries_it() -> None:
     twins = [pod(name, affinity=shy(app="web")) for name in ("a", "b")]
     intake = intake_of(*twins, pod("p", labels={"app": "web"}))
     cluster = intake.cluster
-    kin = task_of(cluster, "p").kin
-    assert len(cluster.terms.repelling(kin)) == 1, "two pods, one term"
+    label_set = task_of(cluster, "p").label_set
+    assert len(cluster.terms.repelling(label_set)) == 1, "two pods, one term"
     for twin, left in zip(twins, (1, 0), strict=True):
         intake.drop(twin)
-        assert len(cluster.terms.repelling(kin)) == left
+        assert len(cluster.terms.repelling(label_set)) == left
 
 
 def test_wishes_that_say_the_same_are_one_with_both_weights() -> None:
@@ -88,7 +90,7 @@ def test_wishes_that_say_the_same_are_one_with_both_weights() -> None:
         cluster = cluster_of(pod("a", affinity=Affinity(**sides)))
         assert [one.weight for one in cluster.terms.of(task_of(cluster, "a"))] == [weight]
     both = Affinity(None, twice, twice)
-    assert not cluster_of(pod("a", affinity=both)).terms.preferring(task_of(cluster, "a").kin)
+    assert not cluster_of(pod("a", affinity=both)).terms.preferring(task_of(cluster, "a").label_set)
 
 
 def test_signs_follow_the_side_of_a_wish() -> None:
@@ -103,20 +105,26 @@ def test_a_term_without_namespaces_speaks_of_its_own_and_a_newcomers_loose_selec
         pod("here", labels={"app": "web"}),
         pod("there", labels={"app": "web"}, namespace="other"),
     )
-    here, there = (task_of(cluster, "here").kin, task_of(cluster, "there", "other").kin)
+    here, there = (task_of(cluster, "here").label_set, task_of(cluster, "there", "other").label_set)
     own = PodAffinityTerm(LabelSelector(), names.HOSTNAME)
     loose = PodAffinityTerm(
         LabelSelector(), names.HOSTNAME, (), LabelSelector({}, (Requirement("env", "NotIn", ("test",)),))
     )
-    assert [carried(own, "default").whom.matches(kin, cluster.objects) for kin in (here, there)] == [
+    assert [
+        carried(own, "default").whom.matches(label_set, cluster.objects) for label_set in (here, there)
+    ] == [
         True,
         False,
     ]
-    assert [carried(loose, "default").whom.matches(kin, cluster.objects) for kin in (here, there)] == [
+    assert [
+        carried(loose, "default").whom.matches(label_set, cluster.objects) for label_set in (here, there)
+    ] == [
         True,
         False,
     ]
-    assert [sought(loose, "default").whom.matches(kin, cluster.objects) for kin in (here, there)] == [
+    assert [
+        sought(loose, "default").whom.matches(label_set, cluster.objects) for label_set in (here, there)
+    ] == [
         True,
         True,
     ]

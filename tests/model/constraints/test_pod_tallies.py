@@ -11,7 +11,7 @@ from stromboli.api import names
 from stromboli.api.types.meta import LabelSelector, Requirement
 from stromboli.api.types.pod import Affinity, PodAffinity, PodAffinityTerm
 from stromboli.model.cluster import Cluster
-from stromboli.model.constraints.pod_affinity import Term, Whom, carriers, meant_pods
+from stromboli.model.constraints.pod_affinity import PodSelector, Term, carriers, meant_pods
 from stromboli.model.constraints.pod_tallies import Tally
 from stromboli.model.constraints.topology_spread import spread_pods
 from stromboli.model.status import Status
@@ -23,7 +23,7 @@ WEB = LabelSelector({"app": "web"})
 EITHER = LabelSelector({}, (Requirement("app", "In", ("web", "db")),))
 NOT_WEB = LabelSelector({}, (Requirement("app", "NotIn", ("web",)),))
 SHY = Affinity(pod_anti_affinity=PodAffinity((PodAffinityTerm(WEB, names.HOSTNAME),)))
-SHY_TERM = Term(Whom(WEB, frozenset({"default"})), names.HOSTNAME)
+SHY_TERM = Term(PodSelector(WEB, frozenset({"default"})), names.HOSTNAME)
 
 
 def cluster_of(seed: int) -> Cluster:
@@ -43,10 +43,10 @@ def cluster_of(seed: int) -> Cluster:
 def tallies(cluster: Cluster) -> list[Tally]:
     everyone = frozenset({"default"})
     return [
-        meant_pods(cluster, Whom(WEB, everyone)),
-        meant_pods(cluster, Whom(EITHER, everyone)),
-        meant_pods(cluster, Whom(NOT_WEB, everyone)),
-        meant_pods(cluster, Whom(WEB, everyone), Whom(NOT_WEB, everyone)),
+        meant_pods(cluster, PodSelector(WEB, everyone)),
+        meant_pods(cluster, PodSelector(EITHER, everyone)),
+        meant_pods(cluster, PodSelector(NOT_WEB, everyone)),
+        meant_pods(cluster, PodSelector(WEB, everyone), PodSelector(NOT_WEB, everyone)),
         spread_pods(cluster, "default", WEB),
         spread_pods(cluster, "default", LabelSelector()),
         carriers(cluster, SHY_TERM),
@@ -77,12 +77,12 @@ def test_a_tally_counts_what_asking_everybody_would(seed: int) -> None:
 
 def test_a_version_is_never_given_out_twice_even_if_a_tally_was_forgotten_meanwhile() -> None:
     cluster = cluster_of(1)
-    seen = {meant_pods(cluster, Whom(WEB, frozenset())).version}
+    seen = {meant_pods(cluster, PodSelector(WEB, frozenset())).version}
     for _ in range(3):
         cluster.tallies.sweep()
         cluster.tallies.sweep()
         assert not cluster.tallies
-        version = meant_pods(cluster, Whom(WEB, frozenset())).version
+        version = meant_pods(cluster, PodSelector(WEB, frozenset())).version
         assert version not in seen
         seen.add(version)
 
@@ -92,6 +92,6 @@ def test_around_a_node_is_its_domain_and_nothing_where_it_has_none() -> None:
     nodes = [node(name, labels={names.ZONE: zone}) for name, zone in zones.items()]
     pods = [pod(f"p{place}", labels={"app": "web"}, node=on) for place, on in enumerate("aabd")]
     cluster = building.cluster_of(*nodes, node("d"), *pods)
-    tally = meant_pods(cluster, Whom(WEB, frozenset({"default"})))
+    tally = meant_pods(cluster, PodSelector(WEB, frozenset({"default"})))
     around = tally.around(cluster.columns, names.ZONE)
     assert {one.name: around[one.row] for one in cluster.columns.nodes} == {"a": 3, "b": 3, "c": 0, "d": 0}

@@ -16,7 +16,7 @@ from stromboli.api.decoding import decode
 from stromboli.api.types.kinds import KINDS
 from stromboli.api.types.meta import Object
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.change_buffer import Trouble
+from stromboli.kube.change_buffer import UnusableObject
 from stromboli.kube.request import Request
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.cluster_mirror import Mirror
@@ -195,7 +195,7 @@ def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_place() -> None:
 
 
 def test_an_object_that_cannot_be_used_is_told_once_until_it_is_mended() -> None:
-    troubles: list[Trouble] = []
+    troubles: list[UnusableObject] = []
     mirror = Mirror(Shelf(), tell=troubles.append)
     bad = node("n1") | {"status": {"allocatable": {"cpu": "many"}}}
     tell(mirror, bad, node("n2"))
@@ -225,7 +225,7 @@ def test_an_object_that_can_no_longer_be_used_stays_as_it_was_and_a_check_does_n
 def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    troubles: list[Trouble] = []
+    troubles: list[UnusableObject] = []
     mirror = Mirror(Shelf(), tell=troubles.append)
     put = mirror._intake.put
 

@@ -22,9 +22,9 @@ from stromboli.engine.decisions import (
     QueueStatus,
     ShardStatus,
 )
-from stromboli.kube.event_recorder import Events
+from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import Refused, Request, Withdrawn
+from stromboli.kube.request import ApiError, Request, RequestWithdrawn
 from stromboli.scheduler.writes import decision_writer as writing
 from stromboli.scheduler.writes.decision_writer import Writer
 from stromboli.scheduler.writes.guarded_client import Over, Pen
@@ -63,7 +63,7 @@ def write(
     outcome = Outcome()
 
     async def run() -> None:
-        events = Events("volcano", "test", lambda: 1000.0)
+        events = EventRecorder("volcano", "test", lambda: 1000.0)
         writer = Writer(
             api,
             events,
@@ -119,7 +119,7 @@ def test_a_bind_of_a_pod_that_is_no_longer_there_to_be_bound_fails_at_once(answe
 
 
 def test_a_bind_that_is_refused_for_good_comes_back_with_the_reason() -> None:
-    outcome = write(FakeApi([Refused(403, "Forbidden", "not allowed")]), BIND)
+    outcome = write(FakeApi([ApiError(403, "Forbidden", "not allowed")]), BIND)
     assert outcome.failures == [Failure(BIND, "not allowed")]
 
 
@@ -158,9 +158,11 @@ def test_an_eviction_whose_mark_stands_already_still_deletes() -> None:
 
 def test_evicting_a_pod_that_is_gone_is_done() -> None:
     assert EVICT in write(FakeApi([GONE]), EVICT).done
-    another = Refused(409, "Conflict", "Precondition failed: UID in precondition: u2, UID in object meta: u3")
+    another = ApiError(
+        409, "Conflict", "Precondition failed: UID in precondition: u2, UID in object meta: u3"
+    )
     assert EVICT in write(FakeApi([b"{}", another]), EVICT).done
-    immutable = Refused(
+    immutable = ApiError(
         422, "Invalid", 'Pod "old-0" is invalid: metadata.uid: Invalid value: "u2": field is immutable'
     )
     api = FakeApi([immutable])
@@ -170,7 +172,7 @@ def test_evicting_a_pod_that_is_gone_is_done() -> None:
 
 def test_an_eviction_is_not_done_because_something_else_is_wrong_with_it() -> None:
     """A policy of the cluster refuses with 422, too: the pod is still there."""
-    denied = Refused(422, "Invalid", "ValidatingAdmissionPolicy 'calm' denied request: not at night")
+    denied = ApiError(422, "Invalid", "ValidatingAdmissionPolicy 'calm' denied request: not at night")
     assert [one.why for one in write(FakeApi([denied]), EVICT).failures] == [str(denied)]
     api = FakeApi([b"{}", CONFLICT, b"{}"])
     assert EVICT in write(api, EVICT).done
@@ -178,7 +180,7 @@ def test_an_eviction_is_not_done_because_something_else_is_wrong_with_it() -> No
 
 
 def test_an_eviction_that_fails_comes_back() -> None:
-    assert write(FakeApi([b"{}", Refused(403, message="no")]), EVICT).failures == [Failure(EVICT, "no")]
+    assert write(FakeApi([b"{}", ApiError(403, message="no")]), EVICT).failures == [Failure(EVICT, "no")]
 
 
 def test_orders_about_one_object_are_carried_out_in_turn() -> None:
@@ -205,7 +207,7 @@ def test_a_condition_keeps_its_time_when_only_its_words_change() -> None:
 
     async def run() -> None:
         writer = Writer(
-            api, Events("v", "t", lambda: 0.0), lambda: True, lambda _: None, wall=lambda: 1_000.0
+            api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None, wall=lambda: 1_000.0
         )
         writer.start()
         writer.submit([Order(condition("a"))])
@@ -236,7 +238,7 @@ def test_what_was_written_of_a_group_and_has_not_come_back_yet_is_not_lost() -> 
     api = FakeApi()
 
     async def run() -> None:
-        writer = Writer(api, Events("v", "t", lambda: 0.0), lambda: True, lambda _: None)
+        writer = Writer(api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None)
         writer.start()
         writer.submit([Order(status("Inqueue", "Unschedulable"), "gu")])
         await writer._lanes.idle()
@@ -277,7 +279,7 @@ def test_a_status_is_tried_again_until_it_stands_or_a_newer_one_takes_its_place(
     api.delay = 0.001
 
     async def run() -> None:
-        writer = Writer(api, Events("v", "t", lambda: 0.0), lambda: True, lambda _: None)
+        writer = Writer(api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None)
         writer.start()
         writer.submit([Order(status("Inqueue"))])
         await asyncio.sleep(0.0015)
@@ -290,7 +292,7 @@ def test_a_status_is_tried_again_until_it_stands_or_a_newer_one_takes_its_place(
 
 
 def test_a_server_that_asks_to_wait_is_waited_for() -> None:
-    api = FakeApi([Refused(429, retry_after=0.08), b"{}"])
+    api = FakeApi([ApiError(429, retry_after=0.08), b"{}"])
     loop_times: list[float] = []
     original = api.ask
 
@@ -304,7 +306,7 @@ def test_a_server_that_asks_to_wait_is_waited_for() -> None:
 
 
 def test_a_server_cannot_ask_for_more_than_a_while() -> None:
-    api = FakeApi([Refused(429, retry_after=1e8), b"{}"])
+    api = FakeApi([ApiError(429, retry_after=1e8), b"{}"])
     write(api, status("Inqueue"))
     assert len(api.writes) == 2
 
@@ -318,7 +320,7 @@ def test_a_request_that_had_to_wait_is_withdrawn_once_another_leads() -> None:
             leads = False  # while we wait for a connection
             assert request.still is not None
             if not request.still():
-                raise Withdrawn
+                raise RequestWithdrawn
             return await super().ask(request, timeout)
 
     api = Waiting()

@@ -12,7 +12,7 @@ from stromboli.embedded.nodes.durations import parse_span
 from stromboli.embedded.nodes.node_annotations import RUN_TIME
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 
 NODES = "8x4cpu,16Gi"
 Thing = dict[str, Any]
@@ -83,7 +83,7 @@ async def submit(client: Client, things: list[Thing]) -> str:
         meta = thing["metadata"]
         try:
             await client.create(_resource(thing), thing, meta.get("namespace", ""))
-        except Refused as error:
+        except ApiError as error:
             return str(error)
     return ""
 

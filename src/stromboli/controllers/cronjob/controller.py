@@ -18,7 +18,7 @@ from stromboli.controllers.controller import Controller, Hindrance
 from stromboli.controllers.cronjob.reconcile import Look, look, started
 from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.store import controller_uid
-from stromboli.kube.request import Refused, Unanswered
+from stromboli.kube.request import ApiError, NoResponse
 
 
 class CronJobController(Controller[str]):
@@ -90,7 +90,7 @@ class CronJobController(Controller[str]):
     async def _prune(self, cron: CronJob, job: Job) -> None:
         try:
             await self.desk.pen.delete(job)
-        except (Refused, Unanswered) as error:
+        except (ApiError, NoResponse) as error:
             self.desk.voice.warning(cron, "FailedDelete", f"Deleted job: {error}")
             raise
         self.jobs.drop(job)
@@ -102,7 +102,7 @@ class CronJobController(Controller[str]):
         name = found.start["metadata"]["name"]
         try:
             answer = await self.desk.pen.create(Job, found.start, cron.namespace)
-        except Refused as error:
+        except ApiError as error:
             if error.status == 403 and "being terminated" in str(error):
                 self.desk.voice.warning(cron, "NamespaceTerminating", f"Error creating job: {error}")
                 return None

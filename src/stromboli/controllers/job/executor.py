@@ -37,7 +37,7 @@ from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.store import controller_uid
 from stromboli.controllers.watched_kinds import PLACES, Pod
 from stromboli.kube.api_resources import RESOURCES
-from stromboli.kube.request import Refused, Unanswered
+from stromboli.kube.request import ApiError, NoResponse
 
 Action = Callable[[], Awaitable[None]]
 """A write that has not begun."""
@@ -161,7 +161,7 @@ class Hand:
         results = await asyncio.gather(*map(one, writes), return_exceptions=True)
         errors = [error for error in results if isinstance(error, BaseException)]
         for error in errors:
-            if isinstance(error, Deposed) or not isinstance(error, Refused | Unanswered | Stale):
+            if isinstance(error, Deposed) or not isinstance(error, ApiError | NoResponse | Stale):
                 raise error
         if errors:
             shown = " ".join(str(error)[:200] for error in errors[:SHOWN])

@@ -23,7 +23,7 @@ from stromboli.controllers.podgroup.implied_groups import (
 from stromboli.controllers.store import Shelf, controller_uid
 from stromboli.controllers.watched_kinds import PLACES, Pod, ReplicaSet, StatefulSet
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 
 REVISION = "controller-revision-hash"
 LIVE = {
@@ -153,7 +153,7 @@ class PodGroupController(Controller[Key]):
         if found is None and resource is not None:
             try:
                 answer = await self.desk.pen.read_at(resource, owner.name, pod.namespace)
-            except Refused as error:
+            except ApiError as error:
                 if error.status != 403:
                     raise
                 answer = None

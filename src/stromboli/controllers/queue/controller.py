@@ -14,7 +14,7 @@ from stromboli.controllers.context import Desk
 from stromboli.controllers.controller import Controller, Hindrance
 from stromboli.controllers.queue.queue_states import SHUT, Step, follow, state_of
 from stromboli.controllers.watched_kinds import PLACES
-from stromboli.kube.request import Refused, Unanswered
+from stromboli.kube.request import ApiError, NoResponse
 
 UNSEEN = 1.0
 """Seconds until we look again for a queue that exists and that no watch has told of yet."""
@@ -140,7 +140,7 @@ class QueueController(Controller[str]):
         shuts = step.state in SHUT and state_of(queue) not in SHUT
         try:
             moved = await self._patched(queue, {"status": {"state": step.state}}, "status")
-        except (Refused, Unanswered) as error:
+        except (ApiError, NoResponse) as error:
             if shuts:
                 self.desk.voice.warning(
                     queue, names.CLOSE_QUEUE, names.QUEUE_CLOSE_FAILED.format(error=error)

@@ -22,9 +22,9 @@ from stromboli.embedded.nodes.pod_stages import Habits
 from stromboli.embedded.nodes.real.container_logs import LogQuery, NoLog
 from stromboli.embedded.nodes.simulated_nodes import Simulated
 from stromboli.kube.api_client import Client
-from stromboli.kube.change_buffer import Trouble
+from stromboli.kube.change_buffer import UnusableObject
 from stromboli.kube.reflector import Reflector
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 from stromboli.kube.write_requests import timestamp
 
 log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class Nodes:
         full["status"] = {**node["status"], **self._ready(name, kind)}
         try:
             await self._client.create(NODES, full)
-        except Refused as error:
+        except ApiError as error:
             if error.status != 409:
                 raise
             await self._client.patch(NODES, name, {"metadata": {"labels": node["metadata"]["labels"]}})
@@ -255,7 +255,7 @@ class _Sink:
     def drop(self, thing: Any) -> None:
         self._drop(thing)
 
-    def bad(self, trouble: Trouble) -> None:
+    def bad(self, trouble: UnusableObject) -> None:
         log.warning("%s %s/%s: %s", trouble.kind, trouble.namespace, trouble.name, trouble.text)
 
     async def room(self) -> None:

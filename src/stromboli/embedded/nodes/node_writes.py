@@ -13,10 +13,10 @@ from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_types import NodePod, Thing
 from stromboli.embedded.nodes.pod_status_patches import patch
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.event_recorder import Events, Saying, Subject
+from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
 from stromboli.kube.keyed_queue import Lanes
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import STRATEGIC, Api, Refused, Request, Unanswered, passing
+from stromboli.kube.request import STRATEGIC, Api, ApiError, NoResponse, Request, is_transient
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Writes:
     def __init__(self, client: Api, clock: Callable[[], float] = time.time) -> None:
         self._client = client
         self._clock = clock
-        self._events = Events(node_annotations.AGENT, node_annotations.AGENT, clock)
+        self._events = EventRecorder(node_annotations.AGENT, node_annotations.AGENT, clock)
         self._backoff = Backoff(first=0.1, longest=5.0)
         self._lanes: Lanes[Write] = Lanes(self._send, WIDTH, _newest)
 
@@ -78,17 +78,22 @@ class Writes:
 
     def tell(self, pod: NodePod, type: str, reason: str, message: str) -> None:
         """An event about a pod."""
-        self._say(pod.uid, Saying(Subject("Pod", pod.namespace, pod.name, pod.uid), type, reason, message))
+        self._say(
+            pod.uid,
+            PendingEvent(ObjectReference("Pod", pod.namespace, pod.name, pod.uid), type, reason, message),
+        )
 
     def tell_node(self, name: str, type: str, reason: str, message: str) -> None:
-        self._say(f"node {name}", Saying(Subject("Node", "", name, name), type, reason, message))
+        self._say(
+            f"node {name}", PendingEvent(ObjectReference("Node", "", name, name), type, reason, message)
+        )
 
-    def _say(self, key: str, saying: Saying) -> None:
+    def _say(self, key: str, saying: PendingEvent) -> None:
         request = self._events.request(saying)
         if request is not None:
             self._put(f"event of {key}", Write(request, failed=lambda error: self._unsaid(saying, error)))
 
-    def _unsaid(self, saying: Saying, error: Exception) -> None:
+    def _unsaid(self, saying: PendingEvent, error: Exception) -> None:
         self._events.failed(saying, error)
 
     def _put(self, key: str, write: Write) -> None:
@@ -97,7 +102,7 @@ class Writes:
     async def _send(self, write: Write) -> float | None:
         try:
             await self._client.ask(write.request, TIMEOUT)
-        except (Refused, Unanswered) as error:
+        except (ApiError, NoResponse) as error:
             write.failures += 1
             if _passing(error) and write.failures < ATTEMPTS:
                 return self._backoff.pause(write.failures, getattr(error, "retry_after", None))
@@ -116,8 +121,8 @@ def _newest(earlier: Write, later: Write) -> Write | None:
 
 def _passing(error: Exception) -> bool:
     """A conflict does not pass: it means that this is not the same pod any more."""
-    return passing(error) and not (isinstance(error, Refused) and error.status == 409)
+    return is_transient(error) and not (isinstance(error, ApiError) and error.status == 409)
 
 
 def _gone(error: Exception) -> bool:
-    return isinstance(error, Refused) and error.status in (404, 409)
+    return isinstance(error, ApiError) and error.status in (404, 409)

@@ -9,7 +9,7 @@ from stromboli.model.constraints.pod_affinity import Term, carried, preferred_te
 
 if TYPE_CHECKING:
     from stromboli.model.lookup_objects import Objects
-    from stromboli.model.shape import Kin
+    from stromboli.model.shape import LabelSet
     from stromboli.model.task import Task
 
 NO_TERMS: frozenset[Term] = frozenset()
@@ -30,7 +30,7 @@ class Terms:
 
     def enter(self, task: Task) -> None:
         """A task is there."""
-        if not _is_social(task):
+        if not _has_pod_affinity(task):
             return
         key = (task.shape.id, task.namespace)
         known = self._carried.get(key)
@@ -41,7 +41,7 @@ class Terms:
 
     def leave(self, task: Task) -> None:
         """A task is gone."""
-        if not _is_social(task):
+        if not _has_pod_affinity(task):
             return
         key = (task.shape.id, task.namespace)
         terms, count = self._carried[key]
@@ -52,31 +52,31 @@ class Terms:
 
     def of(self, task: Task) -> frozenset[Term]:
         """The terms that a task carries."""
-        if not _is_social(task):
+        if not _has_pod_affinity(task):
             return NO_TERMS
         known = self._carried.get((task.shape.id, task.namespace))
         return known[0] if known else _terms_of(task)
 
     def marks(self, task: Task) -> Iterable[Hashable]:
         """By what descriptions of tasks find those whom they mean: labels and terms."""
-        return (*task.kin.labels.items(), *self.of(task))
+        return (*task.label_set.labels.items(), *self.of(task))
 
-    def repelling(self, kin: Kin) -> frozenset[Term]:
+    def repelling(self, label_set: LabelSet) -> frozenset[Term]:
         """Required anti-affinity terms, of whomever, that mean these pods."""
-        return self._about(kin, self._repelling, True) if self._repelling else NO_TERMS
+        return self._about(label_set, self._repelling, True) if self._repelling else NO_TERMS
 
-    def preferring(self, kin: Kin) -> frozenset[Term]:
+    def preferring(self, label_set: LabelSet) -> frozenset[Term]:
         """Preferred terms, of whomever, that mean these pods."""
-        return self._about(kin, self._preferring, False) if self._preferring else NO_TERMS
+        return self._about(label_set, self._preferring, False) if self._preferring else NO_TERMS
 
-    def _about(self, kin: Kin, book: _Book, required: bool) -> frozenset[Term]:
+    def _about(self, label_set: LabelSet, book: _Book, required: bool) -> frozenset[Term]:
         if self._seen != self._objects.version or len(self._found) > REMEMBERED:
             self._found.clear()
             self._seen = self._objects.version
-        key = (kin.id, required)
+        key = (label_set.id, required)
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = book.about(kin, self._objects)
+            found = self._found[key] = book.about(label_set, self._objects)
         return found
 
     def _book(self, terms: Iterable[Term], sign: int) -> None:
@@ -103,12 +103,12 @@ class _Book:
                 if not page:
                     del self._by_mark[mark]
 
-    def about(self, kin: Kin, objects: Objects) -> frozenset[Term]:
-        pages = [self._by_mark.get(mark, {}) for mark in (None, *kin.labels.items())]
-        return frozenset(term for page in pages for term in page if term.whom.matches(kin, objects))
+    def about(self, label_set: LabelSet, objects: Objects) -> frozenset[Term]:
+        pages = [self._by_mark.get(mark, {}) for mark in (None, *label_set.labels.items())]
+        return frozenset(term for page in pages for term in page if term.whom.matches(label_set, objects))
 
 
-def _is_social(task: Task) -> bool:
+def _has_pod_affinity(task: Task) -> bool:
     affinity = task.shape.spec.affinity
     return affinity is not None and (
         affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Bools, Columns
 
 
-def is_choosy(spec: PodSpec) -> bool:
+def selects_nodes(spec: PodSpec) -> bool:
     """Whether a pod asks for certain nodes at all; an empty nodeSelector does not."""
     return bool(spec.node_selector) or required_selector(spec) is not None
 

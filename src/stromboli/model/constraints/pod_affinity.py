@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
     from stromboli.model.constraints.pod_tallies import Tally
     from stromboli.model.lookup_objects import Objects
-    from stromboli.model.shape import Kin
+    from stromboli.model.shape import LabelSet
     from stromboli.model.task import Task
 
 _encoder = msgspec.msgpack.Encoder(order="sorted")
 _EVERYTHING = LabelSelector()
 
 
-class Whom:
+class PodSelector:
     """Which pods a term means, by labels and namespaces; two are equal if they say the same."""
 
     __slots__ = ("_namespace_selector", "_namespaces", "_selector", "key", "marks")
@@ -39,9 +39,11 @@ class Whom:
         self.key = _encoder.encode((selector, sorted(namespaces), namespace_selector))
         self.marks = label_marks(selector)
 
-    def matches(self, kin: Kin, objects: Objects) -> bool:
+    def matches(self, label_set: LabelSet, objects: Objects) -> bool:
         """Whether a pod is meant."""
-        return self._speaks_of(kin.namespace, objects) and matches_labels(self._selector, kin.labels)
+        return self._speaks_of(label_set.namespace, objects) and matches_labels(
+            self._selector, label_set.labels
+        )
 
     def _speaks_of(self, namespace: str, objects: Objects) -> bool:
         if namespace in self._namespaces:
@@ -52,7 +54,7 @@ class Whom:
         return matches_labels(self._namespace_selector, known.metadata.labels if known else {})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Whom) and self.key == other.key
+        return isinstance(other, PodSelector) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -61,7 +63,7 @@ class Whom:
 class Term(NamedTuple):
     """Pods, the domain around each of them that counts, and what it is worth to be in there (0: required)."""
 
-    whom: Whom
+    whom: PodSelector
     topology_key: str
     weight: int = 0
 
@@ -111,7 +113,9 @@ def _away(spec: PodSpec) -> PodAffinity | None:
 def carried(term: PodAffinityTerm, namespace: str, weight: int = 0) -> Term:
     """A term of a pod that is there: without namespaces it speaks of the pod's own."""
     return Term(
-        Whom(term.label_selector, _named(term, namespace), term.namespace_selector), term.topology_key, weight
+        PodSelector(term.label_selector, _named(term, namespace), term.namespace_selector),
+        term.topology_key,
+        weight,
     )
 
 
@@ -120,7 +124,9 @@ def sought(term: PodAffinityTerm, namespace: str, weight: int = 0) -> Term:
     selector = term.namespace_selector
     if matches_labels(selector, {}):
         selector = _EVERYTHING  # quirk: spec 04 2.6, what matches no labels at all matches every namespace
-    return Term(Whom(term.label_selector, _named(term, namespace), selector), term.topology_key, weight)
+    return Term(
+        PodSelector(term.label_selector, _named(term, namespace), selector), term.topology_key, weight
+    )
 
 
 def _named(term: PodAffinityTerm, namespace: str) -> frozenset[str]:
@@ -132,12 +138,12 @@ def _named(term: PodAffinityTerm, namespace: str) -> frozenset[str]:
 # -- counting
 
 
-def meant_pods(cluster: Cluster, *whom: Whom) -> Tally:
+def meant_pods(cluster: Cluster, *whom: PodSelector) -> Tally:
     """How many pods on each node are meant by all of these."""
     objects = cluster.objects
 
     def counts(task: Task) -> bool:
-        return all(one.matches(task.kin, objects) for one in whom)
+        return all(one.matches(task.label_set, objects) for one in whom)
 
     marks = next((one.marks for one in whom if one.marks), ())
     return cluster.tallies.get(("meant", whom), counts, marks)

@@ -28,7 +28,7 @@ class Tally:
 
     def __init__(self, counts: Counts, marks: Marks = ANYBODY):
         self.counts = counts
-        """Whether a task is counted; may read its kin, its shape and whether it is dying, nothing else."""
+        """Whether a task is counted; may read its label set, its shape and whether it is dying, nothing else."""
         self.marks = marks
         self.by_node: Ints = np.zeros(0, dtype=np.int64)
         self.version = 0
@@ -62,7 +62,7 @@ class _Alike:
 
 def labels_of(task: Task) -> Iterable[Hashable]:
     """The marks of a task where nothing else is said: its labels."""
-    return task.kin.labels.items()
+    return task.label_set.labels.items()
 
 
 class Tallies:
@@ -146,7 +146,7 @@ class Tallies:
         self._by_mark = tallies
 
     def _alike(self, task: Task) -> _Alike:
-        key = (task.kin.id, task.shape.id, task.dying)
+        key = (task.label_set.id, task.shape.id, task.dying)
         alike = self._census.get(key)
         if alike is None:
             alike = self._census[key] = _Alike(task, (*ANYBODY, *self._marks_of(task)))

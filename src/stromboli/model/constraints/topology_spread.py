@@ -81,12 +81,12 @@ def spread_pods(cluster: Cluster, namespace: str, selector: LabelSelector | None
     nobody = is_empty(selector)
 
     def counts(task: Task) -> bool:
-        kin = task.kin
+        label_set = task.label_set
         return (
             not nobody
             and not task.dying
-            and kin.namespace == namespace
-            and matches_labels(selector, kin.labels)
+            and label_set.namespace == namespace
+            and matches_labels(selector, label_set.labels)
         )
 
     key = ("spread", namespace, _encoder.encode(selector))

@@ -64,7 +64,7 @@ class Native:
     def count(self, task: Task, sign: int) -> None:
         """A pod came (or went) with what it says."""
         _count(self._priorities, task.pod_priority, sign)
-        queue = task.annotations.get(names.QUEUE_NAME) or task.kin.labels.get(names.QUEUE_NAME)
+        queue = task.annotations.get(names.QUEUE_NAME) or task.label_set.labels.get(names.QUEUE_NAME)
         if queue:
             _count(self._queues, queue, sign)
 

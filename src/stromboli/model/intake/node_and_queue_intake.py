@@ -61,7 +61,7 @@ def _regard(cluster: Cluster, queue: Queue) -> None:
     cluster.dirty.queues[queue] = None
     for job in queue.jobs:
         cluster.dirty.jobs[job] = None
-        cluster.regard(job)
+        cluster.update_worklists(job)
 
 
 # -- nodes

@@ -222,7 +222,7 @@ class Intake:
 
     def _put_in(self, job: Job, tasks: list[Task]) -> None:
         for task in tasks:
-            task.group = sub_job_of(job, task.kin.labels)
+            task.group = sub_job_of(job, task.label_set.labels)
             self.cluster.enter(task)
 
     def _forget(self, job: Job) -> None:
@@ -254,7 +254,7 @@ class Intake:
             pod.namespace,
             pod.name,
             shape,
-            self._interning.kin(pod.namespace, pod.metadata.labels),
+            self._interning.label_set(pod.namespace, pod.metadata.labels),
             seconds(pod.metadata.creation_timestamp),
         )
         task.annotations = self._interning.notes(pod.metadata.annotations)
@@ -265,7 +265,7 @@ class Intake:
         id = _job_id(pod, ours)
         if id is not None:
             task.job = self._job(id)
-            task.group = sub_job_of(task.job, task.kin.labels)
+            task.group = sub_job_of(task.job, task.label_set.labels)
         if pod.spec.node_name and ON_NODE[task.status]:
             task.node = node_named(self.cluster, pod.spec.node_name)
         cluster.enter(task)

@@ -55,7 +55,7 @@ def task(one: Task, dims: Dimensions) -> Json:
                 "name": one.name,
                 "namespace": one.namespace,
                 "uid": one.uid,
-                "labels": one.kin.labels,
+                "labels": one.label_set.labels,
                 "annotations": one.annotations,
             },
             "spec": one.shape.spec,

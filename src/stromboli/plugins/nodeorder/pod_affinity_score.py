@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def preference_key(cluster: Cluster, task: Task) -> Hashable:
     """What the score below reads of a task beyond its shape."""
-    preferring = cluster.terms.preferring(task.kin)
+    preferring = cluster.terms.preferring(task.label_set)
     spec = task.shape.spec
     own = spec.affinity is not None and any(preferred_terms(spec))
     return (preferring, task.namespace) if own else preferring or None
@@ -39,7 +39,7 @@ class PodPreferences:
         self.wishes = [
             sought(term, task.namespace, weight) for term, weight in preferred_terms(task.shape.spec)
         ]
-        self.preferring = cluster.terms.preferring(task.kin)
+        self.preferring = cluster.terms.preferring(task.label_set)
 
     def version(self, task: Task) -> tuple[int, ...]:
         return tuple([pods.version for _, pods in self._pods()])

@@ -31,7 +31,7 @@ class Siblings:
         owner = task.owner if task.owner and (task.owner[0], _key(task)) in objects.controllers else None
         if owner is None and task.namespace not in self._services:
             return None
-        key = (task.kin.id, owner)
+        key = (task.label_set.id, owner)
         if key not in self._known:
             self._known[key] = self._find(objects, task)
         return self._known[key]
@@ -50,7 +50,7 @@ class Siblings:
     def _find(self, objects: Objects, task: Task) -> LabelSelector | None:
         labels: dict[str, str] = {}
         for wanted in self._services.get(task.namespace, ()):
-            if wanted.items() <= task.kin.labels.items():
+            if wanted.items() <= task.label_set.labels.items():
                 labels.update(wanted)
         expressions: tuple[Requirement, ...] = ()
         owner = objects.controllers.get((task.owner[0], _key(task))) if task.owner else None

@@ -35,7 +35,7 @@ MISSING = -1
 
 def soft_spreading_key(task: Task, siblings: LabelSelector | None) -> Hashable:
     """What the score below reads of a task beyond its shape."""
-    spec, labels = task.shape.spec, task.kin.labels
+    spec, labels = task.shape.spec, task.label_set.labels
     if spec.topology_spread_constraints:
         return (task.namespace, label_values(spec, labels, names.SCHEDULE_ANYWAY))
     return (task.namespace, _encoder.encode(siblings)) if siblings else None
@@ -45,7 +45,7 @@ def soft_spreading(cluster: Cluster, task: Task, siblings: LabelSelector | None)
     """The score, if there is anything for it to do; without constraints of its own a pod is kept from siblings."""
     spec = task.shape.spec
     if spec.topology_spread_constraints:
-        soft = spreads(spec, task.kin.labels, names.SCHEDULE_ANYWAY)
+        soft = spreads(spec, task.label_set.labels, names.SCHEDULE_ANYWAY)
     else:
         soft = [Spread(key, skew, siblings) for key, skew in SYSTEM_DEFAULTS] if siblings else []
     return SoftSpreading(cluster, task, soft) if soft else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import NodeFilter, Refusal
 from stromboli.engine.plugin import Plugin
-from stromboli.model.constraints.node_selection import is_choosy
+from stromboli.model.constraints.node_selection import selects_nodes
 from stromboli.model.task import Task
 from stromboli.plugins.predicates import node_filters
 from stromboli.plugins.predicates.host_ports import NodePorts, host_ports
@@ -116,7 +116,7 @@ class Predicates(Plugin):
         wanted, name, cluster, spec = self.arguments, self.name, self.session.cluster, task.shape.spec
         yield NodeFilter(node_filters.pod_slots, name, "usage")
         yield NodeFilter(node_filters.cordon, name, "static")
-        if wanted.node_affinity and is_choosy(spec):
+        if wanted.node_affinity and selects_nodes(spec):
             yield NodeFilter(node_filters.NodeAffinity(cluster).checks, name, "static")
         if wanted.taints:
             yield NodeFilter(node_filters.taints, name, "static")

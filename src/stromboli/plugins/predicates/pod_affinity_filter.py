@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def pod_affinity_key(cluster: Cluster, task: Task) -> Hashable:
     """What the filter below reads of a task beyond its shape."""
-    repelling = cluster.terms.repelling(task.kin)
+    repelling = cluster.terms.repelling(task.label_set)
     spec = task.shape.spec
     if spec.affinity is None or not (required_near(spec) or required_away(spec)):
         return repelling or None
@@ -51,7 +51,7 @@ class PodAffinity:
         self._cluster = cluster
         self.near = [sought(term, namespace) for term in required_near(spec)]
         self.away = [sought(term, namespace) for term in required_away(spec)]
-        self.repelling = cluster.terms.repelling(task.kin)
+        self.repelling = cluster.terms.repelling(task.label_set)
         self._may_be_first = _is_one_of_them(cluster, task)
 
     def version(self, task: Task) -> tuple[int, ...]:
@@ -105,7 +105,7 @@ def _nobody_around(columns: Columns, pairs: list[tuple[Term, Tally]]) -> Bools:
 def _is_one_of_them(cluster: Cluster, task: Task) -> bool:
     """Whether a pod is itself meant by all pod affinity that it requires."""
     terms = [sought(term, task.namespace) for term in required_near(task.shape.spec)]
-    return bool(terms) and all(term.whom.matches(task.kin, cluster.objects) for term in terms)
+    return bool(terms) and all(term.whom.matches(task.label_set, cluster.objects) for term in terms)
 
 
 # -- terms that nobody can read

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def spreading_key(task: Task) -> Hashable:
     """What the filter below reads of a task beyond its shape."""
-    spec, labels = task.shape.spec, task.kin.labels
+    spec, labels = task.shape.spec, task.label_set.labels
     if not spec.topology_spread_constraints:
         return None
     hard = spreads(spec, labels, names.DO_NOT_SCHEDULE)
@@ -39,7 +39,7 @@ def spreading_key(task: Task) -> Hashable:
 
 def spreading(cluster: Cluster, task: Task) -> Spreading | None:
     """The filter, if there is anything for it to do."""
-    hard = spreads(task.shape.spec, task.kin.labels, names.DO_NOT_SCHEDULE)
+    hard = spreads(task.shape.spec, task.label_set.labels, names.DO_NOT_SCHEDULE)
     return Spreading(cluster, task, hard) if hard else None
 
 
@@ -50,7 +50,7 @@ class Spreading:
         self._cluster = cluster
         self._namespace = task.namespace
         self._constraints = constraints
-        self._adds = [int(matches_labels(one.selector, task.kin.labels)) for one in constraints]
+        self._adds = [int(matches_labels(one.selector, task.label_set.labels)) for one in constraints]
         self._counted_nodes = CountedNodes(cluster, task.shape.spec, constraints, all_keys=True)
 
     def version(self, task: Task) -> tuple[int, ...]:

@@ -21,10 +21,10 @@ from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.kube.api_resources import RESOURCES, Resource
-from stromboli.kube.change_buffer import Buffer, News, Trouble
+from stromboli.kube.change_buffer import Buffer, ObjectChange, UnusableObject
 from stromboli.kube.native_group_reflector import NativeReflector
 from stromboli.kube.reflector import Expired, Reflector, Source, pages
-from stromboli.kube.request import Refused, Unanswered
+from stromboli.kube.request import ApiError, NoResponse
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
@@ -60,7 +60,9 @@ class Mirror:
         default_queue: str = names.DEFAULT_QUEUE,
         kinds: Iterable[type[Object]] = ALL,
         wanted: Callable[[Object], bool] = lambda _: True,
-        tell: Callable[[Trouble], None] = lambda trouble: log.warning("%s %s/%s: %s", *_shown(trouble)),
+        tell: Callable[[UnusableObject], None] = lambda trouble: log.warning(
+            "%s %s/%s: %s", *_shown(trouble)
+        ),
         watched: Callable[[float], None] = lambda created: None,
         buffer: Buffer | None = None,
         follow: Callable[..., Reflector] = Reflector,
@@ -75,7 +77,7 @@ class Mirror:
         self._wanted = wanted
         self._tell = tell
         self._watched = watched
-        self._told: dict[tuple[str, str, str], Trouble] = {}
+        self._told: dict[tuple[str, str, str], UnusableObject] = {}
         """What was last told about a bad object, by its kind, namespace and name."""
         self._questions: SimpleQueue[Question] = SimpleQueue()
         self.buffer = buffer if buffer is not None else Buffer()
@@ -177,8 +179,8 @@ class Mirror:
                         if sight.thing is not None and self._wanted(sight.thing):
                             _put(intake, sight.thing)
                     await asyncio.sleep(0)
-            except (Expired, Refused, Unanswered) as error:
-                if not (isinstance(error, Refused) and error.status == 404):
+            except (Expired, ApiError, NoResponse) as error:
+                if not (isinstance(error, ApiError) and error.status == 404):
                     raise CheckFailed(f"{reflector.resource}: {error}") from None
         intake.cluster.settle()
         return intake.cluster
@@ -200,7 +202,7 @@ class Mirror:
         for trouble in self._told.values():
             self._tell(trouble)
 
-    def _apply(self, news: News) -> None:
+    def _apply(self, news: ObjectChange) -> None:
         thing = news.thing
         if news.gone:
             self._told.pop(_named(thing), None)
@@ -221,7 +223,7 @@ class Mirror:
             if new and (task := self.cluster.tasks.get(thing.metadata.uid)) and task.status is Status.PENDING:
                 self._watched(task.created)
             return
-        self._report(Trouble(*_named(thing), thing.metadata.uid, text))
+        self._report(UnusableObject(*_named(thing), thing.metadata.uid, text))
 
     def _dies_while_binding(self, pod: Pod) -> bool:
         """A pod that is deleted while we bind it leaves its place again, whatever becomes of the bind."""
@@ -234,7 +236,7 @@ class Mirror:
         self.cluster.move(task, Status.RELEASING, task.node)
         return True
 
-    def _report(self, trouble: Trouble) -> None:
+    def _report(self, trouble: UnusableObject) -> None:
         if self._told.get(trouble[:3]) != trouble:
             self._told[trouble[:3]] = trouble
             self._tell(trouble)
@@ -269,5 +271,5 @@ def _named(thing: Object) -> tuple[str, str, str]:
     return type(thing).__name__, thing.namespace, thing.name
 
 
-def _shown(trouble: Trouble) -> tuple[str, str, str, str]:
+def _shown(trouble: UnusableObject) -> tuple[str, str, str, str]:
     return trouble.kind, trouble.namespace or "-", trouble.name, trouble.text

@@ -108,7 +108,7 @@ class KubernetesWorld:
     def follow(self) -> None:
         """Keep in step, and leave everything alone."""
         self._mirror.news()
-        self.cluster.overlook()
+        self.cluster.mark_all_dirty()
 
     def take_over(self) -> None:
         """From now on it is for us to decide, and to say which objects cannot be used."""

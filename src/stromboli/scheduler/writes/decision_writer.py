@@ -27,10 +27,10 @@ from stromboli.engine.decisions import (
     QueueStatus,
     ShardStatus,
 )
-from stromboli.kube.event_recorder import Events, Saying, Subject
+from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
 from stromboli.kube.keyed_queue import Lanes
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import Api, Refused, Unanswered, passing
+from stromboli.kube.request import Api, ApiError, NoResponse, is_transient
 from stromboli.scheduler.writes.guarded_client import Over, Pen
 from stromboli.scheduler.writes.pod_writes import PodWrites
 from stromboli.scheduler.writes.status_writes import StatusWrites
@@ -55,7 +55,7 @@ class Writer:
     def __init__(
         self,
         api: Api,
-        events: Events,
+        events: EventRecorder,
         may_write: Callable[[], bool],
         failed: Callable[[Failure], None],
         done: Callable[[Order, float], None] = lambda order, seconds: None,
@@ -126,11 +126,11 @@ class Writer:
             await self._ways[type(order.decision)](order)
         except Over as error:
             self._give_up(order, str(error), error.gone)
-        except (Refused, Unanswered) as error:
+        except (ApiError, NoResponse) as error:
             order.tries += 1
-            order.doubtful |= isinstance(error, Unanswered)
+            order.doubtful |= isinstance(error, NoResponse)
             if self._may_write() and self._worth_another_try(order, error):
-                asked = error.retry_after if isinstance(error, Refused) else None
+                asked = error.retry_after if isinstance(error, ApiError) else None
                 return BACKOFF.pause(order.tries, asked)
             self._give_up(order, str(error), gone=False)
         except Exception as error:  # an answer that makes no sense must not leave a task on its way for ever
@@ -141,7 +141,7 @@ class Writer:
         return None
 
     def _worth_another_try(self, order: Order, error: Exception) -> bool:
-        if not passing(error):
+        if not is_transient(error):
             return False
         if isinstance(order.decision, Event):
             return order.tries < CONFLICTS
@@ -149,7 +149,7 @@ class Writer:
             return True  # it may be bound: the truth must come out
         if order.urgency == URGENT:
             return self._clock() - (order.since or 0.0) < PATIENCE
-        conflict = isinstance(error, Refused) and error.status == 409
+        conflict = isinstance(error, ApiError) and error.status == 409
         return not conflict or order.tries < CONFLICTS
 
     def _give_up(self, order: Order, why: str, gone: bool) -> None:
@@ -166,8 +166,8 @@ class Writer:
     async def _tell_event(self, order: Order) -> None:
         said = order.decision
         assert isinstance(said, Event)
-        saying = Saying(
-            Subject(said.kind, said.namespace, said.name, order.uid, order.api_version),
+        saying = PendingEvent(
+            ObjectReference(said.kind, said.namespace, said.name, order.uid, order.api_version),
             said.type,
             said.reason,
             said.message,
@@ -177,7 +177,7 @@ class Writer:
             return
         try:
             await self._pen.ask(order.request)
-        except Refused as error:
+        except ApiError as error:
             if error.status == 409 and order.request.method == "POST":
                 return  # an answer was lost: it stands there
             if self.events.failed(saying, error):

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from stromboli.kube.request import Api, Refused, Request, Withdrawn, is_gone
+from stromboli.kube.request import Api, ApiError, Request, RequestWithdrawn, is_gone
 
 TIMEOUT = 10.0
 """Seconds that one request may take."""
@@ -38,7 +38,7 @@ class Pen:
         try:
             if self.may_write():
                 return await self._api.ask(request._replace(still=self.may_write), TIMEOUT)
-        except Withdrawn:
+        except RequestWithdrawn:
             pass
         raise Over("no longer the leader")
 
@@ -46,7 +46,7 @@ class Pen:
         """Ask, where some refusals mean that the object, known by its uid, is gone: `Gone`."""
         try:
             await self.ask(request)
-        except Refused as error:
+        except ApiError as error:
             if is_gone(error):
                 raise Gone from None
             raise

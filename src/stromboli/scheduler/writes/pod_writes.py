@@ -10,7 +10,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.engine.decisions import Bind, Event, Evict, GateRemoval, PodCondition
 from stromboli.kube import write_requests
-from stromboli.kube.request import Refused
+from stromboli.kube.request import ApiError
 from stromboli.scheduler.writes.guarded_client import Gone, Over, Pen
 from stromboli.scheduler.writes.write_orders import Order
 
@@ -45,7 +45,7 @@ class PodWrites:
         assert isinstance(bind, Bind)
         try:
             await self._pen.ask(write_requests.binding(bind))
-        except Refused as error:
+        except ApiError as error:
             if error.status == 404:
                 raise Over("the pod is gone", gone=True) from None
             if error.status != 409 or not await self._is_bound(bind):
@@ -59,7 +59,7 @@ class PodWrites:
         """Whether the pod is on its node, as after a lost answer; `Over` if it never will be."""
         try:
             answer = await self._pen.ask(write_requests.reading_pod(bind.namespace, bind.name))
-        except Refused as error:
+        except ApiError as error:
             if error.status == 404:
                 raise Over("the pod is gone", gone=True) from None
             raise

@@ -22,7 +22,7 @@ from stromboli.embedded.nodes.real.pod_worker import GRACE, PodRun
 from stromboli.embedded.nodes.real.process_guardian import Guardian
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import Refused, Unanswered
+from stromboli.kube.request import ApiError, NoResponse
 
 log = logging.getLogger(__name__)
 
@@ -126,8 +126,8 @@ class Real:
         for kind, name in references(pod):
             try:
                 body = await self._client.get(SOURCES[kind], name, pod.namespace)
-            except (Refused, Unanswered) as error:
-                if not isinstance(error, Refused) or error.status != 404:
+            except (ApiError, NoResponse) as error:
+                if not isinstance(error, ApiError) or error.status != 404:
                     log.warning("%s %s/%s: %s", kind, pod.namespace, name, error)
                 continue
             found[kind, name] = msgspec.json.decode(body)
