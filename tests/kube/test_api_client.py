@@ -218,6 +218,25 @@ def test_a_stream_that_is_refused_says_why() -> None:
     assert failed.value.status == 410
 
 
+def test_a_refusal_that_comes_in_several_packets_is_read_to_its_end() -> None:
+    status, body = refused(410, "Expired", "too old resource version")
+
+    def pieces(link: Any, over: Any) -> None:
+        link.recv(65536)
+        link.sendall(b"HTTP/1.1 %d Gone\r\nContent-Length: %d\r\n\r\n" % (status, len(body)))
+        for piece in (body[:10], body[10:40], body[40:]):
+            link.sendall(piece)
+            over.wait(0.05)
+
+    async def story(client: Client) -> None:
+        async with client.stream("/x", silence=1):
+            raise AssertionError
+
+    with behaving(pieces) as url, pytest.raises(ApiError, match="too old resource version") as failed:
+        talk(url, story)
+    assert failed.value.reason == "Expired"
+
+
 def test_what_the_server_has_is_discovered() -> None:
     def answer(asked: Asked) -> Reply:
         if asked.path == "/api/v1":

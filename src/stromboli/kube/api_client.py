@@ -15,6 +15,7 @@ from yarl import URL
 
 from stromboli import __version__
 from stromboli.kube.api_resources import Resource
+from stromboli.kube.bounded_body import read_body
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.credentials import Certificate, Identity, NoCredentials
 from stromboli.kube.http_connection import CONNECT, CONNECTIONS, Wire
@@ -28,7 +29,7 @@ TIMEOUT = 30.0
 ATTEMPTS = 5
 QPS, BURST = 2000.0, 2000
 UNLIMITED = RateLimiter(0, 0)
-CHUNK = 256 * 1024
+LARGEST_REFUSAL = 256 * 1024
 HEADERS = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": f"stromboli/{__version__}"}
 
 
@@ -136,13 +137,11 @@ class Client:
     async def _proxied(self, request: Request, largest: int) -> Exchanged:
         bounds = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT)
         async with self._send(request, bounds) as response:
-            received = bytearray()
-            async for chunk in response.content.iter_chunked(CHUNK):
-                received += chunk
-                if len(received) > largest:
-                    response.close()
-                    raise Overlong
-        return response.status, bytes(received), _retry_after(response)
+            body = await read_body(response.content, largest)
+            if len(body) > largest:
+                response.close()
+                raise Overlong
+        return response.status, body, _retry_after(response)
 
     @asynccontextmanager
     async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -154,7 +153,8 @@ class Client:
             if response.status >= 300:
                 if response.status == 401:
                     self.access.credentials.refused()
-                raise refusal(response.status, await response.content.read(CHUNK), _retry_after(response))
+                body = await read_body(response.content, LARGEST_REFUSAL)
+                raise refusal(response.status, body, _retry_after(response))
             try:
                 yield response.content.iter_any()
             finally:  # a server that is gone would never say goodbye

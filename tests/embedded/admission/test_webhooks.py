@@ -25,7 +25,10 @@ Json = Any
 
 @asynccontextmanager
 async def hooked(
-    folder: Path, answer: Callable[[Json], Json], thought: asyncio.Event | None = None
+    folder: Path,
+    answer: Callable[[Json], Json],
+    thought: asyncio.Event | None = None,
+    packet: int = 1 << 20,
 ) -> AsyncIterator[tuple[Asker, str, list[Json]]]:
     """A server, the address of a webhook that answers so, and what that was asked."""
     asked: list[Json] = []
@@ -38,7 +41,13 @@ async def hooked(
             await thought.wait()
         if said is None:
             return web.Response(status=500)
-        return web.json_response({"response": {"uid": question["uid"], **said}})
+        body = json.dumps({"response": {"uid": question["uid"], **said}}).encode()
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for start in range(0, len(body), packet):
+            await response.write(body[start : start + packet])
+            await asyncio.sleep(0.01)
+        return response
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
@@ -111,6 +120,19 @@ def test_a_validating_webhook_refuses_with_its_own_words(tmp_path: Path) -> None
             assert status == 422
             assert said["message"] == 'admission webhook "hook.example.com" denied the request: no such luck'
             assert (await api.ask("GET", f"{MAPS}/bad"))[0] == 404
+
+    asyncio.run(story())
+
+
+def test_a_response_that_comes_in_several_packets_is_read_to_its_end(tmp_path: Path) -> None:
+    def answer(question: Json) -> Json:
+        return {"allowed": False, "status": {"message": "not on a Sunday", "code": 403}}
+
+    async def story() -> None:
+        async with hooked(tmp_path, answer, packet=20) as (api, url, _):
+            await register(api, "validating", url)
+            status, refusal = await api.ask("POST", MAPS, config_map("a"))
+            assert (status, "not on a Sunday" in refusal["message"]) == (403, True)
 
     asyncio.run(story())
 

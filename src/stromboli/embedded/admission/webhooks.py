@@ -24,6 +24,7 @@ from stromboli.embedded.patching.patch_errors import PatchError
 from stromboli.embedded.rbac import User
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change
+from stromboli.kube.bounded_body import read_body
 
 GROUP = "admissionregistration.k8s.io"
 MUTATING = f"mutatingwebhookconfigurations.{GROUP}"
@@ -234,7 +235,9 @@ class Webhooks:
             timeout=limit,
             allow_redirects=False,
         ) as answer:
-            data = await answer.content.read(LARGEST)
+            data = await read_body(answer.content, LARGEST)
+            if len(data) > LARGEST:
+                raise ValueError(f"it answered with more than {LARGEST} bytes")
             if answer.status != 200:
                 raise ValueError(f"it answered with status {answer.status}")
         verdict = msgspec.json.decode(data, type=_Review).response
