@@ -14,7 +14,7 @@ from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS
 
 PLUGIN = """
 from dataclasses import dataclass
-from stromboli.engine.arguments import arg
+from stromboli.policy.arguments import arg
 from stromboli.engine.plugin import Plugin
 
 @dataclass(frozen=True, slots=True)

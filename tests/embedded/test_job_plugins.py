@@ -13,8 +13,8 @@ from stromboli.cli.main import app
 from tests.embedded.upping import Up
 
 OWN = """
-from stromboli.controllers.job.plugins.base import JobPlugin
-from stromboli.controllers.job.pods import containers, extend
+from stromboli.controllers.job.plugins.job_plugin import JobPlugin
+from stromboli.controllers.job.job_pods import containers, extend
 
 class RunName(JobPlugin):
     name = "run-name"

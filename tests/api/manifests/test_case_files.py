@@ -9,8 +9,8 @@ from stromboli.api.manifests.case_files import is_case, read_case, read_cases
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import Queue
 
-DATA = Path(__file__).parent / "data" / "cases"
-ALL_CASES = Path(__file__).parents[1] / "conformance" / "cases"
+DATA = Path(__file__).parents[1] / "data" / "cases"
+ALL_CASES = Path(__file__).parents[2] / "conformance" / "cases"
 CASES = sorted(path for folder in (DATA, ALL_CASES) for path in folder.rglob("*.json"))
 
 

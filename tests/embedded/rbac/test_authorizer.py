@@ -10,7 +10,7 @@ from stromboli.embedded.rbac import (
     Rights,
     User,
     answer,
-    bootstrap_roles,
+    bootstrap,
     escalation,
     refusal,
 )
@@ -139,12 +139,12 @@ def test_a_role_gathers_what_is_labelled_for_it_even_in_a_circle():
     ],
 )
 def test_the_roles_of_the_beginning_mean_what_people_expect(name, asked, yes):
-    rights = Rights([*bootstrap_roles(), bound(name, ("User", "ann"), namespace="a")])
+    rights = Rights([*bootstrap(), bound(name, ("User", "ann"), namespace="a")])
     assert rights.allowed(ANN, asked).allowed is yes
 
 
 def test_everybody_may_look_around_and_ask_what_they_may():
-    rights = Rights(bootstrap_roles())
+    rights = Rights(bootstrap())
     assert rights.allowed(ANN, Asked("get", path="/apis/batch/v1")).allowed
     assert rights.allowed(ANN, Asked("create", "authorization.k8s.io", "selfsubjectaccessreviews")).allowed
     assert rights.allowed(User("", ("system:unauthenticated",)), Asked("get", path="/readyz")).allowed
@@ -181,7 +181,7 @@ def test_a_review_that_asks_nothing_is_refused(spec):
 
 
 def test_all_rules_of_a_user_are_listed():
-    rights = Rights([*bootstrap_roles(), READER, bound("reader", ("User", "ann"), namespace="team")])
+    rights = Rights([*bootstrap(), READER, bound("reader", ("User", "ann"), namespace="team")])
     listed = answer(rights, ANN, "SelfSubjectRulesReview", {"spec": {"namespace": "team"}})["status"]
     assert {"verbs": ("get", "list"), "apiGroups": ("",), "resources": ("pods", "pods/log")} in listed[
         "resourceRules"
@@ -201,7 +201,7 @@ def test_whoami_is_answered():
 
 
 def test_nobody_grants_more_than_they_have():
-    rights = Rights([*bootstrap_roles(), bound("admin", ("User", "ann"), namespace="team")])
+    rights = Rights([*bootstrap(), bound("admin", ("User", "ann"), namespace="team")])
     more = role("more", rule("get", "", "nodes"), namespace="team")
     assert "get nodes" in escalation(rights, ANN, *more)
     less = role("less", rule("get", "", "pods"), namespace="team")

@@ -79,7 +79,7 @@ def test_a_command_that_is_not_there_is_named(tmp_path):
 def test_nothing_outlives_us_even_if_we_are_killed(tmp_path):
     code = """
 import subprocess, sys, time
-from stromboli.embedded.nodes.real.guardian import Guardian
+from stromboli.embedded.nodes.real.process_guardian import Guardian
 child = subprocess.Popen(["sleep", "987"], start_new_session=True)
 guardian = Guardian()
 guardian.add(child.pid)
