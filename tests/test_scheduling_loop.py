@@ -19,9 +19,9 @@ WRONG = 'actions: "alocate"\n'
 class Slow(Rehearsal):
     """A world in which looking at the news takes three seconds."""
 
-    def news(self) -> None:
+    def sync(self) -> None:
         self.sleep(3.0)
-        super().news()
+        super().sync()
 
 
 class Unbuildable(Plugin):

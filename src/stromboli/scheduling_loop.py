@@ -31,10 +31,10 @@ class World(Protocol):
     def cluster(self) -> Cluster:
         """The world, mirrored."""
 
-    def news(self) -> None:
+    def sync(self) -> None:
         """Bring the mirror up to date with what happened since it was last asked."""
 
-    def carry_out(self, decisions: Sequence[Decision]) -> None:
+    def execute(self, decisions: Sequence[Decision]) -> None:
         """Let decisions come true, now or a little later; what becomes of them is news."""
 
     def now(self) -> float:
@@ -71,11 +71,11 @@ class Scheduler:
     def cycle(self) -> Outcome:
         """One cycle: what was decided is on its way when this returns."""
         self.reload()
-        self.world.news()
+        self.world.sync()
         cluster, now = self.world.cluster, self.world.now()
         self._usage.refresh(cluster, self.engine.policy.metrics, now)
         outcome = self.engine.cycle(cluster, now)
-        self.world.carry_out(outcome.decisions)
+        self.world.execute(outcome.decisions)
         return outcome
 
     def run(self, go_on: Callable[[], bool] = lambda: True) -> None:

@@ -8,7 +8,7 @@ from stromboli.engine.catalog import action
 from stromboli.engine.placement.node_functions import Column, Nodes
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
-from stromboli.engine.transaction import EvictionNote
+from stromboli.engine.transaction import EvictionReason
 from stromboli.model.cluster import Change
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -134,7 +134,7 @@ def test_an_eviction_that_is_taken_back_restores_the_pod_as_it_was(status: Statu
     def regret(session: Session) -> None:
         """Evict and think better of it."""
         with session.statement() as trial:
-            trial.evict(session.cluster.tasks["Pod/default/old-0"], EvictionNote("regret"))
+            trial.evict(session.cluster.tasks["Pod/default/old-0"], EvictionReason("regret"))
 
     rule = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "noisy"}}}
     shy = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}

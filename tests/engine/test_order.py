@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.engine.order import Backlog, Heap
+from stromboli.engine.order import Heap, JobsByQueue
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import depends
 from stromboli.model.job import Job
@@ -111,7 +111,7 @@ def test_queues_take_turns_by_what_they_hold_after_each() -> None:
             things.append(pod(f"{name}-{number}", f"{name}{number}", cpu=1 if name == "a" else 2))
     session = session_over(cluster_of(*things), LeastHeld)
     order = []
-    for _, job in Backlog(session, session.jobs()).turns():
+    for _, job in JobsByQueue(session, session.jobs()).turns():
         order.append(job.name)
         (task,) = job.tasks.values()
         session.move(task, Status.ALLOCATED, session.cluster.nodes["n0"])
@@ -122,14 +122,14 @@ def test_a_job_that_comes_back_waits_behind_those_that_hold_less() -> None:
     things = [queue(), node("n0", cpu=64), group("x", created=0), group("y", created=1)]
     things.extend(pod(f"{job}-{number}", job) for job in "xy" for number in range(2))
     session = session_over(cluster_of(*things), LeastHeld)
-    backlog = Backlog(session, session.jobs())
+    jobs_by_queue = JobsByQueue(session, session.jobs())
     order = []
-    for _, job in backlog.turns():
+    for _, job in jobs_by_queue.turns():
         order.append(job.name)
         task = task_of(session.cluster, f"{job.name}-{order.count(job.name) - 1}")
         session.move(task, Status.ALLOCATED, session.cluster.nodes["n0"])
         if order.count(job.name) < 2:
-            backlog.push(job)
+            jobs_by_queue.push(job)
     assert order == ["x", "y", "x", "y"]
 
 
@@ -137,7 +137,7 @@ def test_an_order_that_follows_everything_is_asked_again_after_every_move() -> N
     things = [queue(), node("n0"), *(group(name) for name in "abc"), *(pod(name, name) for name in "abc")]
     session = session_over(cluster_of(*things), Fashion)
     order = []
-    for _, job in Backlog(session, session.jobs()).turns():
+    for _, job in JobsByQueue(session, session.jobs()).turns():
         order.append(job.name)
         session.move(task_of(session.cluster, job.name), Status.ALLOCATED, session.cluster.nodes["n0"])
         session.rules.plugins[0].backwards = True
@@ -147,11 +147,11 @@ def test_an_order_that_follows_everything_is_asked_again_after_every_move() -> N
 def test_a_queue_that_is_skipped_once_is_left_out_for_good() -> None:
     things = [queue("a"), queue("b"), *(group(f"{name}{n}", queue=name) for name in "ab" for n in range(2))]
     session = session_over(cluster_of(*things), LeastHeld)
-    turns = Backlog(session, session.jobs()).turns(skip=lambda queue: queue.name == "a")
+    turns = JobsByQueue(session, session.jobs()).turns(skip=lambda queue: queue.name == "a")
     assert [job.name for _, job in turns] == ["b0", "b1"]
 
 
 def test_draining_takes_queue_after_queue() -> None:
     things = [queue("b"), queue("a"), *(group(f"{name}{n}", queue=name) for name in "ba" for n in (1, 0))]
     session = session_over(cluster_of(*things), LeastHeld)
-    assert [job.name for job in Backlog(session, session.jobs()).drain()] == ["a0", "a1", "b0", "b1"]
+    assert [job.name for job in JobsByQueue(session, session.jobs()).drain()] == ["a0", "a1", "b0", "b1"]

@@ -10,7 +10,7 @@ from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Decision, Event, PodCondition, PodGroupStatus, QueueStatus
 from stromboli.engine.outcome import job_message, standing
-from stromboli.engine.placement.verdict import saying
+from stromboli.engine.placement.verdict import verdict_text
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
 from tests.building import (
@@ -119,7 +119,7 @@ def test_the_job_message_counts_statuses_as_strings() -> None:
 def test_the_origin_is_the_objection_to_the_job_or_the_first_verdict() -> None:
     session = session_over(cluster_of(queue(), group("job", 1), pod("a", "job")))
     job, task = job_of(session.cluster, "job"), task_of(session.cluster, "a")
-    session.explain(task, saying("no room"))
+    session.explain(task, verdict_text("no room"))
     assert job_message(session, job).endswith("Pending: 1 Unschedulable. Origin reason is a: no room")
     session.objections[job] = "not valid"
     assert job_message(session, job).endswith(". Origin reason is: not valid")
@@ -129,7 +129,7 @@ def test_a_task_stands_where_its_last_trial_left_it() -> None:
     session = session_over(cluster_of(queue(), node("n0"), group("job", 1), pod("a", "job")))
     task, n0 = task_of(session.cluster, "a"), session.cluster.nodes["n0"]
     assert standing(session, task, "the job's words") == ("Unschedulable", "the job's words", "")
-    session.explain(task, saying("no room"))
+    session.explain(task, verdict_text("no room"))
     assert standing(session, task, "").message == "no room"
     with session.statement() as trial:
         trial.allocate(task, n0)

@@ -81,7 +81,7 @@ def test_the_first_answer_that_is_not_none_counts() -> None:
 
 def test_everybody_is_told_and_all_lists_are_gathered() -> None:
     told: list[str] = []
-    points.tell([[told.append], [told.append]])("job")
+    points.notify([[told.append], [told.append]])("job")
     assert told == ["job", "job"]
     assert points.gather(tiers([[1, 2]], [[3]]))("task") == [1, 2, 3]
 

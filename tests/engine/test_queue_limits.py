@@ -1,6 +1,6 @@
 """What queues owe to jobs that were let in: kept job by job, equal to counting everybody (spec 03 6.1)."""
 
-from stromboli.engine.queue_limits import Pledges, ceiling
+from stromboli.engine.queue_limits import InqueueResources, ceiling
 from stromboli.model.amounts import UNLIMITED
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.dimensions import CPU, MEMORY
@@ -9,8 +9,8 @@ from stromboli.model.status import Status
 from tests.building import cluster_of, group, job_of, node, pod, queue, running, task_of
 
 
-def pledges_of(cluster: Cluster) -> Pledges:
-    pledges = Pledges()
+def pledges_of(cluster: Cluster) -> InqueueResources:
+    pledges = InqueueResources()
     pledges.opening(cluster, Dirty())
     return pledges
 

@@ -6,7 +6,7 @@ import pytest
 
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.session import Session
-from stromboli.engine.transaction import EvictionNote, Trial
+from stromboli.engine.transaction import EvictionReason, TentativePlacement
 from stromboli.model.cluster import Change, Refused
 from stromboli.model.status import Status
 from tests.building import cluster_of, group, node, pod, queue, running, session_over, task_of
@@ -25,14 +25,14 @@ def test_what_is_neither_kept_nor_committed_is_undone_and_remembered_as_a_trial(
         assert len(trial) == 1
         assert a.status is Status.ALLOCATED
     assert (a.status, a.node) == (Status.PENDING, None)
-    assert session.trials[a] == Trial(Status.ALLOCATED, n0, nominated=False)
+    assert session.tentative[a] == TentativePlacement(Status.ALLOCATED, n0, nominated=False)
     assert session.decisions == []
 
 
 def test_what_is_committed_leaves_as_binds_and_evictions(session: Session) -> None:
     a, r = task_of(session.cluster, "a"), task_of(session.cluster, "r")
     with session.statement() as trial:
-        trial.evict(r, EvictionNote("preempt", "default/job", "gang"))
+        trial.evict(r, EvictionReason("preempt", "default/job", "gang"))
         trial.allocate(a, session.cluster.nodes["n0"])
         trial.commit()
     evict, pod_event, group_event, bind = session.decisions
@@ -89,7 +89,7 @@ def test_a_statement_ends_once(session: Session) -> None:
 def test_an_eviction_that_is_taken_back_restores_the_status_of_before(session: Session) -> None:
     r = task_of(session.cluster, "r")
     with session.statement() as trial:
-        trial.evict(r, EvictionNote("preempt"))
+        trial.evict(r, EvictionReason("preempt"))
         assert r.status is Status.RELEASING
     assert r.status is Status.RUNNING
 
@@ -99,7 +99,7 @@ def test_a_nomination_is_told_by_the_trial_of_a_task_for_which_somebody_was_evic
     with session.statement() as trial:
         trial.pipeline(a, n0, evicted=True)
         assert session.is_nominated(a)
-    assert session.trials[a] == Trial(Status.PIPELINED, n0, nominated=True)
+    assert session.tentative[a] == TentativePlacement(Status.PIPELINED, n0, nominated=True)
     assert not session.is_nominated(a)
 
 

@@ -229,7 +229,7 @@ class Story:
                 page = msgspec.json.encode({"metadata": {}, "items": items})
                 for sight in Pages(one.kind).read(page).sights:
                     one._put(sight)
-        self.world.news()
+        self.world.sync()
 
     def cycle(self) -> None:
         outcome = self.engine.cycle(self.world.cluster, self.world.now())

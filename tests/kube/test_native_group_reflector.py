@@ -55,7 +55,7 @@ def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str,
     async def story() -> Mirror:
         async with Mirror(shelf) as mirror:
             await asyncio.wait_for(mirror.synced(), 5)
-            mirror.news()
+            mirror.sync()
             return mirror
 
     mirror = asyncio.run(story())
@@ -94,7 +94,7 @@ def test_a_group_that_cannot_be_used_is_told_and_its_pods_wait() -> None:
     async def story() -> Mirror:
         async with Mirror(Shelf(*WORLD, bad, member("x")), tell=told.append) as mirror:
             await asyncio.wait_for(mirror.synced(), 5)
-            mirror.news()
+            mirror.sync()
             return mirror
 
     cluster = asyncio.run(story()).cluster
@@ -261,9 +261,9 @@ def test_orders_know_the_uid_the_version_and_what_stands_there() -> None:
     thing.status = NativePodGroupStatus((stood,))
     mirror.coming += [building.queue(), thing]
     world = KubernetesWorld(mirror, orders.extend, Flag(), lambda: 0.0)
-    world.news()
+    world.sync()
     said = Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room")
-    world.carry_out([SAID, said])
+    world.execute([SAID, said])
     assert [one.uid for one in orders] == ["uid-native-g", "uid-native-g"]
     assert (orders[0].api_version, orders[0].generation) == (f"{NATIVE}/v1beta1", 1)
     assert [one.status for one in orders[0].conditions] == ["False"]
@@ -281,9 +281,9 @@ def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
     mirror.coming += [building.queue(), building.node("n1"), building.native_group("g", 2), bound, waiting]
     world = KubernetesWorld(mirror, orders.extend, Flag(), lambda: now[0], clock=lambda: now[0])
     now[0] = building.EPOCH + 1.0
-    world.news()
+    world.sync()
     now[0] += PATIENCE
-    world.news()
+    world.sync()
     kinds = [(type(one.decision).__name__, getattr(one.decision, "kind", "")) for one in orders]
     assert kinds == [("Event", "NativePodGroup"), ("Evict", "")]
 

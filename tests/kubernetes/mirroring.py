@@ -78,7 +78,7 @@ async def mirroring(access: Access, **options: Any) -> AsyncIterator[Mirror]:
         Mirror(client, buffer=CountingBuffer(), follow=follow, follow_native=native) as mirror,
     ):
         await asyncio.wait_for(mirror.synced(), 60)
-        mirror.news()
+        mirror.sync()
         yield mirror
 
 
@@ -86,7 +86,7 @@ async def until(mirror: Mirror, condition: Callable[[], bool], what: str, second
     """Take news until it holds."""
     end = time.monotonic() + seconds
     while True:
-        mirror.news()
+        mirror.sync()
         if condition():
             return
         assert time.monotonic() < end, f"waited {seconds:g} seconds for {what}; {mirror.troubles}"
@@ -98,7 +98,7 @@ async def assert_in_step(mirror: Mirror, seconds: float = 30) -> None:
     end = time.monotonic() + seconds
     while True:
         fresh = await mirror._listed()
-        mirror.news()
+        mirror.sync()
         mirror.cluster.settle()
         found = differing(facts(mirror.cluster), facts(fresh))
         if not found or time.monotonic() > end:

@@ -92,7 +92,7 @@ def test_a_check_agrees_and_finds_what_was_broken(
 async def checked(mirror: Mirror) -> list[Any]:
     check = asyncio.create_task(mirror.check(pause=0.1))
     while not check.done():
-        mirror.news()
+        mirror.sync()
         await asyncio.sleep(0.01)
     return await check
 
@@ -128,7 +128,7 @@ def test_history_that_was_compacted_away_is_made_up_for_by_a_list(fresh_plane: C
             mirror = Mirror(client, buffer=buffer)
             async with mirror:
                 await mirror.synced()
-                mirror.news()
+                mirror.sync()
             await do(plane.kubectl, "label", "pod", "changed", "new=label")
             for name in ("gone", "replaced"):
                 await do(plane.kubectl, "delete", "pod", name, "--force", "--grace-period=0")
@@ -199,7 +199,7 @@ def test_ten_thousand_pods_created_bound_and_deleted_while_we_watch(
         begin = time.monotonic()
         process = crowd.start(verb, plane.kubeconfig, namespace, count, "crowd")
         while process.poll() is None:
-            mirror.news()
+            mirror.sync()
             await asyncio.sleep(0.05)
         assert process.returncode == 0
         return time.monotonic() - begin
@@ -238,7 +238,7 @@ def test_ten_thousand_pods_created_while_the_watch_is_cut_again_and_again(
             await until(mirror, lambda: not mirror.unsynced, "the first lists")
             process = crowd.start("create", plane.kubeconfig, namespace, count, "cut")
             while process.poll() is None:
-                mirror.news()
+                mirror.sync()
                 await asyncio.sleep(0.05)
             assert process.returncode == 0
             await until(mirror, lambda: len(tasks(mirror, namespace)) == count, "all pods", 120)

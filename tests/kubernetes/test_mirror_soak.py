@@ -137,7 +137,7 @@ def test_whatever_happens_while_watches_are_cut_the_mirror_is_right(
             for step in range(STEPS):
                 await asyncio.gather(*(happenings.one() for _ in range(4)))
                 if step % 7 == 0:
-                    mirror.news()
+                    mirror.sync()
                 if step % 100 == 99:
                     await assert_in_step(mirror)
             await assert_in_step(mirror)

@@ -302,7 +302,7 @@ def test_however_often_it_is_asked_usage_is_the_same() -> None:
 
 def rebuilt(world: World) -> World:
     """A cluster made of the same objects, and nothing remembered but what stands in them."""
-    world.rehearsal.news()
+    world.rehearsal.sync()
     fresh = World(nodes="n1 cpu=1", now=world.rehearsal.now())
     for queue in world.cluster.queues.values():
         fresh.rehearsal.intake.put(copy.deepcopy(queue.object))
@@ -387,7 +387,7 @@ def test_a_change_is_saved_once_it_is_a_minute_old() -> None:
         "queue": [59.9855618, 1.0],
         "users": {"ann": [59.9855618, 1.0]},
     }
-    world.rehearsal.news()
+    world.rehearsal.sync()
     assert world.cluster.queues["default"].annotations[names.FAIR_SHARE] == saved.value
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from stromboli.engine.catalog import Action
 from stromboli.engine.placement.node_functions import Nodes
 from stromboli.engine.session import Session
-from stromboli.engine.transaction import EvictionNote
+from stromboli.engine.transaction import EvictionReason
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.node_usage import NodeUsage
 from stromboli.model.status import Status
@@ -293,7 +293,7 @@ def shaken(seen: list[bool], seed: int) -> Callable[[Session], None]:
                 elif task.status in (Status.ALLOCATED, Status.PIPELINED) and chance.random() < 0.5:
                     statement.release(task)
                 elif task.status in (Status.RUNNING, Status.BOUND):
-                    statement.evict(task, EvictionNote("shake"))
+                    statement.evict(task, EvictionReason("shake"))
                 elif depth:
                     trial(session, depth - 1)
         seen.append(snapshot(plugin) == before)

@@ -24,7 +24,7 @@ from stromboli.engine.catalog import Action, Catalog
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.session import Session
-from stromboli.engine.transaction import EvictionNote
+from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import less_equal
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
@@ -215,7 +215,7 @@ def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(things: list
             if task.status is Status.RELEASING:
                 trial.restore(task, trial.status_before(task))
             elif ALLOCATED_CLASS[task.status]:
-                trial.evict(task, EvictionNote("test"))
+                trial.evict(task, EvictionReason("test"))
             elif task.status is Status.PIPELINED:
                 trial.release(task)
             elif task.status is Status.PENDING:
@@ -223,7 +223,7 @@ def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(things: list
             assert says(cluster) == should_say(cluster)
     assert fingerprint(cluster) == before
     assert not any(session.is_nominated(task) for task in tasks)
-    assert all(session.eviction_of(task) == EvictionNote("") for task in tasks)
+    assert all(session.eviction_of(task) == EvictionReason("") for task in tasks)
 
 
 @every_policy

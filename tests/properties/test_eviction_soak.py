@@ -70,7 +70,7 @@ class Soak:
         outcome = self.scheduler.cycle()
         assert outcome.lost is None
         assert not outcome.session.failures
-        self.world.news()
+        self.world.sync()
         for one in outcome.decisions:
             if isinstance(one, Bind):
                 self.starts += 1

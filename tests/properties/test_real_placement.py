@@ -85,7 +85,7 @@ class Play:
         self.born += 1
         return pod(f"g-x-{self.born}", "g", **{**self.chance.choice(SHAPES), **more})
 
-    def news(self) -> None:
+    def sync(self) -> None:
         """Between cycles nodes come and change, pods come and go."""
         cluster, chance = self.intake.cluster, self.chance
         for number in range(5):
@@ -130,5 +130,5 @@ def test_what_is_remembered_equals_what_is_found_afresh(tiers: str, seed: int) -
     action = Action("play", play.run)
     alive = engine(tiers, actions="play", own_actions=[action])
     for _ in range(3):
-        play.news()
+        play.sync()
         assert alive.cycle(play.intake.cluster, 0.0).lost is None

@@ -9,9 +9,9 @@ def test_an_evicted_pod_vanishes_and_leaves_its_room() -> None:
     world = World(nodes="n1 cpu=2").job("a", cpu=2, running_on="n1")
     task = world.task("a-0")
     rehearsal = world.rehearsal
-    rehearsal.carry_out([Evict("default", "a-0", task.uid, "n1", "default/a", "test")])
+    rehearsal.execute([Evict("default", "a-0", task.uid, "n1", "default/a", "test")])
     assert task.status is Status.RUNNING, "what is decided comes true with the next news"
-    rehearsal.news()
+    rehearsal.sync()
     assert not rehearsal.cluster.tasks
     assert not rehearsal.cluster.nodes["n1"].tasks
 

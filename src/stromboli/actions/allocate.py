@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
-from stromboli.engine.pending_tasks import Worksheet, worksheet, worth_going_on
+from stromboli.engine.pending_tasks import PendingTasks, pending_tasks, worth_going_on
 from stromboli.engine.placement.node_functions import Bools
 from stromboli.engine.placement.node_placement import Place
-from stromboli.engine.placement.verdict import Verdict, saying
+from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
 from stromboli.model.job import Job, SubJob
@@ -35,26 +35,26 @@ def allocate(session: Session) -> None:
         for job in list(session.cluster.waiting):
             session.set_phase(job, names.GROUP_INQUEUE)
     sheets = {job: sheet for job in list(session.cluster.backlog) if (sheet := _intake(session, job))}
-    backlog = session.backlog(sheets)
-    for _, job in backlog.turns(skip=session.rules.overused):
-        with session.attempt(job):
+    jobs_by_queue = session.jobs_by_queue(sheets)
+    for _, job in jobs_by_queue.turns(skip=session.rules.overused):
+        with session.guard(job):
             if _give_room(session, job, sheets[job]) and sheets[job]:
-                backlog.push(job)
+                jobs_by_queue.push(job)
 
 
-def _intake(session: Session, job: Job) -> Worksheet | None:
+def _intake(session: Session, job: Job) -> PendingTasks | None:
     """What there is to do for a job, if it may be scheduled at all."""
-    with session.attempt(job):
+    with session.guard(job):
         if job.waits_for_queue:
             return None
         if invalid := session.rules.job_valid(job):
             session.objections[job] = invalid.message
             return None
-        return worksheet(session, job)
+        return pending_tasks(session, job)
     return None
 
 
-def _give_room(session: Session, job: Job, sheet: Worksheet) -> bool:
+def _give_room(session: Session, job: Job, sheet: PendingTasks) -> bool:
     """One turn of a job; whether it is ready, so that what is left may have another turn."""
     with session.statement() as trial:
         placed = _fill_job(session, trial, job, sheet) if job.policies else _fill_whole(session, trial, sheet)
@@ -66,18 +66,18 @@ def _give_room(session: Session, job: Job, sheet: Worksheet) -> bool:
     return False
 
 
-def _fill_whole(session: Session, trial: Statement, sheet: Worksheet) -> bool:
+def _fill_whole(session: Session, trial: Statement, sheet: PendingTasks) -> bool:
     """A job without sub-groups: its one sub-job is the job."""
     return all(_fill(session, trial, sub_job, tasks) for sub_job, tasks in sheet.items())
 
 
 def _fill_job(
-    session: Session, trial: Statement, job: Job, sheet: Worksheet, within: Bools | None = None
+    session: Session, trial: Statement, job: Job, sheet: PendingTasks, within: Bools | None = None
 ) -> bool:
     """Sub-group by sub-group until the job is ready; one that gains nothing is dropped for the rest of the action."""
     while sheet:
         sub_job, tasks = sheet.pop()
-        session.forgive(sub_job)
+        session.clear_failed_roles(sub_job)
         with session.statement() as part:
             if not _fill(session, part, sub_job, tasks, within) or not len(part):
                 continue
@@ -117,7 +117,7 @@ def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:
             session.lift_gate(task)
         return False
     if task.role and task.role in session.failed_roles(sub_job):
-        session.explain(task, saying(names.ROLE_ALREADY_FAILED.format(task=task.name, role=task.role)))
+        session.explain(task, verdict_text(names.ROLE_ALREADY_FAILED.format(task=task.name, role=task.role)))
         return False
     return True
 

@@ -9,7 +9,7 @@ from stromboli.engine.catalog import action
 from stromboli.engine.eviction.redistribution import redistribute
 from stromboli.engine.placement.evaluation import fits
 from stromboli.engine.placement.node_placement import Place
-from stromboli.engine.placement.verdict import Verdict, saying
+from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.session import Session
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job
@@ -37,8 +37,8 @@ def backfill(session: Session) -> None:
     """Place best-effort tasks one by one, on any node that takes them; then, if asked to, redistribute."""
     cleared: dict[Task, Node | None] = {}
     candidates = [job for job in list(session.cluster.backlog) if _takes_part(session, job, cleared)]
-    for job in list(session.backlog(candidates).drain()):
-        with session.attempt(job):
+    for job in list(session.jobs_by_queue(candidates).drain()):
+        with session.guard(job):
             for task in sorted(_best_effort(job), key=session.task_key):
                 _place(session, job, task)
     for task, node in cleared.items():
@@ -50,7 +50,7 @@ def backfill(session: Session) -> None:
 
 def _takes_part(session: Session, job: Job, cleared: dict[Task, Node | None]) -> bool:
     """Whether there is work for a job; notes the places that were cleared for it, to be held if none is free now."""
-    with session.attempt(job):
+    with session.guard(job):
         if job.waits_for_queue or session.rules.job_valid(job) is not None:
             return False
         for task in [task for task in job.by_status[Status.PIPELINED] if task.best_effort]:
@@ -75,7 +75,7 @@ def _place(session: Session, job: Job, task: Task) -> None:
         return
     refused = session.move(task, Status.ALLOCATED, place.node)
     if refused is not None:
-        session.explain(task, saying(refused.why))
+        session.explain(task, verdict_text(refused.why))
     elif session.rules.job_ready(job):
         session.bind_allocated(job)
 
@@ -89,7 +89,7 @@ def _find(session: Session, task: Task) -> Place | Verdict:
     elsewhere = session.place(task, fits(task, idle), resource_fit=False)
     if isinstance(elsewhere, Place):
         return elsewhere
-    return saying(names.INSUFFICIENT.format(dims.names[short[0]]))
+    return verdict_text(names.INSUFFICIENT.format(dims.names[short[0]]))
 
 
 def _short(dims: Dimensions, idle: Ints, task: Task, row: int) -> list[int]:

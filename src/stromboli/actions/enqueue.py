@@ -28,8 +28,8 @@ def enqueue(session: Session) -> None:
     """Let waiting jobs in: one job per turn of its queue; a refused one does not hold up the next."""
     arguments: Arguments = session.arguments("enqueue")
     urgency = Urgency(session) if arguments.urgent_through and session.cluster.waiting else None
-    for _, job in session.backlog(list(session.cluster.waiting)).turns():
-        with session.attempt(job):
+    for _, job in session.jobs_by_queue(list(session.cluster.waiting)).turns():
+        with session.guard(job):
             if _may_enter(session, job) or (urgency is not None and urgency.lets_through(job)):
                 session.rules.job_enqueued(job)
                 session.set_phase(job, names.GROUP_INQUEUE)

@@ -15,7 +15,7 @@ from stromboli.engine.eviction.victim_search import Hunt, Offer, enough
 from stromboli.engine.points import Choice
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
-from stromboli.engine.transaction import EvictionNote
+from stromboli.engine.transaction import EvictionReason
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
 from stromboli.model.status import Status
@@ -58,7 +58,7 @@ def preempt(session: Session) -> None:
 
     between, within = hunt(_of_another_job), hunt(_of_the_same_job)
     hungry = [job for job in starving_jobs(session) if not _bound_to_topology(job)]
-    for _, jobs in session.backlog(hungry).visits():
+    for _, jobs in session.jobs_by_queue(hungry).visits():
         served = []
         for job in jobs:
             served.append(job)
@@ -93,7 +93,7 @@ def _rearrange(session: Session, hunt: Hunt, arguments: Arguments, job: Job) -> 
     """Within a job, each task by itself; the first that finds no place ends it."""
     if rests(session, job, arguments):
         return
-    with session.attempt(job):
+    with session.guard(job):
         for task in wanting(session, job):
             with session.statement() as trial:
                 if not _make_room(session, hunt, arguments, trial, task):
@@ -173,7 +173,7 @@ def _least_loss(session: Session, hunt: Hunt, task: Task, node: Node) -> Choice 
         for victim in choice.victims:
             if welcome(session, task, node):
                 break
-            if look.evict(victim, EvictionNote(names.EVICTED_BY_PREEMPT)) is None:
+            if look.evict(victim, EvictionReason(names.EVICTED_BY_PREEMPT)) is None:
                 removed.append(victim)
         if not welcome(session, task, node):
             return None

@@ -46,8 +46,8 @@ def reclaim(session: Session) -> None:
         depends_on=lambda task: task.job.priority if task.job and arguments.same_queue else None,
     )
     hunt = Hunt(session, offer, arguments.fewest_victims, arguments.no_harm)
-    backlog = session.backlog(starving_jobs(session))
-    for _, jobs in backlog.visits(skip=session.rules.overused):
+    jobs_by_queue = session.jobs_by_queue(starving_jobs(session))
+    for _, jobs in jobs_by_queue.visits(skip=session.rules.overused):
         for job in jobs:
             feed(session, job, partial(_make_room, session, hunt, arguments), arguments)
 

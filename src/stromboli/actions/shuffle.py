@@ -7,9 +7,9 @@ from typing import Any
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
-from stromboli.engine.plugin_failures import Attempt
+from stromboli.engine.plugin_failures import FailureGuard
 from stromboli.engine.session import Session
-from stromboli.engine.transaction import EvictionNote
+from stromboli.engine.transaction import EvictionReason
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -24,7 +24,7 @@ def shuffle(session: Session) -> None:
     if session.rules.has("victim_tasks"):
         for task, chosen_by in _victims(session).items():
             with session.statement() as trial:
-                if trial.evict(task, EvictionNote(names.EVICTED_BY_SHUFFLE, chosen_by=chosen_by)) is None:
+                if trial.evict(task, EvictionReason(names.EVICTED_BY_SHUFFLE, chosen_by=chosen_by)) is None:
                     trial.commit()
 
 
@@ -35,7 +35,7 @@ def _victims(session: Session) -> dict[Task, str]:
         job = session.job_key(task.job) if task.job is not None else ()
         return (job, session.task_key(task))
 
-    with Attempt(session, ()):
+    with FailureGuard(session, ()):
         running = [task for job in session.jobs() for task in job.by_status[Status.RUNNING]]
         named = session.rules.victim_tasks(running)
         victims = [task for task in named if task.status is Status.RUNNING]

@@ -12,7 +12,7 @@ from typing import Any
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Decision
-from stromboli.engine.outcome import tell_outcome
+from stromboli.engine.outcome import report_outcome
 from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import POINTS, Plugin
 from stromboli.engine.plugin_failures import CycleLost, Failure, failure_of
@@ -160,7 +160,7 @@ class Engine:
             begin = self._timer()
             plugin.closing(session)
             outcome.plugins[plugin.name, "OnSessionClose"] = self._timer() - begin
-        tell_outcome(session)
+        report_outcome(session)
         outcome.pipelined = session.pipelined
         if session.journal:
             outcome.idle = session.cluster.columns.idle.copy()

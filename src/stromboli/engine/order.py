@@ -20,12 +20,12 @@ Key = tuple[Any, ...]
 class Heap(Generic[T]):
     """Items by a key that may change while they wait; `rekey` those whose key may have changed before a pop.
 
-    An item whose key cannot be told is left out: `attempt(item)` takes note of what was raised.
+    An item whose key cannot be told is left out: `guard(item)` takes note of what was raised.
     """
 
-    def __init__(self, key: Callable[[T], Key], attempt: Callable[[T], AbstractContextManager[None]]):
+    def __init__(self, key: Callable[[T], Key], guard: Callable[[T], AbstractContextManager[None]]):
         self._key: Callable[[T], Key] = key
-        self._attempt: Callable[[T], AbstractContextManager[None]] = attempt
+        self._guard: Callable[[T], AbstractContextManager[None]] = guard
         self._entries: list[tuple[Key, int, T]] = []
         self._current: dict[T, int] = {}
         self._serial = 0
@@ -38,7 +38,7 @@ class Heap(Generic[T]):
 
     def push(self, item: T) -> None:
         self._current.pop(item, None)
-        with self._attempt(item):
+        with self._guard(item):
             key = self._key(item)
             self._serial += 1
             self._current[item] = self._serial
@@ -66,12 +66,12 @@ class Heap(Generic[T]):
                 return item
 
 
-class Backlog:
+class JobsByQueue:
     """Jobs waiting in their queues. A queue re-enters after each of its turns, with its share of then."""
 
     def __init__(self, session: Session, jobs: Iterable[Job]):
         self._session = session
-        self._queues: Heap[Queue] = Heap(session.queue_key, session.attempt_queue)
+        self._queues: Heap[Queue] = Heap(session.queue_key, session.guard_queue)
         self._jobs: dict[Queue, Heap[Job]] = {}
         self._seen = len(session.cluster.touched)
         for job in jobs:
@@ -85,7 +85,7 @@ class Backlog:
         if queue is not None:
             waiting = self._jobs.get(queue)
             if waiting is None:
-                waiting = self._jobs[queue] = Heap(self._session.job_key, self._session.attempt)
+                waiting = self._jobs[queue] = Heap(self._session.job_key, self._session.guard)
             waiting.push(job)
 
     def turns(self, skip: Callable[[Queue], bool] | None = None) -> Iterator[tuple[Queue, Job]]:
@@ -93,7 +93,7 @@ class Backlog:
         self._rekey()
         while self._queues:
             queue, job = self._queues.pop(), None
-            with self._session.attempt_queue(queue):
+            with self._session.guard_queue(queue):
                 if self._jobs[queue] and not (skip is not None and skip(queue)):
                     job = self._jobs[queue].pop()
             if job is not None:
@@ -106,7 +106,7 @@ class Backlog:
         self._rekey()
         while self._queues:
             queue, open_still = self._queues.pop(), False
-            with self._session.attempt_queue(queue):
+            with self._session.guard_queue(queue):
                 open_still = not (skip is not None and skip(queue))
             if open_still:
                 yield queue, self._jobs_of(queue)

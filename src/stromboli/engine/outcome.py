@@ -50,7 +50,7 @@ def reportable(session: Session) -> list[Job]:
     return sorted((job for job in candidates if job.visible), key=lambda job: job.id)
 
 
-def tell_outcome(session: Session) -> None:
+def report_outcome(session: Session) -> None:
     """Decide what is written about jobs, pods and queues."""
     cluster = session.cluster
     for job in reportable(session):
@@ -79,9 +79,9 @@ def _tell_job(session: Session, job: Job) -> str:
         text = names.GANG_UNSCHEDULABLE.format(
             count=job.counts[Status.PENDING], total=len(job.tasks), message=message
         )
-        session.tell(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, text)
+        session.record_event(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, text)
     elif written:
-        session.tell(job, "outcome", names.NORMAL, names.EVENT_SCHEDULED, names.GROUP_IS_READY)
+        session.record_event(job, "outcome", names.NORMAL, names.EVENT_SCHEDULED, names.GROUP_IS_READY)
     news = [
         (task, said)
         for status in _WAITING
@@ -169,7 +169,7 @@ def scheduled_count(job: Job) -> int:
 def placed_in_trial(session: Session, job: Job) -> int:
     """Pending tasks that had room in the last statement that was taken back."""
     return sum(
-        task in session.trials and ALLOCATED_CLASS[session.trials[task].status]
+        task in session.tentative and ALLOCATED_CLASS[session.tentative[task].status]
         for task in job.by_status[Status.PENDING]
     )
 
@@ -200,14 +200,14 @@ def job_message(session: Session, job: Job) -> str:
 
 
 def standing_reason(session: Session, task: Task) -> str:
-    trial = session.trials.get(task)
+    trial = session.tentative.get(task)
     status = trial.status if trial else task.status
     return names.SCHEDULABLE if status is Status.ALLOCATED else names.UNSCHEDULABLE
 
 
 def standing(session: Session, task: Task, job_text: str) -> Standing:
     """Where a task stands: in its last trial if there was one, else as it is."""
-    trial = session.trials.get(task)
+    trial = session.tentative.get(task)
     status, node = (trial.status, trial.node) if trial else (task.status, task.node)
     if status is Status.ALLOCATED and node is not None:
         text = names.ONCE_MIN_AVAILABLE.format(namespace=task.namespace, name=task.name, node=node.name)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
-class Worksheet:
+class PendingTasks:
     """The tasks still to place by sub-job, in order; the next one last."""
 
     def __init__(self, session: Session, tasks: dict[SubJob, list[Task]], required: set[SubJob]):
@@ -48,7 +48,7 @@ class Worksheet:
         return (sub_job not in self._required, *self._session.sub_job_key(sub_job))
 
 
-def worksheet(session: Session, job: Job) -> Worksheet:
+def pending_tasks(session: Session, job: Job) -> PendingTasks:
     """What there is to place for a job: pending tasks that ask for something and are held at no foreign gate."""
     by_group: dict[SubJob, list[Task]] = {}
     for task in job.by_status[Status.PENDING]:
@@ -56,7 +56,7 @@ def worksheet(session: Session, job: Job) -> Worksheet:
             by_group.setdefault(task.group, []).append(task)
     for tasks in by_group.values():
         tasks.sort(key=session.task_key, reverse=True)
-    return Worksheet(session, by_group, _required(session, job))
+    return PendingTasks(session, by_group, _required(session, job))
 
 
 def _foreign_gate(task: Task) -> bool:

@@ -22,10 +22,10 @@ from stromboli.engine.points import (
     first_nonzero,
     gather,
     narrow,
+    notify,
     point,
     some,
     sort_keys,
-    tell,
     tier_intersection,
     union_of_first_tier,
     vote,
@@ -204,7 +204,7 @@ class Plugin:
         """Whether a waiting job may be let in; asked only of jobs with minResources. Changes nothing."""
         return Vote.ABSTAIN
 
-    @point(tell, "enableJobEnqueued")
+    @point(notify, "enableJobEnqueued")
     def job_enqueued(self, job: Job) -> None:
         """A job was let in: count it."""
 
@@ -245,7 +245,7 @@ class Plugin:
         """Which candidates a gang-aware action may take; none abstains."""
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
-        """A quick upper bound on whom this plugin names at a victim point; none: it cannot tell."""
+        """A quick upper bound on whom this plugin names at a victim point; none: it cannot notify."""
         return None
 
     @point(union_of_first_tier, "enabledVictim")

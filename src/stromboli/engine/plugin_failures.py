@@ -63,7 +63,7 @@ def _culprit(error: BaseException) -> tuple[str, str]:
     return asked
 
 
-class Attempt:
+class FailureGuard:
     """Work on some jobs that a plugin's mistake ends, and nothing else."""
 
     __slots__ = ("_jobs", "_session")
@@ -80,5 +80,5 @@ class Attempt:
     ) -> bool:
         if not isinstance(error, Exception) or isinstance(error, CycleLost):
             return False
-        self._session.leave_out(self._jobs, failure_of(error))
+        self._session.exclude(self._jobs, failure_of(error))
         return True

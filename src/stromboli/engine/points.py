@@ -137,7 +137,7 @@ def first_answer(tiers: Tiers) -> Method:
     return ask
 
 
-def tell(tiers: Tiers) -> Method:
+def notify(tiers: Tiers) -> Method:
     """Everybody is told; nobody answers."""
     methods = _flat(tiers)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stromboli.model.queue import Queue
 
 
-class Pledges:
+class InqueueResources:
     """Per queue, what its jobs were promised beyond what they have, less what they have beyond their minimum.
 
     Kept job by job, so that a session looks only at jobs that changed.
@@ -112,4 +112,4 @@ def tell_quota(session: Session, job: Job, plugin: str, missing: list[int]) -> N
         names.INSUFFICIENT_IN_QUEUE.format(resource=dims.names[dim]) for dim in dims.ordered(missing)
     )
     text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
-    session.tell(job, f"gate:{plugin}", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)
+    session.record_event(job, f"gate:{plugin}", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)

@@ -60,7 +60,7 @@ class Rules:
         self._asked: dict[str, Method] = {
             name: point.combine(self._methods(point)) for name, point in points.items()
         }
-        self.welcome_if_there_is_room: Callable[[Job], bool] = vote(
+        self.enqueueable_if_capacity_is_free: Callable[[Job], bool] = vote(
             [
                 [plugin.job_enqueueable for plugin in tier if not plugin.guards_room]
                 for tier in self._plugins_at(POINTS["job_enqueueable"])

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.engine.decisions import Event, GateRemoval
-from stromboli.engine.order import Backlog
+from stromboli.engine.order import JobsByQueue
 from stromboli.engine.placement.node_placement import Place, Placement
 from stromboli.engine.placement.shard_nodes import own_nodes_first
-from stromboli.engine.placement.verdict import Verdict, saying
-from stromboli.engine.plugin_failures import Attempt, Failure
+from stromboli.engine.placement.verdict import Verdict, verdict_text
+from stromboli.engine.plugin_failures import Failure, FailureGuard
 from stromboli.engine.transaction import Transaction
 from stromboli.model.amounts import minus, shift
 from stromboli.model.cluster import Cluster, Dirty
@@ -63,10 +63,10 @@ class Session(Transaction):
         """Phases that jobs have once the cycle has come to its end."""
         self.changed: Dirty = cluster.dirty
         """What changed since the session before this one opened."""
-        self.said: dict[Job, dict[str, str]] = {}
+        self.messages: dict[Job, dict[str, str]] = {}
         """What there was to say about jobs in this cycle, by topic, new or not."""
         self._placement = placement
-        self._told: dict[tuple[Job, str], tuple[str, str]] = {}
+        self._reported: dict[tuple[Job, str], tuple[str, str]] = {}
         self._writes: list[tuple[Job | Task | Queue, str, Any]] = []
         self._holds: dict[Task, tuple[Node, float]] = {}
 
@@ -80,9 +80,9 @@ class Session(Transaction):
         """Every job that takes part in cycles."""
         return (job for job in self.cluster.jobs.values() if job.visible)
 
-    def backlog(self, jobs: Iterable[Job]) -> Backlog:
+    def jobs_by_queue(self, jobs: Iterable[Job]) -> JobsByQueue:
         """These jobs in their queues, in the order of the policy."""
-        return Backlog(self, jobs)
+        return JobsByQueue(self, jobs)
 
     def reorder(self, jobs: Iterable[Job]) -> None:
         """The places of these jobs in their queues may have changed, though they did not move."""
@@ -100,7 +100,7 @@ class Session(Transaction):
     def sub_job_key(self, sub_job: SubJob) -> tuple[Any, ...]:
         return (*self.rules.sub_job_order(sub_job), sub_job.match_index, sub_job.id)
 
-    def first_to_lose(self, left: Queue, right: Queue, mine: Queue) -> int:
+    def compare_victim_queues(self, left: Queue, right: Queue, mine: Queue) -> int:
         """Below zero if the left queue loses to mine before the right one does."""
         said = self.rules.victim_queue_order(left, right, mine)
         if said:
@@ -214,12 +214,12 @@ class Session(Transaction):
 
     # -- telling
 
-    def tell(self, job: Job, topic: str, type: str, reason: str, message: str) -> None:
+    def record_event(self, job: Job, topic: str, type: str, reason: str, message: str) -> None:
         """An event about a job, unless the last one on this topic said the same."""
-        self.said.setdefault(job, {})[topic] = message
-        if self._told.get((job, topic), job.reported.get(topic)) == (reason, message):
+        self.messages.setdefault(job, {})[topic] = message
+        if self._reported.get((job, topic), job.reported.get(topic)) == (reason, message):
             return
-        self._told[job, topic] = (reason, message)
+        self._reported[job, topic] = (reason, message)
         self.decisions.append(Event(job.id.kind, job.namespace, job.name, type, reason, message))  # type: ignore[arg-type]
 
     def write(self, target: Job | Task | Queue, field: str, value: Any) -> None:
@@ -242,22 +242,22 @@ class Session(Transaction):
 
     # -- when a plugin raises
 
-    def attempt(self, job: Job) -> Attempt:
+    def guard(self, job: Job) -> FailureGuard:
         """Whatever a plugin raises over one job leaves that job out, with a verdict."""
-        return Attempt(self, (job,))
+        return FailureGuard(self, (job,))
 
-    def attempt_queue(self, queue: Queue) -> Attempt:
+    def guard_queue(self, queue: Queue) -> FailureGuard:
         """Whatever a plugin raises over a queue leaves that queue's jobs out, with a verdict."""
-        return Attempt(self, queue.jobs)
+        return FailureGuard(self, queue.jobs)
 
-    def leave_out(self, jobs: Iterable[Job], failure: Failure) -> None:
+    def exclude(self, jobs: Iterable[Job], failure: Failure) -> None:
         """These jobs get no room in this cycle because a plugin failed over them."""
         self.failures.append(failure)
         for job in jobs:
             self.objections[job] = failure.message
             for task in job.by_status[Status.PENDING]:
-                self.verdicts.setdefault(job, {})[task] = saying(failure.message)
-                self.trials.pop(task, None)
+                self.verdicts.setdefault(job, {})[task] = verdict_text(failure.message)
+                self.tentative.pop(task, None)
 
     # -- the end
 
@@ -266,7 +266,7 @@ class Session(Transaction):
         self.take_back()
         for target, field, value in self._writes:
             setattr(target, field, value)
-        for (job, topic), said in self._told.items():
+        for (job, topic), said in self._reported.items():
             job.reported[topic] = said
         for job, phase in self.phases.items():
             self.cluster.set_phase(job, phase)

@@ -14,7 +14,7 @@ from stromboli.model.cluster import Change, Refused
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.transaction import EvictionNote, Transaction
+    from stromboli.engine.transaction import EvictionReason, Transaction
     from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
 
@@ -57,11 +57,11 @@ class Statement:
             self._within.nominate(task)
         return refused
 
-    def evict(self, task: Task, note: EvictionNote) -> Refused | None:
+    def evict(self, task: Task, note: EvictionReason) -> Refused | None:
         """Make a task leave its node."""
         refused = self._within.move(task, Status.RELEASING, task.node)
         if refused is None:
-            self._within.note_eviction(task, note)
+            self._within.record_eviction(task, note)
         return refused
 
     def restore(self, victim: Task, status: Status) -> Refused | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.decisions import Bind, Decision, Event, Evict
-from stromboli.engine.placement.verdict import Verdict, saying
+from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import CycleLost, failure_of
 from stromboli.engine.statement import Statement
 from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
-class Trial(NamedTuple):
+class TentativePlacement(NamedTuple):
     """Where a task stood when its last statement was taken back."""
 
     status: Status
@@ -33,7 +33,7 @@ class Trial(NamedTuple):
     nominated: bool
 
 
-class EvictionNote(NamedTuple):
+class EvictionReason(NamedTuple):
     """Why somebody was evicted: by which action, for whom, and who chose the victim."""
 
     action: str
@@ -68,13 +68,13 @@ class Transaction:
         """How far the journal was taken back, each time it was."""
         self.decisions: list[Decision] = []
         self.verdicts: dict[Job, dict[Task, Verdict]] = {}
-        self.trials: dict[Task, Trial] = {}
+        self.tentative: dict[Task, TentativePlacement] = {}
         self.had_room: dict[Job, int] = {}
         """How many tasks of a job had room at once, when a statement that gave it any was last taken back."""
         self._failed_roles: dict[SubJob, set[str]] = {}
         self._settled: set[Task] = set()
         self._nominated: set[Task] = set()
-        self._evictions: dict[Task, EvictionNote] = {}
+        self._evictions: dict[Task, EvictionReason] = {}
 
     # -- moving
 
@@ -107,7 +107,7 @@ class Transaction:
                 continue
             task = entry.task
             if task.status in (Status.ALLOCATED, Status.PIPELINED) and task.node is not None:
-                self.trials[task] = Trial(task.status, task.node, task in self._nominated)
+                self.tentative[task] = TentativePlacement(task.status, task.node, task in self._nominated)
                 if task.status is Status.ALLOCATED:
                     had_room.add(task)
             self._nominated.discard(task)
@@ -167,10 +167,10 @@ class Transaction:
             raise RuntimeError(f"{task!r} cannot be bound")
         refused = self.move(task, Status.BINDING, node)
         if refused is not None:  # it keeps its room until the session closes, and is then taken back
-            self.explain(task, saying(refused.why))
+            self.explain(task, verdict_text(refused.why))
             return
         self._settled.add(task)
-        self.trials.pop(task, None)
+        self.tentative.pop(task, None)
         self.decisions.append(Bind(task.namespace, task.name, task.uid, node.name, job.key))
 
     def _evict(self, task: Task) -> None:
@@ -206,14 +206,14 @@ class Transaction:
     def is_nominated(self, task: Task) -> bool:
         return task in self._nominated
 
-    def eviction_of(self, task: Task) -> EvictionNote:
+    def eviction_of(self, task: Task) -> EvictionReason:
         """Why a task was evicted in this session."""
-        return self._evictions.get(task, EvictionNote(""))
+        return self._evictions.get(task, EvictionReason(""))
 
     def forget_eviction(self, task: Task) -> None:
         self._evictions.pop(task, None)
 
-    def note_eviction(self, task: Task, note: EvictionNote) -> None:
+    def record_eviction(self, task: Task, note: EvictionReason) -> None:
         self._evictions[task] = note
 
     # -- remembering
@@ -225,7 +225,7 @@ class Transaction:
         if task.group is not None:
             self._failed_roles.setdefault(task.group, set()).add(task.role)
 
-    def forgive(self, sub_job: SubJob) -> None:
+    def clear_failed_roles(self, sub_job: SubJob) -> None:
         """A sub-job is tried afresh: what its tasks met in an earlier turn no longer counts against their roles."""
         self._failed_roles.pop(sub_job, None)
 

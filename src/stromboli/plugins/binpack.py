@@ -8,7 +8,7 @@ from functools import partial
 
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import Column, Nodes, NodeScore
-from stromboli.engine.placement.utilisation import Part, filling
+from stromboli.engine.placement.utilisation import Part, utilisation
 from stromboli.engine.plugin import Plugin
 from stromboli.model.task import Task
 from stromboli.policy.arguments import arg, arg_prefix
@@ -49,7 +49,7 @@ class Binpack(Plugin):
             yield NodeScore(partial(self._score, self._parts(task)), plugin=self.name, reads="usage")
 
     def _score(self, parts: Sequence[Part], task: Task, nodes: Nodes) -> Column:
-        return filling(task, nodes, parts) * (100 * self.arguments.weight)
+        return utilisation(task, nodes, parts) * (100 * self.arguments.weight)
 
     def _parts(self, task: Task) -> list[Part]:
         dims = self.session.cluster.dims

@@ -65,7 +65,7 @@ class Overcommit(Plugin):
         dims = self.session.cluster.dims
         listed = ", ".join(names.OVERUSED.format(resource=dims.names[dim]) for dim in dims.ordered(short))
         text = names.CLUSTER_OVERUSED.format(resources=listed)
-        self.session.tell(job, "gate:overcommit", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)
+        self.session.record_event(job, "gate:overcommit", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:

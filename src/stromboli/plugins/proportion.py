@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from stromboli.engine.plugin import Bound, Plugin, QueueLimit
 from stromboli.engine.points import Vote
-from stromboli.engine.queue_limits import Pledges, ceiling, own_capability, tell_quota
+from stromboli.engine.queue_limits import InqueueResources, ceiling, own_capability, tell_quota
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
     Amounts,
@@ -54,7 +54,7 @@ class Proportion(Plugin):
     def __init__(self, arguments: object, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self._shares: dict[Queue, Share] = {}
-        self._pledges = Pledges()
+        self._pledges = InqueueResources()
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._pledges.opening(session.cluster, dirty)

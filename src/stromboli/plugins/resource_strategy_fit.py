@@ -12,7 +12,7 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore
-from stromboli.engine.placement.utilisation import Part, filling
+from stromboli.engine.placement.utilisation import Part, utilisation
 from stromboli.engine.plugin import Plugin
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.task import Task
@@ -116,7 +116,7 @@ class ResourceStrategyFit(Plugin):
     def _score(self, task: Task, nodes: Nodes) -> Column:
         score: Column = nodes.zeros()
         if self.arguments.weight:
-            score += filling(task, nodes, self._parts(task)) * (100 * self.arguments.weight)
+            score += utilisation(task, nodes, self._parts(task)) * (100 * self.arguments.weight)
         if self._scarce_weight:
             score += self._thrift(task, nodes) * (100 * self._scarce_weight)
         return score

@@ -69,7 +69,7 @@ class ResourceQuotas(Plugin):
             used=_listed(quota.status.used, exceeded),
             limited=_listed(quota.status.hard, exceeded),
         )
-        self.session.tell(job, "gate:resourcequota", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)
+        self.session.record_event(job, "gate:resourcequota", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)
 
 
 def _minimum(job: Job) -> Mapping[str, Quantity]:

@@ -35,7 +35,7 @@ class Rehearsal:
     def cluster(self) -> Cluster:
         return self.intake.cluster
 
-    def news(self) -> None:
+    def sync(self) -> None:
         """Everything decided so far comes true."""
         decided, self._decided = self._decided, []
         for decision in decided:
@@ -46,7 +46,7 @@ class Rehearsal:
             if effect is not None and task is not None:
                 effect(self, task)
 
-    def carry_out(self, decisions: Sequence[Decision]) -> None:
+    def execute(self, decisions: Sequence[Decision]) -> None:
         self._decided.extend(decisions)
 
     def now(self) -> float:

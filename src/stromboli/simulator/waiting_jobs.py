@@ -174,7 +174,7 @@ def _at_the_gate(case: Case) -> Waiting | None:
     job = case.job
     if not job.waits_for_queue:
         return None
-    said = [text for topic, text in case.session.said.get(job, {}).items() if topic.startswith("gate:")]
+    said = [text for topic, text in case.session.messages.get(job, {}).items() if topic.startswith("gate:")]
     text = said[-1] if said else "not let into its queue yet"
     return Waiting(_short(text), text, gate_hint(case.session.cluster, job))
 

@@ -119,7 +119,7 @@ class World:
 
     def task(self, pod: str) -> Task:
         """A pod as it stands once all decisions have come true, by `name` or `namespace/name`."""
-        self.rehearsal.news()
+        self.rehearsal.sync()
         for task in self.cluster.tasks.values():
             if pod in (task.key, task.name):
                 return task

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stromboli.engine.eviction.victim_search import Hunt, Offer, enough, in_victim_order
 from stromboli.engine.plugin import Bound, Plugin
 from stromboli.engine.rules import Rules
-from stromboli.engine.transaction import EvictionNote
+from stromboli.engine.transaction import EvictionReason
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
@@ -190,7 +190,7 @@ def test_a_node_that_is_not_asked_could_not_have_served(seed: int) -> None:
                 ]
                 if victims:
                     gone = chance.sample(victims, 1)
-                    trial.evict(gone[0], EvictionNote("test"))
+                    trial.evict(gone[0], EvictionReason("test"))
                     hunt.lost(gone)
                 check()
             if trial.evicted() and chance.random() < 0.5:

@@ -6,7 +6,7 @@ import numpy as np
 
 from stromboli.engine.placement.node_functions import Check, Nodes, Refusal, reads
 from stromboli.engine.placement.node_placement import Place, Placement
-from stromboli.engine.placement.verdict import Reason, Verdict, everywhere, saying
+from stromboli.engine.placement.verdict import Reason, Verdict, verdict_everywhere, verdict_text
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.rules import Rules
 from stromboli.model.task import Task
@@ -35,7 +35,7 @@ def test_without_reasons_the_base_stands_alone() -> None:
 
 
 def test_a_sentence_of_its_own_replaces_everything() -> None:
-    assert saying("skip it").message == "skip it"
+    assert verdict_text("skip it").message == "skip it"
 
 
 def test_a_hyper_node_is_named_first() -> None:
@@ -45,11 +45,11 @@ def test_a_hyper_node_is_named_first() -> None:
 
 
 def test_a_refusal_before_any_node_stands_for_all() -> None:
-    verdict = everywhere(Refusal("no volume", False, "predicates"), 3)
+    verdict = verdict_everywhere(Refusal("no volume", False, "predicates"), 3)
     assert verdict.message == "0/3 nodes are unavailable: 3 no volume."
     assert verdict.hopeless is not None
     assert verdict.hopeless.all()
-    assert everywhere(Refusal("full", True), 3).hopeless is None
+    assert verdict_everywhere(Refusal("full", True), 3).hopeless is None
 
 
 def test_the_dominant_reason_is_that_of_most_nodes() -> None:

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from stromboli.engine.queue_limits import Pledges
+from stromboli.engine.queue_limits import InqueueResources
 from stromboli.model.amounts import UNLIMITED
 from stromboli.model.dimensions import CPU, MEMORY, PODS, Dimensions
 from stromboli.model.queue import Queue
@@ -19,7 +19,7 @@ def grown(*queues: Queue, total: dict[int, float] | None = None) -> Tree:
     """The tree of these queues, below a root without limits unless one is given."""
     known = {one.name: one for one in queues}
     tree = below_root([known.setdefault("root", queue("root")), *queues], total or TOTAL)
-    tree.gather(Pledges())
+    tree.gather(InqueueResources())
     return tree
 
 

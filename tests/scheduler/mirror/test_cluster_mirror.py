@@ -105,7 +105,7 @@ def mirror_of(*manifests: dict[str, Any]) -> Mirror:
 def tell(mirror: Mirror, *manifests: dict[str, Any]) -> None:
     for one in manifests:
         mirror.buffer.put(decoded(one), new=False)
-    mirror.news()
+    mirror.sync()
 
 
 def checked(mirror: Mirror, source: Shelf) -> list[str]:
@@ -115,7 +115,7 @@ def checked(mirror: Mirror, source: Shelf) -> list[str]:
     async def story() -> list[str]:
         check = asyncio.create_task(mirror.check(pause=0.0))
         while not check.done():
-            mirror.news()
+            mirror.sync()
             await asyncio.sleep(0.001)
         return [str(one) for one in await check]
 
@@ -128,7 +128,7 @@ def test_it_lists_all_kinds_and_is_in_step() -> None:
             assert len(mirror.unsynced) == len(mirror.reflectors)
             await asyncio.wait_for(mirror.synced(), 5)
             assert mirror.unsynced == []
-            mirror.news()
+            mirror.sync()
             return mirror
 
     cluster = asyncio.run(story()).cluster
@@ -189,7 +189,7 @@ def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_place() -> None:
     tell(mirror, dying)
     assert (task.status, task.dying) == (Status.RELEASING, True)
     mirror.buffer.drop(decoded(dying))
-    mirror.news()
+    mirror.sync()
     assert "Pod-c" not in mirror.cluster.tasks
     assert checked(mirror, Shelf(*(one for one in WORLD if one["metadata"]["name"] != "c"))) == []
 
@@ -263,6 +263,6 @@ def test_of_a_deleted_group_and_queue_nothing_is_remembered() -> None:
     for one in WORLD:
         if one not in left:
             mirror.buffer.drop(decoded(one))
-    mirror.news()
+    mirror.sync()
     assert (job.phase, job.written, job.reported) == ("", None, {})
     assert checked(mirror, Shelf(*left)) == []

@@ -31,7 +31,7 @@ class Mirror:
     def cluster(self) -> Cluster:
         return self.intake.cluster
 
-    def news(self) -> None:
+    def sync(self) -> None:
         for thing in self.coming:
             self.intake.put(thing)
         self.coming.clear()
@@ -65,7 +65,7 @@ class Story:
     def news(self, *things: Any) -> list[Decision]:
         self.orders.clear()
         self.mirror.coming += things
-        self.world.news()
+        self.world.sync()
         return [order.decision for order in self.orders]
 
     def task(self, name: str) -> Any:
@@ -122,7 +122,7 @@ def evicting(story: Story) -> Evict:
     task = story.task("web-0")
     story.world.cluster.move(task, Status.RELEASING, task.node)
     evict = Evict(task.namespace, task.name, task.uid, "n1", task.job.key, "preempt")
-    story.world.carry_out([evict])
+    story.world.execute([evict])
     return evict
 
 
@@ -158,7 +158,7 @@ def test_an_eviction_that_is_always_refused_is_tried_less_and_less_often() -> No
 
 def test_orders_know_the_uid_of_their_group_and_what_stands_there() -> None:
     story = Story()
-    story.world.carry_out(
+    story.world.execute(
         [
             PodGroupStatus("default", "web", "Running", 0, 0, 0),
             Event("PodGroup", "default", "web", "Normal", "Scheduled", "m"),
@@ -249,12 +249,12 @@ def test_a_clock_that_is_set_back_or_forth_neither_holds_a_pod_up_nor_tears_a_ga
 def test_a_gang_that_only_waits_for_its_binds_is_not_called_unschedulable() -> None:
     story = Story()
     event = Event("PodGroup", "default", "web", "Warning", "Unschedulable", "0/2 tasks in gang unschedulable")
-    story.world.carry_out([event])
+    story.world.execute([event])
     assert [one.decision for one in story.orders] == [event]
     story.orders.clear()
     story.bind("web-0")
     story.bind("web-1")
-    story.world.carry_out([event])
+    story.world.execute([event])
     assert not story.orders
 
 

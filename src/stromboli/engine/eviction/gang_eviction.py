@@ -16,10 +16,10 @@ from stromboli.engine.eviction.eviction_options import Manners
 from stromboli.engine.eviction.node_clearing import guarantees_hold
 from stromboli.engine.eviction.starving_jobs import rests, seal, starving_jobs
 from stromboli.engine.eviction.victim_bundles import Bundle, bundles_of, shrink, without_cripples
-from stromboli.engine.pending_tasks import worksheet
+from stromboli.engine.pending_tasks import pending_tasks
 from stromboli.engine.placement.evaluation import fits
 from stromboli.engine.plugin import Eviction
-from stromboli.engine.transaction import EvictionNote
+from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import Amounts, less_equal, shift, total_of
 from stromboli.model.status import Status
 from stromboli.policy.arguments import arg
@@ -64,11 +64,11 @@ class Raid:
 def raid(session: Session, how: Raid) -> None:
     """Queue by queue, job by job: whoever starves gets a plan that lets it start, or nothing."""
     arguments: Arguments = session.arguments(how.action)
-    for _, jobs in session.backlog(starving_jobs(session)).visits(skip=how.skip):
+    for _, jobs in session.jobs_by_queue(starving_jobs(session)).visits(skip=how.skip):
         for job in jobs:
             if rests(session, job, arguments):
                 continue
-            with session.attempt(job), session.statement() as trial:
+            with session.guard(job), session.statement() as trial:
                 if Plan(session, how, arguments, job).works() and session.rules.job_pipelined(job):
                     seal(session, trial, arguments)
 
@@ -88,7 +88,7 @@ class Plan:
 
     def _pending(self) -> dict[SubJob, list[Task]]:
         """Ungated pending tasks by sub-job; of a job that is ready, just the first sub-job that has any."""
-        sheet, pending = worksheet(self._session, self._job), {}
+        sheet, pending = pending_tasks(self._session, self._job), {}
         while sheet:
             sub_job, tasks = sheet.pop()
             if ungated := [task for task in reversed(tasks) if not task.gates]:
@@ -161,7 +161,7 @@ class Plan:
         """Let the victims go and place everybody; it stays done only if the job can then start."""
         session, job = self._session, self._job
         was_ready = session.rules.job_ready(job)
-        note = EvictionNote(self._how.action, job.key, chosen_by)
+        note = EvictionReason(self._how.action, job.key, chosen_by)
         with session.statement() as trial:
             for victim in victims:
                 trial.evict(victim, note)

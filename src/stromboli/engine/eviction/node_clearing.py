@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stromboli.engine.eviction.victim_bundles import Surplus, intact
-from stromboli.engine.transaction import EvictionNote
+from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import Vector, less_equal, minus, total_of
 from stromboli.model.queue import lineage
 
@@ -35,7 +35,7 @@ def clear(
     fits: Fits,
 ) -> bool:
     """Evict on one node until the task fits there, and promise it the place."""
-    note = EvictionNote(action, task.job.key if task.job else "", choice.by)
+    note = EvictionReason(action, task.job.key if task.job else "", choice.by)
     gangs = {victim.job for victim in choice.victims if manners.no_harm and victim.job and intact(victim.job)}
     with session.statement() as there:
         for victim in choice.victims:
@@ -78,7 +78,7 @@ def _bound_to_others(hunt: Hunt, task: Task, victim: Task) -> bool:
     return job is not None and job.goes_whole and not _may_go_whole(hunt, task, job)
 
 
-def _nobody_left_behind(hunt: Hunt, there: Statement, task: Task, note: EvictionNote) -> bool:
+def _nobody_left_behind(hunt: Hunt, there: Statement, task: Task, note: EvictionReason) -> bool:
     """Let the rest of those groups go that are disturbed as a whole or not at all."""
     jobs = dict.fromkeys(victim.job for victim in there.evicted())
     return all(_complete(hunt, there, task, job, note) for job in jobs if job is not None and job.goes_whole)
@@ -94,7 +94,7 @@ def _may_go_whole(hunt: Hunt, task: Task, job: Job) -> bool:
 
 
 def _harmless(
-    session: Session, hunt: Hunt, there: Statement, task: Task, gangs: set[Job], note: EvictionNote
+    session: Session, hunt: Hunt, there: Statement, task: Task, gangs: set[Job], note: EvictionReason
 ) -> bool:
     """Let gangs that were intact and are no more go as a whole, and see that no queue lost its guarantee."""
     for job in dict.fromkeys(victim.job for victim in there.evicted()):
@@ -123,7 +123,7 @@ def guarantee_holds(
     return True
 
 
-def _complete(hunt: Hunt, there: Statement, task: Task, job: Job, note: EvictionNote) -> bool:
+def _complete(hunt: Hunt, there: Statement, task: Task, job: Job, note: EvictionReason) -> bool:
     """Let the rest of a gang go too; false if somebody of it must stay."""
     if not _may_go_whole(hunt, task, job):
         return False

@@ -15,7 +15,7 @@ from stromboli.engine.eviction.victim_search import in_victim_order
 from stromboli.engine.pending_tasks import worth_going_on
 from stromboli.engine.placement.evaluation import fits
 from stromboli.engine.placement.node_placement import Place
-from stromboli.engine.placement.verdict import Verdict, saying
+from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def redistribute(session: Session) -> None:
     candidates = [
         job for job in list(session.cluster.backlog) if job.queue in queues and _may_benefit(session, job)
     ]
-    backlog = session.backlog(candidates)
-    for _, jobs in backlog.visits():
+    jobs_by_queue = session.jobs_by_queue(candidates)
+    for _, jobs in jobs_by_queue.visits():
         for job in jobs:
-            with session.attempt(job):
+            with session.guard(job):
                 for again in _help(session, job):
-                    backlog.push(again)
+                    jobs_by_queue.push(again)
 
 
 def _holds(session: Session, job: Job) -> bool:
@@ -52,7 +52,7 @@ def _holds(session: Session, job: Job) -> bool:
 
 
 def _may_benefit(session: Session, job: Job) -> bool:
-    with session.attempt(job):
+    with session.guard(job):
         return (
             not job.waits_for_queue
             and not job.policies
@@ -85,7 +85,7 @@ def _help(session: Session, job: Job) -> Iterable[Job]:
     for change in released:
         if change.old_node is not None:
             text = names.REDISTRIBUTED.format(node=change.old_node.name, job=job.key)
-            session.explain(change.task, saying(text))
+            session.explain(change.task, verdict_text(text))
     for other in robbed:
         _let_go(session, other)
     return [other for other in (job, *robbed) if _eligible(other) and _may_benefit(session, other)]

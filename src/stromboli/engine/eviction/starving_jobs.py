@@ -27,7 +27,7 @@ def starving_jobs(session: Session) -> list[Job]:
 
 
 def _starves(session: Session, job: Job) -> bool:
-    with session.attempt(job):
+    with session.guard(job):
         return (
             not job.waits_for_queue
             and session.rules.job_valid(job) is None
@@ -45,7 +45,7 @@ def feed(session: Session, job: Job, try_task: TryTask, manners: Manners) -> Non
     """Make room for a job task by task while it starves; all of it stands only if the job can start with it."""
     if rests(session, job, manners):
         return
-    with session.attempt(job), session.statement() as trial:
+    with session.guard(job), session.statement() as trial:
         for task in wanting(session, job):
             if not session.rules.job_starving(job):
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from stromboli.engine.transaction import EvictionNote
+from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import Amounts, lacking, minus, shift
 from stromboli.model.status import Status
 
@@ -51,12 +51,12 @@ class Urgency:
             for victim in self._could_go(job, queue):
                 if not lacking(missing, freed, missing):
                     break
-                if look.evict(victim, EvictionNote("enqueue", job.key)) is None:
+                if look.evict(victim, EvictionReason("enqueue", job.key)) is None:
                     shift(freed, victim.request)
                     victims.append(victim)
-            welcome = not lacking(missing, freed, missing) and self._session.rules.welcome_if_there_is_room(
-                job
-            )
+            welcome = not lacking(
+                missing, freed, missing
+            ) and self._session.rules.enqueueable_if_capacity_is_free(job)
         if not victims or not welcome:
             return False
         self._promised.update(victims)

@@ -143,7 +143,7 @@ def by_queue(session: Session, bundles: Iterable[Bundle], mine: Queue, need: Amo
         one, other = left.job.queue, right.job.queue
         if one is None or other is None or one is other:
             return 0
-        return session.first_to_lose(one, other, mine)
+        return session.compare_victim_queues(one, other, mine)
 
     ordered = sorted(bundles, key=lambda bundle: (-bundle.efficiency(need), *_tie(bundle)))
     ordered.sort(key=cmp_to_key(compare))

@@ -68,7 +68,7 @@ def in_victim_order(session: Session, task: Task, victims: Iterable[Task]) -> li
         queues = {victim.job.queue for victim in ordered if victim.job and victim.job.queue}
 
         def compare(left: Queue, right: Queue) -> int:
-            return session.first_to_lose(left, right, mine)
+            return session.compare_victim_queues(left, right, mine)
 
         ranked = sorted(queues, key=cmp_to_key(compare))
         rank = {queue: place for place, queue in enumerate(ranked)}

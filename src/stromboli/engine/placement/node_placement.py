@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stromboli.engine.placement.evaluation import Evaluation
 from stromboli.engine.placement.node_functions import Bools
 from stromboli.engine.placement.shard_nodes import own_nodes_first, own_nodes_only
-from stromboli.engine.placement.verdict import Verdict, everywhere
+from stromboli.engine.placement.verdict import Verdict, verdict_everywhere
 
 if TYPE_CHECKING:
     from stromboli.engine.rules import Rules
@@ -54,7 +54,7 @@ class Placement:
     def refused(self, task: Task, nodes: int) -> Verdict | None:
         """Why no node at all can take the task, before any is looked at."""
         refusal = self._rules.prefilter(task)
-        return everywhere(refusal, nodes) if refusal else None
+        return verdict_everywhere(refusal, nodes) if refusal else None
 
     def find(
         self, cluster: Cluster, task: Task, within: Bools | None = None, resource_fit: bool = True

@@ -21,7 +21,7 @@ class Part(NamedTuple):
     pack: bool = True
 
 
-def filling(task: Task, nodes: Nodes, parts: Iterable[Part]) -> Column:
+def utilisation(task: Task, nodes: Nodes, parts: Iterable[Part]) -> Column:
     """The mean over the parts of what would be used (or, where it is not to be packed, left), of 0 to 1.
 
     A node without a resource gets nothing for it; one where a resource would not fit gets nothing at all.

@@ -65,13 +65,13 @@ class Verdict:
         return max(self.reasons, key=lambda reason: (reason.nodes, reason.text), default=None)
 
 
-def everywhere(refusal: Refusal, nodes: int) -> Verdict:
+def verdict_everywhere(refusal: Refusal, nodes: int) -> Verdict:
     """The same refusal on every node."""
     reason = Reason(refusal.reason, nodes, refusal.plugin, refusal.curable)
     hopeless = None if refusal.curable else np.ones(nodes, dtype=bool)
     return Verdict(nodes, (reason,), hopeless=hopeless)
 
 
-def saying(text: str) -> Verdict:
+def verdict_text(text: str) -> Verdict:
     """A verdict that is a plain sentence."""
     return Verdict(text=text)

@@ -10,7 +10,7 @@ from typing import Any
 from stromboli.api import names
 from stromboli.engine.plugin import Bound, Eviction, Invalid, Key, Plugin, QueueLimit
 from stromboli.engine.points import Vote, depends
-from stromboli.engine.queue_limits import Pledges, own_capability, tell_quota
+from stromboli.engine.queue_limits import InqueueResources, own_capability, tell_quota
 from stromboli.engine.session import Session
 from stromboli.model.amounts import fits, lacking, plus, shift, some_fits, total_of
 from stromboli.model.cluster import SUM_OF, Change, Dirty
@@ -67,7 +67,7 @@ class Capacity(Plugin):
     def __init__(self, arguments: CapacityArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self._tree = Tree({}, {}, [])
-        self._pledges = Pledges()
+        self._pledges = InqueueResources()
         self._said: set[str] = set()
         self._admitted: Admitted | None = None
         """Only with the feature SchedulingGatesQueueAdmission."""
@@ -266,7 +266,7 @@ class HierarchicalCapacity(Capacity):
         why = self._objection(job)
         if why is None:
             return None
-        self.session.tell(job, "gate:capacity", names.WARNING, names.EVENT_UNSCHEDULABLE, why)
+        self.session.record_event(job, "gate:capacity", names.WARNING, names.EVENT_UNSCHEDULABLE, why)
         return Invalid(names.EVENT_UNSCHEDULABLE, why)
 
     def job_enqueueable(self, job: Job) -> Vote:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stromboli.engine.queue_limits import Pledges, ceiling
+from stromboli.engine.queue_limits import InqueueResources, ceiling
 from stromboli.model.amounts import (
     UNLIMITED,
     Amounts,
@@ -37,7 +37,7 @@ class Tree:
     def of(self, queue: Queue | None) -> Allotment | None:
         return self._allotments.get(queue) if queue is not None else None
 
-    def gather(self, pledges: Pledges) -> None:
+    def gather(self, pledges: InqueueResources) -> None:
         """Sum up, for every inner queue, what lies below it."""
         everybody = self._allotments.values()
         for one in everybody:

@@ -187,7 +187,7 @@ class Mirror:
 
     # -- in the cycle's thread
 
-    def news(self) -> None:
+    def sync(self) -> None:
         """Bring the model up to date with all that was heard."""
         news, troubles = self.buffer.take()
         for trouble in troubles:

@@ -49,7 +49,7 @@ class Mirror(Protocol):
     @property
     def cluster(self) -> Cluster: ...
 
-    def news(self) -> None:
+    def sync(self) -> None:
         """Apply what the watches brought."""
 
     def tell_again(self) -> None:
@@ -107,7 +107,7 @@ class KubernetesWorld:
 
     def follow(self) -> None:
         """Keep in step, and leave everything alone."""
-        self._mirror.news()
+        self._mirror.sync()
         self.cluster.mark_all_dirty()
 
     def take_over(self) -> None:
@@ -116,8 +116,8 @@ class KubernetesWorld:
 
     # -- news
 
-    def news(self) -> None:
-        self._mirror.news()
+    def sync(self) -> None:
+        self._mirror.sync()
         said = [decision for failure in self._arrived() for decision in self._take_back(failure)]
         self._keep_leaving()
         if self._torn is not None:
@@ -125,7 +125,7 @@ class KubernetesWorld:
         if self._shards is not None:
             said += self._shards.refresh(self.cluster)
         if said:
-            self.carry_out(said)
+            self.execute(said)
         if self._failed_before:
             self._failed_before = {
                 one: times for one, times in self._failed_before.items() if self._open(*one)
@@ -184,7 +184,7 @@ class KubernetesWorld:
 
     # -- decisions
 
-    def carry_out(self, decisions: Sequence[Decision]) -> None:
+    def execute(self, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
             if isinstance(decision, Evict):
                 self._leaving[decision.uid] = None
