@@ -18,8 +18,8 @@ from stromboli.engine.decisions import (
     QueueStatus,
     ShardStatus,
 )
-from stromboli.kube import write_requests
 from stromboli.kube.api_resources import RESOURCES
+from stromboli.scheduler.writes import decision_requests
 from tests.deploy.manifests import (
     DEPLOY,
     NODE_USAGE,
@@ -149,19 +149,19 @@ def test_every_request_of_the_writer_is_allowed() -> None:
     evict = Evict("a", "b", "1", "n1", "a/j", "preempt")
     status = PodGroupStatus("a", "g", "Running", 1, 0, 0)
     requests = [
-        write_requests.binding(bind),
-        write_requests.reading_pod("a", "b"),
-        write_requests.eviction_mark(evict, "", "volcano", 0),
-        write_requests.deletion(evict),
-        write_requests.pod_condition(PodCondition("a", "b", "1", "Unschedulable", ""), None),
-        write_requests.group_status(status, "1", []),
-        write_requests.native_condition(
+        decision_requests.binding(bind),
+        decision_requests.reading_pod("a", "b"),
+        decision_requests.eviction_mark(evict, "", "volcano", 0),
+        decision_requests.deletion(evict),
+        decision_requests.pod_condition(PodCondition("a", "b", "1", "Unschedulable", ""), None),
+        decision_requests.group_status(status, "1", []),
+        decision_requests.native_condition(
             NativeGroupCondition("a", "g", "True", "", ""), "1", f"{NATIVE}/v1alpha2", 1, ""
         ),
-        write_requests.queue_status(QueueStatus("q", {}), []),
-        write_requests.queue_annotation(QueueAnnotation("q", "stromboli.sh/fair-share", "1")),
-        write_requests.shard_status(ShardStatus("s", (), (), ())),
-        write_requests.gate_removal(GateRemoval("a", "b", "1")),
+        decision_requests.queue_status(QueueStatus("q", {}), []),
+        decision_requests.queue_annotation(QueueAnnotation("q", "stromboli.sh/fair-share", "1")),
+        decision_requests.shard_status(ShardStatus("s", (), (), ())),
+        decision_requests.gate_removal(GateRemoval("a", "b", "1")),
     ]
     assert {_right(one.method, one.path) for one in requests} <= WRITES.keys()
 

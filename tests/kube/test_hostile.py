@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.engine.decisions import Bind
-from stromboli.kube.change_buffer import UnusableObject
+from stromboli.kube.reflector import UnusableObject
 from stromboli.kube.watch_decoding import Pages
 from stromboli.scheduler.mirror.cluster_mirror import Mirror
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld

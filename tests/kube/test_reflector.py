@@ -15,9 +15,8 @@ from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
 from stromboli.kube.api_client import TooLarge
 from stromboli.kube.api_resources import RESOURCES, Resource
-from stromboli.kube.change_buffer import UnusableObject
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.reflector import Reflector
+from stromboli.kube.reflector import Reflector, UnusableObject
 from stromboli.kube.request import ApiError, NoResponse, Request
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from stromboli.api.types.meta import Object
 from stromboli.kube.api_client import Client
-from stromboli.kube.change_buffer import LARGEST, Buffer
 from stromboli.kube.cluster_access import Access
-from stromboli.kube.native_group_reflector import NativeReflector
 from stromboli.kube.reflector import Reflector
 from stromboli.kube.request import NoResponse
+from stromboli.scheduler.mirror.change_buffer import LARGEST, Buffer
 from stromboli.scheduler.mirror.cluster_mirror import Mirror
+from stromboli.scheduler.mirror.native_group_reflector import NativeReflector
 from tests.properties.rebuild import facts, says, should_say
 
 

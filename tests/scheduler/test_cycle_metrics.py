@@ -6,14 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.kube.scheduler_metrics import Metrics, exponential
 from stromboli.model.intake.object_intake import Intake
 from stromboli.policy.policy import load_policy
 from stromboli.scheduler.cycle_metrics import Measuring
+from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.writes.write_orders import Failure, Order
 from stromboli.scheduling_loop import Scheduler
 from stromboli.simulator.rehearsal import Rehearsal
@@ -79,10 +77,6 @@ def value(text: str, series: str) -> float:
 def test_every_metric_of_volcanos_is_there_under_its_name(name: str) -> None:
     text = Metrics().text().decode()
     assert re.search(rf"^# TYPE volcano_{name} ", text, re.MULTILINE), text
-
-
-def test_buckets_grow_by_a_factor() -> None:
-    assert exponential(1, 100, 3) == pytest.approx([1, 10, 100])
 
 
 def test_a_gang_that_runs_and_one_that_waits() -> None:
@@ -170,20 +164,6 @@ def test_what_became_of_decisions() -> None:
     )
     assert value(text, 'volcano_scheduling_stage_duration_milliseconds_count{stage="Bind"}') == 1
     assert value(text, 'stromboli_write_failures_total{decision="Evict"}') == 1
-
-
-@given(st.lists(st.floats(0, 1000), max_size=50))
-def test_many_values_at_once_are_as_many_values_one_by_one(values: list[float]) -> None:
-    one, many = Metrics(), Metrics()
-    for each in values:
-        one.stage.labels("Scoring").observe(each)
-    many.stage.observe_all("Scoring", values)
-    shown = [
-        [(sample.name, sample.labels, pytest.approx(sample.value)) for sample in family.samples]
-        for metrics in (one, many)
-        for family in metrics.stage.collect()
-    ]
-    assert shown[0] == shown[1]
 
 
 def test_every_metric_is_documented() -> None:

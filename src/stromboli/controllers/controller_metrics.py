@@ -11,7 +11,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from stromboli.kube.scheduler_metrics import OWN_PREFIX, PREFIX, ExactCounter, exponential, forget
+from stromboli.daemon.metric_types import OWN_PREFIX, PREFIX, ExactCounter, exponential, forget
 
 JOB = ("job_name", "queue_name")
 GROUP_PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.change_buffer import UnusableObject
+from stromboli.kube.reflector import UnusableObject
 
 log = logging.getLogger(__name__)
 

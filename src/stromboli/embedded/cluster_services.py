@@ -28,13 +28,13 @@ from stromboli.embedded.nodes.real.process_runtime import Real
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
-from stromboli.kube.scheduler_metrics import Metrics
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import Measuring
 from stromboli.scheduler.default_queues import ensure_queues
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Duty, in_step
+from stromboli.scheduler.scheduler_metrics import Metrics
 
 log = logging.getLogger(__name__)
 

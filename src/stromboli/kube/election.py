@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from stromboli.kube.request import Api, ApiError, NoResponse, Request
-from stromboli.kube.write_requests import micro_time
+from stromboli.kube.timestamps import micro_time
 
 log = logging.getLogger(__name__)
 

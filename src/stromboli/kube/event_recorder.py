@@ -17,7 +17,7 @@ import msgspec
 
 from stromboli.kube.api_resources import LEASES, RESOURCES
 from stromboli.kube.request import MERGE, ApiError, Request
-from stromboli.kube.write_requests import micro_time, timestamp
+from stromboli.kube.timestamps import micro_time, timestamp
 
 BURST = 25
 REFILL = 300.0

@@ -17,7 +17,6 @@ from typing import NamedTuple, Protocol
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.kube.api_client import TooLarge, with_query
 from stromboli.kube.api_resources import Resource, absence
-from stromboli.kube.change_buffer import UnusableObject
 from stromboli.kube.rate_limits import Backoff, Clock, Dice, Sleep
 from stromboli.kube.request import ApiError, NoResponse, Request
 from stromboli.kube.watch_decoding import Line, Lines, Page, Pages, Sight, Splitter, What
@@ -33,6 +32,16 @@ ABSENT = 60.0
 """Seconds after which we look again whether a missing kind was installed."""
 SHORT = 1.0
 """A watch that ended sooner than this counts as failed."""
+
+
+class UnusableObject(NamedTuple):
+    """An object that cannot be used, and why."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    text: str
 
 
 class Source(Protocol):

@@ -7,14 +7,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from stromboli.daemon.metric_types import forget
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.session import Session
-from stromboli.kube.scheduler_metrics import Metrics, forget
 from stromboli.model.amounts import Amounts, dominant_share, plus, shift
 from stromboli.model.job import Job, JobId
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
+from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.writes.write_orders import Failure, Order
 
 MS = 1000.0
@@ -48,8 +49,8 @@ class Measuring:
         if outcome.lost:
             metrics.lost.inc()
             return
-        metrics.stage.observe_all("Predicate", [seconds * MS for seconds in outcome.filtering])
-        metrics.stage.observe_all("Scoring", [seconds * MS for seconds in outcome.scoring])
+        metrics.stage.observe("Predicate", *(seconds * MS for seconds in outcome.filtering))
+        metrics.stage.observe("Scoring", *(seconds * MS for seconds in outcome.scoring))
         self._attempts(outcome)
         self._decisions(outcome)
         changed = session.changed
@@ -215,7 +216,7 @@ class Measuring:
     def written(self, order: Order, seconds: float) -> None:
         """An order was carried out; so long after it was first tried."""
         if isinstance(order.decision, Bind):
-            self.metrics.stage.labels("Bind").observe(seconds * MS)
+            self.metrics.stage.observe("Bind", seconds * MS)
             if order.created:
                 self.metrics.task.labels("Bound").observe(max(self._wall() - order.created, 0.0) * MS)
 

@@ -8,8 +8,8 @@ from collections import Counter
 from stromboli.daemon.log_format import about
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Event, Evict, GateRemoval, NativeGroupCondition, PodGroupStatus
-from stromboli.kube.change_buffer import UnusableObject
 from stromboli.kube.election import Election
+from stromboli.kube.reflector import UnusableObject
 from stromboli.scheduler.mirror.kubernetes_world import is_noise
 from stromboli.scheduler.writes.write_orders import Order
 

@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from stromboli.api import names
+from stromboli.api.types.scheduling import Queue
+from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.request import Api, ApiError, NoResponse, Request
-from stromboli.kube.write_requests import VOLCANO, queue_path
 
 log = logging.getLogger(__name__)
 
+QUEUES = RESOURCES[Queue]
 ATTEMPTS = 60
 TIMEOUT = 10.0
 
@@ -44,19 +46,19 @@ async def ensure_queues(
 async def _ensure(api: Api, name: str, reclaimable: bool) -> bool:
     """Whether it had to be made."""
     try:
-        await api.ask(Request("GET", queue_path(name)), TIMEOUT)
+        await api.ask(Request("GET", QUEUES.path(name=name)), TIMEOUT)
         return False
     except ApiError as error:
         if error.status != 404:
             raise
     body = {
-        "apiVersion": VOLCANO.removeprefix("/apis/"),
-        "kind": "Queue",
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
         "metadata": {"name": name},
         "spec": {"reclaimable": reclaimable, "weight": 1},
     }
     try:
-        await api.ask(Request("POST", f"{VOLCANO}/queues", msgspec.json.encode(body)), TIMEOUT)
+        await api.ask(Request("POST", QUEUES.path(), msgspec.json.encode(body)), TIMEOUT)
     except ApiError as error:
         if error.status != 409:
             raise

@@ -12,12 +12,12 @@ from stromboli.kube.api_resources import discover
 from stromboli.kube.election import Election
 from stromboli.kube.reflector import Expired
 from stromboli.kube.request import ApiError, NoResponse
-from stromboli.kube.scheduler_metrics import Metrics
 from stromboli.scheduler.cycle_thread import STUCK
 from stromboli.scheduler.debug_endpoints import Unavailable
 from stromboli.scheduler.mirror.cluster_mirror import CheckFailed
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Duty
+from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.state_dump import placements, write_dump
 
 log = logging.getLogger(__name__)

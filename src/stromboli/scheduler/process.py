@@ -22,7 +22,6 @@ from stromboli.kube.cluster_access import Access
 from stromboli.kube.counting_client import CountingClient
 from stromboli.kube.election import Election
 from stromboli.kube.rate_limits import RateLimiter
-from stromboli.kube.scheduler_metrics import Metrics
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import Measuring
@@ -32,6 +31,7 @@ from stromboli.scheduler.default_queues import NoQueues, ensure_queues
 from stromboli.scheduler.introspection import Showing
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Duty, in_step
+from stromboli.scheduler.scheduler_metrics import Metrics
 
 log = logging.getLogger(__name__)
 

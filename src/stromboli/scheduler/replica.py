@@ -24,8 +24,8 @@ from stromboli.daemon.log_format import about
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES
-from stromboli.kube.change_buffer import UnusableObject
 from stromboli.kube.event_recorder import EventRecorder
+from stromboli.kube.reflector import UnusableObject
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import Measuring

@@ -20,7 +20,7 @@ from stromboli.api.types.pod import Pod
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.reflector import pages
-from stromboli.kube.write_requests import timestamp
+from stromboli.kube.timestamps import timestamp
 from stromboli.model.cluster import Cluster
 from stromboli.model.status import Status
 

@@ -16,7 +16,7 @@ from stromboli.api.decoding import decode
 from stromboli.api.types.kinds import KINDS
 from stromboli.api.types.meta import Object
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.change_buffer import UnusableObject
+from stromboli.kube.reflector import UnusableObject
 from stromboli.kube.request import Request
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.cluster_mirror import Mirror

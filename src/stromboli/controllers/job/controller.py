@@ -28,7 +28,7 @@ from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugin
 from stromboli.controllers.job.reconcile import look
 from stromboli.controllers.store import controller_uid
 from stromboli.controllers.watched_kinds import Pod
-from stromboli.kube.scheduler_metrics import forget
+from stromboli.daemon.metric_types import forget
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from stromboli.embedded.nodes import node_annotations, pod_status_patches
 from stromboli.embedded.nodes.node_types import NodePod, NodeView, Thing
 from stromboli.embedded.nodes.node_writes import Writes
 from stromboli.embedded.nodes.timer_heap import Timers
-from stromboli.kube.write_requests import timestamp
+from stromboli.kube.timestamps import timestamp
 
 _SILENT = "Kubelet stopped posting node status."
 

@@ -22,10 +22,9 @@ from stromboli.embedded.nodes.pod_stages import Habits
 from stromboli.embedded.nodes.real.container_logs import LogQuery, NoLog
 from stromboli.embedded.nodes.simulated_nodes import Simulated
 from stromboli.kube.api_client import Client
-from stromboli.kube.change_buffer import UnusableObject
-from stromboli.kube.reflector import Reflector
+from stromboli.kube.reflector import Reflector, UnusableObject
 from stromboli.kube.request import ApiError
-from stromboli.kube.write_requests import timestamp
+from stromboli.kube.timestamps import timestamp
 
 log = logging.getLogger(__name__)
 

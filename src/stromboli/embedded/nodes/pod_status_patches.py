@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from stromboli.embedded.nodes.node_types import NodePod, Thing
-from stromboli.kube.write_requests import timestamp
+from stromboli.kube.timestamps import timestamp
 
 READY_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 

@@ -21,14 +21,14 @@ from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.kube.api_resources import RESOURCES, Resource
-from stromboli.kube.change_buffer import Buffer, ObjectChange, UnusableObject
-from stromboli.kube.native_group_reflector import NativeReflector
-from stromboli.kube.reflector import Expired, Reflector, Source, pages
+from stromboli.kube.reflector import Expired, Reflector, Source, UnusableObject, pages
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
+from stromboli.scheduler.mirror.change_buffer import Buffer, ObjectChange
 from stromboli.scheduler.mirror.consistency import Difference, compare
+from stromboli.scheduler.mirror.native_group_reflector import NativeReflector
 
 log = logging.getLogger(__name__)
 

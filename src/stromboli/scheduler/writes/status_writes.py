@@ -12,7 +12,8 @@ from stromboli.engine.decisions import (
     QueueStatus,
     ShardStatus,
 )
-from stromboli.kube import write_requests
+from stromboli.kube.timestamps import timestamp
+from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.guarded_client import Gone, Pen
 from stromboli.scheduler.writes.write_orders import Order
 
@@ -29,12 +30,12 @@ class StatusWrites:
         said = order.decision
         assert isinstance(said, PodGroupStatus)
         key = ("PodGroup", said.namespace, said.name, order.uid)
-        standing = write_requests.group_conditions(order.conditions, said, self._wall())
+        standing = decision_requests.group_conditions(order.conditions, said, self._wall())
         fresh = {one.type for one in said.conditions}
         written: dict[str, dict[str, str]] = self._pen.last(key, {})
         conditions = {**standing, **{type: one for type, one in written.items() if type not in fresh}}
         with suppress(Gone):
-            await self._pen.ask_of(write_requests.group_status(said, order.uid, conditions.values()))
+            await self._pen.ask_of(decision_requests.group_status(said, order.uid, conditions.values()))
             self._pen.remember(key, {type: conditions[type] for type in (*written, *fresh)})
 
     async def tell_native_group(self, order: Order) -> None:
@@ -46,8 +47,10 @@ class StatusWrites:
         status, since = self._pen.last(key, ("", ""))
         if status != said.status:
             before = stood.get(said.status)
-            since = write_requests.timestamp(before.timestamp() if before is not None else self._wall())
-        request = write_requests.native_condition(said, order.uid, order.api_version, order.generation, since)
+            since = timestamp(before.timestamp() if before is not None else self._wall())
+        request = decision_requests.native_condition(
+            said, order.uid, order.api_version, order.generation, since
+        )
         with suppress(Gone):
             await self._pen.ask_of(request)
             self._pen.remember(key, (said.status, since))
@@ -57,7 +60,7 @@ class StatusWrites:
         assert isinstance(said, QueueStatus)
         key = ("Queue", said.name)
         with suppress(Gone):
-            request = write_requests.queue_status(said, {*order.resources, *self._pen.last(key, ())})
+            request = decision_requests.queue_status(said, {*order.resources, *self._pen.last(key, ())})
             await self._pen.ask_of(request)
             self._pen.remember(key, tuple(said.allocated))
 
@@ -65,10 +68,10 @@ class StatusWrites:
         said = order.decision
         assert isinstance(said, QueueAnnotation)
         with suppress(Gone):
-            await self._pen.ask_of(write_requests.queue_annotation(said))
+            await self._pen.ask_of(decision_requests.queue_annotation(said))
 
     async def tell_shard(self, order: Order) -> None:
         said = order.decision
         assert isinstance(said, ShardStatus)
         with suppress(Gone):
-            await self._pen.ask_of(write_requests.shard_status(said))
+            await self._pen.ask_of(decision_requests.shard_status(said))

@@ -15,7 +15,7 @@ from stromboli.embedded.nodes.pod_addresses import LOCAL
 from stromboli.embedded.nodes.real.container_environment import Fetch
 from stromboli.embedded.nodes.real.container_process import Running
 from stromboli.embedded.nodes.real.process_guardian import Guardian
-from stromboli.kube.write_requests import timestamp
+from stromboli.kube.timestamps import timestamp
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from stromboli.embedded.nodes.real.container_process import Running
 from stromboli.embedded.nodes.real.containers import Container, Standing, Surroundings
 from stromboli.embedded.nodes.real.pod_volumes import Volumes
 from stromboli.embedded.nodes.real.process_guardian import ROOT, kill_marked
-from stromboli.kube.write_requests import timestamp
+from stromboli.kube.timestamps import timestamp
 
 log = logging.getLogger(__name__)
 

@@ -15,12 +15,12 @@ from stromboli.api.types.meta import Condition
 from stromboli.api.types.native_group import NativePodGroup, NativePodGroupStatus
 from stromboli.engine.decisions import Decision, Event, NativeGroupCondition
 from stromboli.kube.api_resources import RESOURCES, absence
-from stromboli.kube.native_group_reflector import NativeReflector
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError
 from stromboli.model.job import JobId
 from stromboli.scheduler.mirror.cluster_mirror import Mirror
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
+from stromboli.scheduler.mirror.native_group_reflector import NativeReflector
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
 from stromboli.scheduler.writes.write_orders import Order, merged
 from tests import building

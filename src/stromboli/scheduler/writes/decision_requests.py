@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +12,8 @@ from stromboli.api import names
 from stromboli.api.types.meta import Condition
 from stromboli.api.types.native_group import condition_type
 from stromboli.api.types.node_shard import NodeShard
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.engine.decisions import (
     Bind,
     Evict,
@@ -26,32 +27,14 @@ from stromboli.engine.decisions import (
 )
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.request import MERGE, STRATEGIC, Request
+from stromboli.kube.timestamps import timestamp
 
 LONGEST = 32768
 """Characters of the message of a condition; the API server refuses longer ones."""
-VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
 
 
-def pod_path(namespace: str, name: str, part: str = "") -> str:
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}{part}"
-
-
-def group_path(namespace: str, name: str) -> str:
-    return f"{VOLCANO}/namespaces/{quote(namespace, safe='')}/podgroups/{quote(name, safe='')}"
-
-
-def queue_path(name: str, part: str = "") -> str:
-    return f"{VOLCANO}/queues/{quote(name, safe='')}{part}"
-
-
-def timestamp(now: float) -> str:
-    """A time as Kubernetes writes it."""
-    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def micro_time(now: float) -> str:
-    """The same, to the microsecond."""
-    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def pod_path(namespace: str, name: str, subresource: str = "") -> str:
+    return RESOURCES[Pod].path(namespace, name, subresource)
 
 
 def binding(bind: Bind) -> Request:
@@ -62,7 +45,7 @@ def binding(bind: Bind) -> Request:
         "metadata": {"namespace": bind.namespace, "name": bind.name, "uid": bind.uid},
         "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
     }
-    return _request("POST", pod_path(bind.namespace, bind.name, "/binding"), body)
+    return _request("POST", pod_path(bind.namespace, bind.name, "binding"), body)
 
 
 def reading_pod(namespace: str, name: str) -> Request:
@@ -116,7 +99,7 @@ def group_status(said: PodGroupStatus, uid: str, conditions: Iterable[Mapping[st
         "conditions": list(conditions),
     }
     body = {"metadata": {"uid": uid}, "status": status} if uid else {"status": status}
-    return _request("PATCH", group_path(said.namespace, said.name), body, MERGE)
+    return _request("PATCH", RESOURCES[PodGroup].path(said.namespace, said.name), body, MERGE)
 
 
 def group_conditions(
@@ -159,12 +142,12 @@ def queue_status(said: QueueStatus, stands: Iterable[str]) -> Request:
     """What a queue has allocated; resources that stand there and are no longer held are taken out."""
     allocated: dict[str, str | None] = {name: None for name in stands if name not in said.allocated}
     body = {"status": {"allocated": allocated | said.allocated}}
-    return _request("PATCH", queue_path(said.name, "/status"), body, MERGE)
+    return _request("PATCH", RESOURCES[Queue].path(name=said.name, subresource="status"), body, MERGE)
 
 
 def queue_annotation(said: QueueAnnotation) -> Request:
     body = {"metadata": {"annotations": {said.key: said.value}}}
-    return _request("PATCH", queue_path(said.name), body, MERGE)
+    return _request("PATCH", RESOURCES[Queue].path(name=said.name), body, MERGE)
 
 
 def shard_status(said: ShardStatus) -> Request:
@@ -182,7 +165,7 @@ def gate_removal(said: GateRemoval) -> Request:
 
 def _status_patch(namespace: str, name: str, uid: str, status: dict[str, Any]) -> Request:
     body = {"metadata": {"uid": uid}, "status": status}
-    return _request("PATCH", pod_path(namespace, name, "/status"), body, STRATEGIC)
+    return _request("PATCH", pod_path(namespace, name, "status"), body, STRATEGIC)
 
 
 def _condition(type: str, status: str, reason: str, message: str, since: str | None) -> dict[str, str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from typing import Any
+from threading import Lock
 
 import numpy as np
+from numpy.typing import NDArray
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -16,39 +17,46 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.samples import Sample
+from prometheus_client.core import HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
-PREFIX = "volcano_"
-OWN_PREFIX = "stromboli_"
+from stromboli.daemon.metric_types import OWN_PREFIX, PREFIX, ExactCounter, exponential, forget
+
+Counts = NDArray[np.int64] | int
 JOB = ("job_name", "queue", "job_namespace")
 QUEUE = ("queue_name",)
 QUEUE_FAMILIES = ("allocated", "request", "deserved", "inqueue", "capacity", "real_capacity")
 
 
-def exponential(first: float, last: float, count: int) -> list[float]:
-    """So many bounds from first to last, each the same factor above the one before."""
-    return [first * (last / first) ** (step / (count - 1)) for step in range(count)]
+class StageHistogram(Collector):
+    """Durations by stage, many at once: they are measured task by task. From any thread."""
 
+    def __init__(self, name: str, documentation: str, buckets: Sequence[float], registry: CollectorRegistry):
+        self._name = name
+        self._documentation = documentation
+        self._bounds = buckets
+        self._stages: dict[str, tuple[Counts, float]] = {}
+        """How many values each bucket has, the last one those beyond all bounds, and their sum."""
+        self._lock = Lock()
+        registry.register(self)
 
-class ExactCounter(Counter):
-    """A counter whose name does not end in `_total`, as some of Volcano's do not."""
+    def observe(self, stage: str, *values: float) -> None:
+        if values:
+            places = np.searchsorted(self._bounds, values)
+            added = np.bincount(places, minlength=len(self._bounds) + 1)
+            with self._lock:
+                counts, total = self._stages.get(stage, (0, 0.0))
+                self._stages[stage] = counts + added, total + sum(values)
 
-    def _child_samples(self) -> Iterable[Sample]:
-        return [one._replace(name="") for one in super()._child_samples() if one.name == "_total"]
-
-
-class ManyHistogram(Histogram):
-    """A histogram that takes many values at once, for what is measured task by task."""
-
-    def observe_all(self, stage: str, values: Sequence[float]) -> None:
-        if not values:
-            return
-        child: Any = self.labels(stage)
-        places = np.searchsorted(child._upper_bounds, values)
-        for place, count in enumerate(np.bincount(places).tolist()):
-            if count:
-                child._buckets[place].inc(count)
-        child._sum.inc(sum(values))
+    def collect(self) -> Iterable[Metric]:
+        family = HistogramMetricFamily(self._name, self._documentation, labels=("stage",))
+        names = [floatToGoString(bound) for bound in (*self._bounds, math.inf)]  # type: ignore[no-untyped-call]
+        with self._lock:
+            stages = dict(self._stages)
+        for stage, (counts, total) in stages.items():
+            family.add_metric((stage,), list(zip(names, np.cumsum(counts).tolist(), strict=True)), total)
+        yield family
 
 
 class QueueAmounts:
@@ -104,12 +112,11 @@ class Metrics:
             exponential(50, 60_000, 30),
             ("stage",),
         )
-        self.stage = ManyHistogram(
+        self.stage = StageHistogram(
             PREFIX + "scheduling_stage_duration_milliseconds",
             "A stage, task by task",
-            ("stage",),
-            registry=self.registry,
-            buckets=exponential(0.1, 500, 20),
+            exponential(0.1, 500, 20),
+            self.registry,
         )
         self.job = self._histogram(
             "e2e_job_scheduling_latency_milliseconds",
@@ -121,11 +128,13 @@ class Metrics:
         self.job_last = self._gauge("e2e_job_scheduling_last_time", "When a job was last given room", JOB)
         self.attempts = self._counter("schedule_attempts_total", "Tasks tried, by result", ("result",))
         self.victims = self._gauge("pod_preemption_victims", "Victims of the last preemption")
-        self.preemptions = self._counter("total_preemption_attempts", "Preemptions tried")
+        self.preemptions = self._exact_counter("total_preemption_attempts", "Preemptions tried")
         self.evictions = self._counter("eviction_transactions_total", "Batches of evictions", ("action",))
         self.short_tasks = self._gauge("unschedule_task_count", "Tasks short of minMember", ("job_id",))
         self.short_jobs = self._gauge("unschedule_job_count", "Jobs short of minMember")
-        self.retries = self._counter("job_retry_counts", "Cycles in which a job was not ready", ("job_id",))
+        self.retries = self._exact_counter(
+            "job_retry_counts", "Cycles in which a job was not ready", ("job_id",)
+        )
         self.job_share = self._gauge("job_share", "A job's dominant share", ("job_ns", "job_id"))
         self.amounts = {family: QueueAmounts(family, self.registry) for family in QUEUE_FAMILIES}
         self.queue_share = self._gauge("queue_share", "What a queue has of what it deserves", QUEUE)
@@ -192,16 +201,12 @@ class Metrics:
         return Gauge(PREFIX + name, text, labels, registry=self.registry)
 
     def _counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
-        kind = Counter if name.endswith("_total") else ExactCounter
-        return kind(PREFIX + name, text, labels, registry=self.registry)
+        return Counter(PREFIX + name, text, labels, registry=self.registry)
+
+    def _exact_counter(self, name: str, text: str, labels: Sequence[str] = ()) -> ExactCounter:
+        return ExactCounter(PREFIX + name, text, labels, registry=self.registry)
 
     def _histogram(
         self, name: str, text: str, buckets: Sequence[float], labels: Sequence[str] = ()
     ) -> Histogram:
         return Histogram(PREFIX + name, text, labels, registry=self.registry, buckets=buckets)
-
-
-def forget(metric: Any, *labels: str) -> None:
-    """Take a label set out, if it is there."""
-    with suppress(KeyError):
-        metric.remove(*labels)

@@ -14,19 +14,10 @@ from typing import NamedTuple
 
 from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
+from stromboli.kube.reflector import UnusableObject
 
 LARGEST = 200_000
 _POLL = 0.05
-
-
-class UnusableObject(NamedTuple):
-    """An object that cannot be used, and why; told once."""
-
-    kind: str
-    namespace: str
-    name: str
-    uid: str
-    text: str
 
 
 class ObjectChange(NamedTuple):
