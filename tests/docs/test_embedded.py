@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, Block, blocks, commands
-from tests.embedded.upping import Up
+from tests.embedded.up_process import Up
 
 CASES = [
     (page, block) for page in PAGES for block in blocks(page.read_text()) if block.mark.startswith("on: up")

@@ -14,8 +14,8 @@ import kubernetes_asyncio as waiting
 import pytest
 import yaml
 
-from tests.embedded.asking import pod
-from tests.embedded.background import served
+from tests.embedded.api_requests import pod
+from tests.embedded.background_server import served
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the clients' own making
 

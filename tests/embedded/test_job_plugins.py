@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stromboli.cli.main import app
-from tests.embedded.upping import Up
+from tests.embedded.up_process import Up
 
 OWN = """
 from stromboli.controllers.job.plugins.job_plugin import JobPlugin

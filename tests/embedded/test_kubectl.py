@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.embedded.background import served
+from tests.embedded.background_server import served
 from tests.kubernetes.embedded import kubectl_program
 
 MANIFEST = """

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedded.asking import running
+from tests.embedded.api_requests import running
 
 KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="needs kubectl")

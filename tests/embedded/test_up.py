@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedded.upping import Up
+from tests.embedded.up_process import Up
 
 _numbers = itertools.count(1)
 ROOT = Path(__file__).parents[2]

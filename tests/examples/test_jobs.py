@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from stromboli.api.types.volcano_job import Job
 from stromboli.cli.main import app
 from tests.controllers.job.stage import Stage
-from tests.embedded.upping import Up
+from tests.embedded.up_process import Up
 
 FOLDER = Path(__file__).parents[2] / "examples" / "jobs"
 JOBS = [FOLDER / f"{name}.yaml" for name in ("mpi", "pytorch", "ray", "roles", "sweep", "tensorflow")]

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.docs.pages import ROOT
-from tests.embedded.upping import Up
+from tests.embedded.up_process import Up
 
 EXAMPLES = ROOT / "examples" / "jobs"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.embedded.cluster_authority import Authority
+from stromboli.embedded.auth.cluster_authority import Authority
 from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
 from tests.kubernetes.program import cached
 

@@ -16,7 +16,7 @@ from stromboli.api.errors import BadObject, Unreadable
 from stromboli.api.manifests.manifest_sources import find_files, read_sources
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.scheduling import Queue, QueueStatus
-from stromboli.embedded.offline_schemas import Forms
+from stromboli.embedded.kinds.offline_schemas import Forms
 
 _JOBS = "batch.volcano.sh"
 _VOLCANO = ".volcano.sh"

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.embedded.asking import PODS, Asker, config_map, pod, running
-from tests.embedded.objects.test_automatic_changes import eventually, is_
+from tests.embedded.api_requests import PODS, Asker, config_map, pod, running
+from tests.embedded.kube_controllers.test_controller_loop import eventually, is_
 
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"

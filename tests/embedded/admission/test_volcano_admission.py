@@ -8,7 +8,7 @@ from typing import Any
 
 from stromboli.admission.rules.rule_context import Settings
 from tests.admission.judging import job, task
-from tests.embedded.asking import PODS, Asker, pod, running
+from tests.embedded.api_requests import PODS, Asker, pod, running
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"

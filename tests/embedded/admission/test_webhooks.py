@@ -13,8 +13,8 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.embedded.asking import MERGE, Asker, config_map, pod, running
-from tests.embedded.objects.test_automatic_changes import eventually, is_, names, owned
+from tests.embedded.api_requests import MERGE, Asker, config_map, pod, running
+from tests.embedded.kube_controllers.test_controller_loop import eventually, is_, names, owned
 from tests.serving import CERTIFICATE
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.embedded.protobuf import MEDIA, BadMessage, read
-from tests.embedded.asking import running
+from tests.embedded.api_requests import running
 
 
 def field(number: int, value: bytes | int) -> bytes:

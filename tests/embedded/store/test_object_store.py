@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stromboli.embedded.http.list_pages import page
-from stromboli.embedded.objects.builtin_kinds import Kind
+from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.store.object_store import Store, WriteFailed
 from stromboli.embedded.store.records import Change, Key
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from stromboli.embedded.http.query_selectors import Selector
-from stromboli.embedded.objects.builtin_kinds import Kind
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.store.query_selectors import Selector
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.store.watch_hub import Hub, Watch
-from tests.embedded.asking import PODS, config_map, pod, running
+from tests.embedded.api_requests import PODS, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -1,1 +1,1 @@
-"""What is decided about an object before it is stored."""
+"""Admission: what completes, limits or refuses a write that is valid by itself."""

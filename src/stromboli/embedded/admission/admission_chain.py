@@ -8,10 +8,10 @@ from stromboli.embedded.admission import pod_admission
 from stromboli.embedded.admission.resource_quota import Quotas
 from stromboli.embedded.admission.volcano_admission import VolcanoRules
 from stromboli.embedded.admission.webhooks import Question, Webhooks
-from stromboli.embedded.http.authorization import Access
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.kind_registry import Registry
-from stromboli.embedded.objects.status_errors import cause, forbidden, not_found
+from stromboli.embedded.auth.authorization import Access
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind_registry import Registry
+from stromboli.embedded.kinds.status_errors import cause, forbidden, not_found
 from stromboli.embedded.rbac import User
 from stromboli.embedded.store.object_store import Store
 

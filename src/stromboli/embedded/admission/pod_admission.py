@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.status_errors import forbidden
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.status_errors import forbidden
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Record
 

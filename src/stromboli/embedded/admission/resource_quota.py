@@ -11,8 +11,8 @@ from typing import Any
 
 from stromboli.api.resources.quantity import QuantityError, exact
 from stromboli.embedded.admission.qos_class import qos_class
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.status_errors import forbidden
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.status_errors import forbidden
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
 

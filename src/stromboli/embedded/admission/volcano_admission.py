@@ -11,7 +11,7 @@ from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
 from stromboli.api.types.scheduling import Queue
 from stromboli.embedded.admission.webhooks import Question
-from stromboli.embedded.objects.status_errors import Refusal
+from stromboli.embedded.kinds.status_errors import Refusal
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
 

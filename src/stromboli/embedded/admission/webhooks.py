@@ -17,8 +17,8 @@ from msgspec import field
 
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.status_errors import Refusal, bad_request
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.status_errors import Refusal, bad_request
 from stromboli.embedded.patching.json_patch import json_patch
 from stromboli.embedded.patching.patch_errors import PatchError
 from stromboli.embedded.rbac import User

@@ -1,1 +1,1 @@
-"""The HTTP side of the embedded API server: who asks, what is asked, how it is answered."""
+"""The HTTP side of the API server: authentication, routing, request bodies, representations, watches."""

@@ -20,14 +20,14 @@ from aiohttp import web
 from stromboli.admission.rules.rule_context import Settings
 from stromboli.embedded.admission.admission_chain import Admission
 from stromboli.embedded.admission.volcano_admission import VolcanoRules
-from stromboli.embedded.cluster_authority import Authority
-from stromboli.embedded.http.authorization import Access
-from stromboli.embedded.http.identity import Tokens
+from stromboli.embedded.auth.authorization import Access
+from stromboli.embedded.auth.cluster_authority import Authority
+from stromboli.embedded.auth.identity import Tokens
 from stromboli.embedded.http.log_responses import LogSource
 from stromboli.embedded.http.router import Handling
-from stromboli.embedded.objects.automatic_changes import Lifecycle
+from stromboli.embedded.kinds.kind_registry import Registry
+from stromboli.embedded.kube_controllers.controller_loop import Lifecycle
 from stromboli.embedded.objects.bootstrap_objects import bootstrap
-from stromboli.embedded.objects.kind_registry import Registry
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.object_store import HISTORY, Store
 from stromboli.embedded.store.watch_hub import Hub

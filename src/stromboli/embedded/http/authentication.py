@@ -6,15 +6,15 @@ from typing import Any
 
 from aiohttp import web
 
-from stromboli.embedded.http.authorization import Access
-from stromboli.embedded.http.identity import (
+from stromboli.embedded.auth.authorization import Access
+from stromboli.embedded.auth.identity import (
     ANONYMOUS,
     AUTHENTICATED,
     Tokens,
     groups_of_account,
     user_of_certificate,
 )
-from stromboli.embedded.objects.status_errors import Refusal, bad_request
+from stromboli.embedded.kinds.status_errors import Refusal, bad_request
 from stromboli.embedded.rbac import User
 from stromboli.embedded.store.object_store import Store
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.objects.builtin_kinds import Kind, Part
-from stromboli.embedded.objects.kind_registry import Registry
+from stromboli.embedded.kinds.kind import Kind, Part
+from stromboli.embedded.kinds.kind_registry import Registry
 
 VERSION = {
     "major": "1",

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stromboli.embedded.http.query_selectors import Selector, parse_fields, parse_labels
-from stromboli.embedded.objects.builtin_kinds import Kind
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.status_errors import Refusal, bad_request, expired
 from stromboli.embedded.objects.kind_versions import spoken
-from stromboli.embedded.objects.status_errors import Refusal, bad_request, expired
 from stromboli.embedded.store.object_store import Store
+from stromboli.embedded.store.query_selectors import Selector, parse_fields, parse_labels
 from stromboli.embedded.store.records import Record
 
 LARGEST_PAGE = 10_000

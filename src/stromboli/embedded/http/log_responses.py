@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
-from stromboli.embedded.objects.status_errors import Refusal, bad_request
+from stromboli.embedded.kinds.status_errors import Refusal, bad_request
 from stromboli.embedded.store.records import Record
 
 _TRUE = ("true", "1", "t", "True")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stromboli.embedded.objects import object_schemas
-from stromboli.embedded.objects.kind_registry import Registry
+from stromboli.embedded.kinds import object_schemas
+from stromboli.embedded.kinds.kind_registry import Registry
 from stromboli.embedded.schemas import openapi
 from stromboli.embedded.schemas.openapi import Resource
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from stromboli.embedded.http.list_pages import Page, encoded
-from stromboli.embedded.objects.builtin_kinds import Kind
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.status_errors import Refusal
 from stromboli.embedded.objects.kind_versions import spoken
-from stromboli.embedded.objects.status_errors import Refusal
 from stromboli.embedded.store.records import Record
 from stromboli.embedded.tables import (
     INCLUDE,

@@ -11,10 +11,10 @@ import msgspec
 from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.yaml_documents import documents
 from stromboli.embedded import protobuf
-from stromboli.embedded.objects import object_schemas
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.field_managers import writer
-from stromboli.embedded.objects.status_errors import Refusal, bad_request
+from stromboli.embedded.kinds import object_schemas
+from stromboli.embedded.kinds.field_managers import writer
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.status_errors import Refusal, bad_request
 from stromboli.embedded.patching.patch_errors import PatchError, check_depth
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC, check_media, patched
 from stromboli.embedded.patching.server_side_apply import apply

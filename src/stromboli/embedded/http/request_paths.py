@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.kind_registry import Registry
-from stromboli.embedded.objects.status_errors import method_not_allowed, no_such_resource
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind_registry import Registry
+from stromboli.embedded.kinds.status_errors import method_not_allowed, no_such_resource
+from stromboli.embedded.rbac import Asked
 
 _ONE = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 _MANY = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
@@ -22,6 +23,12 @@ class Target(NamedTuple):
     name: str
     part: str
     verb: str
+
+    @property
+    def attributes(self) -> Asked:
+        """What the authorizer is asked."""
+        kind = self.kind
+        return Asked(self.verb, kind.group, kind.plural, self.part, self.name, self.namespace)
 
 
 def target(path: str, method: str, watching: bool, registry: Registry) -> Target:

@@ -9,20 +9,20 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from stromboli.embedded.auth.authorization import Access
+from stromboli.embedded.auth.identity import Tokens
 from stromboli.embedded.http import list_pages, request_bodies
 from stromboli.embedded.http.authentication import Authentication
-from stromboli.embedded.http.authorization import Access
 from stromboli.embedded.http.discovery import VERSION, Discovery
-from stromboli.embedded.http.identity import Tokens
 from stromboli.embedded.http.log_responses import LogSource, send_log
 from stromboli.embedded.http.openapi_documents import ROOT, Documents
 from stromboli.embedded.http.representations import WHOLE, Form, accepted, listed, shown
 from stromboli.embedded.http.request_paths import Target, target
 from stromboli.embedded.http.watch_responses import stream
+from stromboli.embedded.kinds.builtin_kinds import REVIEWS
+from stromboli.embedded.kinds.status_errors import Refusal, cause, invalid_options, no_such_resource
 from stromboli.embedded.objects import deletion, subresources
-from stromboli.embedded.objects.builtin_kinds import REVIEWS
 from stromboli.embedded.objects.object_verbs import Objects, Options, Outcome
-from stromboli.embedded.objects.status_errors import Refusal, cause, invalid_options, no_such_resource
 from stromboli.embedded.patching.patch_request import APPLY
 from stromboli.embedded.rbac import User
 from stromboli.embedded.store.object_store import WriteFailed
@@ -80,7 +80,7 @@ class Handling:
         if depth > (1 if path.startswith("/api/") else 2) and not path.startswith(ROOT):
             watching = query.get("watch", "") in _TRUE
             about = target(path, method, watching, self.objects.registry)
-            self.access.check(user, about)
+            self.access.check(user, about.attributes)
             return await self._do(request, about, user, query)
         self.access.check_path(user, path, method.lower())
         return self._document(request, path.rstrip("/"))
@@ -162,7 +162,7 @@ class Handling:
         force = query.get("force", "") in _TRUE
         change = request_bodies.applied(kind, data, options.manager, force, about.part)
         if objects.store.get(kind.id, *place) is None and not about.part:
-            self.access.check(options.user, about._replace(verb="create"))
+            self.access.check(options.user, about._replace(verb="create").attributes)
             content = change(None)
             content.setdefault("metadata", {}).setdefault("name", about.name)
             return await objects.create(kind, about.namespace, content, options)

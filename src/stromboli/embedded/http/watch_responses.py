@@ -12,8 +12,8 @@ from aiohttp import web
 
 from stromboli.embedded.http.list_pages import revision, selector
 from stromboli.embedded.http.representations import WHOLE, Form, accepted, shown
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.status_errors import Refusal, bad_request, expired
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.status_errors import Refusal, bad_request, expired
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Record
 from stromboli.embedded.store.watch_hub import Hub, Watch, bookmark, event, plain

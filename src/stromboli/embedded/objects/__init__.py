@@ -1,1 +1,1 @@
-"""What may be done with stored objects, and what happens to them by themselves. No HTTP here."""
+"""The verbs on stored objects and their subresources, with admission in between. No HTTP."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import yaml
-
-from stromboli.embedded.http.identity import SYSTEM
+from stromboli.embedded.auth.identity import SYSTEM
+from stromboli.embedded.kinds.status_errors import Refusal
+from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
 from stromboli.embedded.objects.object_verbs import Objects, Options
-from stromboli.embedded.objects.status_errors import Refusal
 from stromboli.embedded.rbac import bootstrap as roles
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -44,17 +42,6 @@ async def bootstrap(objects: Objects, crds: bool) -> None:
     for content in volcano_definitions() if crds else ():
         await _ensure(objects, content)
     await objects.store.settled()
-
-
-def volcano_definitions() -> list[dict[str, Any]]:
-    """Volcano's CustomResourceDefinitions: beside us where we are installed, in `deploy` where we are developed."""
-    embedded = Path(__file__).parents[1]
-    folders = (embedded / "crds", embedded.parents[2] / "deploy" / "crds")
-    folder = next((one for one in folders if one.is_dir()), None)
-    if folder is None:
-        raise FileNotFoundError(f"no CustomResourceDefinitions in {folders[0]}")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [yaml.load(file.read_text(), loader) for file in sorted(folder.glob("*_*.yaml"))]
 
 
 async def _ensure(objects: Objects, content: dict[str, Any], namespace: str = "") -> None:

@@ -9,11 +9,9 @@ from typing import Any
 import msgspec
 
 from stromboli.embedded.admission.webhooks import Question
-from stromboli.embedded.objects import object_metadata
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.kind_versions import spoken
-from stromboli.embedded.objects.object_verbs import Objects, Options
-from stromboli.embedded.objects.status_errors import (
+from stromboli.embedded.kinds import object_metadata
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.status_errors import (
     Refusal,
     bad_request,
     cause,
@@ -21,6 +19,8 @@ from stromboli.embedded.objects.status_errors import (
     invalid_options,
     success,
 )
+from stromboli.embedded.objects.kind_versions import spoken
+from stromboli.embedded.objects.object_verbs import Objects, Options
 from stromboli.embedded.store.records import Record
 
 Content = dict[str, Any]

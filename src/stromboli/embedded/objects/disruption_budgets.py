@@ -10,8 +10,8 @@ import msgspec
 
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
+from stromboli.embedded.kinds.status_errors import Refusal
 from stromboli.embedded.objects.object_verbs import Objects
-from stromboli.embedded.objects.status_errors import Refusal
 from stromboli.embedded.store.records import Record
 
 Content = dict[str, Any]

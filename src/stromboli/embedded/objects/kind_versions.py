@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.objects import object_schemas
-from stromboli.embedded.objects.builtin_kinds import Kind
+from stromboli.embedded.kinds import object_schemas
+from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.store.records import Record
 
 Content = dict[str, Any]

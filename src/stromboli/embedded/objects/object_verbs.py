@@ -13,12 +13,11 @@ import msgspec
 
 from stromboli.embedded.admission.admission_chain import Admission
 from stromboli.embedded.admission.webhooks import Question
-from stromboli.embedded.objects import kind_rules, object_metadata, object_schemas
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.field_managers import tracked
-from stromboli.embedded.objects.kind_registry import Registry
-from stromboli.embedded.objects.kind_versions import spoken, written
-from stromboli.embedded.objects.status_errors import (
+from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas
+from stromboli.embedded.kinds.field_managers import tracked
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind_registry import Registry
+from stromboli.embedded.kinds.status_errors import (
     already_exists,
     bad_request,
     cause,
@@ -27,6 +26,7 @@ from stromboli.embedded.objects.status_errors import (
     not_found,
     required,
 )
+from stromboli.embedded.objects.kind_versions import spoken, written
 from stromboli.embedded.rbac import User
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Key, Record

@@ -6,12 +6,10 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.http.identity import DEFAULT_LIFE, Tokens
-from stromboli.embedded.objects import disruption_budgets, object_metadata, object_schemas
-from stromboli.embedded.objects.builtin_kinds import Kind, ScalePaths
-from stromboli.embedded.objects.deletion import delete, read_options
-from stromboli.embedded.objects.object_verbs import Objects, Options
-from stromboli.embedded.objects.status_errors import (
+from stromboli.embedded.auth.identity import DEFAULT_LIFE, Tokens
+from stromboli.embedded.kinds import object_metadata, object_schemas
+from stromboli.embedded.kinds.kind import Kind, ScalePaths
+from stromboli.embedded.kinds.status_errors import (
     Refusal,
     bad_request,
     cause,
@@ -20,6 +18,9 @@ from stromboli.embedded.objects.status_errors import (
     invalid_options,
     required,
 )
+from stromboli.embedded.objects import disruption_budgets
+from stromboli.embedded.objects.deletion import delete, read_options
+from stromboli.embedded.objects.object_verbs import Objects, Options
 from stromboli.embedded.store.records import Record, read_field
 
 Content = dict[str, Any]

@@ -1,1 +1,1 @@
-"""All objects and their recent history, in memory and in SQLite, and the hub that feeds watches."""
+"""Versions of objects in memory and in SQLite, selectors over them, and watches that follow their changes."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.http.query_selectors import Selector
-from stromboli.embedded.objects.builtin_kinds import Kind
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.store.query_selectors import Selector
 from stromboli.embedded.store.records import Change, Record
 
 log = logging.getLogger(__name__)

@@ -13,16 +13,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stromboli.embedded.auth.identity import SYSTEM
 from stromboli.embedded.http import list_pages, request_bodies
 from stromboli.embedded.http.api_server import Server
-from stromboli.embedded.http.identity import SYSTEM
+from stromboli.embedded.kinds.builtin_kinds import BUILT_IN
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.status_errors import Refusal
 from stromboli.embedded.objects import deletion
-from stromboli.embedded.objects.builtin_kinds import BUILT_IN, Kind
 from stromboli.embedded.objects.object_verbs import Options
-from stromboli.embedded.objects.status_errors import Refusal
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC
-from tests.embedded.asking import running
-from tests.embedded.sound import SOUND
+from tests.embedded.api_requests import running
+from tests.embedded.valid_objects import SOUND
 
 WORDS = st.sampled_from(
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.embedded.asking import MERGE, PODS, Json, config_map, pod, running
+from tests.embedded.api_requests import MERGE, PODS, Json, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from stromboli.embedded.admission.qos_class import qos_class
-from stromboli.embedded.objects import object_metadata
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.kind_registry import definition_problems
-from stromboli.embedded.objects.status_errors import Cause, cause
+from stromboli.embedded.kinds import object_metadata
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind_registry import definition_problems
+from stromboli.embedded.kinds.status_errors import Cause, cause
 
 Content = dict[str, Any]
 

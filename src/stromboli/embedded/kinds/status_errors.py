@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stromboli.embedded.objects.builtin_kinds import Kind
+from stromboli.embedded.kinds.kind import Kind
 
 REASONS = {
     400: "BadRequest",

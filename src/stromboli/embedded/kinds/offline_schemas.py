@@ -6,10 +6,10 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from stromboli.embedded.objects import object_schemas
-from stromboli.embedded.objects.bootstrap_objects import volcano_definitions
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.kind_registry import Registry
+from stromboli.embedded.kinds import object_schemas
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind_registry import Registry
+from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
 from stromboli.embedded.schemas.schema_problems import Problem
 from stromboli.embedded.schemas.schema_shaping import NOTHING, Findings
 

@@ -7,7 +7,7 @@ import time
 import uuid
 from typing import Any
 
-from stromboli.embedded.objects.builtin_kinds import Kind
+from stromboli.embedded.kinds.kind import Kind
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58

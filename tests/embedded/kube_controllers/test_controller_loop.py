@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from tests.embedded.asking import PODS, Asker, config_map, pod, running
+from tests.embedded.api_requests import PODS, Asker, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 SPACES = "/api/v1/namespaces"

@@ -12,9 +12,9 @@ import aiohttp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.http.identity import Tokens
+from stromboli.embedded.auth.identity import Tokens
 from stromboli.embedded.patching.patch_request import APPLY
-from tests.embedded.asking import PODS, Asker, running
+from tests.embedded.api_requests import PODS, Asker, running
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"

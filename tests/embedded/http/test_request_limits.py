@@ -12,7 +12,7 @@ import pytest
 from stromboli.embedded.http import api_server
 from stromboli.embedded.store import watch_hub
 from stromboli.embedded.store.object_store import InUse
-from tests.embedded.asking import PODS, config_map, pod, running
+from tests.embedded.api_requests import PODS, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from stromboli.embedded.http.identity import SYSTEM
+from stromboli.embedded.auth.identity import SYSTEM
+from stromboli.embedded.kinds.status_errors import Refusal
 from stromboli.embedded.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions, Preconditions, delete
 from stromboli.embedded.objects.object_verbs import Objects, Options
-from stromboli.embedded.objects.status_errors import Refusal
 from stromboli.embedded.store.records import Change, Key, Record
 
 Content = dict[str, Any]

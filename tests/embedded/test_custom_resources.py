@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.embedded.asking import MERGE, Asker, running
-from tests.embedded.objects.test_automatic_changes import eventually
+from tests.embedded.api_requests import MERGE, Asker, running
+from tests.embedded.kube_controllers.test_controller_loop import eventually
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TOYS = "/apis/example.com/v1/namespaces/default/toys"

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stromboli.embedded.admission.resource_quota import QUOTAS
-from stromboli.embedded.http.identity import SYSTEM
+from stromboli.embedded.auth.identity import SYSTEM
+from stromboli.embedded.kinds.kind_rules import CLEANUP
+from stromboli.embedded.kinds.status_errors import Refusal
+from stromboli.embedded.kube_controllers.garbage_collection import Garbage
 from stromboli.embedded.objects import disruption_budgets
 from stromboli.embedded.objects.deletion import DeleteOptions, delete
 from stromboli.embedded.objects.disruption_budgets import BUDGETS
-from stromboli.embedded.objects.garbage_collection import Garbage
-from stromboli.embedded.objects.kind_rules import CLEANUP
 from stromboli.embedded.objects.object_verbs import Objects, Options
-from stromboli.embedded.objects.status_errors import Refusal
 from stromboli.embedded.store.object_store import WriteFailed
 from stromboli.embedded.store.records import Change, Key, Record
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stromboli.embedded.http.request_paths import Target
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.status_errors import Refusal, forbidden
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.status_errors import Refusal, forbidden
 from stromboli.embedded.rbac import GROUP, Asked, BadReview, Rights, User, answer, escalation, refusal
 from stromboli.embedded.rbac.authorizer import KINDS
 from stromboli.embedded.store.object_store import Store
@@ -36,15 +35,14 @@ class Access:
             else:
                 self.rights.drop(kind, change.key.namespace, change.key.name)
 
-    def check(self, user: User, target: Target) -> None:
+    def check(self, user: User, asked: Asked) -> None:
         """Refuse what this user may not do."""
-        kind = target.kind
-        namespace = target.name if kind.id == "namespaces" else target.namespace
-        asked = Asked(target.verb, kind.group, kind.plural, target.part, target.name, namespace)
-        if not self.rights.allowed(user, asked).allowed:
-            details = {"group": kind.group, "kind": kind.plural, "name": target.name}
-            shown = {key: value for key, value in details.items() if value}
-            raise Refusal(403, refusal(user, asked._replace(namespace=target.namespace)), details=shown)
+        # RBAC treats a namespace as an object of that namespace; messages name it as cluster-scoped.
+        scoped = asked._replace(namespace=asked.name) if _is_namespace(asked) else asked
+        if not self.rights.allowed(user, scoped).allowed:
+            details = {"group": asked.group, "kind": asked.resource, "name": asked.name}
+            given = {key: value for key, value in details.items() if value}
+            raise Refusal(403, refusal(user, asked), details=given)
 
     def check_path(self, user: User, path: str, verb: str) -> None:
         """The same for paths that are no objects."""
@@ -80,3 +78,7 @@ class Access:
             return answer(self.rights, user, kind.kind, reviewed, namespace)
         except BadReview as error:
             raise Refusal(422, f'{kind.kind} "" is invalid: {error}') from None
+
+
+def _is_namespace(asked: Asked) -> bool:
+    return (asked.group, asked.resource) == ("", "namespaces")

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from stromboli.embedded.objects.builtin_kinds import BUILT_IN, REVIEWS, SCALE, STATUS, Kind, Part, ScalePaths
-from stromboli.embedded.objects.status_errors import Cause, cause, required
+from stromboli.embedded.kinds.builtin_kinds import BUILT_IN, REVIEWS
+from stromboli.embedded.kinds.kind import SCALE, STATUS, Kind, Part, ScalePaths
+from stromboli.embedded.kinds.status_errors import Cause, cause, required
 from stromboli.embedded.schemas.crd_schemas import SchemaError, from_crd
 
 _VERSION = re.compile(r"v([0-9]{1,9})(?:(alpha|beta)([0-9]{1,9}))?")

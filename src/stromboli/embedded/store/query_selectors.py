@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from stromboli.embedded.objects.status_errors import bad_request
+from stromboli.embedded.kinds.status_errors import bad_request
 
 LONGEST = 64 * 1024
 _LABEL_PART = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.http.query_selectors import Selector, parse_fields, parse_labels
-from stromboli.embedded.objects.status_errors import Refusal
+from stromboli.embedded.kinds.status_errors import Refusal
+from stromboli.embedded.store.query_selectors import Selector, parse_fields, parse_labels
 
 LABELS = {"app": "web", "n": "5", "empty": ""}
 

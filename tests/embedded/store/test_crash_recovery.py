@@ -23,9 +23,9 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import find_access
 from stromboli.kube.request import Request
-from tests.embedded.writing import HISTORY
+from tests.embedded.store_writer import HISTORY
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
 MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 
@@ -33,7 +33,7 @@ MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 def killed_writer(path: Path, seed: int, after: float) -> list[tuple[str, int, int]]:
     """Let somebody write, kill them in the middle of it: name, count and revision of what was acknowledged."""
     process = subprocess.Popen(
-        (sys.executable, "-m", "tests.embedded.writing", str(path), str(seed)),
+        (sys.executable, "-m", "tests.embedded.store_writer", str(path), str(seed)),
         stdout=subprocess.PIPE,
         env=ENVIRONMENT,
     )

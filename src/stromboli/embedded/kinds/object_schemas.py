@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.objects.builtin_kinds import Kind
-from stromboli.embedded.objects.status_errors import Cause
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.status_errors import Cause
 from stromboli.embedded.schemas import builtin_schemas, kind_semantics, schema_shaping
 from stromboli.embedded.schemas.crd_schemas import from_crd
 from stromboli.embedded.schemas.metadata_rules import label_problems, metadata_problems

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.embedded.objects import object_metadata, object_schemas
-from stromboli.embedded.objects.builtin_kinds import Kind
+from stromboli.embedded.kinds import object_metadata, object_schemas
+from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.patching.managed_fields import Writer
 from stromboli.embedded.patching.server_side_apply import KUBECTL, SPEC, STATUS, track_update
 

@@ -1,0 +1,1 @@
+"""Users and tokens, the cluster's certificate authority, and authorization by the stored RBAC objects."""

@@ -1,0 +1,1 @@
+"""The controllers that Kubernetes itself would run: garbage collection, namespaces, definitions, quotas, budgets."""
