@@ -1,4 +1,4 @@
-"""What gangs that did not get ready hold goes to jobs of the same queue that can start with it (spec 02 4.2, seed 002).
+"""What gangs that did not get ready hold goes to jobs of the same queue that can start with it (spec 02 4.2).
 
 Nothing runs yet of what is handed on, so nobody is evicted. What does not help is given back exactly as it was.
 """
