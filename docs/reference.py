@@ -206,7 +206,7 @@ def _rule_name(rule: Combine) -> str:
 
 
 def _sentence(rule: Combine) -> str:
-    return re.sub(r" \(02 D\d+\)", "", _flow(rule.__doc__))
+    return re.sub(r" \(spec [^)]*\)", "", _flow(rule.__doc__))
 
 
 def _when_nobody_answers(rule: Combine) -> str:

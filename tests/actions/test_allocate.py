@@ -179,7 +179,7 @@ class NextToTwo(Plugin):
 
 
 def test_a_sub_group_that_found_no_place_is_not_tried_again_in_this_cycle() -> None:
-    """As in Volcano: it is off the worksheet, even if another sub-group made a place for it since (02 3.4)."""
+    """As in Volcano: it is off the worksheet, even if another sub-group made a place for it since (spec 02 3.4)."""
     job = group("job", 2, policies=[policy_of("p", "rack", size=2, least=1)])
     outcome = allocate(
         node("n0", cpu=4),

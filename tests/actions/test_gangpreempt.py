@@ -56,7 +56,7 @@ def test_a_whole_gang_stays_if_one_of_its_members_must() -> None:
 
 
 def test_the_whole_of_the_demand_counts_and_not_only_the_minimum() -> None:
-    """quirk: 02 7.3: of a job of three pods that needs one, all three must find a place."""
+    """quirk: spec 02 7.3: of a job of three pods that needs one, all three must find a place."""
     world = gang(World(nodes="n1 cpu=2"), "old", "n1 n1", 0)
     assert run(world.job("new", pods=3, minimum=1, cpu=1, priority=9)).evicted == []
 
@@ -84,7 +84,7 @@ def test_a_podgroup_may_refuse_for_all_its_pods(mark: set[str]) -> None:
 
 
 def test_one_pod_that_may_never_preempt_keeps_its_whole_job_from_it() -> None:
-    """02 D6; Volcano does not ask."""
+    """spec 02 D6; Volcano does not ask."""
     world = gang(World(nodes="n1 cpu=2"), "old", "n1 n1", 0).job("new", pods=0, minimum=1, priority=9)
     world.add(pod("new-0", "new", cpu=1)).add(pod("new-1", "new", cpu=1, spec={"preemptionPolicy": "Never"}))
     assert run(world).evicted == []

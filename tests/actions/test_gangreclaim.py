@@ -23,7 +23,7 @@ def run(world: World, plugins: str = SHARES, **arguments: Any) -> Result:
 
 
 def test_a_gang_takes_back_what_its_queue_deserves_as_one_bundle() -> None:
-    """quirk: 02 7.3: a bundle is never trimmed: all of the surplus goes, though two would do."""
+    """quirk: spec 02 7.3: a bundle is never trimmed: all of the surplus goes, though two would do."""
     result = run(world_of().job("new", pods=2, cpu=1, queue="mine"))
     assert result.evicted == ["default/old-0", "default/old-1", "default/old-2"]
     assert result.pipelined == {"default/new-0": "n1", "default/new-1": "n1"}

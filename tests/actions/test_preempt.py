@@ -1,4 +1,4 @@
-"""preempt: urgent jobs take the places of lesser ones of their queue, tasks those of others of their job (02 6)."""
+"""preempt: urgent jobs take places of lesser ones of their queue, tasks those of others of their job (spec 02 6)."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_a_plugin_that_fails_costs_the_shuffle_alone() -> None:
 
 
 def test_pdb_restricts_what_others_name_and_names_nobody_itself() -> None:
-    """Volcano's pdb nominates every labelled pod that its budgets allow (02 D5)."""
+    """Volcano's pdb nominates every labelled pod that its budgets allow (spec 02 D5)."""
     labelled = [running(name, "n0", "job", labels={"app": "web"}) for name in "abc"]
     budget = PodDisruptionBudget(
         ObjectMeta("web", "default"),

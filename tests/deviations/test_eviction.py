@@ -47,7 +47,7 @@ def decide(case: str) -> Report:
 
 
 def test_nobody_goes_whom_one_plugin_of_the_tier_spares() -> None:
-    """Volcano evicts both (02 D4, wart preempt/empty-intersection-lets-the-next-plugin-start-anew)."""
+    """Volcano evicts both (spec 02 D4, wart preempt/empty-intersection-lets-the-next-plugin-start-anew)."""
     world = World(nodes="n1 cpu=4")
     world.job("bare", minimum=0, pods=1, cpu=2, priority=10, running_on="n1")
     world.job("lofty", minimum=0, pods=1, cpu=2, priority=1000, running_on="n1", labels={"app": "x"})
@@ -66,7 +66,7 @@ def test_nobody_goes_whom_one_plugin_of_the_tier_spares() -> None:
 def test_gang_keeps_its_gangs_whole_beside_two_other_plugins_of_its_tier(
     case: str, evicted: list[str]
 ) -> None:
-    """Volcano forgets that nothing was left, and breaks gangs (02 D4, warts random-preempt/15 and 18)."""
+    """Volcano forgets that nothing was left, and breaks gangs (spec 02 D4, warts random-preempt/15 and 18)."""
     report = decide(case)
     assert report.evicted == evicted
     lost = Counter(pod.rsplit("-w-", 1)[0] for pod in evicted)
@@ -89,7 +89,7 @@ def members(objects: list[dict[str, Any]], job: str) -> int:
 
 
 def test_victims_leave_in_a_fixed_order_the_last_of_the_last_job_first() -> None:
-    """Volcano takes them out of a map (02 D12)."""
+    """Volcano takes them out of a map (spec 02 D12)."""
 
     def evicted(names: list[str]) -> list[str]:
         world = World(nodes="n1 cpu=4")
@@ -103,7 +103,7 @@ def test_victims_leave_in_a_fixed_order_the_last_of_the_last_job_first() -> None
 
 @pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
 def test_a_pod_that_may_never_preempt_evicts_nobody(action: str) -> None:
-    """Volcano's gang pair does not ask (02 D6, wart gangpreempt/preemption-policy-never-is-ignored)."""
+    """Volcano's gang pair does not ask (spec 02 D6, wart gangpreempt/preemption-policy-never-is-ignored)."""
     world = World(nodes="n1 cpu=4")
     world.job("old", pods=2, minimum=0, cpu=2, priority=10, running_on="n1 n1")
     world.job("new", cpu=2, priority=1000, spec={"preemptionPolicy": "Never"})
@@ -113,7 +113,7 @@ def test_a_pod_that_may_never_preempt_evicts_nobody(action: str) -> None:
 
 @pytest.mark.parametrize(("switch", "evicted"), [(True, ["default/low-0"]), (False, [])])
 def test_reclaim_within_a_queue_if_asked_to(switch: bool, evicted: list[str]) -> None:
-    """Volcano reclaims across queues only (02 D3)."""
+    """Volcano reclaims across queues only (spec 02 D3)."""
     world = World(nodes="n1 cpu=2", queues="q")
     world.job("same", pods=1, minimum=0, cpu=1, priority=5, running_on="n1", queue="q")
     world.job("low", pods=1, minimum=0, cpu=1, priority=1, running_on="n1", queue="q")
@@ -174,7 +174,7 @@ def test_nobody_goes_where_another_node_has_room() -> None:
 def test_nobody_goes_for_a_pod_that_its_queue_may_not_take_even_then(
     aware: bool, limit: int, evicted: list[str]
 ) -> None:
-    """Volcano's topology-aware search evicts everybody and calls it a success (02 D7)."""
+    """Volcano's topology-aware search evicts everybody and calls it a success (spec 02 D7)."""
     world = World(nodes="n1 cpu=4", queues=f"q capability=cpu:{limit}")
     world.job("old", pods=1, minimum=0, cpu=1, priority=10, running_on="n1", queue="q")
     world.job("new", cpu=4, priority=1000, queue="q", phase="Inqueue")
@@ -203,7 +203,7 @@ def test_a_nominated_pod_is_left_to_allocate_whichever_action_comes_first() -> N
 
 
 def test_a_pod_is_nominated_also_when_only_best_effort_pods_went() -> None:
-    """Volcano looks at what was freed, and they free nothing (02 D9)."""
+    """Volcano looks at what was freed, and they free nothing (spec 02 D9)."""
     world = World(nodes="n1 cpu=4,pods=1")
     world.job("idle", pods=1, minimum=0, priority=10, running_on="n1")
     world.job("new", cpu=1, priority=1000)
@@ -218,7 +218,7 @@ def test_a_pod_is_nominated_also_when_only_best_effort_pods_went() -> None:
 
 @pytest.mark.parametrize(("switch", "binds"), [(True, {"default/small-0": "n1"}), (False, {})])
 def test_backfill_hands_on_what_a_waiting_gang_holds_if_asked_to(switch: bool, binds: dict[str, str]) -> None:
-    """Volcano has no such stage (02 D2)."""
+    """Volcano has no such stage (spec 02 D2)."""
     world = World(nodes="n1 cpu=2; n2 cpu=2").job("old", pods=0, phase="Running")
     there = {"spec": {"nodeName": "n2"}, "status": {"phase": "Running"}}
     world.add(pod("old-0", "old", cpu=2, metadata={"deletionTimestamp": "2026-11-01T12:00:30Z"}, **there))

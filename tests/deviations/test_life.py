@@ -23,7 +23,7 @@ PLACE = "enqueue, allocate"
 
 @pytest.mark.parametrize(("state", "bound"), [("", 1), ("Open", 1), ("Closed", 0), ("Closing", 0)])
 def test_a_queue_without_a_state_is_open(state: str, bound: int) -> None:
-    """In Volcano it takes nobody before a controller has written its state (02 D17)."""
+    """In Volcano it takes nobody before a controller has written its state (spec 02 D17)."""
     world = World(nodes="n1 cpu=1", queues=f"fresh state={state}")
     world.job("j", queue="fresh", cpu=1, min_resources={"cpu": 1})
     assert len(world.run(PLACE, "gang | proportion").binds) == bound
@@ -53,7 +53,7 @@ def test_a_key_that_volcano_would_silently_ignore_is_refused() -> None:
 
 
 def test_a_key_that_is_removed_from_the_file_has_its_default_again(tmp_path: Path) -> None:
-    """In Volcano an action keeps the value until it is restarted (02 D14)."""
+    """In Volcano an action keeps the value until it is restarted (spec 02 D14)."""
     file = tmp_path / "policy.yaml"
     configured = "configurations:\n- name: allocate\n  arguments:\n    predicateErrorCacheEnable: false\n"
     file.write_text(f'actions: "allocate"\n{configured}')
@@ -65,7 +65,7 @@ def test_a_key_that_is_removed_from_the_file_has_its_default_again(tmp_path: Pat
 
 
 def test_an_action_is_told_when_it_enters_and_when_it_leaves_the_policy(tmp_path: Path) -> None:
-    """Volcano has these hooks and never calls them (02 D14)."""
+    """Volcano has these hooks and never calls them (spec 02 D14)."""
     told: list[str] = []
 
     @action("wave", initialise=lambda: told.append("hello"), uninitialise=lambda: told.append("goodbye"))

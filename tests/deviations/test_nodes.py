@@ -128,7 +128,7 @@ def test_a_preference_that_cannot_be_read_is_worth_nothing() -> None:
 
 @pytest.mark.parametrize("status", [Status.BOUND, Status.RUNNING])
 def test_an_eviction_that_is_taken_back_restores_the_pod_as_it_was(status: Status) -> None:
-    """Volcano calls it Running, and the pod is missing from the view of filters (02 D10, 04 1.5)."""
+    """Volcano calls it Running, and the pod is missing from the view of filters (spec 02 D10, 04 1.5)."""
 
     @action("regret")
     def regret(session: Session) -> None:
@@ -151,7 +151,7 @@ def test_an_eviction_that_is_taken_back_restores_the_pod_as_it_was(status: Statu
 
 
 def test_backfill_takes_back_what_a_plugin_refuses() -> None:
-    """In Volcano the task stays Allocated without a node (02 D15)."""
+    """In Volcano the task stays Allocated without a node (spec 02 D15)."""
 
     class Doorman(Plugin):
         """Refuses one pod."""
@@ -169,7 +169,7 @@ def test_backfill_takes_back_what_a_plugin_refuses() -> None:
 
 
 def test_backfill_goes_on_after_a_score_failed() -> None:
-    """Volcano crashes when no node has a score (02 D15)."""
+    """Volcano crashes when no node has a score (spec 02 D15)."""
 
     class Moody(Plugin):
         """Cannot score one pod."""

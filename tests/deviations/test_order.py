@@ -13,7 +13,7 @@ PLACE = "enqueue, allocate"
 
 
 def test_an_order_that_depends_on_everything_is_asked_again_before_each_pop() -> None:
-    """Volcano does not sort a heap again when keys change under it (02 0.2)."""
+    """Volcano does not sort a heap again when keys change under it (spec 02 0.2)."""
 
     class Alternate(Plugin):
         """Whoever's namesake holds least."""
@@ -32,7 +32,7 @@ def test_an_order_that_depends_on_everything_is_asked_again_before_each_pop() ->
 
 @pytest.mark.parametrize("names", [["j-w-1", "j-w-0", "plain"], ["plain", "j-w-0", "j-w-1"]])
 def test_pods_with_a_number_come_first_by_number_then_the_others_by_age(names: list[str]) -> None:
-    """Volcano compares numbers or ages pair by pair, which is no order where names are mixed (02 D16)."""
+    """Volcano compares numbers or ages pair by pair, which is no order where names are mixed (spec 02 D16)."""
     world = World(nodes="n1 cpu=1")
     world.add({"kind": "PodGroup", "metadata": {"name": "j"}, "spec": {"minMember": 1}})
     for name in names:
@@ -67,7 +67,7 @@ def test_the_same_objects_in_another_order_give_the_same_decisions() -> None:
 
 
 def test_an_empty_intersection_within_a_tier_stays_empty() -> None:
-    """In Volcano the third plugin of the tier starts anew with its own list (02 D4)."""
+    """In Volcano the third plugin of the tier starts anew with its own list (spec 02 D4)."""
     empty = tier_intersection([[_names(1, 2), _names(3), _names(1, 2, 3)]])
     assert empty("somebody", [1, 2, 3]).victims == []
 

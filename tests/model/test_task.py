@@ -1,4 +1,4 @@
-"""Who comes first among the tasks of a job when nobody has an opinion: replica number, age, uid (02 D16)."""
+"""Who comes first among the tasks of a job when nobody has an opinion: replica number, age, uid (spec 02 D16)."""
 
 import pytest
 

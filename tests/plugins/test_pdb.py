@@ -94,5 +94,5 @@ def test_budgets_are_looked_at_again_when_they_change() -> None:
 
 
 def test_it_names_nobody_itself() -> None:
-    """Volcano's pdb nominates whatever its budgets allow (02 D5)."""
+    """Volcano's pdb nominates whatever its budgets allow (spec 02 D5)."""
     assert not _world().engine.rules.has("victim_tasks")

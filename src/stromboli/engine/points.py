@@ -180,7 +180,7 @@ class Choice(NamedTuple):
 
 
 def tier_intersection(tiers: Tiers) -> Method:
-    """Victims: none abstains; within a tier only what all name; the first tier that names any decides (02 D4)."""
+    """Victims: none abstains; within a tier only what all name; the first tier that names any decides (spec 02 D4)."""
 
     def choose(who: Any, candidates: list[Any], *more: Any) -> Choice:
         for number, tier in enumerate(tiers, 1):

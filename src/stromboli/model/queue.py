@@ -56,7 +56,7 @@ class Queue:
 
     @property
     def open(self) -> bool:
-        """Open, or of no state yet (02 D17)."""
+        """Open, or of no state yet (spec 02 D17)."""
         return self.object is not None and self.object.status.state in ("", "Open")
 
     @property

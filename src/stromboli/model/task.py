@@ -126,7 +126,7 @@ class Task:
 
 
 def _index(name: str) -> tuple[int, int]:
-    """The replica number at the end of a pod name of three parts or more; names without one come last (02 D16)."""
+    """The replica number at the end of a pod name of three parts or more; names without one come last (spec 02 D16)."""
     parts = name.rsplit("-", 2)
     if len(parts) == 3 and parts[2].isdecimal() and len(parts[2]) <= 18:
         return (0, int(parts[2]))

@@ -1,4 +1,4 @@
-"""What a job is made of: its pods (spec 06 2.9), its PodGroup (2.10), its volumes (2.11)."""
+"""What a job is made of: its pods (spec 06 2.9), its PodGroup (spec 06 2.10), its volumes (spec 06 2.11)."""
 
 from typing import Any
 

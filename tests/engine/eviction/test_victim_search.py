@@ -92,7 +92,7 @@ def test_between_jobs_the_one_that_plugins_place_later_goes_first() -> None:
 
 
 def test_jobs_that_plugins_hold_equal_are_mixed_by_their_tasks_whatever_their_age() -> None:
-    """02 0.4: no creation-time fallback between jobs; tasks decide."""
+    """spec 02 0.4: no creation-time fallback between jobs; tasks decide."""
     things = [group("young", created=9), group("old")]
     things += [running(f"{name}-x-{n}", "n0", name) for name in ("young", "old") for n in (0, 1)]
     names = order(things, ByPriority)
@@ -272,4 +272,4 @@ def test_within_a_tier_only_whom_all_name_goes_and_an_empty_intersection_stays_e
 
     assert chosen(Left) == ["a-x-1"]
     assert chosen(Left, Right) == []
-    assert chosen(Left, Right, Anybody) == [], "02 D4"
+    assert chosen(Left, Right, Anybody) == [], "spec 02 D4"

@@ -262,7 +262,7 @@ class HierarchicalCapacity(Capacity):
     # -- who is out
 
     def job_valid(self, job: Job) -> Invalid | None:
-        """A job that is in no leaf of the tree says why, and waits (02 D18)."""
+        """A job that is in no leaf of the tree says why, and waits (spec 02 D18)."""
         why = self._objection(job)
         if why is None:
             return None
