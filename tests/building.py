@@ -140,7 +140,7 @@ def pod(
             node_name=node,
             scheduler_name=scheduler,
             priority=priority,
-            containers=(Container("main", resources=Resources(requests)),),
+            containers=(Container(name="main", resources=Resources(requests)),),
             node_selector=dict(selector) if selector is not None else None,
             tolerations=tuple(tolerations),
             affinity=affinity,

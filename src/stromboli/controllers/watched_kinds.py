@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from msgspec import field
 
-from stromboli.api.resources.resource_lists import ResourceList
 from stromboli.api.types.cronjob import CronJob
 from stromboli.api.types.jobflow import JobFlow, JobTemplate
 from stromboli.api.types.meta import Int32, LabelSelector, Object, Record
-from stromboli.api.types.pod import Container, Resources, SchedulingGroup
+from stromboli.api.types.pod import PodResources, SchedulingGroup
 from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Command, Job, JobPod, JobPodStatus
 from stromboli.kube.api_resources import RESOURCES, Resource
 
 
-class PodSpec(Record):
+class PodSpec(PodResources):
     """What is counted of a pod, and who places it."""
 
     scheduler_name: str = ""
     node_name: str = ""
     priority_class_name: str = ""
-    containers: tuple[Container, ...] = ()
-    init_containers: tuple[Container, ...] = ()
-    overhead: ResourceList = field(default_factory=dict)
-    resources: Resources | None = None
     scheduling_group: SchedulingGroup | None = None
 
 

@@ -1,5 +1,6 @@
 """What a ResourceQuota charges for a pod (spec 06 2.10)."""
 
+from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -62,6 +63,29 @@ def test_init_containers_count_by_their_peak_and_sidecars_on_top() -> None:
     inits = [sidecar, container(cpu=4)]
     assert charged(containers=[container(cpu=1)], initContainers=inits)["cpu"] == "5"
     assert charged(containers=[container(cpu=6)], initContainers=inits)["cpu"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "text"),
+    [
+        ("pods", 1024, "1024"),
+        ("count/jobs.batch", 1024, "1024"),
+        ("services", 2048, "2048"),
+        ("requests.cpu", 1024, "1024"),
+        ("limits.memory", 1024, "1Ki"),
+        ("requests.storage", 1 << 30, "1Gi"),
+        ("requests.cpu", Fraction(1, 3), "334m"),
+    ],
+)
+def test_only_bytes_are_written_with_binary_suffixes(name: str, amount: Fraction, text: str) -> None:
+    assert as_resource_list({name: Fraction(amount)}) == {name: text}
+
+
+def test_overhead_adds_to_limits_only_where_there_is_one() -> None:
+    limited = {"resources": {"limits": {"cpu": 1}}}
+    charges = charged(containers=[limited], overhead={"cpu": "250m", "memory": "1Mi"})
+    assert charges["limits.cpu"] == "1250m"
+    assert "limits.memory" not in charges
 
 
 def test_what_the_pod_states_as_a_whole_stands_and_overhead_is_added() -> None:

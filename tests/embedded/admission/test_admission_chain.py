@@ -67,19 +67,61 @@ def test_a_quota_counts_what_is_there_and_refuses_what_is_too_much(tmp_path: Pat
             )
             status, answer = await api.ask("POST", PODS, pod("c"))
             assert (status, "must specify requests.cpu for: main" in answer["message"]) == (403, True)
-
-            async def used() -> Any:
-                return (await api.get(f"{QUOTAS}/q")).get("status", {}).get("used")
-
-            await eventually(lambda: is_(used(), {"pods": "2", "requests.cpu": "2500m"}))
+            await eventually(lambda: is_(used_of(api), {"pods": "2", "requests.cpu": "2500m"}))
             await api.patch(f"{PODS}/before/status", {"status": {"phase": "Succeeded"}})
             await api.delete(f"{PODS}/a")
-            await eventually(lambda: is_(used(), {"pods": "0", "requests.cpu": "0"}))
+            await eventually(lambda: is_(used_of(api), {"pods": "0", "requests.cpu": "0"}))
             for number in range(3):
                 await api.post(PODS, sized(f"n{number}", "1m"))
             assert (await api.ask("POST", PODS, sized("n3", "1m")))[0] == 403
             await api.delete(f"{QUOTAS}/q")
             await api.post(PODS, pod("free"))
+
+    asyncio.run(story())
+
+
+def with_init_containers(name: str, *cpus: int) -> Any:
+    """A pod whose container requests 2 CPUs; a negative number stands for a sidecar."""
+    made = sized(name, "2")
+    made["spec"]["initContainers"] = [
+        {
+            "name": f"init-{number}",
+            "image": "x",
+            "resources": {"requests": {"cpu": str(abs(cpu))}},
+            **({"restartPolicy": "Always"} if cpu < 0 else {}),
+        }
+        for number, cpu in enumerate(cpus)
+    ]
+    return made
+
+
+async def used_of(api: Asker) -> Any:
+    return (await api.get(f"{QUOTAS}/q")).get("status", {}).get("used")
+
+
+def test_a_quota_counts_sidecars_next_to_later_init_containers_and_next_to_containers(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await quota(api, requests_cpu="100")
+            await api.post(PODS, with_init_containers("before", 5, -1))
+            await eventually(lambda: is_(used_of(api), {"requests.cpu": "5"}))
+            await api.delete(f"{PODS}/before")
+            await api.post(PODS, with_init_containers("after", -3, 4))
+            await eventually(lambda: is_(used_of(api), {"requests.cpu": "7"}))
+
+    asyncio.run(story())
+
+
+def test_a_quota_shows_counts_as_decimal_numbers(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running(tmp_path) as api:
+            await quota(api, pods="2000", requests_cpu="2000", requests_memory="2Ti")
+            for number in range(2):
+                big = sized(f"p{number}", "512")
+                big["spec"]["containers"][0]["resources"]["requests"]["memory"] = "512Gi"
+                await api.post(PODS, big)
+            expected = {"pods": "2", "requests.cpu": "1024", "requests.memory": "1Ti"}
+            await eventually(lambda: is_(used_of(api), expected))
 
     asyncio.run(story())
 

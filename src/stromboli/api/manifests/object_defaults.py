@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
 from stromboli.api import names
-from stromboli.api.resources.pod_requests import container_total, is_pod_level
+from stromboli.api.resources.pod_requests import container_total
+from stromboli.api.resources.pod_totals import is_pod_level
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.api.types.kinds import CLUSTER_SCOPED
 from stromboli.api.types.meta import Object, ObjectMeta

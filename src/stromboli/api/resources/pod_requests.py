@@ -1,15 +1,13 @@
-"""What a pod asks for: for the scheduler's own books, and the way Kubernetes' scores see it.
+"""What a pod requests: in the scheduler's own units, and as Kubernetes' node scores count it."""
 
-Containers add up, init containers count by their peak, sidecars (restartable ones) stay on top of both.
-"""
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from stromboli.api import names
+from stromboli.api.resources.pod_totals import add_amounts, is_pod_level, pod_total, raise_amounts
 from stromboli.api.resources.quantity import Quantity
 from stromboli.api.resources.resource_lists import amounts, view_amounts
-from stromboli.api.types.pod import Container, ContainerStatus, Pod
+from stromboli.api.types.pod import ContainerStatus, Pod
 
 Amounts = dict[str, int]
 Convert = Callable[[Mapping[str, Quantity], str], Amounts]
@@ -19,7 +17,7 @@ UNSTATED = {names.CPU: 100, names.MEMORY: 200 * 1024 * 1024}
 
 
 class ViewRequest(NamedTuple):
-    """A pod in the eyes of Kubernetes' node scores: milli-CPU, whole units of everything else."""
+    """A pod as Kubernetes' node scores count it: milli-CPU, whole units of everything else."""
 
     requested: Amounts
     nonzero_cpu: int
@@ -31,10 +29,8 @@ class ViewRequest(NamedTuple):
 
 def pod_request(pod: Pod) -> Amounts:
     """The pod's request in internal units, with its `pods: 1`; volumes are counted elsewhere."""
-    total = _container_total(pod, amounts, resized=True)
+    total = _total(pod, amounts, True, _pod_level_request(pod, amounts, resized=False))
     total[names.PODS] = total.get(names.PODS, 0) + 1
-    _apply_pod_level(total, pod, amounts, resized=False)
-    _add(total, amounts(pod.spec.overhead, "spec.overhead"))
     return total
 
 
@@ -57,7 +53,8 @@ def view_request(pod: Pod) -> ViewRequest:
 
 def container_total(pod: Pod) -> Amounts:
     """What the containers alone ask for, as written in the spec."""
-    return _container_total(pod, amounts, resized=False)
+    init_containers = _init_requests(pod, amounts, resized=False)
+    return pod_total(_container_requests(pod, amounts, resized=False), init_containers, {})
 
 
 def _unstated(pod: Pod, requested: Amounts) -> Amounts:
@@ -69,31 +66,23 @@ def _unstated(pod: Pod, requested: Amounts) -> Amounts:
 def _view_total(
     pod: Pod, *, resized: bool, unstated: Amounts | None = None, pod_level: bool = True
 ) -> Amounts:
-    total = _container_total(pod, view_amounts, resized, unstated)
-    if pod_level:
-        _apply_pod_level(total, pod, view_amounts, resized)
-    _add(total, view_amounts(pod.spec.overhead, "spec.overhead"))
-    return total
+    stated = _pod_level_request(pod, view_amounts, resized) if pod_level else {}
+    return _total(pod, view_amounts, resized, stated, unstated)
 
 
-def _container_total(pod: Pod, convert: Convert, resized: bool, unstated: Amounts | None = None) -> Amounts:
-    total: Amounts = {}
-    for request in _container_requests(pod, convert, resized):
-        _add(total, _stated(request, unstated))
-    if not pod.spec.init_containers:
-        return total
-    sidecars: Amounts = {}
-    peak: Amounts = {}
-    for container, stated in _init_requests(pod, convert, resized):
-        request = _stated(stated, unstated)
-        if container.restart_policy == names.RESTART_ALWAYS:
-            _add(total, request)
-            _add(sidecars, request)
-            _raise_to(peak, sidecars)
-        else:
-            _add(request, sidecars)
-            _raise_to(peak, request)
-    _raise_to(total, peak)
+def _total(
+    pod: Pod, convert: Convert, resized: bool, pod_level: Amounts, unstated: Amounts | None = None
+) -> Amounts:
+    containers: Iterable[Amounts] = _container_requests(pod, convert, resized)
+    init_containers: Iterable[tuple[bool, Amounts]] = ()
+    if pod.spec.init_containers:
+        init_containers = _init_requests(pod, convert, resized)
+    if unstated:
+        containers = [unstated | request for request in containers]
+        init_containers = [(is_sidecar, unstated | request) for is_sidecar, request in init_containers]
+    total = pod_total(containers, init_containers, pod_level)
+    if pod.spec.overhead:
+        add_amounts(total, convert(pod.spec.overhead, "spec.overhead"))
     return total
 
 
@@ -106,13 +95,14 @@ def _container_requests(pod: Pod, convert: Convert, resized: bool) -> Iterator[A
         yield _resized(pod, request, status, convert) if status else request
 
 
-def _init_requests(pod: Pod, convert: Convert, resized: bool) -> Iterator[tuple[Container, Amounts]]:
+def _init_requests(pod: Pod, convert: Convert, resized: bool) -> Iterator[tuple[bool, Amounts]]:
     statuses = _statuses(pod.status.init_container_statuses) if resized else {}
     for index, container in enumerate(pod.spec.init_containers):
         where = f"spec.initContainers[{index}].resources.requests"
         request = convert(container.resources.requests, where)
-        status = statuses.get(container.name) if container.restart_policy == names.RESTART_ALWAYS else None
-        yield container, _resized(pod, request, status, convert) if status else request
+        is_sidecar = container.restart_policy == names.RESTART_ALWAYS
+        status = statuses.get(container.name) if is_sidecar else None
+        yield is_sidecar, _resized(pod, request, status, convert) if status else request
 
 
 def _statuses(statuses: tuple[ContainerStatus, ...]) -> dict[str, ContainerStatus]:
@@ -120,7 +110,7 @@ def _statuses(statuses: tuple[ContainerStatus, ...]) -> dict[str, ContainerStatu
 
 
 def _resized(pod: Pod, request: Amounts, status: ContainerStatus, convert: Convert) -> Amounts:
-    """The largest of what is asked, given and promised; an infeasible wish does not count."""
+    """The largest of requested, actual and allocated; a resize that is infeasible does not count."""
     actual = status.resources.requests if status.resources else {}
     return _largest(
         pod,
@@ -132,8 +122,8 @@ def _resized(pod: Pod, request: Amounts, status: ContainerStatus, convert: Conve
 
 def _largest(pod: Pod, request: Amounts, actual: Amounts, allocated: Amounts) -> Amounts:
     result = {} if _resize_infeasible(pod) else dict(request)
-    _raise_to(result, actual)
-    _raise_to(result, allocated)
+    raise_amounts(result, actual)
+    raise_amounts(result, allocated)
     return result
 
 
@@ -144,37 +134,18 @@ def _resize_infeasible(pod: Pod) -> bool:
     )
 
 
-def is_pod_level(name: str) -> bool:
-    """Whether a pod as a whole may state this resource."""
-    return name in (names.CPU, names.MEMORY) or name.startswith(names.HUGE_PAGES_PREFIX)
-
-
 def _has_pod_level(pod: Pod) -> bool:
     resources = pod.spec.resources
     return resources is not None and any(map(is_pod_level, resources.requests))
 
 
-def _apply_pod_level(total: Amounts, pod: Pod, convert: Convert, resized: bool) -> None:
+def _pod_level_request(pod: Pod, convert: Convert, resized: bool) -> Amounts:
     resources = pod.spec.resources
     if resources is None or not _has_pod_level(pod):
-        return
+        return {}
     stated = convert(resources.requests, "spec.resources.requests")
     if resized and pod.status.resources is not None:
         actual = convert(pod.status.resources.requests, "status.resources.requests")
         allocated = convert(pod.status.allocated_resources, "status.allocatedResources")
         stated = _largest(pod, stated, actual, allocated)
-    total.update((name, amount) for name, amount in stated.items() if is_pod_level(name))
-
-
-def _stated(request: Amounts, unstated: Amounts | None) -> Amounts:
-    return {**unstated, **request} if unstated else request
-
-
-def _add(total: Amounts, more: Amounts) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
-
-
-def _raise_to(total: Amounts, least: Amounts) -> None:
-    for name, amount in least.items():
-        total[name] = max(total.get(name, amount), amount)
+    return stated

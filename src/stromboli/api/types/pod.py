@@ -1,8 +1,9 @@
 """A pod: what it asks for, where it may run, how it is doing."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta, field
+from msgspec import Meta, convert, field
 
 from stromboli.api.resources.resource_lists import ResourceList
 from stromboli.api.types.meta import (
@@ -121,14 +122,19 @@ class ContainerPort(Value, frozen=True):
     protocol: str = ""
 
 
-class Container(Record):
+class ContainerResources(Record):
+    """The part of a container that quotas and QoS classes look at."""
+
+    resources: Resources = field(default_factory=Resources)
+    restart_policy: str = ""
+
+
+class Container(ContainerResources):
     """One container: its image, what it asks for, its host ports."""
 
     name: str = ""
     image: str = ""
-    resources: Resources = field(default_factory=Resources)
     ports: tuple[ContainerPort, ...] = ()
-    restart_policy: str = ""
 
 
 class ClaimSource(Value, frozen=True):
@@ -191,7 +197,21 @@ class SchedulingGroup(Value, frozen=True):
     pod_group_name: str = ""
 
 
-class PodSpec(Record):
+class PodResources(Record):
+    """The part of a pod's spec that quotas and QoS classes look at."""
+
+    containers: tuple[ContainerResources, ...] = ()
+    init_containers: tuple[ContainerResources, ...] = ()
+    overhead: ResourceList = field(default_factory=dict)
+    resources: Resources | None = None
+
+
+def pod_resources(pod: Mapping[str, Any]) -> PodResources:
+    """The resources of a pod that is given as its JSON; `msgspec.ValidationError` if its types are wrong."""
+    return convert(pod.get("spec") or {}, PodResources)
+
+
+class PodSpec(PodResources):
     """What is asked for. An absent nodeSelector (None) is not the same as an empty one."""
 
     scheduler_name: str = ""
@@ -201,8 +221,6 @@ class PodSpec(Record):
     preemption_policy: Literal["", "PreemptLowerPriority", "Never"] = ""
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    overhead: ResourceList = field(default_factory=dict)
-    resources: Resources | None = None
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()

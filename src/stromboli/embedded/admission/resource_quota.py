@@ -1,26 +1,28 @@
-"""Resource quotas: what a namespace may hold, what it holds, and whether there is room for one more.
+"""Resource quotas: what the objects of a namespace use, and whether one more fits.
 
-What a namespace holds is counted once and kept up with every write, so that a create costs no walk over the others.
+Usage is counted once per quota and updated with every write, so that a create does not walk over all objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from stromboli.api.resources.quantity import QuantityError, exact
-from stromboli.embedded.admission.qos_class import qos_class
+from stromboli.api.resources.qos import BEST_EFFORT, qos_class
+from stromboli.api.resources.quantity import exact
+from stromboli.api.resources.quota_charges import Charges, add_charges, format_charge, pod_charges
+from stromboli.api.types.pod import pod_resources
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import forbidden
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
 
 Content = dict[str, Any]
-Usage = dict[str, Fraction]
 
 QUOTAS = "resourcequotas"
-_COUNTED = {
+_ZERO = Fraction()
+_COUNTED_BY_NAME = {
     "services",
     "configmaps",
     "secrets",
@@ -29,95 +31,53 @@ _COUNTED = {
     "replicationcontrollers",
 }
 """Kinds that a quota may also count by their bare name."""
-_PLAIN = ("cpu", "memory", "ephemeral-storage")
-_OVER = ("Succeeded", "Failed")
+_TERMINAL = ("Succeeded", "Failed")
 
 
-def usage(kind_id: str, content: Content) -> Usage:
-    """What one object takes."""
+def usage(kind_id: str, content: Content) -> Charges:
+    """What one object is charged to its namespace."""
     plural, _, group = kind_id.partition(".")
-    taken: Usage = {f"count/{plural}.{group}" if group else f"count/{plural}": Fraction(1)}
-    if kind_id in _COUNTED:
-        taken[kind_id] = Fraction(1)
+    count = f"count/{plural}.{group}" if group else f"count/{plural}"
+    charges = {count: Fraction(1)}
+    if kind_id in _COUNTED_BY_NAME:
+        charges[kind_id] = Fraction(1)
     if kind_id == "persistentvolumeclaims":
-        asked = ((content.get("spec") or {}).get("resources") or {}).get("requests") or {}
-        taken["requests.storage"] = _amount(asked.get("storage", 0))
-    if kind_id == "pods":
-        if (content.get("status") or {}).get("phase") in _OVER:
-            return {"count/pods": Fraction(1)}
-        taken["pods"] = Fraction(1)
-        _add_pod(taken, content.get("spec") or {})
-    return taken
+        requests = ((content.get("spec") or {}).get("resources") or {}).get("requests") or {}
+        charges["requests.storage"] = exact(requests.get("storage", 0))
+    if kind_id == "pods" and (content.get("status") or {}).get("phase") not in _TERMINAL:
+        charges.update(pod_charges(pod_resources(content)))
+    return charges
 
 
-def _add_pod(taken: Usage, spec: Content) -> None:
-    for column in ("requests", "limits"):
-        for name, amount in _pod_total(spec, column).items():
-            taken[f"{column}.{name}"] = amount
-            if column == "requests" and name in _PLAIN:
-                taken[name] = amount
-
-
-def _pod_total(spec: Content, column: str) -> Usage:
-    """All containers together, or the largest that starts before them, plus the overhead."""
-    total: Usage = {}
-    for container in spec.get("containers") or ():
-        for name, amount in _asked(container, column).items():
-            total[name] = total.get(name, Fraction(0)) + amount
-    for container in spec.get("initContainers") or ():
-        for name, amount in _asked(container, column).items():
-            if container.get("restartPolicy") == "Always":
-                total[name] = total.get(name, Fraction(0)) + amount
-            else:
-                total[name] = max(total.get(name, Fraction(0)), amount)
-    for name, text in (spec.get("overhead") or {}).items():
-        total[name] = total.get(name, Fraction(0)) + _amount(text)
-    return total
-
-
-def _asked(container: Any, column: str) -> Usage:
-    resources = (container.get("resources") or {}) if isinstance(container, dict) else {}
-    given = resources.get(column) or {}
-    if column == "requests":
-        given = {**(resources.get("limits") or {}), **given}
-    return {name: _amount(text) for name, text in given.items()}
-
-
-def _amount(text: Any) -> Fraction:
-    try:
-        return exact(text)
-    except QuantityError:
-        return Fraction(0)
-
-
-def _meant(quota: Content, kind_id: str, content: Content) -> bool:
-    """Whether a quota with scopes is about this object."""
+def _in_scope(quota: Content, kind_id: str, content: Content) -> bool:
+    """Whether the quota counts this object: all of its scopes have to match."""
     spec = quota.get("spec") or {}
-    scopes = [(one, "Exists", ()) for one in spec.get("scopes") or ()]
-    for one in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():
-        scopes.append((one.get("scopeName"), one.get("operator"), one.get("values") or ()))
+    scopes = [(str(scope), "Exists", ()) for scope in spec.get("scopes") or ()]
+    for term in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():
+        scopes.append((str(term.get("scopeName")), str(term.get("operator")), term.get("values") or ()))
     if not scopes:
         return True
-    if kind_id != "pods":
-        return False
-    pod = content.get("spec") or {}
-    best = qos_class(pod) == "BestEffort"
-    ends = pod.get("activeDeadlineSeconds") is not None
-    named = pod.get("priorityClassName") or ""
-    for scope, operator, values in scopes:
-        held = {
-            "BestEffort": best,
-            "NotBestEffort": not best,
-            "Terminating": ends,
-            "NotTerminating": not ends,
-            "PriorityClass": _holds(named, str(operator), values),
-        }.get(str(scope), False)
-        if not held:
-            return False
-    return True
+    return kind_id == "pods" and all(_scope_matches(content, *scope) for scope in scopes)
 
 
-def _holds(name: str, operator: str, values: Any) -> bool:
+def _scope_matches(pod: Content, scope: str, operator: str, values: Collection[str]) -> bool:
+    spec = pod.get("spec") or {}
+    terminating = spec.get("activeDeadlineSeconds") is not None
+    match scope:
+        case "BestEffort":
+            return qos_class(pod_resources(pod)) == BEST_EFFORT
+        case "NotBestEffort":
+            return qos_class(pod_resources(pod)) != BEST_EFFORT
+        case "Terminating":
+            return terminating
+        case "NotTerminating":
+            return not terminating
+        case "PriorityClass":
+            return _class_matches(spec.get("priorityClassName") or "", operator, values)
+    return False
+
+
+def _class_matches(name: str, operator: str, values: Collection[str]) -> bool:
     match operator:
         case "In":
             return name in values
@@ -129,26 +89,26 @@ def _holds(name: str, operator: str, values: Any) -> bool:
 
 
 class Quotas:
-    """What is used in the namespaces that have quotas."""
+    """The usage of all quotas."""
 
     def __init__(self, store: Store):
         self._store = store
-        self._used: dict[tuple[str, str], Usage] = {}
-        """By namespace and quota; what is missing is counted anew."""
+        self._used: dict[tuple[str, str], Charges] = {}
+        """By namespace and name of the quota; a missing one is counted when it is needed."""
         store.observe(self._applied)
 
-    def used(self, record: Record) -> Usage:
-        """What a quota has to count against its limits."""
-        place = record.key.namespace, record.key.name
-        if place not in self._used:
-            quota, total = record.object(), Usage()
+    def used(self, record: Record) -> Charges:
+        """What the objects that the quota counts use together."""
+        quota_key = record.key.namespace, record.key.name
+        if quota_key not in self._used:
+            quota, total = record.object(), Charges()
             for resource in self._store.resources():
-                for one in self._store.all(resource, record.key.namespace):
-                    content = one.object() if resource in ("pods", "persistentvolumeclaims") else {}
-                    if _meant(quota, resource, content):
-                        _sum(total, usage(resource, content), 1)
-            self._used[place] = total
-        return self._used[place]
+                for member in self._store.all(resource, record.key.namespace):
+                    content = member.object() if resource in ("pods", "persistentvolumeclaims") else {}
+                    if _in_scope(quota, resource, content):
+                        add_charges(total, usage(resource, content))
+            self._used[quota_key] = total
+        return self._used[quota_key]
 
     def _applied(self, change: Change) -> None:
         """A write took effect (or was undone)."""
@@ -157,83 +117,70 @@ class Quotas:
         key = change.key
         if key.resource == QUOTAS:
             self._used.pop((key.namespace, key.name), None)
-        for place, total in self._used.items():
-            if place[0] == key.namespace:
-                record = self._store.get(QUOTAS, *place)
+        for quota_key, total in self._used.items():
+            if quota_key[0] == key.namespace:
+                record = self._store.get(QUOTAS, *quota_key)
                 quota = record.object() if record is not None else {}
-                for one, sign in ((change.before, -1), (change.after, 1)):
-                    content = one.object() if one is not None else None
-                    if content is not None and _meant(quota, key.resource, content):
-                        _sum(total, usage(key.resource, content), sign)
+                for version, sign in ((change.before, -1), (change.after, 1)):
+                    content = version.object() if version is not None else None
+                    if content is not None and _in_scope(quota, key.resource, content):
+                        add_charges(total, usage(key.resource, content), sign)
 
     def check(self, kind: Kind, namespace: str, content: Content, old: Content | None = None) -> None:
-        """Refuse what would go beyond a quota."""
+        """Refuse what would exceed a quota."""
         if not kind.namespaced or not len(self._store.table(QUOTAS)):
             return
         for record in self._store.all(QUOTAS, namespace):
             quota = record.object()
             hard = (quota.get("spec") or {}).get("hard") or {}
-            if not _meant(quota, kind.id, content):
+            if not _in_scope(quota, kind.id, content):
                 continue
-            self._check_named(kind, record, hard, content, old)
-            more = usage(kind.id, content)
+            if kind.id == "pods" and old is None:
+                _check_stated(kind, record, hard, content)
+            increase = usage(kind.id, content)
             if old is not None:
-                _sum(more, usage(kind.id, old), -1)
-            self._check_room(kind, record, hard, more, str(content["metadata"].get("name", "")))
+                add_charges(increase, usage(kind.id, old), -1)
+            self._check_room(kind, record, hard, increase, str(content["metadata"].get("name", "")))
 
     def _check_room(
-        self, kind: Kind, record: Record, hard: Mapping[str, Any], more: Usage, name: str
+        self, kind: Kind, record: Record, hard: Mapping[str, Any], increase: Charges, name: str
     ) -> None:
-        touched = {key: more[key] for key in hard if more.get(key, 0) > 0}
-        if not touched:
+        requested = {key: increase[key] for key in hard if increase.get(key, 0) > 0}
+        if not requested:
             return
         used = self.used(record)
-        over = sorted(key for key in touched if used.get(key, 0) + touched[key] > _amount(hard[key]))
+        over = sorted(key for key in requested if used.get(key, 0) + requested[key] > exact(hard[key]))
         if over:
-            requested = ",".join(f"{key}={shown(touched[key])}" for key in over)
-            present = ",".join(f"{key}={shown(used.get(key, Fraction(0)))}" for key in over)
             limited = ",".join(f"{key}={hard[key]}" for key in over)
-            why = f"exceeded quota: {record.key.name}, requested: {requested}, used: {present}, limited: {limited}"
+            why = (
+                f"exceeded quota: {record.key.name}, requested: {_listed(requested, over)},"
+                f" used: {_listed(used, over)}, limited: {limited}"
+            )
             raise forbidden(kind, name, why)
 
-    @staticmethod
-    def _check_named(
-        kind: Kind, record: Record, hard: Mapping[str, Any], content: Content, old: Content | None
-    ) -> None:
-        """Where cpu or memory is limited, every container has to say how much it needs."""
-        if kind.id != "pods" or old is not None:
-            return
-        missing: dict[str, list[str]] = {}
-        for key in hard:
-            column, _, name = key.rpartition(".")
-            if name not in ("cpu", "memory") or column not in ("", "requests", "limits"):
-                continue
-            for container in (content.get("spec") or {}).get("containers") or ():
-                if name not in _asked(container, column or "requests"):
-                    missing.setdefault(key, []).append(str(container.get("name")))
-        if missing:
-            listed = "; ".join(f"{key} for: {','.join(names)}" for key, names in sorted(missing.items()))
-            why = f"failed quota: {record.key.name}: must specify {listed}"
-            raise forbidden(kind, str(content["metadata"].get("name", "")), why)
-
     def status(self, record: Record) -> Content:
-        """What a quota says about itself."""
+        """The quota's status."""
         hard = (record.object().get("spec") or {}).get("hard") or {}
         used = self.used(record)
-        return {"hard": hard, "used": {key: shown(used.get(key, Fraction(0))) for key in sorted(hard)}}
+        return {"hard": hard, "used": {key: format_charge(key, used.get(key, _ZERO)) for key in sorted(hard)}}
 
 
-def _sum(total: Usage, more: Usage, sign: int) -> None:
-    for key, amount in more.items():
-        total[key] = total.get(key, Fraction(0)) + sign * amount
+def _check_stated(kind: Kind, record: Record, hard: Mapping[str, Any], pod: Content) -> None:
+    """Where a quota limits cpu or memory, every container of a new pod has to state it."""
+    missing: dict[str, list[str]] = {}
+    for key in hard:
+        column, _, name = key.rpartition(".")
+        if name not in ("cpu", "memory") or column not in ("", "requests", "limits"):
+            continue
+        for container in (pod.get("spec") or {}).get("containers") or ():
+            resources = container.get("resources") or {}
+            if name not in (resources.get(column or "requests") or {}):
+                missing.setdefault(key, []).append(str(container.get("name")))
+    if missing:
+        listed = "; ".join(f"{key} for: {','.join(names)}" for key, names in sorted(missing.items()))
+        why = f"failed quota: {record.key.name}: must specify {listed}"
+        raise forbidden(kind, str(pod["metadata"].get("name", "")), why)
 
 
-def shown(amount: Fraction) -> str:
-    """As a quantity."""
-    if amount.denominator == 1:
-        value = int(amount)
-        for suffix, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
-            if value and value % size == 0:
-                return f"{value // size}{suffix}"
-        return str(value)
-    return f"{-(-amount.numerator * 1000 // amount.denominator)}m"
+def _listed(charges: Charges, keys: Iterable[str]) -> str:
+    return ",".join(f"{key}={format_charge(key, charges.get(key, _ZERO))}" for key in keys)

@@ -6,7 +6,8 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from stromboli.embedded.admission.qos_class import qos_class
+from stromboli.api.resources.qos import qos_class
+from stromboli.api.types.pod import pod_resources
 from stromboli.embedded.kinds import object_metadata
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import definition_problems
@@ -52,7 +53,7 @@ def begin(kind: Kind, content: Content) -> None:
 
 
 def _pod(content: Content) -> None:
-    content["status"] = {"phase": "Pending", "qosClass": qos_class(content.get("spec") or {})}
+    content["status"] = {"phase": "Pending", "qosClass": qos_class(pod_resources(content))}
 
 
 def _node(content: Content) -> None:
