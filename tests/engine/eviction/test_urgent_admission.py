@@ -41,6 +41,12 @@ def test_an_urgent_gang_is_let_in_on_a_full_cluster_and_makes_its_room() -> None
     assert not let_in(gate(urgent(full()), letUrgentThrough=False)), "as in Volcano"
 
 
+def test_a_capability_of_zero_cpu_is_no_limit_here_either() -> None:
+    result = gate(urgent(full("default capability=cpu:0,memory:1Gi")))
+    assert let_in(result)
+    assert len(result.evicted) == 2
+
+
 @pytest.mark.parametrize(
     "actions", ["enqueue, allocate", "enqueue, allocate, reclaim", "enqueue, allocate, shuffle"]
 )

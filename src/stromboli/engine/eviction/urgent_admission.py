@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from stromboli.engine.queue_limits import own_capability
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import Amounts, lacking, minus, shift
 from stromboli.model.status import Status
@@ -41,7 +42,7 @@ class Urgency:
         queue, need = job.queue, job.min_resources
         if queue is None or need is None or not (self._preempts or self._reclaims):
             return False
-        if any(need.get(dim, 0) > limit for dim, limit in queue.capability.items()):
+        if any(need.get(dim, 0) > limit for dim, limit in own_capability(queue).items()):
             return False  # whoever goes, its queue may never take it
         missing = {dim: amount - self._idle.get(dim, 0) for dim, amount in need.items()}
         missing = {dim: amount for dim, amount in missing.items() if amount > 0}
@@ -80,7 +81,7 @@ class Urgency:
             self._reclaims
             and other.queue is not None
             and other.queue.reclaimable
-            and self._session.preemptive(mine, self._first(job))
+            and self._session.rules.preemptive(mine, self._first(job))
         )
 
     def _first(self, job: Job) -> list[Task]:
