@@ -120,7 +120,7 @@ def test_who_wins_is_nominated_and_its_room_held_if_asked_to() -> None:
     world = gang(World(nodes="n1 cpu=1"), "old", "n1", 0)
     result = run(world.job("new", cpu=1, priority=9), holdFor="1m")
     assert [one.nominated_node for one in result.decisions if isinstance(one, PodCondition)] == ["n1"]
-    assert [held.node.name for held in world.cluster.reservations.values()] == ["n1"]
+    assert [held.node.name for held in world.cluster.reservations] == ["n1"]
 
 
 def test_the_decision_says_why() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stromboli.api import names
 from stromboli.engine.decisions import Bind, GateRemoval
+from stromboli.plugins.capacity.plugin import Capacity
 from tests import building
 
 GATE = names.QUEUE_ALLOCATION_GATE
@@ -65,3 +66,22 @@ def test_capacity_forgets_who_has_a_place() -> None:
     placed = building.pod("placed", "web", cpu="2", annotations={GATE: "true"}, priority=9)
     let_out, bound = decided(placed, held("a"), plugins="capacity", capability="3")
     assert (let_out, bound) == (["a"], ["placed"])
+
+
+def test_asking_capacity_about_a_pod_keeps_no_room_for_it() -> None:
+    world = building.cluster_of(
+        building.queue(capability={"cpu": "1"}),
+        building.node("n1", cpu=8),
+        *(building.group("web"), held("a"), held("b")),
+    )
+    session = building.session_over(world, Capacity)
+    session.features = frozenset(ON)
+    (plugin,) = session.rules.plugins
+    plugin.opening(session, session.changed)
+    a, b = building.task_of(world, "a"), building.task_of(world, "b")
+    queue = world.queues["default"]
+    assert session.rules.allocatable(queue, a)
+    assert session.rules.allocatable(queue, b), "nobody has been let out yet"
+    session.lift_gate(a)
+    assert session.rules.allocatable(queue, a)
+    assert not session.rules.allocatable(queue, b)

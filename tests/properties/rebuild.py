@@ -6,10 +6,12 @@ Nothing here shares code with the model: one loop over the tasks per number, slo
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
+from stromboli.model.reservations import RoleOwner
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
@@ -36,7 +38,7 @@ def says(cluster: Cluster) -> dict[str, Any]:
         "queues": {
             queue.name: {
                 "jobs": sorted(job.key for job in queue.jobs),
-                **{which: _sum_named(cluster, getattr(queue, which)) for which in (*_SUMS, "reserved")},
+                **{which: _sum_named(cluster, getattr(queue, which)) for which in (*_SUMS, *_RESERVED)},
             }
             for queue in cluster.queues.values()
             if queue.exists or queue.jobs
@@ -66,8 +68,9 @@ def should_say(cluster: Cluster) -> dict[str, Any]:
                 "jobs": sorted(job.key for job in jobs if job.queue is queue),
                 **_sums(cluster, [t for t in tasks if t.job is not None and t.job.queue is queue]),
                 "reserved": _reserved(
-                    cluster, [t for t in tasks if t.job is not None and t.job.queue is queue]
+                    cluster, lambda job, queue=queue: job is not None and job.queue is queue
                 ),
+                "reserved_below": _reserved(cluster, lambda job, queue=queue: _is_below(cluster, job, queue)),
             }
             for queue in cluster.queues.values()
             if queue.object is not None or any(job.queue is queue for job in jobs)
@@ -102,8 +105,9 @@ def _node_should_say(cluster: Cluster, node: Any, here: list[Task]) -> dict[str,
             pipelined.update(request)
         if _in_view(task):
             view = [total + int(part) for total, part in zip(view, task.shape.view, strict=True)]
-    for task in _expected(cluster, node):
-        pipelined.update({cluster.dims.names[dim]: int(n) for dim, n in task.shape.request.items()})
+    for amount, where, _ in _weighing(cluster):
+        if where is node:
+            pipelined.update({cluster.dims.names[dim]: int(n) for dim, n in amount.items()})
     idle = Counter(allocatable)
     idle.subtract(used)
     parts = {
@@ -118,12 +122,6 @@ def _node_should_say(cluster: Cluster, node: Any, here: list[Task]) -> dict[str,
         "view": tuple(view),
         "tasks": sorted(task.uid for task in here),
     }
-
-
-def _expected(cluster: Cluster, node: Any) -> list[Task]:
-    """Tasks for which room is held there beyond a cycle: it weighs while they wait."""
-    owners = [cluster.tasks.get(held.owner) for held in cluster.reservations.values() if held.node is node]
-    return [task for task in owners if task is not None and task.status is Status.PENDING]
 
 
 def _job_says(cluster: Cluster, job: Job) -> dict[str, Any]:
@@ -176,7 +174,7 @@ def _job_should_say(cluster: Cluster, job: Job, tasks: list[Task]) -> dict[str, 
             for id, members in groups.items()
         },
         "total": _sum_of(cluster, tasks),
-        "reserved": _reserved(cluster, tasks),
+        "reserved": _reserved(cluster, lambda owner: owner is job),
         **_sums(cluster, tasks),
     }
 
@@ -200,9 +198,43 @@ def _sums(cluster: Cluster, tasks: list[Task]) -> dict[str, Any]:
     }
 
 
-def _reserved(cluster: Cluster, tasks: list[Task]) -> dict[str, int]:
-    waiting = [task for task in tasks if task.status is Status.PENDING]
-    return _sum_of(cluster, [task for task in waiting if task.uid in cluster.reservations])
+_RESERVED = ("reserved", "reserved_below")
+
+
+def _weighing(cluster: Cluster) -> list[tuple[dict[int, float], Any, Job | None]]:
+    """Amount, node and job of the reservations that weigh: whose task waits, or whose role's job is in a queue."""
+    weighing = []
+    for reservation in cluster.reservations:
+        owner = reservation.owner
+        if isinstance(owner, RoleOwner):
+            job = cluster.jobs.get(owner.job)
+            if job is not None and job.queue is not None:
+                weighing.append((reservation.amount, reservation.node, job))
+        elif owner in cluster.tasks and cluster.tasks[owner].status is Status.PENDING:
+            task = cluster.tasks[owner]
+            weighing.append((task.shape.request, reservation.node, task.job))
+    return weighing
+
+
+def _reserved(cluster: Cluster, counts: Callable[[Job | None], bool]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for amount, _, job in _weighing(cluster):
+        if counts(job):
+            total.update({cluster.dims.names[dim]: int(n) for dim, n in amount.items()})
+    return {resource: amount for resource, amount in total.items() if amount}
+
+
+def _is_below(cluster: Cluster, job: Job | None, ancestor: Any) -> bool:
+    """Whether a job's queue is below another: who has no parent that exists is below the root."""
+    existing = {queue.name for queue in cluster.queues.values() if queue.object is not None}
+    queue, visited = job.queue if job is not None else None, set()
+    while queue is not None and queue.name not in visited and queue.name != "root":
+        visited.add(queue.name)
+        parent = (queue.object.spec.parent or "root") if queue.object is not None else "root"
+        queue = cluster.queues.get(parent if parent in existing else "root")
+        if queue is ancestor and queue.name not in visited:
+            return True
+    return False
 
 
 def _sum_of(cluster: Cluster, tasks: list[Task]) -> dict[str, int]:
@@ -244,9 +276,10 @@ def fingerprint(cluster: Cluster) -> dict[str, Any]:
             for job in cluster.jobs.values()
         },
         "reported": {queue.name: queue.reported for queue in cluster.queues.values()},
-        "reserved": {
-            owner: (held.owner, held.node.name, held.until) for owner, held in cluster.reservations.items()
-        },
+        "reserved": sorted(
+            (str(held.owner), held.node.name, held.since, held.until, _sum_named(cluster, held.amount))
+            for held in cluster.reservations
+        ),
     }
 
 

@@ -28,6 +28,7 @@ from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import less_equal
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
+from stromboli.model.reservations import Reservation
 from stromboli.model.status import ALLOCATED_CLASS, Status
 from stromboli.model.task import Task
 from stromboli.policy.policy import load_policy
@@ -187,7 +188,7 @@ def test_a_cycle_of_evictions_that_breaks_at_its_end_leaves_no_trace(
     world.engine = Engine(load_policy(f'{first}, collapse"\n{rest}', catalog), catalog)
     for _ in range(2):
         world.cluster.settle()
-        world.cluster.expire(world.now)
+        world.cluster.reservations.advance(world.now)
         before, broken = fingerprint(world.cluster), True
         outcome = LivingWorld.cycle(world)
         assert outcome.lost is not None
@@ -206,7 +207,9 @@ def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(things: list
     tasks, nodes = list(cluster.tasks.values()), cluster.columns.nodes
     assume(tasks)
     for task in chance.sample(tasks, min(3, len(tasks))):
-        cluster.reserve(task, chance.choice(nodes), 1e12)
+        cluster.reservations.reserve(
+            Reservation(task.uid, task.request, chance.choice(nodes), since=0.0, until=1e12)
+        )
     before = fingerprint(cluster)
     session = session_over(cluster)
     with session.statement() as trial:

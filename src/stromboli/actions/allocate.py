@@ -110,7 +110,7 @@ def _fill(
 
 def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:
     queue = sub_job.job.queue
-    if queue is None or not session.allocatable(queue, task):
+    if queue is None or not session.rules.allocatable(queue, task):
         return False
     if task.gates:
         if _may_be_let_out(session, task):

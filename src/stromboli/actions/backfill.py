@@ -83,7 +83,7 @@ def _place(session: Session, job: Job, task: Task) -> None:
 def _find(session: Session, task: Task) -> Place | Verdict:
     """The best node. One that carries more than it has takes nobody: the last look before a bind would refuse it."""
     best = session.place(task, resource_fit=False)
-    dims, idle = session.cluster.dims, session.cluster.unreserved(task)
+    dims, idle = session.cluster.dims, session.cluster.reservations.idle_for(task)
     if isinstance(best, Verdict) or not (short := _short(dims, idle, task, best.node.row)):
         return best
     elsewhere = session.place(task, fits(task, idle), resource_fit=False)

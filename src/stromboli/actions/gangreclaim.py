@@ -34,4 +34,4 @@ def _of_another_queue(job: Job, other: Job) -> bool:
 
 
 def _may_reclaim(session: Session, queue: Queue, tasks: list[Task]) -> bool:
-    return session.preemptive(queue, tasks)
+    return session.rules.preemptive(queue, tasks)

@@ -62,7 +62,7 @@ def _offered(same_queue: bool, task: Task, job: Job) -> bool:
 
 def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statement, task: Task) -> bool:
     queue = session.queue_of(task)
-    if queue is None or not task.may_preempt or not session.preemptive(queue, [task]):
+    if queue is None or not task.may_preempt or not session.rules.preemptive(queue, [task]):
         return False
     if arguments.fewest_victims and settle_in(session, trial, task):
         return True

@@ -134,7 +134,7 @@ class Engine:
 
     def _session(self, cluster: Cluster, now: float) -> Session:
         cluster.settle()
-        cluster.expire(now)
+        cluster.reservations.advance(now)
         cluster.touched.clear()
         self._number += 1
         cluster.dirty.everything |= self._fresh

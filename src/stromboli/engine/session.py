@@ -8,7 +8,6 @@ outside the journal and survive the undo.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +19,13 @@ from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import Failure, FailureGuard
 from stromboli.engine.transaction import Transaction
-from stromboli.model.amounts import minus, shift
 from stromboli.model.cluster import Cluster, Dirty
+from stromboli.model.reservations import Reservation
 from stromboli.model.status import Status
 from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.rules import Rules
@@ -65,10 +64,12 @@ class Session(Transaction):
         """What changed since the session before this one opened."""
         self.messages: dict[Job, dict[str, str]] = {}
         """What there was to say about jobs in this cycle, by topic, new or not."""
+        self.ungated: list[Task] = []
+        """Tasks that were let out of their queue's gate in this session."""
         self._placement = placement
         self._reported: dict[tuple[Job, str], tuple[str, str]] = {}
         self._writes: list[tuple[Job | Task | Queue, str, Any]] = []
-        self._holds: dict[Task, tuple[Node, float]] = {}
+        self._reservations: dict[Task, Reservation] = {}
 
     # -- looking at the work
 
@@ -130,19 +131,7 @@ class Session(Transaction):
         refused = self._placement.refused(task, len(self.cluster.columns))
         if refused:
             return refused
-        if task.uid not in self.cluster.reservations:
-            return self._placement.find(self.cluster, task, within, resource_fit)
-        with self.without_own_reservation(task):
-            return self._placement.find(self.cluster, task, within, resource_fit)
-
-    @contextmanager
-    def without_own_reservation(self, task: Task) -> Iterator[None]:
-        """A task may use the room that is held for it."""
-        self.cluster.hold(task, -1)
-        try:
-            yield
-        finally:
-            self.cluster.hold(task, 1)
+        return self._placement.find(self.cluster, task, within, resource_fit)
 
     def shape_key(self, task: Task) -> Hashable:
         """All that node functions read of a task."""
@@ -164,27 +153,19 @@ class Session(Transaction):
 
     def admits(self, task: Task, node: Node) -> bool:
         """Whether a task fits on a node once what is leaving has left, by every filter."""
-        with self.without_own_reservation(task):
-            return self._placement.evaluate(self.cluster, task).admits(task, node.row)
+        evaluation = self._placement.evaluate(self.cluster, task)
+        return evaluation.admits(task, node.row, self.cluster.reservations.own_room(task))
 
-    def allocatable(self, queue: Queue, task: Task) -> bool:
-        """Whether a queue may still take a task; what it holds for other jobs counts."""
-        if not queue.reserved:
-            return self.rules.allocatable(queue, task)
-        with _promised_to_others(queue, task.job):
-            return self.rules.allocatable(queue, task)
+    def future_idle(self, node: Node, task: Task | None = None) -> Amounts:
+        """What a node will have free once all that is promised and all that is leaving has come to pass.
 
-    def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
-        """Whether a queue may take from others for tasks of a job; what it holds for its other jobs counts."""
-        if not queue.reserved:
-            return self.rules.preemptive(queue, tasks)
-        with _promised_to_others(queue, tasks[0].job if tasks else None):
-            return self.rules.preemptive(queue, tasks)
-
-    def future_idle(self, node: Node) -> Amounts:
-        """What a node will have free once all that is promised and all that is leaving has come to pass."""
+        With a task: for that task, which may use what is reserved for it.
+        """
         columns, row = self.cluster.columns, node.row
         free = columns.idle[:, row] + columns.releasing[:, row] - columns.pipelined[:, row]
+        own = self.cluster.reservations.own_room(task) if task is not None else None
+        if own is not None and own.row == row:
+            free += own.amount
         return dict(enumerate(free.tolist()))
 
     def queue_of(self, task: Task) -> Queue | None:
@@ -198,10 +179,11 @@ class Session(Transaction):
 
     # -- once placed
 
-    def hold_for(self, task: Task, seconds: float) -> None:
-        """Hold the room that was cleared for a task beyond this cycle."""
+    def reserve(self, task: Task, seconds: float) -> None:
+        """Keep the room that was promised to a task for it beyond this cycle."""
         if task.node is not None and seconds > 0:
-            self._holds[task] = (task.node, self.now + seconds)
+            until = self.now + seconds
+            self._reservations[task] = Reservation(task.uid, task.request, task.node, self.now, until)
 
     def bind_allocated(self, job: Job) -> None:
         """Bind every task of a job that holds room, whoever gave it."""
@@ -210,6 +192,7 @@ class Session(Transaction):
 
     def lift_gate(self, task: Task) -> None:
         """Let a task out of the gate that held it until its queue had room; it is placed once that is done."""
+        self.ungated.append(task)
         self.decisions.append(GateRemoval(task.namespace, task.name, task.uid))
 
     # -- telling
@@ -270,21 +253,6 @@ class Session(Transaction):
             job.reported[topic] = said
         for job, phase in self.phases.items():
             self.cluster.set_phase(job, phase)
-        for task, (node, until) in self._holds.items():
+        for task, reservation in self._reservations.items():
             if task.status is Status.PENDING:
-                self.cluster.reserve(task, node, until)
-
-
-@contextmanager
-def _promised_to_others(queue: Queue, job: Job | None) -> Iterator[None]:
-    """What is held for other jobs of a queue beyond this cycle is as good as promised."""
-    others = (
-        minus(queue.reserved, job.reserved)
-        if job is not None and job.queue is queue
-        else dict(queue.reserved)
-    )
-    shift(queue.pipelined, others)
-    try:
-        yield
-    finally:
-        shift(queue.pipelined, others, -1)
+                self.cluster.reservations.reserve(reservation)

@@ -15,9 +15,10 @@ from stromboli.model.constraints.affinity_terms import Terms
 from stromboli.model.constraints.pod_tallies import Tallies
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job, JobId
-from stromboli.model.node_columns import Columns, Ints, Node
+from stromboli.model.node_columns import Columns, Node
 from stromboli.model.node_usage import NodeUsage
 from stromboli.model.queue import Queue
+from stromboli.model.reservations import Reservations
 from stromboli.model.shard import Shard
 from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
 from stromboli.model.task import Task
@@ -53,15 +54,6 @@ class Refused(NamedTuple):
     """A listener would not have it; the state is as before."""
 
     why: str
-
-
-class Reservation(NamedTuple):
-    """Room held for a task on a node longer than a cycle; it weighs there while the task is still Pending."""
-
-    owner: str
-    """The task's uid."""
-    node: Node
-    until: float
 
 
 class ListenerFailed(Exception):
@@ -120,8 +112,8 @@ class Cluster:
         """Visible jobs that enqueue has not let in."""
         self.backlog: dict[Job, None] = {}
         """Visible jobs with a Pending or Pipelined task."""
-        self.reservations: dict[str, Reservation] = {}
-        """Room held for tasks beyond a cycle, by uid."""
+        self.reservations = Reservations(self)
+        """Room that is kept beyond a cycle."""
         self.unsettled: dict[Job, None] = {}
         """Jobs whose outcome was not final when it was last told."""
         self.memory: dict[str, Any] = {}
@@ -179,14 +171,6 @@ class Cluster:
                 raise ListenerFailed(error) from error
 
     def _apply(self, change: Change) -> None:
-        if not self.reservations or change.task.uid not in self.reservations:
-            self._transfer_weight(change)
-            return
-        self.hold(change.task, -1)
-        self._transfer_weight(change)
-        self.hold(change.task, 1)
-
-    def _transfer_weight(self, change: Change) -> None:
         task, old_status, old_node, status, node, _ = change
         if old_node is not node or WEIGHT[old_status] is not WEIGHT[status]:
             if old_node is not None:
@@ -203,62 +187,14 @@ class Cluster:
                 self._sum(task.job, task, old_status, -1)
                 self._sum(task.job, task, status, 1)
             self.note(task.job)
-
-    # -- room held beyond a cycle
-
-    def reserve(self, task: Task, node: Node, until: float) -> None:
-        """Hold room for a pending task on a node, in place of what was held for it before."""
-        self.unreserve(task)
-        self.reservations[task.uid] = Reservation(task.uid, node, until)
-        self.hold(task, 1)
-
-    def unreserve(self, task: Task) -> None:
-        """Hold no more room for a task."""
-        if task.uid in self.reservations:
-            self.hold(task, -1)
-            del self.reservations[task.uid]
-
-    def hold(self, task: Task, sign: int) -> None:
-        """Put the weight of a task's reservation on, or take it off: it weighs only while the task is Pending."""
-        held = self.reservations.get(task.uid)
-        if held is not None and task.status is Status.PENDING:
-            self._hold_on(held.node, task, sign)
-            if task.job is not None:
-                shift(task.job.reserved, task.shape.request, sign)
-                if task.job.queue is not None:
-                    shift(task.job.queue.reserved, task.shape.request, sign)
-
-    def _hold_on(self, node: Node, task: Task, sign: int) -> None:
-        if node.row >= 0:
-            self.columns.weigh(node.row, task.shape, WEIGHT[Status.PIPELINED], sign)
-
-    def unreserved(self, task: Task) -> Ints:
-        """What nodes have idle, less what is held there for others than this task."""
-        idle: Ints = self.columns.idle
-        if not self.reservations:
-            return idle
-        left = idle.copy()
-        for held in self.reservations.values():
-            owner, row = self.tasks.get(held.owner), held.node.row
-            if owner is not None and owner is not task and owner.status is Status.PENDING and row >= 0:
-                left[:, row] -= owner.shape.dense(len(left))
-        return left
-
-    def expire(self, now: float) -> None:
-        """Let go of room whose time is over, whose task waits no longer or whose node is gone."""
-        for held in list(self.reservations.values()):
-            task = self.tasks.get(held.owner)
-            if task is None:
-                del self.reservations[held.owner]
-            elif now >= held.until or task.status is not Status.PENDING or held.node.row < 0:
-                self.unreserve(task)
+        if self.reservations and task.uid in self.reservations:
+            self.reservations.update(task.uid)
 
     # -- a task comes and goes
 
     def enter(self, task: Task) -> None:
         """Put a new task's weight on, as its status and node say."""
         self.tasks[task.uid] = task
-        self.hold(task, 1)
         self.terms.enter(task)
         if task.node is not None:
             self._weigh(task, task.status, task.node, 1)
@@ -270,10 +206,11 @@ class Cluster:
             self._count(task.job, task, task.status, 1)
             self._sum(task.job, task, task.status, 1)
             self.note(task.job)
+        if self.reservations:
+            self.reservations.task_entered(task)
 
     def leave(self, task: Task) -> None:
         """Take a task's weight off and forget it."""
-        self.hold(task, -1)
         del self.tasks[task.uid]
         self.terms.leave(task)
         if task.node is not None:
@@ -288,6 +225,8 @@ class Cluster:
                 if not task.group.tasks:
                     task.job.sub_jobs.pop(task.group.id, None)
             self.note(task.job)
+        if self.reservations:
+            self.reservations.update(task.uid)
 
     def join(self, job: Job, queue: Queue | None) -> None:
         """Let a job belong to a queue, or to none, with all that its tasks hold."""
@@ -301,6 +240,7 @@ class Cluster:
                 queue.jobs[job] = None
                 self._transfer(job, queue, 1)
                 self.dirty.queues[queue] = None
+            self.reservations.update_all()
         self.note(job)
 
     def set_phase(self, job: Job, phase: str) -> None:
@@ -325,18 +265,12 @@ class Cluster:
                 self.columns.set_size(node)
                 for task in node.tasks:
                     self._load(task, task.status, node, 1)
-                self._load_reservations(node)
+                self.reservations.load(node)
             self.tallies.recount()
             self.unplaced = False
             self.dirty.nodes = True
         if self.dirty.nodes or self.dirty.everything:
             self.total = self.columns.total(self.columns.allocatable)
-
-    def _load_reservations(self, node: Node) -> None:
-        for held in self.reservations.values():
-            task = self.tasks.get(held.owner)
-            if held.node is node and task is not None and task.status is Status.PENDING:
-                self._hold_on(node, task, 1)
 
     def resize(self, node: Node) -> None:
         """A node's object changed: its size, labels or taints."""
@@ -387,7 +321,7 @@ class Cluster:
                 shift(getattr(job.queue, which), task.shape.request, sign)
 
     def _transfer(self, job: Job, queue: Queue, sign: int) -> None:
-        for which in ("allocated", "pending", "pipelined", "reserved"):
+        for which in ("allocated", "pending", "pipelined"):
             shift(getattr(queue, which), getattr(job, which), sign)
 
     def note(self, job: Job) -> None:

@@ -14,7 +14,7 @@ from stromboli.model.status import Weight
 
 if TYPE_CHECKING:
     from stromboli.api.types.node import Node as NodeObject
-    from stromboli.model.amounts import Amounts
+    from stromboli.model.amounts import Amounts, Vector
     from stromboli.model.task import Task
 
 Ints = NDArray[np.int64]
@@ -140,6 +140,24 @@ class Columns:
         if weight.pipelined:
             self.pipelined[:, row] += vector
         self._touch(row, shape if sign > 0 and weight.used and not weight.releasing else None)
+
+    def promise(self, row: int, amount: Vector, sign: int) -> None:
+        """Count an amount as promised on a node, or no longer."""
+        self.pipelined[:, row] += sign * self.dense(amount)
+        self._touch(row, None)
+
+    def dense(self, amount: Vector) -> Ints:
+        """An amount as one column of the node table."""
+        column = np.zeros(len(self.idle), dtype=np.int64)
+        for dim, part in amount.items():
+            column[dim] = int(part)
+        return column
+
+    @property
+    def future_idle(self) -> Ints:
+        """What nodes will have free once all that is promised and all that is leaving has come to pass."""
+        future: Ints = self.idle + self.releasing - self.pipelined
+        return future
 
     def view_add(self, row: int, shape: Shape, sign: int) -> None:
         """Let the pod view see a pod on a node, or no longer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stromboli.model.amounts import Amounts, plus
+from stromboli.model.amounts import Amounts, Vector, minus, plus
 
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import Queue as QueueObject
@@ -29,6 +29,7 @@ class Queue:
         "pipelined",
         "reported",
         "reserved",
+        "reserved_below",
     )
 
     def __init__(self, name: str):
@@ -46,7 +47,9 @@ class Queue:
         self.pending: Amounts = {}
         """What its Pending tasks ask for."""
         self.reserved: Amounts = {}
-        """The part of it for which room is held beyond a cycle."""
+        """What reservations keep for its jobs beyond a cycle."""
+        self.reserved_below: Amounts = {}
+        """The same for jobs of the queues below it."""
         self.reported: dict[str, str] | None = None
         """The allocated amounts that its status shows."""
 
@@ -63,6 +66,15 @@ class Queue:
     def held(self) -> Amounts:
         """What its tasks have or were promised: allocated and pipelined together."""
         return plus(self.allocated, self.pipelined) if self.pipelined else self.allocated
+
+    def reserved_beside(self, job: Job | None, below: bool = False) -> Vector:
+        """What is reserved here (and below) for others than a job that is here (or below)."""
+        total = plus(self.reserved, self.reserved_below) if below and self.reserved_below else self.reserved
+        return minus(total, job.reserved) if total and job is not None else total
+
+    def unavailable_to(self, job: Job | None) -> Amounts:
+        """What its tasks have or were promised, and what is reserved for other jobs of it than this one."""
+        return plus(self.held, self.reserved_beside(job)) if self.reserved else self.held
 
     @property
     def weight(self) -> int:
@@ -93,10 +105,12 @@ class Queue:
 
 def lineage(queue: Queue, queues: dict[str, Queue]) -> list[Queue]:
     """A queue and its ancestors up to the root; an unknown parent counts as root, a cycle ends where it closes."""
-    found = [queue]
-    while found[-1].name != ROOT:
-        parent = queues.get(found[-1].parent) or queues.get(ROOT)
-        if parent is None or parent in found:
+    path = [queue]
+    while path[-1].name != ROOT:
+        parent = queues.get(path[-1].parent)
+        if parent is None or not parent.exists:
+            parent = queues.get(ROOT)
+        if parent is None or parent in path:
             break
-        found.append(parent)
-    return found
+        path.append(parent)
+    return path

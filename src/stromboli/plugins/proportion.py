@@ -83,7 +83,7 @@ class Proportion(Plugin):
         share = self._shares.get(queue)
         if share is None or not queue.open:
             return False
-        return fits_added(queue.held, task.request, share.deserved)
+        return fits_added(queue.unavailable_to(task.job), task.request, share.deserved)
 
     def queue_limits(self, queue: Queue) -> Iterable[QueueLimit]:
         share = self._shares.get(queue)
@@ -95,10 +95,11 @@ class Proportion(Plugin):
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         share = self._shares.get(queue)
+        if share is None or not queue.open:
+            return False
         asked = total_of(task.request for task in tasks)
-        return (
-            share is not None and queue.open and not lacking(plus(queue.held, asked), share.deserved, asked)
-        )
+        unavailable = queue.unavailable_to(tasks[0].job if tasks else None)
+        return not lacking(plus(unavailable, asked), share.deserved, asked)
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         left: dict[Queue, Amounts] = {}

@@ -84,13 +84,13 @@ class Manners:
 def welcome(session: Session, task: Task, node: Node) -> bool:
     """Whether a task's queue and every filter would let it in on a node, once what is leaving has left."""
     queue = session.queue_of(task)
-    return queue is not None and session.allocatable(queue, task) and session.admits(task, node)
+    return queue is not None and session.rules.allocatable(queue, task) and session.admits(task, node)
 
 
 def settle_in(session: Session, trial: Statement, task: Task) -> bool:
     """Promise a task room that is free, or is being freed already, without a further eviction."""
     queue = session.queue_of(task)
-    if queue is None or not session.allocatable(queue, task):
+    if queue is None or not session.rules.allocatable(queue, task):
         return False
     place = session.place(task)
     return isinstance(place, Place) and trial.pipeline(task, place.node, evicted=not place.now) is None

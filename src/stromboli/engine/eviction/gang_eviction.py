@@ -182,7 +182,7 @@ class Plan:
     ) -> bool:
         session, queue = self._session, sub_job.job.queue
         for task in tasks:
-            if queue is None or not session.allocatable(queue, task):
+            if queue is None or not session.rules.allocatable(queue, task):
                 return False
             node = _best(session, task, domain)
             if node is None or trial.pipeline(task, node, evicted) is not None:
@@ -195,11 +195,11 @@ class Slots:
 
     def __init__(self, session: Session, tasks: list[Task], domain: Bools):
         cluster = session.cluster
-        self._room = (cluster.columns.idle + cluster.columns.releasing - cluster.columns.pipelined) * domain
+        self._room = cluster.columns.future_idle * domain
         for task in tasks:
-            held = cluster.reservations.get(task.uid)
-            if held is not None and held.node.row >= 0:
-                self._room[:, held.node.row] += task.shape.dense(len(self._room))
+            own = cluster.reservations.own_room(task)
+            if own is not None:
+                self._room[:, own.row] += own.amount
         self._wanted = Counter(task.shape for task in tasks)
 
     def free(self, victims: Iterable[Task]) -> None:
@@ -219,11 +219,9 @@ class Slots:
 
 def _best(session: Session, task: Task, domain: Bools) -> Node | None:
     """The best node with room now, else with room to come; what an eviction may cure keeps nobody out here."""
-    columns = session.cluster.columns
-    reach = domain & session.reachable(task)
-    with session.without_own_reservation(task):
-        later = reach & fits(task, columns.idle + columns.releasing - columns.pipelined)
-    now = later & fits(task, columns.idle)
+    cluster = session.cluster
+    later = domain & session.reachable(task) & fits(task, cluster.reservations.future_idle_for(task))
+    now = later & fits(task, cluster.columns.idle)
     for group in (now, later):
         if np.any(group):
             return next(session.ranked(task, group))

@@ -127,7 +127,7 @@ def _place(session: Session, trial: Statement, job: Job, task: Task, first: bool
 
 
 def _allowed(session: Session, queue: Queue, task: Task, first: bool) -> bool:
-    return session.allocatable(queue, task) and not (first and session.rules.overused(queue))
+    return session.rules.allocatable(queue, task) and not (first and session.rules.overused(queue))
 
 
 def _victims(session: Session, queue: Queue, task: Task) -> dict[Node, list[Task]]:

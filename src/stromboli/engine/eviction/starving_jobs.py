@@ -68,7 +68,7 @@ def seal(session: Session, trial: Statement, manners: Manners) -> None:
     cleared = [task for task in promised if anybody_went or session.is_nominated(task)]
     if cleared or not manners.fewest_victims:
         for task in cleared:
-            session.hold_for(task, manners.hold)
+            session.reserve(task, manners.hold)
         _let_rest(session, {victim.job for victim in trial.evicted() if victim.job is not None}, manners)
         trial.commit()
 

@@ -183,9 +183,7 @@ class Hunt:
         key = (session.queue_of(task), task.best_effort, bound.key, self._offer.depends_on(task))
         freed, offered = self._freed(key, task, bound.may)
         reach = session.reachable(task)
-        columns = session.cluster.columns
-        with session.without_own_reservation(task):
-            future = columns.idle + columns.releasing - columns.pipelined
+        future = session.cluster.reservations.future_idle_for(task)
         worthwhile = reach & fits(task, future + freed)
         if self._offer.somebody:
             return worthwhile & (offered > 0)
@@ -333,6 +331,5 @@ def _beats(more: Choice, choice: Choice) -> bool:
 
 def enough(session: Session, task: Task, node: Node, victims: Iterable[Task] = ()) -> bool:
     """Whether what a node will have free, together with these victims, is enough for a task."""
-    with session.without_own_reservation(task):
-        future = session.future_idle(node)
+    future = session.future_idle(node, task)
     return less_equal(task.request, plus(future, total_of(victim.request for victim in victims)))

@@ -28,6 +28,7 @@ from stromboli.engine.placement.verdict import Verdict
 
 if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints
+    from stromboli.model.reservations import OwnRoom
     from stromboli.model.task import Task
 
 AHEAD = 16
@@ -188,14 +189,7 @@ class Evaluation:
     def _evaluate(self, task: Task, rows: Ints, ahead: int) -> None:
         """Look at some nodes afresh, some steps ahead."""
         nodes = Nodes(self.columns, rows, self.shape, ahead)
-        now, later = nodes.all(), nodes.all()
-        if self.resource_fit:
-            later = fits(task, nodes.future_idle)
-            now = later & fits(task, nodes.idle)
-        for filter in self._usage_filters:
-            passing = passes(filter, task, nodes)
-            now &= passing
-            later &= passing
+        now, later = self._fitting(task, nodes)
         score = self._steady_score(task, nodes, rows, ahead)
         count = len(rows)
         self.now[rows] = np.where(now[:count], score[:count], NEVER)
@@ -207,6 +201,30 @@ class Evaluation:
             if self._ladder is None:
                 self._ladder = Ladder(len(self.columns))
             self._ladder.put(rows, ahead, now, later, score)
+
+    def _fitting(self, task: Task, nodes: Nodes) -> tuple[Bools, Bools]:
+        """Where a task fits now, and where it will, as far as the numbers of each node tell."""
+        now, later = nodes.all(), nodes.all()
+        if self.resource_fit:
+            later = fits(task, nodes.future_idle)
+            now = later & fits(task, nodes.idle)
+        for filter in self._usage_filters:
+            passing = passes(filter, task, nodes)
+            now &= passing
+            later &= passing
+        return now, later
+
+    def _boards(self, task: Task, own: OwnRoom | None) -> tuple[Floats, Floats]:
+        """The scores where a task fits now, and where it will; it may use the room that is reserved for it."""
+        if own is None or not self._allowed[own.row]:
+            return self.now, self.later
+        rows = np.array([own.row])
+        nodes = Nodes(self.columns, rows, own=own)
+        score = self._steady_score(task, nodes, rows, 1)
+        now, later = self.now.copy(), self.later.copy()
+        for board, fitting in zip((now, later), self._fitting(task, nodes), strict=True):
+            board[rows] = np.where(fitting, score, NEVER)
+        return now, later
 
     def _steady_score(self, task: Task, nodes: Nodes, rows: Ints, ahead: int) -> Floats:
         """Scores that need no normalisation, added as Volcano adds them: one by one, then the batch."""
@@ -266,23 +284,27 @@ class Evaluation:
 
     # -- choosing
 
-    def best(self, task: Task, groups: Sequence[Bools | None] = (None,)) -> tuple[int, bool, Bools | None]:
+    def best(
+        self, task: Task, groups: Sequence[Bools | None] = (None,), own: OwnRoom | None = None
+    ) -> tuple[int, bool, Bools | None]:
         """The best node by row (-1: none), whether the task fits there right now, and of which group it is.
 
         Of groups that are tried one after the other, any with room now goes before any with room to come.
         """
         self.look(task)
-        for board, fits_now in ((self.now, True), (self.later, False)):
+        for board, fits_now in zip(self._boards(task, own), (True, False), strict=True):
             for within in groups:
                 row = self._best_of(task, board, within)
                 if row >= 0:
                     return row, fits_now, within
         return -1, False, None
 
-    def group(self, task: Task, now: bool, within: Bools | None = None) -> dict[int, float]:
+    def group(
+        self, task: Task, now: bool, within: Bools | None = None, own: OwnRoom | None = None
+    ) -> dict[int, float]:
         """The candidates of the moment by row, with their scores: those with room now, or those with room to come."""
         self.look(task)
-        board = self.now if now else self.later
+        board = self._boards(task, own)[0 if now else 1]
         if self._watched or self._volatile or within is not None:
             board = self._final(task, board, within)
         return {int(row): float(board[row]) for row in np.flatnonzero(board > NEVER)}
@@ -325,7 +347,7 @@ class Evaluation:
         """Nodes on which nothing but what an eviction may cure keeps the task out."""
         state = (self._moment(task), [self._versions.get(id(one)) for one in self._watched])
         if self._reach is None or self._reach[0] != state or None in state[1]:
-            hopeless = explain(self.columns, task, self.filters, False, None).hopeless
+            hopeless = explain(Nodes(self.columns), task, self.filters, False, None).hopeless
             self._reach = (state, ~hopeless if hopeless is not None else Nodes(self.columns).all())
         return self._reach[1]
 
@@ -353,23 +375,23 @@ class Evaluation:
             if row != best:
                 yield row
 
-    def admits(self, task: Task, row: int) -> bool:
+    def admits(self, task: Task, row: int, own: OwnRoom | None = None) -> bool:
         """Whether every filter lets the task onto one node, and it fits there once what is leaving has left."""
         if not self._allowed[row] or not all(self._columns[id(one)][row] for one in self._watched):
             return False
-        nodes = Nodes(self.columns, np.array([row]))
+        nodes = Nodes(self.columns, np.array([row]), own=own)
         if self.resource_fit and not fits(task, nodes.future_idle)[0]:
             return False
         return all(passes(one, task, nodes)[0] for one in self._usage_filters)
 
     # -- explaining
 
-    def verdict(self, task: Task, within: Bools | None = None) -> Verdict:
+    def verdict(self, task: Task, within: Bools | None = None, own: OwnRoom | None = None) -> Verdict:
         """Why no node takes the task, counted over all nodes (or those within)."""
-        if within is not None:
-            return explain(self.columns, task, self.filters, self.resource_fit, within)
+        if within is not None or own is not None:
+            return explain(Nodes(self.columns, own=own), task, self.filters, self.resource_fit, within)
         state = (self.columns.clock, [self._versions.get(id(one)) for one in self._watched])
         if self._verdict is None or self._verdict[0] != state or None in state[1]:
-            verdict = explain(self.columns, task, self.filters, self.resource_fit, None)
+            verdict = explain(Nodes(self.columns), task, self.filters, self.resource_fit, None)
             self._verdict = (state, verdict)
         return self._verdict[1]

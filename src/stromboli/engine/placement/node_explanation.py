@@ -12,15 +12,14 @@ from stromboli.engine.placement.node_functions import Bools, NodeFilter, Nodes
 from stromboli.engine.placement.verdict import FIT, Reason, Verdict
 
 if TYPE_CHECKING:
-    from stromboli.model.node_columns import Columns
     from stromboli.model.task import Task
 
 
 def explain(
-    columns: Columns, task: Task, filters: Sequence[NodeFilter], resource_fit: bool, within: Bools | None
+    nodes: Nodes, task: Task, filters: Sequence[NodeFilter], resource_fit: bool, within: Bools | None
 ) -> Verdict:
     """Count the reasons over all nodes, or those within."""
-    inquiry = Inquiry(Nodes(columns), task, within)
+    inquiry = Inquiry(nodes, task, within)
     if resource_fit:
         inquiry.ask_resources()
     for plugin in dict.fromkeys(one.plugin for one in filters):

@@ -32,6 +32,7 @@ from stromboli.model.node_columns import (
 
 if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Node
+    from stromboli.model.reservations import OwnRoom
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
@@ -116,16 +117,23 @@ class Nodes:
     """Some nodes, side by side: the numbers node functions read, one place per node.
 
     With `steps` > 1 every node stands there several times: as it is, with one more task of the given shape, with two
-    more, and so on. A function that only reads the numbers here need not know.
+    more, and so on. What is reserved for the task that asks (`own`) is not counted as promised. A function that only
+    reads the numbers here need not know.
     """
 
     def __init__(
-        self, columns: Columns, rows: Ints | None = None, shape: Shape | None = None, steps: int = 1
+        self,
+        columns: Columns,
+        rows: Ints | None = None,
+        shape: Shape | None = None,
+        steps: int = 1,
+        own: OwnRoom | None = None,
     ):
         self.columns = columns
         self._rows = rows
         self._shape = shape
         self._steps = steps
+        self._own = own
         self._gather()
 
     def __len__(self) -> int:
@@ -173,6 +181,10 @@ class Nodes:
         amounts, views = columns.amounts, columns.views
         if rows is not None:
             amounts, views = amounts[:, :, rows], views[:, :, rows]
+        if self._own is not None:
+            here = [self._own.row] if rows is None else np.flatnonzero(rows == self._own.row)
+            amounts = amounts.copy()
+            amounts[PIPELINED][:, here] -= self._own.amount[:, None]
         if steps > 1 and shape is not None:
             more = np.repeat(np.arange(steps), amounts.shape[2])
             amounts, views = np.tile(amounts, steps), np.tile(views, steps)

@@ -63,14 +63,15 @@ class Placement:
         begin = perf_counter()
         evaluation = self.evaluate(cluster, task, resource_fit)
         evaluation.look(task)
+        own = cluster.reservations.own_room(task)
         looked = perf_counter()
-        row, now, group = evaluation.best(task, own_nodes_first(cluster, within))
+        row, now, group = evaluation.best(task, own_nodes_first(cluster, within), own)
         self.filtering.append(looked - begin)
         self.scoring.append(perf_counter() - looked)
         if row < 0:
-            return evaluation.verdict(task, within)
+            return evaluation.verdict(task, within, own)
         if self._rules.has("best_node"):
-            row = self._preferred(cluster, task, evaluation.group(task, now, group), row)
+            row = self._preferred(cluster, task, evaluation.group(task, now, group, own), row)
         return Place(cluster.columns.nodes[row], now)
 
     def _preferred(self, cluster: Cluster, task: Task, scores: dict[int, float], best: int) -> int:

@@ -43,6 +43,7 @@ def put_queue(cluster: Cluster, thing: QueueObject) -> None:
     cluster.dirty.queues[queue] = None
     if before is None or before.spec != thing.spec or before.status.state != thing.status.state:
         _regard(cluster, queue)  # more than the echo of a status or an annotation
+        cluster.reservations.update_all()
 
 
 def drop_queue(cluster: Cluster, thing: QueueObject) -> None:
@@ -54,6 +55,7 @@ def drop_queue(cluster: Cluster, thing: QueueObject) -> None:
         _regard(cluster, queue)
         if not queue.jobs:
             del cluster.queues[thing.name]
+        cluster.reservations.update_all()
 
 
 def _regard(cluster: Cluster, queue: Queue) -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from stromboli.api import names
+from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts, Vector, shift
-from stromboli.model.cluster import Cluster
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 
 class Admitted:
-    """By queue: what pending tasks ask for that were let through the gate, or are about to be."""
+    """By queue: what pending tasks ask for that were let through the gate, in this session or before."""
 
-    def __init__(self, cluster: Cluster):
+    def __init__(self, session: Session):
         self._tasks: dict[Task, Queue] = {}
         self._kept: dict[Queue, Amounts] = {}
-        for job in cluster.backlog:
+        self._ungated = session.ungated
+        self._counted = 0
+        """How many of those that were let out in this session are counted."""
+        for job in session.cluster.backlog:
             if job.queue is not None:
                 for task in job.by_status[Status.PENDING]:
                     if asks_queue(task) and not task.gates:
@@ -35,6 +38,10 @@ class Admitted:
 
     def beside(self, task: Task, queue: Queue) -> Vector:
         """What a queue keeps for others than this task."""
+        for ungated in self._ungated[self._counted :]:
+            if ungated.job is not None and ungated.job.queue is not None:
+                self.add(ungated, ungated.job.queue)
+        self._counted = len(self._ungated)
         kept = self._kept.get(queue, {})
         if self._tasks.get(task) is not queue:
             return kept

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stromboli.model.amounts import Amounts, Vector, dominant_share, is_empty, plus
 from stromboli.model.dimensions import PODS
+from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 
 NOTHING: Vector = {}
@@ -59,6 +60,10 @@ class Allotment:
         if is_empty(self.deserved):
             return (1.0, True)
         return (dominant_share(self.held, self.deserved), False)
+
+    def reserved_beside(self, job: Job | None) -> Vector:
+        """What is reserved for other jobs of this queue, or of those below it where it is the head of a tree."""
+        return self.queue.reserved_beside(job, below=bool(self.children))
 
     def has_room(self, request: Vector, kept: Vector = NOTHING) -> bool:
         """Whether a request fits below its limit (FITS, without building sums), beside what is kept for others."""

@@ -74,7 +74,7 @@ class Capacity(Plugin):
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._pledges.opening(session.cluster, dirty)
-        self._admitted = Admitted(session.cluster) if names.QUEUE_ADMISSION in session.features else None
+        self._admitted = Admitted(session) if names.QUEUE_ADMISSION in session.features else None
         if dirty.everything or dirty.queues or dirty.nodes:
             self._tree = self._lay_out(session)
             said = {odd.text(session.cluster.dims) for odd in self._tree.oddities}
@@ -98,14 +98,16 @@ class Capacity(Plugin):
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         seat, request = self._seat(queue), task.request
-        kept = self._admitted.beside(task, queue) if self._admitted is not None else {}
-        if seat is None or not queue.open or not seat.has_room(request, kept):
+        if seat is None or not queue.open:
             return False
-        if not all(ancestor.has_room(request) for ancestor in seat.ancestors):
+        kept = seat.reserved_beside(task.job)
+        if self._admitted is not None:
+            kept = plus(kept, self._admitted.beside(task, queue))
+        if not seat.has_room(request, kept):
             return False
-        if self._admitted is not None and asks_queue(task):
-            self._admitted.add(task, queue)
-        return True
+        return all(
+            ancestor.has_room(request, ancestor.reserved_beside(task.job)) for ancestor in seat.ancestors
+        )
 
     def on_move(self, change: Change) -> str | None:
         task = change.task
@@ -132,12 +134,13 @@ class Capacity(Plugin):
         seat, asked = self._seat(queue), total_of(task.request for task in tasks)
         if seat is None or not queue.open:
             return False
-        wanted = plus(seat.held, asked)
+        job = tasks[0].job if tasks else None
+        wanted = plus(plus(seat.held, seat.reserved_beside(job)), asked)
         if not fits(wanted, seat.limit, asked):
             return False
         return some_fits(wanted, seat.deserved, asked) or any(
-            some_fits(plus(ancestor.held, asked), ancestor.deserved, asked)
-            for ancestor in reclaimable_queues.within(seat, self.arguments.levels)
+            some_fits(plus(plus(above.held, above.reserved_beside(job)), asked), above.deserved, asked)
+            for above in reclaimable_queues.within(seat, self.arguments.levels)
         )
 
     # -- victims

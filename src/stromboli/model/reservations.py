@@ -1,0 +1,204 @@
+"""Reservations: room on a node that is kept beyond a cycle, for a task or for pods of a role that do not exist yet.
+
+While its owner waits, a reservation weighs like a promise: on its node's pipelined column, on its job, on the job's
+queue and on every queue above. What each one weighs at the moment is remembered as its charge; whatever happens to
+its owner, job, queue or node, `update` replaces that charge by the one that is right now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.model.amounts import Vector, shift
+from stromboli.model.queue import lineage
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.job import Job, JobId
+    from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
+
+
+class RoleOwner(NamedTuple):
+    """One pod to come of a job's role; the next pod of that role takes its reservation over."""
+
+    job: JobId
+    role: str
+    replica: int = 0
+
+
+Owner = str | RoleOwner
+"""The uid of a task, or a pod to come."""
+
+
+class Reservation(NamedTuple):
+    """So much on a node for an owner, from a moment until another."""
+
+    owner: Owner
+    amount: Vector
+    node: Node
+    since: float
+    until: float
+
+
+class Charge(NamedTuple):
+    """What a reservation weighs, and on whom: the job's queue first, then the queues above it."""
+
+    amount: Vector
+    node: Node
+    job: Job | None
+    queues: tuple[Queue, ...]
+
+
+class OwnRoom(NamedTuple):
+    """What is reserved for a task: in which row of the node columns, and how much as one column."""
+
+    row: int
+    amount: Ints
+
+
+class Reservations:
+    """Every reservation by its owner, and the sums that they are part of."""
+
+    def __init__(self, cluster: Cluster):
+        self._cluster = cluster
+        self._now = 0.0
+        self._by_owner: dict[Owner, Reservation] = {}
+        self._charges: dict[Owner, Charge] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_owner)
+
+    def __contains__(self, owner: Owner) -> bool:
+        return owner in self._by_owner
+
+    def __iter__(self) -> Iterator[Reservation]:
+        return iter(self._by_owner.values())
+
+    # -- made and ended
+
+    def reserve(self, reservation: Reservation) -> None:
+        """Keep room for an owner, in place of what was kept for it before."""
+        self._cluster.columns.widen()
+        self._by_owner[reservation.owner] = reservation
+        self.update(reservation.owner)
+
+    def release(self, owner: Owner) -> None:
+        """Keep no more room for an owner."""
+        self._by_owner.pop(owner, None)
+        self.update(owner)
+
+    def advance(self, now: float) -> None:
+        """Begin what is due; end what is over, what nobody waits for any more and what was on a node that is gone."""
+        self._now = now
+        for reservation in list(self):
+            if (
+                now >= reservation.until
+                or reservation.node.row < 0
+                or not self._is_awaited(reservation.owner)
+            ):
+                self.release(reservation.owner)
+            elif reservation.owner not in self._charges:
+                self.update(reservation.owner)
+
+    def _is_awaited(self, owner: Owner) -> bool:
+        if isinstance(owner, RoleOwner):
+            return owner.job in self._cluster.jobs
+        task = self._cluster.tasks.get(owner)
+        return task is not None and task.status is Status.PENDING
+
+    def task_entered(self, task: Task) -> None:
+        """A task keeps its reservation when its pod changes, or takes over one that was made for its role."""
+        owner: Owner | None = task.uid
+        if owner not in self._by_owner:
+            owner = self._of_role(task)
+        if owner is not None:
+            reservation = self._by_owner[owner]
+            if owner != task.uid:
+                self.release(owner)
+            self.reserve(reservation._replace(owner=task.uid, amount=task.request))
+
+    def _of_role(self, task: Task) -> RoleOwner | None:
+        if task.job is None or task.status is not Status.PENDING:
+            return None
+        wanted = (task.job.id, task.role)
+        owners = [owner for owner in self._by_owner if isinstance(owner, RoleOwner) and owner[:2] == wanted]
+        return min(owners, default=None)
+
+    # -- the sums
+
+    def update(self, owner: Owner) -> None:
+        """Let an owner's reservation weigh what it should now."""
+        before, charge = self._charges.get(owner), self._charge_of(owner)
+        if before == charge:
+            return
+        if before is not None:
+            del self._charges[owner]
+            self._apply(before, -1)
+        if charge is not None:
+            self._charges[owner] = charge
+            self._apply(charge, 1)
+
+    def update_all(self) -> None:
+        """Jobs or queues changed places."""
+        for owner in self._by_owner:
+            self.update(owner)
+
+    def load(self, node: Node) -> None:
+        """A node was given a row in the columns: put on it what is reserved there."""
+        for charge in self._charges.values():
+            if charge.node is node:
+                self._cluster.columns.promise(node.row, charge.amount, 1)
+
+    def _charge_of(self, owner: Owner) -> Charge | None:
+        """What it weighs now: nothing before it begins, nor unless its owner waits (or, of a role, is in a queue)."""
+        reservation = self._by_owner.get(owner)
+        if reservation is None or self._now < reservation.since:
+            return None
+        if isinstance(owner, RoleOwner):
+            job = self._cluster.jobs.get(owner.job)
+            if job is None or job.queue is None:
+                return None
+        else:
+            task = self._cluster.tasks.get(owner)
+            if task is None or task.status is not Status.PENDING:
+                return None
+            job = task.job
+        queues = lineage(job.queue, self._cluster.queues) if job is not None and job.queue is not None else ()
+        return Charge(reservation.amount, reservation.node, job, tuple(queues))
+
+    def _apply(self, charge: Charge, sign: int) -> None:
+        if charge.node.row >= 0:
+            self._cluster.columns.promise(charge.node.row, charge.amount, sign)
+        if charge.job is not None:
+            shift(charge.job.reserved, charge.amount, sign)
+        for level, queue in enumerate(charge.queues):
+            shift(queue.reserved_below if level else queue.reserved, charge.amount, sign)
+
+    # -- what a task may use
+
+    def own_room(self, task: Task) -> OwnRoom | None:
+        """What is reserved for a task; counted as promised on its node, but the task itself may use it."""
+        charge = self._charges.get(task.uid)
+        if charge is None or charge.node.row < 0:
+            return None
+        return OwnRoom(charge.node.row, self._cluster.columns.dense(charge.amount))
+
+    def idle_for(self, task: Task) -> Ints:
+        """What nodes have idle, less what is reserved there for others than this task."""
+        columns = self._cluster.columns
+        idle: Ints = columns.idle.copy() if self._charges else columns.idle
+        for owner, charge in self._charges.items():
+            if owner != task.uid and charge.node.row >= 0:
+                idle[:, charge.node.row] -= columns.dense(charge.amount)
+        return idle
+
+    def future_idle_for(self, task: Task) -> Ints:
+        """What nodes will have free for a task, its own reservation included."""
+        future, own = self._cluster.columns.future_idle, self.own_room(task)
+        if own is not None:
+            future[:, own.row] += own.amount
+        return future

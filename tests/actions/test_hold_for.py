@@ -1,0 +1,136 @@
+"""`holdFor`: room that was cleared for a task is kept for it beyond the cycle, and no longer than it is of use."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.engine.placement.node_placement import Place
+from stromboli.testing import World
+from tests.building import session_over
+from tests.evicting import GENTLE, STOCK, policy
+from tests.evicting import pod as pod_manifest
+from tests.properties.rebuild import fingerprint, says, should_say
+
+HOLDING = policy("enqueue, allocate, preempt", STOCK, preempt=GENTLE)
+FORGETTING = policy("enqueue, allocate, preempt", STOCK, preempt={**GENTLE, "holdFor": "0s"})
+
+
+def cleared(config: str) -> World:
+    """A node from which a pod was just evicted for another."""
+    world = World(nodes="n1 cpu=2").job("old", minimum=0, cpu=2, priority=1, running_on="n1")
+    world.job("new", cpu=2, priority=9)
+    assert world.run(policy=config).evicted == ["default/old-0"]
+    return world
+
+
+def test_a_third_job_does_not_take_the_room_however_urgent() -> None:
+    world = cleared(HOLDING).job("third", cpu=1, priority=99)
+    assert world.step().binds == {"default/new-0": "n1"}
+    world = cleared(FORGETTING).job("third", cpu=1, priority=99)
+    assert world.step().binds == {"default/third-0": "n1"}
+
+
+def test_backfill_finds_no_slot_there_either() -> None:
+    def binds(config: str) -> dict[str, str]:
+        world = World(nodes="n1 cpu=1,pods=1").job("old", minimum=0, cpu=1, priority=1, running_on="n1")
+        world.job("new", cpu=1, priority=9).run(policy=config)
+        world.job("idle", priority=99)
+        return world.run(policy=config.replace("allocate, preempt", "backfill")).binds
+
+    assert binds(FORGETTING) == {"default/idle-0": "n1"}
+    assert binds(HOLDING) == {}
+
+
+@pytest.mark.parametrize(("hold", "bound"), [("5m", {"default/new": 1}), ("0s", {"default/old": 1})])
+def test_the_victim_that_comes_back_does_not_take_the_room(hold: str, bound: dict[str, int]) -> None:
+    """Its queue is the older one and comes first."""
+    config = policy("enqueue, allocate, reclaim", "gang conformance", reclaim={**GENTLE, "holdFor": hold})
+    world = World(nodes="n1 cpu=2", queues="theirs; mine")
+    world.job("old", pods=2, minimum=1, cpu=1, queue="theirs", running_on="n1 n1")
+    world.job("new", cpu=1, queue="mine")
+    assert world.run(policy=config).evicted == ["default/old-1"]
+    world.task("new-0")
+    world.add(pod_manifest("old-9", "old", cpu=1))
+    assert world.step().bound_per_job == bound
+
+
+def test_what_is_held_is_gone_once_its_owner_runs() -> None:
+    world = cleared(HOLDING)
+    assert [held.node.name for held in world.cluster.reservations] == ["n1"]
+    world.step(2)
+    assert not world.cluster.reservations
+    assert says(world.cluster) == should_say(world.cluster)
+
+
+def test_of_a_gang_that_somebody_left_for_all_places_are_held_also_those_that_were_free() -> None:
+    """Else it cannot start with what was cleared, and the eviction was in vain."""
+    world = World(nodes="n1 cpu=1; n2 cpu=1").job("old", minimum=0, cpu=1, priority=1, running_on="n1")
+    world.job("new", pods=2, cpu=1, priority=9)
+    assert world.run(policy=HOLDING).evicted == ["default/old-0"]
+    world.job("third", cpu=1, priority=99)
+    assert world.step().bound_per_job == {"default/new": 2}
+
+
+def test_the_share_of_the_queue_is_held_with_the_room() -> None:
+    """One cpu of the queue's two was cleared for the gang; another job of the queue finds room, but no share."""
+    world = World(nodes="n1 cpu=2; n2 cpu=2", queues="q capability=cpu:2; other")
+    world.job("old", minimum=0, cpu=1, priority=1, running_on="n1", queue="q")
+    world.job("new", pods=2, cpu=1, priority=9, queue="q")
+    plugins = "priority gang conformance | predicates capacity nodeorder"
+    held = policy("enqueue, allocate, preempt", plugins, preempt=GENTLE)
+    assert world.run(policy=held).evicted == ["default/old-0"]
+    assert world.cluster.queues["q"].reserved[0] == 2000
+    world.job("third", cpu=1, priority=99, queue="q").job("else", cpu=1, queue="other")
+    assert world.step().bound_per_job == {"default/else": 1, "default/new": 2}
+    world.task("new-0")
+    assert world.cluster.queues["q"].reserved == {}
+
+
+def test_nothing_is_held_for_who_only_found_room_that_was_free() -> None:
+    world = World(nodes="n1 cpu=4").job("new", cpu=2, priority=9)
+    world.run(policy=policy("enqueue, preempt", STOCK, preempt=GENTLE))
+    assert not world.cluster.reservations
+
+
+def test_the_hold_ends_with_its_time_and_others_may_have_the_room() -> None:
+    world = cleared(policy("enqueue, allocate, preempt", STOCK, preempt={**GENTLE, "holdFor": "10s"}))
+    gate = {"schedulingGates": [{"name": "wait"}], "priority": 9}
+    world.task("new-0")
+    world.add(pod_manifest("new-0", "new", cpu=2, spec=gate))  # its owner is held up elsewhere
+    world.job("third", cpu=2, priority=1)
+    assert world.step().binds == {}
+    assert world.sleep(20).step().binds == {"default/third-0": "n1"}
+
+
+def test_the_share_of_the_queue_above_is_kept_too() -> None:
+    """A sibling finds room on a node, but the parent's limit is spoken for: else the victim went in vain."""
+    world = World(
+        nodes="n1 cpu=2; n2 cpu=2",
+        queues="root; team capability=cpu:2; first parent=team; second parent=team",
+    )
+    world.job("old", minimum=0, cpu=1, priority=1, running_on="n1", queue="second")
+    world.job("new", pods=2, cpu=1, priority=9, queue="second")
+    plugins = "priority gang conformance | predicates capacity nodeorder"
+    flat = policy("enqueue, allocate, preempt", plugins, preempt=GENTLE)
+    tree = flat.replace("name: capacity\n", "name: capacity\n    enableHierarchy: true\n")
+    assert world.run(policy=tree).evicted == ["default/old-0"]
+    assert world.cluster.queues["team"].reserved_below[0] == 2000
+    world.job("sibling", cpu=1, queue="first")
+    assert world.step().bound_per_job == {"default/new": 2}
+    assert world.cluster.queues["team"].reserved_below == {}
+
+
+def test_looking_for_room_changes_nothing() -> None:
+    """Whose room is kept may use it; finding that out leaves every number and every version alone."""
+    world = cleared(HOLDING)
+    cluster, task = world.cluster, world.task("new-0")
+    node = cluster.nodes["n1"]
+    session = session_over(cluster)
+    before = (fingerprint(cluster), cluster.columns.clock, len(session.journal), len(session.rollbacks))
+    place = session.place(task)
+    assert isinstance(place, Place)
+    assert place.node is node
+    assert session.admits(task, node)
+    assert session.future_idle(node, task)[0] == session.future_idle(node)[0] + 2000
+    after = (fingerprint(cluster), cluster.columns.clock, len(session.journal), len(session.rollbacks))
+    assert after == before
