@@ -51,10 +51,10 @@ class Cluster(MemoryApi):
     def _strikes(self, share: float) -> bool:
         return self.restless and self._chance.random() < self._often * share
 
-    async def ask(self, request: Request, timeout: float = 30.0) -> bytes:
+    async def send(self, request: Request, timeout: float = 30.0) -> bytes:
         where, _, name = request.path.partition(f"/namespaces/{SPACE}/pods")
         try:
-            return await super().ask(request, timeout)
+            return await super().send(request, timeout)
         except Exception as error:
             if where != request.path and request.method in ("POST", "GET"):
                 self._note(request, name.strip("/"), error)

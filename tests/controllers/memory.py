@@ -66,7 +66,7 @@ class MemoryApi:
 
     # -- a client's side
 
-    async def ask(self, request: Request, timeout: float = 30.0) -> bytes:
+    async def send(self, request: Request, timeout: float = 30.0) -> bytes:
         self.asked.append(request)
         await asyncio.sleep(0)
         self.before(request)
@@ -79,7 +79,7 @@ class MemoryApi:
         return json.dumps({"metadata": {"resourceVersion": str(self._version)}, "items": items}).encode()
 
     @asynccontextmanager
-    async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self, path: str, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
         where, _, query = path.partition("?")
         yield self._lines(where.rpartition("/")[2], int(parse_qs(query)["resourceVersion"][0]))
 

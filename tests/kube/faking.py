@@ -24,7 +24,7 @@ class FakeApi:
         self.answer = answer
         self._now = 0
 
-    async def ask(self, request: Request, timeout: float) -> bytes:
+    async def send(self, request: Request, timeout: float) -> bytes:
         self.asked.append(request)
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)

@@ -14,7 +14,7 @@ from stromboli.api.types.pod import Pod
 from stromboli.kube.api_client import Client, TooLarge
 from stromboli.kube.api_resources import RESOURCES, discover, versions
 from stromboli.kube.cluster_access import Access, Trust
-from stromboli.kube.credentials import Fixed, Identity, NoCredentials, bearer
+from stromboli.kube.credentials import Identity, NoCredentials, StaticCredentials, bearer
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.serving import BAD, CERTIFICATE, Asked, Reply, behaving, dead, serving
@@ -40,7 +40,7 @@ def talk(
             pauses.append(seconds)
 
     async def run() -> Result:
-        backoff = Backoff(first=1, longest=8, dice=lambda: 1.0)
+        backoff = Backoff(first=1, longest=8, jitter=lambda: 1.0)
         async with Client(where, backoff=backoff, sleep=sleep) as client:
             return await story(client)
 
@@ -55,7 +55,7 @@ def replies(*given: Reply) -> Callable[[Asked], Reply]:
 
 def test_who_we_are_and_what_we_want_goes_along() -> None:
     with serving(lambda asked: b"{}") as server:
-        access = Access(server.url, credentials=Fixed(Identity((bearer("abc"),))))
+        access = Access(server.url, credentials=StaticCredentials(Identity((bearer("abc"),))))
         talk(access, lambda client: client.post(PODS, "web", "binding", {"target": {"name": "n1"}}, "ns"))
     [asked] = server.asked
     assert (asked.method, asked.path) == ("POST", "/api/v1/namespaces/ns/pods/web/binding")
@@ -83,20 +83,20 @@ def test_a_refusal_says_why() -> None:
 def test_what_passes_is_waited_for(status: int) -> None:
     pauses: list[float] = []
     with serving(replies(refused(status), refused(status), b"done")) as server:
-        assert talk(server.url, lambda client: client.insist(GET), pauses) == b"done"
+        assert talk(server.url, lambda client: client.send_with_retries(GET), pauses) == b"done"
     assert pauses == [1, 2]
 
 
 def test_the_server_says_how_long_to_wait() -> None:
     pauses: list[float] = []
     with serving(replies(refused(429), b"done"), headers={"Retry-After": "6"}) as server:
-        talk(server.url, lambda client: client.insist(GET), pauses)
+        talk(server.url, lambda client: client.send_with_retries(GET), pauses)
     assert pauses == [6]
 
 
 def test_patience_ends() -> None:
     with serving(lambda asked: refused(503)) as server, pytest.raises(ApiError):
-        talk(server.url, lambda client: client.insist(GET, attempts=3))
+        talk(server.url, lambda client: client.send_with_retries(GET, attempts=3))
     assert len(server.asked) == 3
 
 
@@ -113,37 +113,37 @@ def test_what_makes_something_new_is_repeated_only_if_it_surely_was_not_done(sta
 @pytest.mark.parametrize("badly", BAD, ids=lambda one: one.__name__)
 def test_whatever_a_server_does_an_answer_is_found_missing_in_time(badly: Any) -> None:
     with behaving(badly) as url, pytest.raises((NoResponse, TooLarge)):
-        talk(url, lambda client: client.ask(GET, timeout=0.4, largest=1_000_000))
+        talk(url, lambda client: client.send(GET, timeout=0.4, max_bytes=1_000_000))
 
 
 def test_nobody_there_is_unanswered() -> None:
     with pytest.raises(NoResponse, match="GET http://127"):
-        talk(dead(), lambda client: client.ask(GET, timeout=2))
+        talk(dead(), lambda client: client.send(GET, timeout=2))
 
 
 def test_an_answer_has_a_bound() -> None:
     with serving(lambda asked: b"x" * 2000) as server:
-        assert len(talk(server.url, lambda client: client.ask(GET, largest=2000))) == 2000
+        assert len(talk(server.url, lambda client: client.send(GET, max_bytes=2000))) == 2000
         with pytest.raises(TooLarge, match="more than 1999 bytes"):
-            talk(server.url, lambda client: client.ask(GET, largest=1999))
+            talk(server.url, lambda client: client.send(GET, max_bytes=1999))
 
 
 def test_a_redirect_is_not_followed() -> None:
     with serving(lambda asked: b"reached") as elsewhere:
         moved = serving(lambda asked: (307, b""), {"Location": elsewhere.url})
         with moved as server, pytest.raises(ApiError):
-            talk(server.url, lambda client: client.ask(GET))
+            talk(server.url, lambda client: client.send(GET))
     assert elsewhere.asked == []
 
 
 def test_a_server_that_nobody_vouches_for_is_not_believed() -> None:
     with serving(lambda asked: b"{}", secure=True) as server:
         with pytest.raises(NoResponse, match="not believed to be the API server"):
-            talk(server.url, lambda client: client.ask(GET))
+            talk(server.url, lambda client: client.send(GET))
         assert server.asked == []
         vouched = Trust(CERTIFICATE.read_bytes())
-        assert talk(Access(server.url, vouched), lambda client: client.ask(GET)) == b"{}"
-        assert talk(Access(server.url, Trust(verify=False)), lambda client: client.ask(GET)) == b"{}"
+        assert talk(Access(server.url, vouched), lambda client: client.send(GET)) == b"{}"
+        assert talk(Access(server.url, Trust(verify=False)), lambda client: client.send(GET)) == b"{}"
 
 
 class Renewed:
@@ -155,7 +155,7 @@ class Renewed:
     async def identity(self) -> Identity:
         return Identity((bearer(self.token),))
 
-    def refused(self) -> bool:
+    def rejected(self) -> bool:
         before, self.token = self.token, "new"
         return before != "new"
 
@@ -166,13 +166,13 @@ def test_a_stale_token_is_renewed_and_used_at_once() -> None:
 
     with serving(answer) as server:
         access = Access(server.url, credentials=Renewed())
-        assert talk(access, lambda client: client.ask(GET)) == b"in"
+        assert talk(access, lambda client: client.send(GET)) == b"in"
     assert len(server.asked) == 2
 
 
 def test_a_token_that_stays_wrong_is_refused() -> None:
     with serving(lambda asked: refused(401, "Unauthorized")) as server, pytest.raises(ApiError):
-        talk(Access(server.url, credentials=Renewed()), lambda client: client.ask(GET))
+        talk(Access(server.url, credentials=Renewed()), lambda client: client.send(GET))
     assert len(server.asked) == 2
 
 
@@ -180,13 +180,13 @@ class Nobody:
     async def identity(self) -> Identity:
         raise NoCredentials("aws: please log in")
 
-    def refused(self) -> bool:
+    def rejected(self) -> bool:
         return True
 
 
 def test_without_credentials_nothing_is_sent() -> None:
     with serving(lambda asked: b"{}") as server, pytest.raises(NoResponse, match="please log in"):
-        talk(Access(server.url, credentials=Nobody()), lambda client: client.ask(GET))
+        talk(Access(server.url, credentials=Nobody()), lambda client: client.send(GET))
     assert server.asked == []
 
 
@@ -199,7 +199,7 @@ def test_a_stream_comes_in_pieces_and_its_silence_is_noticed() -> None:
     got: list[bytes] = []
 
     async def story(client: Client) -> None:
-        async with client.stream("/x?watch=true", silence=0.3) as pieces:
+        async with client.stream("/x?watch=true", idle_timeout=0.3) as pieces:
             async for piece in pieces:
                 got.append(piece)
 
@@ -210,7 +210,7 @@ def test_a_stream_comes_in_pieces_and_its_silence_is_noticed() -> None:
 
 def test_a_stream_that_is_refused_says_why() -> None:
     async def story(client: Client) -> None:
-        async with client.stream("/x", silence=1):
+        async with client.stream("/x", idle_timeout=1):
             raise AssertionError
 
     with serving(lambda asked: refused(410, "Gone", "too old")) as server, pytest.raises(ApiError) as failed:
@@ -229,7 +229,7 @@ def test_a_refusal_that_comes_in_several_packets_is_read_to_its_end() -> None:
             over.wait(0.05)
 
     async def story(client: Client) -> None:
-        async with client.stream("/x", silence=1):
+        async with client.stream("/x", idle_timeout=1):
             raise AssertionError
 
     with behaving(pieces) as url, pytest.raises(ApiError, match="too old resource version") as failed:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from stromboli.kube.cluster_access import find_access
-from stromboli.kube.credentials import REREAD, BadConfig, Files, Identity, NoCredentials
-from stromboli.kube.exec_credentials import Exec, Program, read_answer
+from stromboli.kube.credentials import REREAD_INTERVAL, BadConfig, FileCredentials, Identity, NoCredentials
+from stromboli.kube.exec_credentials import ExecCredentials, ExecProgram, parse_exec_credential
 from tests.serving import CERTIFICATE
 
 PEM = base64.b64encode(CERTIFICATE.read_bytes()).decode()
@@ -119,9 +119,9 @@ def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(tmp_path:
         assert (await access.credentials.identity()).headers == (("Authorization", "Bearer one"),)
         (tmp_path / "token").write_text("two")
         assert (await access.credentials.identity()).headers == (("Authorization", "Bearer one"),)
-        assert access.credentials.refused()
+        assert access.credentials.rejected()
         assert (await access.credentials.identity()).headers == (("Authorization", "Bearer two"),)
-        assert not access.credentials.refused()
+        assert not access.credentials.rejected()
 
     asyncio.run(later())
 
@@ -129,12 +129,12 @@ def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(tmp_path:
 def test_a_token_file_is_read_again_after_a_while_and_kept_if_it_vanishes(tmp_path: Path) -> None:
     file, now = tmp_path / "token", [0.0]
     file.write_text("one")
-    files = Files(token=file, clock=lambda: now[0])
+    files = FileCredentials(token=file, clock=lambda: now[0])
     file.write_text("two")
-    now[0] = REREAD
+    now[0] = REREAD_INTERVAL
     assert asyncio.run(files.identity()).headers == (("Authorization", "Bearer two"),)
     file.unlink()
-    now[0] = 2 * REREAD
+    now[0] = 2 * REREAD_INTERVAL
     assert asyncio.run(files.identity()).headers == (("Authorization", "Bearer two"),)
 
 
@@ -223,7 +223,7 @@ def test_a_program_is_asked_again_only_when_needed(tmp_path: Path) -> None:
     expires = answer(token="t", expirationTimestamp="2026-01-01T00:01:00Z")
     program(tmp_path, f"echo x >> asked; echo '{expires}'")
     now = [1767225600.0]  # 2026-01-01T00:00:00Z
-    exec = Exec(Program("/bin/sh", ("-c", f"cd {tmp_path}; ./plugin.sh")), wall=lambda: now[0])
+    exec = ExecCredentials(ExecProgram("/bin/sh", ("-c", f"cd {tmp_path}; ./plugin.sh")), wall=lambda: now[0])
 
     def asked() -> int:
         asyncio.run(exec.identity())
@@ -233,7 +233,7 @@ def test_a_program_is_asked_again_only_when_needed(tmp_path: Path) -> None:
     now[0] += 55
     assert asked() == 2
     now[0] -= 55
-    assert exec.refused()
+    assert exec.rejected()
     assert asked() == 3
 
 
@@ -251,21 +251,21 @@ def test_a_program_is_asked_again_only_when_needed(tmp_path: Path) -> None:
     ],
 )
 def test_a_program_that_fails_is_named_with_the_reason(tmp_path: Path, script: str, problem: str) -> None:
-    exec = Exec(Program("/bin/sh", ("-c", script)), longest=0.5 if "sleep" in script else 20)
+    exec = ExecCredentials(ExecProgram("/bin/sh", ("-c", script)), timeout=0.5 if "sleep" in script else 20)
     with pytest.raises(NoCredentials, match="/bin/sh: ") as failed:
         asyncio.run(exec.identity())
     assert problem in str(failed.value)
 
 
 def test_a_missing_program_comes_with_its_hint() -> None:
-    exec = Exec(Program("no-such-program-anywhere", hint="get it at example.org"))
+    exec = ExecCredentials(ExecProgram("no-such-program-anywhere", hint="get it at example.org"))
     with pytest.raises(NoCredentials, match=r"no-such-program-anywhere: .*; get it at example\.org"):
         asyncio.run(exec.identity())
 
 
 def test_a_program_may_answer_with_a_certificate() -> None:
     text = answer(clientCertificateData="chain", clientKeyData="key")
-    found, until = read_answer(text.encode(), Program("p"))
+    found, until = parse_exec_credential(text.encode(), ExecProgram("p"))
     assert found.certificate is not None
     assert (found.headers, until) == ((), None)
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from stromboli.kube.election import Election, Terms
+from stromboli.kube.election import Election, LeaseSettings
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.kube.faking import Clock
 
@@ -23,7 +23,7 @@ class LeaseServer:
         self.version = 0
         self.answering: Callable[[], None] = lambda: None
 
-    async def ask(self, request: Request, timeout: float) -> bytes:
+    async def send(self, request: Request, timeout: float) -> bytes:
         await asyncio.sleep(0)
         self.answering()
         if self.down:
@@ -50,7 +50,11 @@ class LeaseServer:
 
 def candidate(server: LeaseServer, name: str, clock: Clock, wall: Clock | None = None) -> Election:
     return Election(
-        server, Terms("volcano-system", "volcano", name), clock, wall or Clock(1.7e9), sleep=clock.sleep
+        server,
+        LeaseSettings("volcano-system", "volcano", name),
+        clock,
+        wall or Clock(1.7e9),
+        sleep=clock.sleep,
     )
 
 
@@ -59,9 +63,9 @@ def test_the_first_one_leads_and_the_second_waits() -> None:
 
     async def run() -> None:
         one, two = candidate(server, "one", clock), candidate(server, "two", clock)
-        await one.win()
+        await one.acquire()
         assert one.may_write()
-        assert not await two._attempt()
+        assert not await two._try_acquire_or_renew()
         assert not two.may_write()
         assert two.leader == "one"
 
@@ -75,20 +79,20 @@ def test_a_leader_that_cannot_renew_stops_writing_before_another_may_begin() -> 
 
     async def run() -> None:
         one, two = candidate(server, "one", clock), candidate(server, "two", clock)
-        await one.win()
-        assert not await two._attempt()
+        await one.acquire()
+        assert not await two._try_acquire_or_renew()
         writing = True
         for _ in range(200):
             clock.now += 0.1
-            won = await two._attempt()
+            won = await two._try_acquire_or_renew()
             writing = one.may_write()
             if won:
                 break
         assert not writing
         assert two.may_write()
         assert clock.now - 1000.0 >= 15.0
-        await one.keep()
-        assert not await one._attempt()
+        await one.renew_until_lost()
+        assert not await one._try_acquire_or_renew()
 
     asyncio.run(run())
     assert server.lease is not None
@@ -101,13 +105,13 @@ def test_a_wall_clock_that_jumps_neither_loses_nor_steals_the_lease() -> None:
 
     async def run() -> None:
         one, two = (candidate(server, name, clock, wall) for name, wall in zip("ab", walls, strict=True))
-        await one.win()
+        await one.acquire()
         walls[0].now -= 86_400
         walls[1].now += 86_400
         for _ in range(20):
             clock.now += 2.0
-            assert await one._attempt()
-            assert not await two._attempt()
+            assert await one._try_acquire_or_renew()
+            assert not await two._try_acquire_or_renew()
             assert one.may_write()
 
     asyncio.run(run())
@@ -118,16 +122,16 @@ def test_keeping_survives_a_short_outage_and_ends_with_a_long_one() -> None:
 
     async def run() -> None:
         one = candidate(server, "one", clock)
-        await one.win()
+        await one.acquire()
         server.down = True
         for _ in range(3):
             clock.now += 2.0
-            assert not await one._attempt()
+            assert not await one._try_acquire_or_renew()
         assert one.may_write()
         server.down = False
-        assert await one._attempt()
+        assert await one._try_acquire_or_renew()
         server.down = True
-        await asyncio.wait_for(one.keep(), 5)
+        await asyncio.wait_for(one.renew_until_lost(), 5)
         assert not one.may_write()
 
     asyncio.run(run())
@@ -139,17 +143,17 @@ def test_a_renewal_that_comes_too_late_does_not_give_back_the_right_to_write() -
 
     async def run() -> None:
         one = candidate(server, "one", clock)
-        await one.win()
-        clock.now += one.terms.deadline - 0.1
+        await one.acquire()
+        clock.now += one.settings.deadline - 0.1
         assert one.may_write()
 
         def slowly() -> None:
             clock.now += 0.2
 
         server.answering = slowly
-        assert not await one._attempt()
+        assert not await one._try_acquire_or_renew()
         assert not one.may_write()
-        await asyncio.wait_for(one.keep(), 5)
+        await asyncio.wait_for(one.renew_until_lost(), 5)
         assert not one.may_write()
 
     asyncio.run(run())
@@ -161,11 +165,11 @@ def test_who_resigns_lets_the_next_one_lead_at_once() -> None:
 
     async def run() -> None:
         one, two = candidate(server, "one", clock), candidate(server, "two", clock)
-        await one.win()
-        assert not await two._attempt()
-        await one.resign()
+        await one.acquire()
+        assert not await two._try_acquire_or_renew()
+        await one.release()
         assert not one.may_write()
-        assert await two._attempt()
+        assert await two._try_acquire_or_renew()
         assert server.holder == "two"
 
     asyncio.run(run())
@@ -176,7 +180,7 @@ def test_of_two_that_grab_at_once_one_wins() -> None:
 
     async def run() -> None:
         rivals = [candidate(server, name, clock) for name in ("one", "two", "three")]
-        won = await asyncio.gather(*(one._attempt() for one in rivals))
+        won = await asyncio.gather(*(one._try_acquire_or_renew() for one in rivals))
         assert sum(won) == 1
         assert sum(one.may_write() for one in rivals) == 1
 
@@ -185,5 +189,5 @@ def test_of_two_that_grab_at_once_one_wins() -> None:
 
 @pytest.mark.parametrize("times", [(15, 15, 2), (15, 10, 9), (0, 10, 2), (15, 10, -1)])
 def test_terms_that_make_no_sense_are_refused(times: tuple[float, float, float]) -> None:
-    assert Terms("ns", "n", "me", *times).problem()
-    assert Terms("ns", "n", "me").problem() is None
+    assert LeaseSettings("ns", "n", "me", *times).problem()
+    assert LeaseSettings("ns", "n", "me").problem() is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stromboli.kube.event_recorder import (
     BURST,
     COMBINED,
-    LONGEST,
+    MAX_MESSAGE_BYTES,
     EventRecorder,
     ObjectReference,
     PendingEvent,
@@ -60,6 +60,6 @@ def test_an_event_that_expired_on_the_server_is_said_anew() -> None:
 
 
 def test_a_message_is_cut_to_as_many_bytes_as_the_server_takes() -> None:
-    said = say(EventRecorder("volcano", "here", Clock()), "x" + "ü" * LONGEST).removeprefix("POST ")
+    said = say(EventRecorder("volcano", "here", Clock()), "x" + "ü" * MAX_MESSAGE_BYTES).removeprefix("POST ")
     assert said == "x" + "ü" * 511
-    assert len(said.encode()) <= LONGEST
+    assert len(said.encode()) <= MAX_MESSAGE_BYTES

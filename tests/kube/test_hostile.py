@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from stromboli.engine.decisions import Bind
 from stromboli.kube.reflector import UnusableObject
-from stromboli.kube.watch_decoding import Pages
+from stromboli.kube.watch_decoding import ListDecoder
 from stromboli.scheduler.mirror.cluster_mirror import Mirror
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from tests import building
@@ -227,8 +227,8 @@ class Story:
             items = [manifest for manifest in manifests if manifest["kind"] == one.kind.__name__]
             if items:
                 page = msgspec.json.encode({"metadata": {}, "items": items})
-                for sight in Pages(one.kind).read(page).sights:
-                    one._put(sight)
+                for decoded in ListDecoder(one.kind).decode(page).objects:
+                    one._put(decoded)
         self.world.sync()
 
     def cycle(self) -> None:
@@ -267,12 +267,15 @@ def test_whatever_is_submitted_the_good_gang_is_bound_and_each_bad_object_is_tol
 
 
 def test_numbers_at_the_edge_of_what_can_be_counted_do_no_harm() -> None:
-    largest = str(2**63 - 1)
-    huge = node("bad-0") | {"status": {"allocatable": SIZE | {"cpu": largest, "example.com/x": largest}}}
+    max_bytes = str(2**63 - 1)
+    huge = node("bad-0") | {"status": {"allocatable": SIZE | {"cpu": max_bytes, "example.com/x": max_bytes}}}
     story = Story(POLICIES[0])
     pods = [pod(f"bad-{number}", "bad-0", group="bad") for number in range(3)]
     for one in pods:
-        one["spec"]["containers"][0]["resources"]["requests"] = {"memory": largest, "example.com/x": largest}
+        one["spec"]["containers"][0]["resources"]["requests"] = {
+            "memory": max_bytes,
+            "example.com/x": max_bytes,
+        }
     story.hear(huge, *pods, *good())
     story.cycle()
     assert story.bound == {"good-0": "good", "good-1": "good"}

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from stromboli.kube.http_connection import Wire
-from stromboli.kube.http_response import Answer, BadAnswer
+from stromboli.kube.http_connection import ConnectionPool
+from stromboli.kube.http_response import BadResponse, HttpResponse
 from stromboli.kube.request import RequestWithdrawn
 from tests.serving import behaving
 
@@ -39,23 +39,23 @@ class Counting:
 
 def talk(
     server: Any, times: int, pause: float = 0.0, side_by_side: bool = False, **options: Any
-) -> list[Answer]:
-    async def story(url: str) -> list[Answer]:
-        wire, context = Wire(url, **options), ssl.create_default_context()
+) -> list[HttpResponse]:
+    async def story(url: str) -> list[HttpResponse]:
+        pool, context = ConnectionPool(url, **options), ssl.create_default_context()
 
-        async def ask() -> Answer:
-            return await wire.ask("POST", "/x", b"{}", (("A", "b"),), context, 1000)
+        async def request() -> HttpResponse:
+            return await pool.request("POST", "/x", b"{}", (("A", "b"),), context, 1000)
 
         try:
             if side_by_side:
-                return list(await asyncio.gather(*(ask() for _ in range(times))))
+                return list(await asyncio.gather(*(request() for _ in range(times))))
             found = []
             for _ in range(times):
-                found.append(await ask())
+                found.append(await request())
                 await asyncio.sleep(pause)
             return found
         finally:
-            wire.close()
+            pool.close()
             await asyncio.sleep(0)
 
     with behaving(server) as url:
@@ -73,14 +73,14 @@ def test_what_is_no_longer_wanted_never_leaves_and_its_connection_is_kept() -> N
     wanted = iter([True, False, True])
 
     async def story(url: str) -> list[str]:
-        wire, context, found = Wire(url), ssl.create_default_context(), []
+        pool, context, found = ConnectionPool(url), ssl.create_default_context(), []
         for path in ("/a", "/b", "/c"):
             try:
-                await wire.ask("POST", path, b"{}", (), context, 1000, lambda: next(wanted))
+                await pool.request("POST", path, b"{}", (), context, 1000, lambda: next(wanted))
                 found.append(path)
             except RequestWithdrawn:
                 found.append("withdrawn")
-        wire.close()
+        pool.close()
         await asyncio.sleep(0)
         return found
 
@@ -129,14 +129,16 @@ def test_a_connection_on_which_the_server_spoke_out_of_turn_is_not_used_again() 
 @pytest.mark.parametrize("path", ["/x y", "/x\r\nHost: other", "/ä", ""])
 def test_a_path_cannot_smuggle_a_second_request_in(path: str) -> None:
     async def story() -> None:
-        await Wire("http://127.0.0.1:1").ask("GET", path, None, (), ssl.create_default_context(), 10)
+        await ConnectionPool("http://127.0.0.1:1").request(
+            "GET", path, None, (), ssl.create_default_context(), 10
+        )
 
-    with pytest.raises(BadAnswer, match="cannot be asked for"):
+    with pytest.raises(BadResponse, match="cannot be asked for"):
         asyncio.run(story())
 
 
 def test_a_header_cannot_either() -> None:
-    with pytest.raises(BadAnswer, match="cannot be sent"):
+    with pytest.raises(BadResponse, match="cannot be sent"):
         talk(Counting(), 1, headers=(("Impersonate-User", "me\r\nHost: other"),))
 
 
@@ -154,12 +156,12 @@ def test_whoever_stops_waiting_leaves_no_connection_behind_on_which_the_answer_m
                 link.sendall(OK)
 
     async def story(url: str) -> bytes:
-        wire, context = Wire(url), ssl.create_default_context()
+        pool, context = ConnectionPool(url), ssl.create_default_context()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
-                await wire.ask("GET", "/x", None, (), context, 10)
-        answer = await wire.ask("GET", "/x", None, (), context, 10)
-        wire.close()
+                await pool.request("GET", "/x", None, (), context, 10)
+        answer = await pool.request("GET", "/x", None, (), context, 10)
+        pool.close()
         await asyncio.sleep(0)
         return answer.body
 

@@ -8,14 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.kube.http_response import LARGEST_HEAD, Answer, BadAnswer, Overlong, Reading
+from stromboli.kube.http_response import (
+    MAX_HEAD_BYTES,
+    BadResponse,
+    HttpResponse,
+    ResponseReader,
+    ResponseTooLarge,
+)
 
 SHORT = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def read(data: bytes, largest: int = 1000) -> Answer | None:
-    return Reading(largest).feed(data)
+def read(data: bytes, max_bytes: int = 1000) -> HttpResponse | None:
+    return ResponseReader(max_bytes).feed(data)
 
 
 def chunked(pieces: list[bytes], trailer: bytes = b"") -> bytes:
@@ -41,9 +47,9 @@ def answers(draw: st.DrawFn) -> tuple[bytes, bytes]:
 def test_however_an_answer_is_cut_it_is_the_same(given: tuple[bytes, bytes], cuts: list[int]) -> None:
     data, body = given
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    reading = Reading(1000)
+    reading = ResponseReader(1000)
     found = [reading.feed(data[begin:end]) for begin, end in pairwise(places)]
-    assert found[-1] == Answer(200, body, None, last=False)
+    assert found[-1] == HttpResponse(200, body, None, closes=False)
     assert not any(found[:-1])
 
 
@@ -52,7 +58,7 @@ def test_rubbish_is_never_a_crash(data: bytes) -> None:
     for whole in (data, CHUNKED + data, b"HTTP/1.1 200 OK\r\n" + data):
         try:
             read(whole, 50)
-        except (BadAnswer, Overlong):
+        except (BadResponse, ResponseTooLarge):
             continue
 
 
@@ -66,32 +72,32 @@ def test_rubbish_is_never_a_crash(data: bytes) -> None:
     ],
 )
 def test_a_connection_is_used_again_unless_something_speaks_against_it(data: bytes, last: bool) -> None:
-    assert read(data) == Answer(201, b"{}", None, last)
+    assert read(data) == HttpResponse(201, b"{}", None, last)
 
 
 def test_an_answer_of_unsaid_length_is_whole_when_the_connection_ends() -> None:
-    reading = Reading(1000)
+    reading = ResponseReader(1000)
     assert reading.feed(b"HTTP/1.1 200 OK\r\n\r\nso much") is None
-    assert reading.end() == Answer(200, b"so much", None, last=True)
+    assert reading.end() == HttpResponse(200, b"so much", None, closes=True)
 
 
 @pytest.mark.parametrize("data", [SHORT[:-1], chunked([b"abc"])[:-1], b"HTTP/1.1 200 OK\r\n", b""])
 def test_half_an_answer_is_none(data: bytes) -> None:
-    reading = Reading(1000)
+    reading = ResponseReader(1000)
     assert reading.feed(data) is None
-    with pytest.raises(BadAnswer):
+    with pytest.raises(BadResponse):
         reading.end()
 
 
 def test_an_answer_without_a_body_needs_no_length() -> None:
-    assert read(b"HTTP/1.1 204 No Content\r\n\r\n") == Answer(204, b"", None, last=False)
+    assert read(b"HTTP/1.1 204 No Content\r\n\r\n") == HttpResponse(204, b"", None, closes=False)
 
 
 def test_only_a_refusal_says_when_to_come_again() -> None:
     head = b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
-    assert read(head) == Answer(429, b"", 7.0, last=False)
-    assert read(head.replace(b"429", b"200")) == Answer(200, b"", None, last=False)
-    assert read(head.replace(b"7", b"Wed")) == Answer(429, b"", None, last=False)
+    assert read(head) == HttpResponse(429, b"", 7.0, closes=False)
+    assert read(head.replace(b"429", b"200")) == HttpResponse(200, b"", None, closes=False)
+    assert read(head.replace(b"7", b"Wed")) == HttpResponse(429, b"", None, closes=False)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +110,7 @@ def test_only_a_refusal_says_when_to_come_again() -> None:
     ],
 )
 def test_what_is_larger_than_allowed_is_known_as_early_as_can_be(data: bytes) -> None:
-    with pytest.raises(Overlong):
+    with pytest.raises(ResponseTooLarge):
         read(data, 10)
 
 
@@ -113,12 +119,12 @@ def test_what_is_larger_than_allowed_is_known_as_early_as_can_be(data: bytes) ->
     [
         b"SSH-2.0-OpenSSH\r\n\r\n",
         b"HTTP/2 200 OK\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nX: " + b"x" * LARGEST_HEAD,
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * MAX_HEAD_BYTES,
         CHUNKED + b"zz\r\n",
         CHUNKED + b"-1\r\n",
-        CHUNKED + b"0\r\n" + b"x" * (LARGEST_HEAD + 1),
+        CHUNKED + b"0\r\n" + b"x" * (MAX_HEAD_BYTES + 1),
     ],
 )
 def test_what_is_no_answer_is_called_so(data: bytes) -> None:
-    with pytest.raises(BadAnswer):
+    with pytest.raises(BadResponse):
         read(data)

@@ -99,16 +99,16 @@ def test_whoever_gives_up_costs_the_others_nothing() -> None:
 
 
 def test_pauses_double_up_to_the_longest() -> None:
-    backoff = Backoff(first=1, longest=10, dice=lambda: 1.0)
+    backoff = Backoff(first=1, longest=10, jitter=lambda: 1.0)
     assert [backoff.pause(failures) for failures in (1, 2, 3, 4, 5, 1000)] == [1, 2, 4, 8, 10, 10]
 
 
 def test_chance_shortens_a_pause_by_half_at_most() -> None:
-    assert Backoff(first=4, dice=lambda: 0.0).pause(1) == 2
+    assert Backoff(first=4, jitter=lambda: 0.0).pause(1) == 2
 
 
 def test_a_server_that_asks_for_more_time_gets_it_within_reason() -> None:
-    backoff = Backoff(first=1, longest=10, dice=lambda: 1.0)
-    assert backoff.pause(1, asked=7) == 7
-    assert backoff.pause(4, asked=7) == 8
-    assert backoff.pause(1, asked=86400) == 20
+    backoff = Backoff(first=1, longest=10, jitter=lambda: 1.0)
+    assert backoff.pause(1, retry_after=7) == 7
+    assert backoff.pause(4, retry_after=7) == 8
+    assert backoff.pause(1, retry_after=86400) == 20

@@ -44,14 +44,14 @@ class Script:
         assert isinstance(scene, bytes), f"expected a list, the script has {scene}"
         return scene
 
-    async def insist(self, request: Request) -> bytes:
+    async def send_with_retries(self, request: Request) -> bytes:
         self.asked.append(f"{request.method} {request.path}")
         scene = self._next()
         assert isinstance(scene, bytes), f"expected an answer, the script has {scene}"
         return scene
 
     @asynccontextmanager
-    async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self, path: str, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
         query = dict(part.split("=") for part in path.partition("?")[2].split("&"))
         self.asked.append(f"watch {query['resourceVersion']}")
         scene = self._next()
@@ -80,10 +80,10 @@ class Sink:
     def drop(self, thing: Object) -> None:
         self.told.append(f"drop {thing.name} {thing.metadata.uid}")
 
-    def bad(self, trouble: UnusableObject) -> None:
-        self.told.append(f"bad {trouble.name}: {trouble.text}")
+    def unusable(self, problem: UnusableObject) -> None:
+        self.told.append(f"bad {problem.name}: {problem.text}")
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         await asyncio.sleep(0)
 
 
@@ -120,11 +120,11 @@ class Followed:
             Pod,
             self.sink,
             wanted,
-            page=100,
-            backoff=Backoff(first=1, longest=8, dice=lambda: 1.0),
+            page_size=100,
+            backoff=Backoff(first=1, longest=8, jitter=lambda: 1.0),
             sleep=self._sleep,
             clock=lambda: 0.0,
-            dice=lambda: 1.0,
+            jitter=lambda: 1.0,
         )
         with pytest.raises(Over):
             asyncio.run(self.reflector.run())
@@ -268,7 +268,7 @@ def test_without_the_right_to_look_it_says_so_and_is_not_in_step(caplog: pytest.
     with caplog.at_level(logging.WARNING):
         end = follow(*[ApiError(403, "Forbidden", 'pods is forbidden: User "x" cannot list')] * 3)
     assert not end.reflector.synced.is_set()
-    assert "does not let us list and watch it" in end.reflector.trouble
+    assert "does not let us list and watch it" in end.reflector.problem
     assert caplog.text.count("forbidden") == 1
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.kube.watch_decoding import Lines, Pages, Splitter, What
+from stromboli.kube.watch_decoding import EventType, LineSplitter, ListDecoder, WatchEventDecoder
 
 
 def pod(name: str = "web", version: str = "7", **spec: Any) -> dict[str, Any]:
@@ -28,47 +28,55 @@ BAD = pod("bad", priority="high")
 
 
 @pytest.mark.parametrize(
-    ("type", "what"), [("ADDED", What.PUT), ("MODIFIED", What.PUT), ("DELETED", What.DROP)]
+    ("type", "event_type"),
+    [("ADDED", EventType.PUT), ("MODIFIED", EventType.PUT), ("DELETED", EventType.DROP)],
 )
-def test_an_object_comes_goes_or_changes(type: str, what: What) -> None:
-    read = Lines(Pod).read(line(type, pod(schedulerName="volcano")))
-    assert (read.what, read.version, read.sight.key) == (what, "7", "default/web")
-    assert isinstance(read.sight.thing, Pod)
-    assert read.sight.thing.spec.scheduler_name == "volcano"
+def test_an_object_comes_goes_or_changes(type: str, event_type: EventType) -> None:
+    read = WatchEventDecoder(Pod).decode(line(type, pod(schedulerName="volcano")))
+    assert (read.type, read.resource_version, read.decoded.key) == (event_type, "7", "default/web")
+    assert isinstance(read.decoded.object, Pod)
+    assert read.decoded.object.spec.scheduler_name == "volcano"
 
 
 def test_a_bookmark_only_tells_how_far_we_are() -> None:
     marked = {"kind": "Pod", "metadata": {"resourceVersion": "99", "creationTimestamp": None}}
-    read = Lines(Pod).read(line("BOOKMARK", marked | {"spec": {"containers": None}, "status": {}}))
-    assert (read.what, read.version, read.sight.thing) == (What.MARK, "99", None)
+    read = WatchEventDecoder(Pod).decode(
+        line("BOOKMARK", marked | {"spec": {"containers": None}, "status": {}})
+    )
+    assert (read.type, read.resource_version, read.decoded.object) == (EventType.BOOKMARK, "99", None)
 
 
 def test_a_refusal_comes_with_its_reason() -> None:
-    read = Lines(Pod).read(line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}))
-    assert read.what is What.REFUSED
+    read = WatchEventDecoder(Pod).decode(line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}))
+    assert read.type is EventType.ERROR
     assert read.status is not None
     assert (read.status.code, read.status.reason) == (410, "Expired")
 
 
-@pytest.mark.parametrize(("type", "what"), [("ADDED", What.PUT), ("DELETED", What.DROP)])
-def test_a_bad_object_is_still_known_by_its_marks(type: str, what: What) -> None:
-    read = Lines(Pod).read(line(type, BAD))
-    assert (read.what, read.version, read.sight.key, read.sight.thing) == (what, "7", "default/bad", None)
-    assert read.sight.marks.uid == "uid-bad"
-    assert read.sight.bad is not None
-    assert str(read.sight.bad) == 'Pod default/bad: spec.priority: expected int | null, got str "high"'
+@pytest.mark.parametrize(("type", "event_type"), [("ADDED", EventType.PUT), ("DELETED", EventType.DROP)])
+def test_a_bad_object_is_still_known_by_its_marks(type: str, event_type: EventType) -> None:
+    read = WatchEventDecoder(Pod).decode(line(type, BAD))
+    assert (read.type, read.resource_version, read.decoded.key, read.decoded.object) == (
+        event_type,
+        "7",
+        "default/bad",
+        None,
+    )
+    assert read.decoded.metadata.uid == "uid-bad"
+    assert read.decoded.error is not None
+    assert str(read.decoded.error) == 'Pod default/bad: spec.priority: expected int | null, got str "high"'
 
 
 def test_nulls_count_as_absent() -> None:
-    read = Lines(Pod).read(line("ADDED", pod(containers=None)))
-    assert read.sight.thing is not None
+    read = WatchEventDecoder(Pod).decode(line("ADDED", pod(containers=None)))
+    assert read.decoded.object is not None
 
 
 def test_what_no_type_can_say_is_checked_too() -> None:
     sized = pod(containers=[{"name": "c", "resources": {"requests": {"cpu": "lots"}}}])
-    read = Lines(Pod).read(line("ADDED", sized))
-    assert read.sight.thing is None
-    assert "lots" in str(read.sight.bad)
+    read = WatchEventDecoder(Pod).decode(line("ADDED", sized))
+    assert read.decoded.object is None
+    assert "lots" in str(read.decoded.error)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,7 @@ def test_what_no_type_can_say_is_checked_too() -> None:
 )
 def test_what_is_no_event_at_all_is_refused(broken: bytes) -> None:
     with pytest.raises(ValueError, match="no event of a watch"):
-        Lines(Pod).read(broken)
+        WatchEventDecoder(Pod).decode(broken)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: (
@@ -84,26 +92,28 @@ def test_what_is_no_event_at_all_is_refused(broken: bytes) -> None:
     | st.dictionaries(st.sampled_from(["metadata", "name", "uid", "spec", "status", "kind"]), inner, max_size=4)
 ), max_leaves=12))  # fmt: skip
 def test_no_object_breaks_the_reader(thing: Any) -> None:
-    read = Lines(Node).read(line("ADDED", thing))
-    assert (read.sight.thing is None) == (read.sight.bad is not None)
+    read = WatchEventDecoder(Node).decode(line("ADDED", thing))
+    assert (read.decoded.object is None) == (read.decoded.error is not None)
 
 
 def test_a_page_is_read_in_one_go_or_taken_apart() -> None:
     meta = {"resourceVersion": "50", "continue": "token"}
     for items in ([pod("a"), pod("b")], [pod("a"), BAD, pod("b")]):
-        page = Pages(Pod).read(json.dumps({"kind": "PodList", "metadata": meta, "items": items}).encode())
-        assert (page.version, page.next) == ("50", "token")
-        assert [sight.key for sight in page.sights if sight.thing] == ["default/a", "default/b"]
-        assert len(page.sights) == len(items)
+        page = ListDecoder(Pod).decode(
+            json.dumps({"kind": "PodList", "metadata": meta, "items": items}).encode()
+        )
+        assert (page.resource_version, page.continue_token) == ("50", "token")
+        assert [decoded.key for decoded in page.objects if decoded.object] == ["default/a", "default/b"]
+        assert len(page.objects) == len(items)
 
 
 def test_an_empty_list_may_be_null() -> None:
-    assert Pages(Pod).read(b'{"metadata": {"resourceVersion": "1"}, "items": null}').sights == []
+    assert ListDecoder(Pod).decode(b'{"metadata": {"resourceVersion": "1"}, "items": null}').objects == []
 
 
 def test_what_is_no_list_is_refused() -> None:
     with pytest.raises(ValueError, match="no list of Pod"):
-        Pages(Pod).read(b'{"items": 7}')
+        ListDecoder(Pod).decode(b'{"items": 7}')
 
 
 @given(
@@ -112,7 +122,7 @@ def test_what_is_no_list_is_refused() -> None:
 )
 def test_lines_are_the_same_wherever_the_stream_is_cut(lines: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(one + b"\n" for one in lines)
-    splitter, found, at = Splitter(), [], 0
+    splitter, found, at = LineSplitter(), [], 0
     for cut in [*sorted(cuts), len(stream)]:
         found += splitter.feed(stream[at:cut]) if cut > at else ()
         at = max(at, cut)
@@ -120,6 +130,6 @@ def test_lines_are_the_same_wherever_the_stream_is_cut(lines: list[bytes], cuts:
 
 
 def test_a_line_without_end_is_refused() -> None:
-    splitter = Splitter(longest=100)
+    splitter = LineSplitter(max_bytes=100)
     with pytest.raises(ValueError, match="a line of more than 100 bytes"):
         list(chain.from_iterable(splitter.feed(b"x" * 10) for _ in range(20)))

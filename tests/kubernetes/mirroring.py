@@ -16,17 +16,17 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.reflector import Reflector
 from stromboli.kube.request import NoResponse
-from stromboli.scheduler.mirror.change_buffer import LARGEST, Buffer
+from stromboli.scheduler.mirror.change_buffer import MAX_CHANGES, ChangeBuffer
 from stromboli.scheduler.mirror.cluster_mirror import Mirror
 from stromboli.scheduler.mirror.native_group_reflector import NativeReflector
 from tests.properties.rebuild import facts, says, should_say
 
 
-class CountingBuffer(Buffer):
+class CountingBuffer(ChangeBuffer):
     """Notes how often each state of each object was told: once, if all is well."""
 
-    def __init__(self, largest: int = LARGEST) -> None:
-        super().__init__(largest)
+    def __init__(self, capacity: int = MAX_CHANGES) -> None:
+        super().__init__(capacity)
         self.told: Counter[tuple[str, str, str]] = Counter()
         self.gone: Counter[tuple[str, str]] = Counter()
 
@@ -56,8 +56,8 @@ class Cutting(Client):
         self.cuts = 0
 
     @asynccontextmanager
-    async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        async with super().stream(path, silence) as pieces:
+    async def stream(self, path: str, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with super().stream(path, idle_timeout) as pieces:
             yield self._cut(pieces)
 
     async def _cut(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

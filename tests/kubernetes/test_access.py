@@ -36,12 +36,12 @@ def who(plane: ControlPlane, folder: Path, user: dict[str, Any], **cluster: Any)
     path = folder / "config"
     path.write_text(json.dumps(config))
 
-    async def ask() -> str:
+    async def user_name() -> str:
         async with Client(find_access(str(path))) as client:
-            name: str = json.loads(await client.ask(WHOAMI))["status"]["userInfo"]["username"]
+            name: str = json.loads(await client.send(WHOAMI))["status"]["userInfo"]["username"]
             return name
 
-    return asyncio.run(ask())
+    return asyncio.run(user_name())
 
 
 def test_a_token_a_certificate_and_a_program_all_let_us_in(plane: ControlPlane, tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_a_restarted_api_server_is_followed_on(fresh_plane: ControlPlane, how: s
 
     async def story() -> None:
         await do(plane.apply, pod("before", "default"))
-        async with mirroring(access, absent=3600) as mirror:
+        async with mirroring(access, absent_recheck=3600) as mirror:
             await do(plane.restart, "kube-apiserver", how)
             await do(plane.apply, pod("after", "default"), node("n1"))
             await until(mirror, lambda: set(tasks(mirror, "default")) == {"before", "after"}, "both pods")
@@ -154,7 +154,7 @@ def test_kinds_that_are_not_installed_are_left_out_until_they_come(
     plane = fresh_plane
 
     async def story() -> None:
-        async with mirroring(find_access(str(plane.kubeconfig)), absent=1.0) as mirror:
+        async with mirroring(find_access(str(plane.kubeconfig)), absent_recheck=1.0) as mirror:
             assert {one.kind for one in mirror.absent} == {"PodGroup", "Queue", "HyperNode", "NodeShard"}
             await do(plane.kubectl, "apply", "--server-side", "-k", "deploy/crds")
             kinds = (PodGroup, Queue, HyperNode)

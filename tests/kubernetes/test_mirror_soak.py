@@ -126,7 +126,7 @@ def test_whatever_happens_while_watches_are_cut_the_mirror_is_right(
     dice = random.Random(seed)
 
     def follow(*arguments: Any, **options: Any) -> Reflector:
-        return Reflector(*arguments, backoff=Backoff(first=0.01, longest=0.05), page=7, **options)
+        return Reflector(*arguments, backoff=Backoff(first=0.01, longest=0.05), page_size=7, **options)
 
     async def story() -> None:
         cutting = Cutting(access, random.Random(seed))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
 
 from stromboli.scheduler.scheduler_metrics import StageHistogram
 
@@ -13,6 +13,7 @@ BUCKETS = (0.5, 10.0, 500.0)
 
 @given(st.lists(st.lists(st.integers(0, 1000).map(float), max_size=20), max_size=3))
 def test_a_stage_histogram_is_shown_like_one_of_the_librarys(batches: list[list[float]]) -> None:
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     ours, theirs = CollectorRegistry(), CollectorRegistry()
     stages = StageHistogram("stage_ms", "Stages", BUCKETS, ours)
     library = Histogram("stage_ms", "Stages", ("stage",), registry=theirs, buckets=BUCKETS)

@@ -63,7 +63,7 @@ class Surroundings:
 
     async def _look(self, kind: type[Object], name: str) -> Object | None:
         try:
-            answer = await self._client.ask(Ask("GET", RESOURCES[kind].path(name=name)), timeout=PATIENCE)
+            answer = await self._client.send(Ask("GET", RESOURCES[kind].path(name=name)), timeout=PATIENCE)
             return decode_as(kind, answer)
         except (ApiError, NoResponse, BadObject, TimeoutError, msgspec.DecodeError) as error:
             if not isinstance(error, ApiError) or error.status != 404:
@@ -79,8 +79,8 @@ class Surroundings:
     def drop(self, thing: Object) -> None:
         self.queues.drop(thing.name)
 
-    def bad(self, trouble: Any) -> None:
-        log.warning("left out: %s", trouble)
+    def unusable(self, problem: Any) -> None:
+        log.warning("left out: %s", problem)
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         await asyncio.sleep(0)

@@ -156,7 +156,7 @@ class Pen:
             if not may():
                 raise Deposed(f"{request.method} {request.path}: not written, another one leads")
             try:
-                return await self._api.ask(request, self._timeout)
+                return await self._api.send(request, self._timeout)
             except (ApiError, NoResponse) as error:
                 failures += 1
                 if failures >= ATTEMPTS or not _worth_repeating(error):

@@ -20,15 +20,15 @@ from stromboli.daemon.log_format import about
 from stromboli.daemon.shutdown import UntilStopped
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
-from stromboli.kube.election import Election, Terms
+from stromboli.kube.election import Election, LeaseSettings
 from stromboli.kube.rate_limits import RateLimiter
 
 log = logging.getLogger(__name__)
 
 
-def terms(options: Options, identity: str) -> Terms:
+def terms(options: Options, identity: str) -> LeaseSettings:
     """Which lease we ask for, and how."""
-    return Terms(
+    return LeaseSettings(
         options.lease_namespace,
         options.leader_elect_resource_name,
         identity,
@@ -73,13 +73,14 @@ class Process:
             return await self._lead(client)
         election = self._election = Election(lease_client, terms(self.options, self._identity))
         log.info(
-            "waiting for the lease", extra=about(lease=f"{election.terms.namespace}/{election.terms.name}")
+            "waiting for the lease",
+            extra=about(lease=f"{election.settings.namespace}/{election.settings.name}"),
         )
         async with UntilStopped(self._stopping):
-            await election.win()
+            await election.acquire()
         if not election.may_write():
             return 0
-        keeping = asyncio.create_task(election.keep())
+        keeping = asyncio.create_task(election.renew_until_lost())
         leading = asyncio.create_task(self._lead(client))
         try:
             await asyncio.wait({keeping, leading}, return_when=asyncio.FIRST_COMPLETED)
@@ -92,14 +93,14 @@ class Process:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-            await election.resign()
+            await election.release()
 
     async def _lead(self, client: Client) -> int:
         """Let the crew work until we are told to stop."""
         if self._election is None:
             timeout = TIMEOUT
         else:  # a write that we began while we led must be over before another one may lead
-            timeout = max(1.0, self._election.terms.duration - self._election.terms.deadline)
+            timeout = max(1.0, self._election.settings.duration - self._election.settings.deadline)
         crew = self._crew = Controllers(
             client, self.options, self._may_write, self._metrics, self._identity, timeout
         )

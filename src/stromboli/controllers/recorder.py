@@ -77,7 +77,7 @@ class Voice:
             if request is None:
                 return
             try:
-                await self._api.ask(request, TIMEOUT)
+                await self._api.send(request, TIMEOUT)
                 return
             except (ApiError, NoResponse) as error:
                 if not self._events.failed(saying, error):

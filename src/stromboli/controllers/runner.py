@@ -131,7 +131,7 @@ class Controllers:
                 break
             except TimeoutError:
                 waiting = [one for one in needed if not one.synced.is_set()]
-                left = "; ".join(f"{one.resource}: {one.trouble or 'being listed'}" for one in waiting)
+                left = "; ".join(f"{one.resource}: {one.problem or 'being listed'}" for one in waiting)
                 log.error("%s waits for what it cannot see yet: %s", controller.name, left)
         if not self._stopping.is_set():
             controller.start()

@@ -116,11 +116,11 @@ class Shelf(Generic[Thing]):
         if before is not None and before.metadata.uid == thing.metadata.uid:
             self.put(thing)
 
-    def bad(self, trouble: UnusableObject) -> None:
+    def unusable(self, problem: UnusableObject) -> None:
         """An object that cannot be read: what is known of it stays as it is, the others go on."""
-        log.warning("%s %s/%s: %s", trouble.kind, trouble.namespace or "-", trouble.name, trouble.text)
+        log.warning("%s %s/%s: %s", problem.kind, problem.namespace or "-", problem.name, problem.text)
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         await asyncio.sleep(0)
 
     def _change(self, key: str, before: Thing | None, now: Thing | None) -> None:

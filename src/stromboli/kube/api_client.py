@@ -1,4 +1,4 @@
-"""Requests to an API server: one session, a limit on how fast, a bound on every answer, and patience."""
+"""Requests to an API server, with a rate limit, bounded responses and retries."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from stromboli.kube.api_resources import Resource
 from stromboli.kube.bounded_body import read_body
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.credentials import Certificate, Identity, NoCredentials
-from stromboli.kube.http_connection import CONNECT, CONNECTIONS, Wire
-from stromboli.kube.http_response import BadAnswer, Overlong
+from stromboli.kube.http_connection import CONNECT_TIMEOUT, MAX_CONNECTIONS, ConnectionPool
+from stromboli.kube.http_response import BadResponse, ResponseTooLarge
 from stromboli.kube.rate_limits import Backoff, RateLimiter, Sleep
 from stromboli.kube.request import JSON, MERGE, ApiError, NoResponse, Request, RequestWithdrawn
 
-LARGEST = 64 * 1024 * 1024
-"""Bytes of an answer, at most."""
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+"""Of a response, at most."""
 TIMEOUT = 30.0
 ATTEMPTS = 5
 QPS, BURST = 2000.0, 2000
@@ -33,12 +33,12 @@ LARGEST_REFUSAL = 256 * 1024
 HEADERS = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": f"stromboli/{__version__}"}
 
 
-Exchanged = tuple[int, bytes, float | None]
-"""Status, body, and after how many seconds to come again if that was said."""
+StatusAndBody = tuple[int, bytes, float | None]
+"""Status, body, and Retry-After in seconds if the server sent one."""
 
 
 class TooLarge(ApiError):
-    """The answer is larger than we are ready to hold."""
+    """The response is larger than the limit."""
 
 
 class Details(msgspec.Struct, rename="camel", gc=False):
@@ -46,7 +46,7 @@ class Details(msgspec.Struct, rename="camel", gc=False):
 
 
 class Status(msgspec.Struct, gc=False):
-    """Why an API server refuses."""
+    """A `metav1.Status`: why an API server refuses."""
 
     kind: str = ""
     reason: str = ""
@@ -56,7 +56,7 @@ class Status(msgspec.Struct, gc=False):
 
 
 class Client:
-    """A way to one API server. All of it happens on the loop that it is first used on."""
+    """A client of one API server; bound to the event loop it is first used on."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class Client:
         self._backoff = backoff
         self._sleep = sleep
         self._session: aiohttp.ClientSession | None = None
-        """For streams, and for everything where a proxy lies in between."""
-        self._wire: Wire | None = None
+        """For streams, and for all requests through a proxy."""
+        self._pool: ConnectionPool | None = None
         self._tls: tuple[Certificate | None, ssl.SSLContext] | None = None
 
     async def __aenter__(self) -> Client:
@@ -81,9 +81,9 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
             await asyncio.sleep(0)
         if self._session is not None:
             await self._session.close()
@@ -92,72 +92,76 @@ class Client:
 
     # -- one request
 
-    async def ask(self, request: Request, timeout: float = TIMEOUT, largest: int = LARGEST) -> bytes:
-        """Ask once: the body of the answer. `ApiError` if the server says no, `NoResponse` if nobody knows."""
+    async def send(
+        self, request: Request, timeout: float = TIMEOUT, max_bytes: int = MAX_RESPONSE_BYTES
+    ) -> bytes:
+        """Send once and return the body. `ApiError` if the server refuses, `NoResponse` if the outcome is unknown."""
         try:
             async with asyncio.timeout(timeout):
                 try:
-                    return await self._once(request, largest)
+                    return await self._send_once(request, max_bytes)
                 except ApiError as error:
-                    if error.status != 401 or not self.access.credentials.refused():
+                    if error.status != 401 or not self.access.credentials.rejected():
                         raise
-                return await self._once(request, largest)
+                return await self._send_once(request, max_bytes)
         except TimeoutError:
-            raise NoResponse(f"{self._shown(request)}: no answer within {timeout:g} seconds") from None
+            raise NoResponse(f"{self._description(request)}: no answer within {timeout:g} seconds") from None
 
-    async def _once(self, request: Request, largest: int) -> bytes:
+    async def _send_once(self, request: Request, max_bytes: int) -> bytes:
         await self._limiter.take()
         try:
             status, body, retry_after = await (
-                self._proxied(request, largest) if self.access.proxy else self._direct(request, largest)
+                self._proxied(request, max_bytes) if self.access.proxy else self._direct(request, max_bytes)
             )
-        except Overlong:
-            raise TooLarge(413, "TooLarge", f"{self._shown(request)}: more than {largest} bytes") from None
+        except ResponseTooLarge:
+            raise TooLarge(
+                413, "TooLarge", f"{self._description(request)}: more than {max_bytes} bytes"
+            ) from None
         if status >= 300:
-            raise refusal(status, body, retry_after)
+            raise api_error(status, body, retry_after)
         return body
 
-    async def _direct(self, request: Request, largest: int) -> Exchanged:
-        if self._wire is None:
-            self._wire = Wire(self.access.server, self.access.trust.server_name, HEADERS.items())
-        with self._telling(request):
+    async def _direct(self, request: Request, max_bytes: int) -> StatusAndBody:
+        if self._pool is None:
+            self._pool = ConnectionPool(self.access.server, self.access.trust.server_name, HEADERS.items())
+        with self._connection_errors(request):
             identity = await self.access.credentials.identity()
             headers = [*identity.headers, ("Content-Type", request.content_type)]
-            answer = await self._wire.ask(
+            response = await self._pool.request(
                 request.method,
                 request.path,
                 request.body,
                 headers if request.body is not None else identity.headers,
-                self._context(identity),
-                largest,
-                request.still,
+                self._ssl_context(identity),
+                max_bytes,
+                request.still_wanted,
             )
-        return answer.status, answer.body, answer.retry_after
+        return response.status, response.body, response.retry_after
 
-    async def _proxied(self, request: Request, largest: int) -> Exchanged:
-        bounds = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT)
+    async def _proxied(self, request: Request, max_bytes: int) -> StatusAndBody:
+        bounds = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
         async with self._send(request, bounds) as response:
-            body = await read_body(response.content, largest)
-            if len(body) > largest:
+            body = await read_body(response.content, max_bytes)
+            if len(body) > max_bytes:
                 response.close()
-                raise Overlong
+                raise ResponseTooLarge
         return response.status, body, _retry_after(response)
 
     @asynccontextmanager
-    async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """An answer without end, in pieces as they come; `NoResponse` if it stays silent for so long."""
+    async def stream(self, path: str, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """An endless response, in pieces as they come; `NoResponse` after `idle_timeout` seconds without any."""
         request = Request("GET", path)
         await self._limiter.take()
-        bounds = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence)
+        bounds = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle_timeout)
         async with self._send(request, bounds) as response:
             if response.status >= 300:
                 if response.status == 401:
-                    self.access.credentials.refused()
+                    self.access.credentials.rejected()
                 body = await read_body(response.content, LARGEST_REFUSAL)
-                raise refusal(response.status, body, _retry_after(response))
+                raise api_error(response.status, body, _retry_after(response))
             try:
                 yield response.content.iter_any()
-            finally:  # a server that is gone would never say goodbye
+            finally:  # a graceful close would wait for a server that is gone
                 if response.connection is not None and response.connection.transport is not None:
                     response.connection.transport.abort()
 
@@ -165,17 +169,17 @@ class Client:
     async def _send(
         self, request: Request, bounds: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        with self._telling(request):
+        with self._connection_errors(request):
             identity = await self.access.credentials.identity()
-            if request.still is not None and not request.still():
+            if request.still_wanted is not None and not request.still_wanted():
                 raise RequestWithdrawn
             headers = [*identity.headers, ("Content-Type", request.content_type)]
-            async with self._opened().request(
+            async with self._http_session().request(
                 request.method,
                 URL(self.access.server + request.path, encoded=True),
                 data=request.body,
                 headers=headers if request.body is not None else identity.headers,
-                ssl=self._context(identity),
+                ssl=self._ssl_context(identity),
                 server_hostname=self.access.trust.server_name or None,
                 proxy=self.access.proxy or None,
                 allow_redirects=False,
@@ -184,8 +188,8 @@ class Client:
                 yield response
 
     @contextmanager
-    def _telling(self, request: Request) -> Iterator[None]:
-        """Whatever goes wrong with the connection is `NoResponse`."""
+    def _connection_errors(self, request: Request) -> Iterator[None]:
+        """Turn whatever goes wrong with the connection into `NoResponse`."""
         try:
             yield
         except NoCredentials as error:
@@ -194,64 +198,66 @@ class Client:
             problem = getattr(error, "certificate_error", error)
             raise NoResponse(f"{self.access.server}: not believed to be the API server: {problem}") from None
         except aiohttp.ClientPayloadError:
-            raise NoResponse(f"{self._shown(request)}: the connection broke off") from None
-        except (aiohttp.ClientError, OSError, BadAnswer, asyncio.IncompleteReadError) as error:
-            raise NoResponse(f"{self._shown(request)}: {str(error) or type(error).__name__}"[:500]) from None
+            raise NoResponse(f"{self._description(request)}: the connection broke off") from None
+        except (aiohttp.ClientError, OSError, BadResponse, asyncio.IncompleteReadError) as error:
+            raise NoResponse(
+                f"{self._description(request)}: {str(error) or type(error).__name__}"[:500]
+            ) from None
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _http_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=CONNECTIONS),
+                connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS),
                 headers=HEADERS,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 read_bufsize=1024 * 1024,
             )
         return self._session
 
-    def _context(self, identity: Identity) -> ssl.SSLContext:
+    def _ssl_context(self, identity: Identity) -> ssl.SSLContext:
         if self._tls is None or self._tls[0] != identity.certificate:
             self._tls = identity.certificate, self.access.trust.context(identity.certificate)
         return self._tls[1]
 
-    def _shown(self, request: Request) -> str:
+    def _description(self, request: Request) -> str:
         return f"{request.method} {self.access.server}{request.path.partition('?')[0]}"
 
-    # -- requests that are worth repeating
+    # -- with retries
 
-    async def insist(
+    async def send_with_retries(
         self,
         request: Request,
         timeout: float = TIMEOUT,
         attempts: int = ATTEMPTS,
-        largest: int = LARGEST,
+        max_bytes: int = MAX_RESPONSE_BYTES,
     ) -> bytes:
-        """Ask until there is an answer, with growing pauses, as often as that can help and do no harm."""
+        """Send until it succeeds, with backoff, as long as repeating it can help and does no harm."""
         failures = 0
         while True:
             try:
-                return await self.ask(request, timeout, largest)
+                return await self.send(request, timeout, max_bytes)
             except (ApiError, NoResponse) as error:
                 failures += 1
-                if failures >= attempts or not _again(request, error):
+                if failures >= attempts or not _is_retriable(request, error):
                     raise
-                asked = error.retry_after if isinstance(error, ApiError) else None
-                await self._sleep(self._backoff.pause(failures, asked))
+                retry_after = error.retry_after if isinstance(error, ApiError) else None
+                await self._sleep(self._backoff.pause(failures, retry_after))
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> bytes:
-        return await self.insist(Request("GET", resource.path(namespace, name)))
+        return await self.send_with_retries(Request("GET", resource.path(namespace, name)))
 
     async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
         """One page: `limit`, `continue`, `labelSelector` and so on go into the query (`continue_` too)."""
-        return await self.insist(Request("GET", with_query(resource.path(namespace), query)))
+        return await self.send_with_retries(Request("GET", with_query(resource.path(namespace), query)))
 
     async def create(self, resource: Resource, body: Any, namespace: str = "") -> bytes:
-        return await self.insist(Request("POST", resource.path(namespace), _encoded(body)))
+        return await self.send_with_retries(Request("POST", resource.path(namespace), _encoded(body)))
 
     async def post(
         self, resource: Resource, name: str, subresource: str, body: Any, namespace: str = ""
     ) -> bytes:
         path = resource.path(namespace, name, subresource)
-        return await self.insist(Request("POST", path, _encoded(body)))
+        return await self.send_with_retries(Request("POST", path, _encoded(body)))
 
     async def patch(
         self,
@@ -263,28 +269,34 @@ class Client:
         content_type: str = MERGE,
     ) -> bytes:
         path = resource.path(namespace, name, subresource)
-        return await self.insist(Request("PATCH", path, _encoded(patch), content_type))
+        return await self.send_with_retries(Request("PATCH", path, _encoded(patch), content_type))
 
     async def delete(self, resource: Resource, name: str, namespace: str = "", options: Any = None) -> bytes:
         body = None if options is None else _encoded(options)
-        return await self.insist(Request("DELETE", resource.path(namespace, name), body))
+        return await self.send_with_retries(Request("DELETE", resource.path(namespace, name), body))
 
 
 def with_query(path: str, query: Mapping[str, str | int]) -> str:
-    """A path with what was asked for; what is empty was not."""
+    """A path with its query; empty values are left out."""
     given = {key.rstrip("_"): value for key, value in query.items() if value != ""}
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def refusal(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
-    """What the server said, as far as it said anything."""
+def api_error(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
+    """The error in a response, as far as its body can be read."""
     try:
-        said = msgspec.json.decode(body, type=Status)
+        status_object = msgspec.json.decode(body, type=Status)
     except (ValueError, RecursionError):
-        said = Status(message=body[:200].decode(errors="replace").strip())
-    if retry_after is None and said.details is not None and said.details.retry_after_seconds > 0:
-        retry_after = said.details.retry_after_seconds
-    return ApiError(status, said.reason[:100], said.message[:2000] or f"status {status}", retry_after)
+        status_object = Status(message=body[:200].decode(errors="replace").strip())
+    if (
+        retry_after is None
+        and status_object.details is not None
+        and status_object.details.retry_after_seconds > 0
+    ):
+        retry_after = status_object.details.retry_after_seconds
+    return ApiError(
+        status, status_object.reason[:100], status_object.message[:2000] or f"status {status}", retry_after
+    )
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:
@@ -292,8 +304,8 @@ def _retry_after(response: aiohttp.ClientResponse) -> float | None:
     return float(seconds) if seconds.isdecimal() and len(seconds) < 9 else None
 
 
-def _again(request: Request, error: ApiError | NoResponse) -> bool:
-    """Whether to ask once more: what makes something new must not be asked for twice."""
+def _is_retriable(request: Request, error: ApiError | NoResponse) -> bool:
+    """Whether to send it again: a create may have succeeded although no response came."""
     if isinstance(error, TooLarge):
         return False
     if isinstance(error, NoResponse):

@@ -1,4 +1,4 @@
-"""Which kinds live where on an API server, and which of them a server has."""
+"""The REST paths of all kinds we read, and discovery of those that a server offers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Resource(NamedTuple):
 
     @property
     def root(self) -> str:
-        """Where its group and version begin."""
+        """The path of its group and version."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """All objects, those of a namespace, one object, or a part of it."""
+        """Of all objects, those of a namespace, one object, or its subresource."""
         parts = [self.root]
         if namespace and self.namespaced:
             parts += ["namespaces", quote(namespace, safe="")]
@@ -51,7 +51,7 @@ VERSIONS = {
     "topology.volcano.sh": "v1alpha1",
     "shard.volcano.sh": "v1alpha1",
 }
-"""Of groups that are not at v1, and of the core."""
+"""Of groups that are not at v1, and of the core group."""
 
 
 def _plural(kind: str) -> str:
@@ -71,37 +71,37 @@ RESOURCES: dict[type[Object], Resource] = {
     for group, kinds in GROUPS.items()
     for kind in kinds
 }
-"""Where every kind lives that the scheduler reads."""
+"""Of every kind that the scheduler reads."""
 RESOURCES[NativePodGroup] = RESOURCES[NativePodGroup]._replace(version="v1alpha2")
-"""Unless discovery finds another (`located`)."""
+"""Unless discovery finds another version (`in_offered_version`)."""
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 EVENTS = Resource("", "v1", "events", "Event")
 
-WITHOUT: dict[str, str] = {
+EFFECT_OF_ABSENCE: dict[str, str] = {
     "PodGroup": "no gang can be scheduled",
     "Queue": "no job can be scheduled",
     "NodeShard": "this scheduler has no nodes of its own",
     "HyperNode": "the network's topology is not considered",
 }
-"""What is switched off if a kind is not installed."""
+"""What does not work if a kind is not installed."""
 
 
 def absence(resource: Resource) -> str:
-    """What to tell an administrator about a kind that the server does not have."""
+    """The message for an administrator about a kind that the server does not have."""
     if resource.plural == "podgroups" and not resource.group.endswith("volcano.sh"):
         return f"native groups ({resource.plural}.{resource.group}) are not offered, so there are none to schedule"
-    effect = WITHOUT.get(resource.kind, f"it is as if there were no {resource.plural}")
-    way_out = (
+    effect = EFFECT_OF_ABSENCE.get(resource.kind, f"it is as if there were no {resource.plural}")
+    remedy = (
         "; install it with `kubectl apply -k deploy/crds`" if resource.group.endswith("volcano.sh") else ""
     )
-    return f"{resource.kind} ({resource}) is not installed, so {effect}{way_out}"
+    return f"{resource.kind} ({resource}) is not installed, so {effect}{remedy}"
 
 
 # -- discovery
 
 
-class Asks(Protocol):
-    async def insist(self, request: Request) -> bytes: ...
+class RequestSender(Protocol):
+    async def send_with_retries(self, request: Request) -> bytes: ...
 
 
 class _Entry(msgspec.Struct, gc=False):
@@ -121,49 +121,53 @@ class _Group(msgspec.Struct, gc=False):
     versions: tuple[_Version, ...] | None = None
 
 
-async def versions(client: Asks, group: str) -> tuple[str, ...]:
+async def versions(client: RequestSender, group: str) -> tuple[str, ...]:
     """The versions of a group that the server has, its preferred one first; none if it has no such group."""
     try:
-        answer = await client.insist(Request("GET", f"/apis/{quote(group, safe='')}"))
+        body = await client.send_with_retries(Request("GET", f"/apis/{quote(group, safe='')}"))
     except ApiError as error:
         if error.status == 404:
             return ()
         raise
-    return tuple(one.version for one in msgspec.json.decode(answer, type=_Group).versions or ())
+    return tuple(offered.version for offered in msgspec.json.decode(body, type=_Group).versions or ())
 
 
-async def plurals(client: Asks, root: str) -> frozenset[str]:
+async def plurals(client: RequestSender, root: str) -> frozenset[str]:
     """The resources, and subresources as `plural/part`, of one group and version (`Resource.root`)."""
     try:
-        answer = await client.insist(Request("GET", root))
+        body = await client.send_with_retries(Request("GET", root))
     except ApiError as error:
         if error.status == 404:
             return frozenset()
         raise
-    return frozenset(one.name for one in msgspec.json.decode(answer, type=_Entries).resources or ())
+    return frozenset(entry.name for entry in msgspec.json.decode(body, type=_Entries).resources or ())
 
 
-async def located(client: Asks, resource: Resource) -> Resource | None:
+async def in_offered_version(client: RequestSender, resource: Resource) -> Resource | None:
     """A resource in the most mature version in which the server offers it; None if in none that can be read."""
     for version in sorted(await versions(client, resource.group), key=_maturity, reverse=True):
-        there = resource._replace(version=version)
-        if _maturity(version) > _maturity("v1alpha1") and there.plural in await plurals(client, there.root):
-            return there
+        candidate = resource._replace(version=version)
+        if _maturity(version) > _maturity("v1alpha1") and candidate.plural in await plurals(
+            client, candidate.root
+        ):
+            return candidate
     return None
 
 
 def _maturity(version: str) -> tuple[int, ...]:
-    """As Kubernetes orders versions: v1 before v1beta1 before v1alpha3; what is none of these comes last."""
-    found = re.fullmatch(r"v([0-9]{1,6})(?:(alpha|beta)([0-9]{1,6}))?", version)
-    if found is None:
+    """As Kubernetes orders versions: v1 before v1beta1 before v1alpha3, anything else last."""
+    match = re.fullmatch(r"v([0-9]{1,6})(?:(alpha|beta)([0-9]{1,6}))?", version)
+    if match is None:
         return ()
-    return ({"alpha": 0, "beta": 1, None: 2}[found[2]], int(found[1]), int(found[3] or 0))
+    return ({"alpha": 0, "beta": 1, None: 2}[match[2]], int(match[1]), int(match[3] or 0))
 
 
-async def discover(client: Asks) -> dict[type[Object], Resource]:
+async def discover(client: RequestSender) -> dict[type[Object], Resource]:
     """The kinds we read that this server has, and where."""
-    fixed = {kind: one for kind, one in RESOURCES.items() if kind is not NativePodGroup}
-    offered = {root: await plurals(client, root) for root in {one.root for one in fixed.values()}}
-    found = {kind: one for kind, one in fixed.items() if one.plural in offered[one.root]}
-    native = await located(client, RESOURCES[NativePodGroup])
-    return found | ({NativePodGroup: native} if native is not None else {})
+    fixed = {kind: resource for kind, resource in RESOURCES.items() if kind is not NativePodGroup}
+    offered = {root: await plurals(client, root) for root in {resource.root for resource in fixed.values()}}
+    present = {
+        kind: resource for kind, resource in fixed.items() if resource.plural in offered[resource.root]
+    }
+    native = await in_offered_version(client, RESOURCES[NativePodGroup])
+    return present | ({NativePodGroup: native} if native is not None else {})

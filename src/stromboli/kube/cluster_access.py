@@ -1,4 +1,4 @@
-"""Where the API server is and who we are there: from a kubeconfig file, or from inside the cluster."""
+"""The address of the API server and our credentials: from a kubeconfig file or from inside the cluster."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from stromboli.kube.credentials import (
     BadConfig,
     Certificate,
     Credentials,
-    Files,
-    Fixed,
+    FileCredentials,
     Header,
     Identity,
+    StaticCredentials,
     checked_token,
     read_file,
 )
-from stromboli.kube.exec_credentials import Exec, Program
+from stromboli.kube.exec_credentials import ExecCredentials, ExecProgram
 from stromboli.kube.kubeconfig import ClusterPart, ExecPart, Settings, UserPart, read_kubeconfig
 
 log = logging.getLogger(__name__)
@@ -35,15 +35,15 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Whose word we take for being the API server: the system's authorities, or those given as PEM text."""
+    """How the API server's certificate is verified: by the system's authorities, or by those given in PEM."""
 
     authorities: bytes = b""
     verify: bool = True
     server_name: str = ""
-    """The name in its certificate, where that differs from the address."""
+    """The name in its certificate, if it differs from the host."""
 
     def context(self, certificate: Certificate | None = None) -> ssl.SSLContext:
-        """TLS as we trust it, with our own certificate where we have one; `BadConfig` if either is no good."""
+        """A TLS context with our own certificate, if there is one; `BadConfig` if either cannot be used."""
         try:
             context = ssl.create_default_context(cadata=self.authorities.decode() or None)
         except (ssl.SSLError, ValueError) as error:
@@ -59,7 +59,7 @@ class Trust:
 
 
 def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
-    """ssl takes certificates from files only."""
+    """Through a file, as `ssl` reads certificates from files only."""
     with tempfile.NamedTemporaryFile() as file:  # readable by us alone
         file.write(certificate.chain + b"\n" + certificate.key)
         file.flush()
@@ -75,17 +75,17 @@ def _no_password() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A way to an API server."""
+    """How to reach an API server."""
 
     server: str
-    """https://host:port, with a path where the server lies behind one."""
+    """https://host:port, possibly with a path."""
     trust: Trust = Trust()
-    credentials: Credentials = field(default_factory=Fixed)
+    credentials: Credentials = field(default_factory=StaticCredentials)
     namespace: str = ""
-    """Ours, where one is given."""
+    """The default namespace, if one is configured."""
     proxy: str = ""
     source: str = ""
-    """Where this was read."""
+    """The file or flag it was read from."""
 
 
 def find_access(
@@ -95,7 +95,7 @@ def find_access(
     environment: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Access:
-    """As told; else as the pod we run in; else as `kubectl` would find it. `BadConfig` says what is missing."""
+    """By the flags, else from the pod's service account, else as `kubectl` would; `BadConfig` says what is missing."""
     if kubeconfig:
         return _access(read_kubeconfig([kubeconfig]), context, master)
     if master:
@@ -112,16 +112,16 @@ def find_access(
 
 
 def in_cluster(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:
-    """From the service account that every pod is given; its token is renewed in place and read again."""
+    """From the pod's service account, whose token is renewed in place."""
     host, port = environment["KUBERNETES_SERVICE_HOST"], environment.get("KUBERNETES_SERVICE_PORT", "443")
     authorities = folder / "ca.crt"
     trust = Trust(read_file(authorities)) if authorities.exists() else Trust()
-    space = folder / "namespace"
+    namespace = folder / "namespace"
     return Access(
         _server(f"https://{f'[{host}]' if ':' in host else host}:{port}", "KUBERNETES_SERVICE_HOST"),
         trust,
-        Files(token=folder / "token"),
-        read_file(space).decode(errors="replace").strip() if space.exists() else "",
+        FileCredentials(token=folder / "token"),
+        read_file(namespace).decode(errors="replace").strip() if namespace.exists() else "",
         source=str(folder),
     )
 
@@ -201,7 +201,7 @@ def _credentials(user: UserPart, cluster: ClusterPart) -> Credentials:
     if user.exec is not None:
         if others:
             raise BadConfig("as: not supported together with exec")
-        return Exec(_program(user.exec, cluster))
+        return ExecCredentials(_program(user.exec, cluster))
     certificate = _certificate(user)
     token = Path(user.token_file) if user.token_file else None
     if token is None and user.token:
@@ -210,9 +210,9 @@ def _credentials(user: UserPart, cluster: ClusterPart) -> Credentials:
         others = (credentials.basic(user.username, user.password), *others)
     renewed = user.client_certificate and not user.client_certificate_data and user.client_key
     if token is None and not renewed:
-        return Fixed(Identity(others, certificate))
+        return StaticCredentials(Identity(others, certificate))
     pair = (Path(user.client_certificate), Path(user.client_key)) if renewed else None
-    return Files(token, pair, Identity(others, certificate))
+    return FileCredentials(token, pair, Identity(others, certificate))
 
 
 def _certificate(user: UserPart) -> Certificate | None:
@@ -229,7 +229,7 @@ def _certificate(user: UserPart) -> Certificate | None:
 
 
 def _content(data: str, path: str, name: str) -> bytes:
-    """What stands in the file itself counts before what a path leads to, as for kubectl."""
+    """Inline data takes precedence over a path, as for kubectl."""
     if not data:
         return read_file(Path(path)) if path else b""
     try:
@@ -251,7 +251,7 @@ def _impersonation(user: UserPart) -> tuple[Header, ...]:
     return tuple(headers)
 
 
-def _program(part: ExecPart, cluster: ClusterPart) -> Program:
+def _program(part: ExecPart, cluster: ClusterPart) -> ExecProgram:
     if part.interactive_mode == "Always":
         raise BadConfig(
             f"exec: {part.command} wants to ask somebody (interactiveMode Always): nobody is here"
@@ -261,10 +261,10 @@ def _program(part: ExecPart, cluster: ClusterPart) -> Program:
         about = {"server": cluster.server, "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify}
         if cluster.certificate_authority_data:
             about["certificate-authority-data"] = cluster.certificate_authority_data
-    return Program(
+    return ExecProgram(
         part.command,
         part.args or (),
-        {one.name: one.value for one in part.env or ()},
+        {variable.name: variable.value for variable in part.env or ()},
         part.api_version,
         part.install_hint,
         about,

@@ -1,4 +1,4 @@
-"""Who we are: a token, a certificate, or a program that is asked for one. Secrets are never shown."""
+"""Credentials for an API server: tokens and client certificates. Secrets are kept out of `repr` and logs."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from typing import Protocol
 log = logging.getLogger(__name__)
 
 Header = tuple[str, str]
-REREAD = 60.0
-"""Seconds after which a file with a token or a certificate is read again: both are renewed in place."""
-LARGEST_FILE = 1024 * 1024
+REREAD_INTERVAL = 60.0
+"""Seconds after which a token or certificate file is read again: both are renewed in place."""
+MAX_FILE_BYTES = 1024 * 1024
 
 
 class BadConfig(ValueError):
-    """What is wrong with the configuration, and where, without any secret."""
+    """What is wrong with the configuration, and where; contains no secret."""
 
 
 class NoCredentials(Exception):
-    """Nobody could say who we are just now; it may go better a little later."""
+    """No credentials could be obtained; it may succeed later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A client certificate and its key, both as PEM text."""
+    """A client certificate and its key, in PEM."""
 
     chain: bytes = field(repr=False)
     key: bytes = field(repr=False)
@@ -36,49 +36,49 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What one request says about who sends it."""
+    """How a request authenticates."""
 
     headers: tuple[Header, ...] = field(default=(), repr=False)
     certificate: Certificate | None = None
 
 
-NOBODY = Identity()
+ANONYMOUS = Identity()
 
 
 class Credentials(Protocol):
-    """Where identities come from."""
+    """A source of identities."""
 
     async def identity(self) -> Identity:
-        """Who we are now; `NoCredentials` if that cannot be found out."""
+        """The current one; raises `NoCredentials`."""
 
-    def refused(self) -> bool:
-        """The server did not believe the last identity; whether asking again may bring another one."""
+    def rejected(self) -> bool:
+        """The server rejected the last identity; whether another one may be had."""
 
 
-class Fixed:
-    """An identity that stays."""
+class StaticCredentials:
+    """An identity that never changes."""
 
-    def __init__(self, identity: Identity = NOBODY) -> None:
+    def __init__(self, identity: Identity = ANONYMOUS) -> None:
         self._identity = identity
 
     async def identity(self) -> Identity:
         return self._identity
 
-    def refused(self) -> bool:
+    def rejected(self) -> bool:
         return False
 
 
-class Files:
-    """A token or certificate in files that somebody renews; if they cannot be read any more, the last one stays."""
+class FileCredentials:
+    """A token or certificate in files that are renewed; if they become unreadable, the last one stays in use."""
 
     def __init__(
         self,
         token: Path | None = None,
         certificate: tuple[Path, Path] | None = None,
-        rest: Identity = NOBODY,
+        rest: Identity = ANONYMOUS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`rest` is what does not change. `BadConfig` if the files cannot be read to begin with."""
+        """`rest` is the part that is in no file. `BadConfig` if the files cannot be read now."""
         self._token = token
         self._certificate = certificate
         self._rest = rest
@@ -87,16 +87,16 @@ class Files:
         self._read_at = clock()
 
     async def identity(self) -> Identity:
-        if self._clock() - self._read_at >= REREAD:
+        if self._clock() - self._read_at >= REREAD_INTERVAL:
             self._read_at = self._clock()
             try:
                 self._identity = self._read()
             except BadConfig as error:
-                log.warning("%s; what it said before stays in use", error)
+                log.warning("%s; the last one stays in use", error)
         return self._identity
 
-    def refused(self) -> bool:
-        """A renewed token may already lie there."""
+    def rejected(self) -> bool:
+        """The file may hold a renewed token already."""
         before = self._identity
         try:
             self._identity = self._read()
@@ -115,19 +115,19 @@ class Files:
 
 
 def read_file(path: Path) -> bytes:
-    """A file of bearable size."""
+    """The content of a file of limited size."""
     try:
         with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise BadConfig(f"{path}: cannot be read: {error.strerror or error}") from None
-    if len(content) > LARGEST_FILE:
-        raise BadConfig(f"{path}: larger than {LARGEST_FILE} bytes")
+    if len(content) > MAX_FILE_BYTES:
+        raise BadConfig(f"{path}: larger than {MAX_FILE_BYTES} bytes")
     return content
 
 
 def read_token(path: Path) -> str:
-    """The token in a file, without the line end after it."""
+    """The token in a file, without whitespace around it."""
     try:
         return checked_token(read_file(path).decode().strip(), str(path))
     except UnicodeDecodeError:
@@ -135,7 +135,7 @@ def read_token(path: Path) -> str:
 
 
 def checked_token(token: str, where: str) -> str:
-    """A token fit for a header."""
+    """The token, if it can be sent in a header."""
     if not token or not token.isascii() or not token.isprintable():
         raise BadConfig(f"{where}: {'empty, so no' if not token else 'not a'} token")
     return token

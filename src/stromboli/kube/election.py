@@ -1,8 +1,8 @@
-"""Leader election on a Lease: one of several schedulers writes, the others wait.
+"""Leader election on a Lease: one of several replicas writes, the others wait.
 
-Safe hand-over: a leader that could not renew within the deadline stops writing (`may_write`) well before anybody else
-may take the lease, by clocks that nobody can set. Others go by how long they themselves have seen no change, never by
-the times in the lease, so clocks that differ do no harm.
+A leader that could not renew the lease within the renew deadline stops writing (`may_write`) well before another
+replica may take the lease, and its last requests time out by then (`write_time_left`). Both sides measure with
+monotonic clocks how long they saw no change; the times written in the lease are never compared.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from stromboli.kube.timestamps import micro_time
 log = logging.getLogger(__name__)
 
 JITTER = 1.2
-"""The lease must outlast the deadline, and the deadline several tries, by this factor."""
+"""The renew deadline must be longer than the retry period by this factor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """Which lease, who we are, and how patient everybody is."""
+class LeaseSettings:
+    """Which lease, our identity, and the durations of the election."""
 
     namespace: str
     name: str
@@ -38,7 +38,7 @@ class Terms:
     retry: float = 2.0
 
     def problem(self) -> str | None:
-        """Why these terms make no sense, if they do not."""
+        """Why these settings are refused, if they are."""
         if min(self.duration, self.deadline, self.retry) <= 0:
             return "leader election: lease duration, renew deadline and retry period must be positive"
         if self.duration <= self.deadline:
@@ -64,64 +64,70 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 class Lease(msgspec.Struct, rename="camel"):
-    """A lease as it stands on the API server."""
+    """The fields of a Lease that we use."""
 
     metadata: _Meta = msgspec.field(default_factory=_Meta)
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
 class Election:
-    """One candidate."""
+    """One replica's part in the election."""
 
     def __init__(
         self,
         api: Api,
-        terms: Terms,
+        settings: LeaseSettings,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ):
-        self.terms = terms
+        self.settings = settings
         self.leader = ""
-        """Who leads, as far as we know."""
+        """Identity of the leader, as last read."""
         self.uid = ""
-        """The lease's, once it is known."""
+        """The lease's, once it was read."""
         self._api = api
         self._clock = clock
         self._wall = wall
         self._sleep = sleep
         self._lease: Lease | None = None
-        self._seen: tuple[str, float] = ("", 0.0)
-        """The version of the lease that we saw last, and when we first saw it."""
+        self._observed: tuple[str, float] = ("", 0.0)
+        """The lease's resource version last observed, and when it was first observed."""
         self._renewed: float | None = None
-        """When the request was sent with which we last got or kept the lease; None unless we lead."""
+        """When the request was sent that last acquired or renewed the lease; None unless we lead."""
 
     def may_write(self) -> bool:
-        """Whether we lead, and surely nobody else does by now."""
-        return self._renewed is not None and self._clock() < self._renewed + self.terms.deadline
+        """Whether we lead, and no other replica can be leading yet."""
+        return self._renewed is not None and self._clock() < self._renewed + self.settings.deadline
 
-    async def win(self) -> None:
+    def write_time_left(self) -> float:
+        """Seconds until another replica may lead, within which a write must end; zero if we must not write."""
+        if self._renewed is None or not self.may_write():
+            return 0.0
+        return self._renewed + self.settings.duration - self._clock()
+
+    async def acquire(self) -> None:
         """Wait until we lead."""
-        while not await self._attempt():
-            await self._sleep(self.terms.retry)
-        log.info("became leader: lease %s/%s", self.terms.namespace, self.terms.name)
+        while not await self._try_acquire_or_renew():
+            await self._sleep(self.settings.retry)
+        log.info("became leader: lease %s/%s", self.settings.namespace, self.settings.name)
 
-    async def keep(self) -> None:
+    async def renew_until_lost(self) -> None:
         """Renew the lease as long as that goes well; returns when it is lost."""
         while self.may_write():
-            await self._sleep(self.terms.retry)
+            await self._sleep(self.settings.retry)
             if self._renewed is None or not self.may_write():
                 break
-            if not await self._attempt() and self._lease_is_anothers():
+            if not await self._try_acquire_or_renew() and self._is_held_by_another():
                 break
         self._renewed = None
-        why = f"to {self.leader}" if self._lease_is_anothers() else "as it was not renewed in time"
-        log.error("lost the lease %s/%s %s", self.terms.namespace, self.terms.name, why)
+        why = f"to {self.leader}" if self._is_held_by_another() else "as it was not renewed in time"
+        log.error("lost the lease %s/%s %s", self.settings.namespace, self.settings.name, why)
 
-    async def resign(self) -> None:
-        """Let the next one lead at once. Only after the last write."""
-        leading, self._renewed = self.may_write(), None
-        if not leading or self._lease is None:
+    async def release(self) -> None:
+        """Give the lease back, so that another replica can lead at once. Only after the last write."""
+        led, self._renewed = self.may_write(), None
+        if not led or self._lease is None:
             return
         spec = msgspec.structs.replace(self._lease.spec, holder_identity="", lease_duration_seconds=1)
         try:
@@ -131,83 +137,83 @@ class Election:
 
     # -- one attempt
 
-    async def _attempt(self) -> bool:
-        """Get or renew the lease; False if another holds it, the API server is out of reach, or it came too late."""
+    async def _try_acquire_or_renew(self) -> bool:
+        """False if another replica holds the lease, a request failed, or the renewal came too late."""
         led, began = self._renewed is not None, self._clock()
         try:
             self._lease = await self._read_or_create()
-            if self._free(self._lease):
-                self._lease = await self._put(self._lease, self._ours(self._lease.spec))
+            if self._is_available(self._lease):
+                self._lease = await self._put(self._lease, self._own_spec(self._lease.spec))
         except (ApiError, NoResponse, msgspec.MsgspecError) as error:
             if not (isinstance(error, ApiError) and error.status in (404, 409)):
-                log.warning("lease %s/%s: %s", self.terms.namespace, self.terms.name, error)
+                log.warning("lease %s/%s: %s", self.settings.namespace, self.settings.name, error)
             return False
         self.uid = self._lease.metadata.uid
         self.leader = self._lease.spec.holder_identity or ""
-        if self.leader != self.terms.identity or (led and not self.may_write()):
-            return False  # whoever was once told not to write is not told otherwise: what it left out is lost
+        if self.leader != self.settings.identity or (led and not self.may_write()):
+            return False  # once `may_write` was false it stays so: writes were left out meanwhile
         self._renewed = began
         return True
 
     async def _read_or_create(self) -> Lease:
         try:
-            lease = _lease(await self._ask(Request("GET", self._path)))
+            lease = _decode_lease(await self._send(Request("GET", self._path)))
         except ApiError as error:
             if error.status != 404:
                 raise
-            body = self._body({}, self._ours(_Spec()))
-            folder = self._path.rpartition("/")[0]
-            lease = _lease(await self._ask(Request("POST", folder, body)))
-        self._see(lease)
+            body = self._body({}, self._own_spec(_Spec()))
+            collection = self._path.rpartition("/")[0]
+            lease = _decode_lease(await self._send(Request("POST", collection, body)))
+        self._observe(lease)
         return lease
 
-    def _see(self, lease: Lease) -> None:
-        if lease.metadata.resource_version != self._seen[0]:
-            self._seen = (lease.metadata.resource_version, self._clock())
+    def _observe(self, lease: Lease) -> None:
+        if lease.metadata.resource_version != self._observed[0]:
+            self._observed = (lease.metadata.resource_version, self._clock())
 
-    def _free(self, lease: Lease) -> bool:
-        """Ours to renew, nobody's, or not renewed for its whole duration while we watched."""
+    def _is_available(self, lease: Lease) -> bool:
+        """Held by us or by nobody, or not renewed for its whole duration while we observed it."""
         holder = lease.spec.holder_identity
-        if not holder or holder == self.terms.identity:
+        if not holder or holder == self.settings.identity:
             return True
-        duration = max(lease.spec.lease_duration_seconds or 0, self.terms.duration)
-        return self._clock() >= self._seen[1] + duration
+        duration = max(lease.spec.lease_duration_seconds or 0, self.settings.duration)
+        return self._clock() >= self._observed[1] + duration
 
-    def _lease_is_anothers(self) -> bool:
-        return self.leader not in ("", self.terms.identity)
+    def _is_held_by_another(self) -> bool:
+        return self.leader not in ("", self.settings.identity)
 
-    def _ours(self, spec: _Spec) -> _Spec:
+    def _own_spec(self, spec: _Spec) -> _Spec:
         now = micro_time(self._wall())
-        same = spec.holder_identity == self.terms.identity
+        same = spec.holder_identity == self.settings.identity
         return _Spec(
-            holder_identity=self.terms.identity,
-            lease_duration_seconds=max(int(self.terms.duration), 1),
+            holder_identity=self.settings.identity,
+            lease_duration_seconds=max(int(self.settings.duration), 1),
             acquire_time=spec.acquire_time if same else now,
             renew_time=now,
             lease_transitions=(spec.lease_transitions or 0) + (not same and spec.holder_identity is not None),
         )
 
     async def _put(self, lease: Lease, spec: _Spec) -> Lease:
-        """Replace the lease, unless somebody else did since it was read."""
+        """Update the lease; fails with a conflict if it was changed since it was read."""
         body = self._body({"resourceVersion": lease.metadata.resource_version}, spec)
-        written = _lease(await self._ask(Request("PUT", self._path, body)))
-        self._see(written)
+        written = _decode_lease(await self._send(Request("PUT", self._path, body)))
+        self._observe(written)
         return written
 
-    async def _ask(self, request: Request) -> bytes:
-        return await self._api.ask(request, max(self.terms.deadline / 2, 1.0))
+    async def _send(self, request: Request) -> bytes:
+        return await self._api.send(request, max(self.settings.deadline / 2, 1.0))
 
     def _body(self, metadata: dict[str, Any], spec: _Spec) -> bytes:
-        named = {"namespace": self.terms.namespace, "name": self.terms.name, **metadata}
+        full_metadata = {"namespace": self.settings.namespace, "name": self.settings.name, **metadata}
         return msgspec.json.encode(
-            {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": named, "spec": spec}
+            {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": full_metadata, "spec": spec}
         )
 
     @property
     def _path(self) -> str:
-        namespace, name = quote(self.terms.namespace, safe=""), quote(self.terms.name, safe="")
+        namespace, name = quote(self.settings.namespace, safe=""), quote(self.settings.name, safe="")
         return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
 
 
-def _lease(answer: bytes) -> Lease:
-    return msgspec.json.decode(answer, type=Lease)
+def _decode_lease(body: bytes) -> Lease:
+    return msgspec.json.decode(body, type=Lease)

@@ -1,7 +1,7 @@
-"""Events that users read with `kubectl describe`: never repeated needlessly, never a flood (spec 05 9.6).
+"""Events that users read with `kubectl describe`, aggregated and limited as client-go does (spec 05 9.6).
 
-The same words again raise a count. More than ten that differ only in their words within ten minutes become one,
-`(combined from similar events): ...`. An object may have 25 at once and then one every five minutes.
+An event that repeats raises a count. More than ten that differ only in their message within ten minutes become one,
+`(combined from similar events): ...`. An object may have 25 events at once and then one every five minutes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ BURST = 25
 REFILL = 300.0
 SIMILAR = 10
 WINDOW = 600.0
-REMEMBERED = 4096
-LONGEST = 1024
-"""Bytes of a message; the API server refuses longer ones."""
+CACHE_SIZE = 4096
+MAX_MESSAGE_BYTES = 1024
+"""The API server refuses longer messages."""
 COMBINED = "(combined from similar events): "
-_RESOURCES = {kind.__name__: one for kind, one in RESOURCES.items()} | {LEASES.kind: LEASES}
+_RESOURCE_BY_KIND = {kind.__name__: resource for kind, resource in RESOURCES.items()} | {LEASES.kind: LEASES}
 
 
 class ObjectReference(NamedTuple):
@@ -38,11 +38,11 @@ class ObjectReference(NamedTuple):
     name: str
     uid: str = ""
     api_version: str = ""
-    """Where the kind's name does not say it."""
+    """Where the kind alone does not determine it."""
 
 
 class PendingEvent(NamedTuple):
-    """An event in words."""
+    """An event to be recorded."""
 
     subject: ObjectReference
     type: str
@@ -50,8 +50,8 @@ class PendingEvent(NamedTuple):
     message: str
 
     @property
-    def topic(self) -> tuple[ObjectReference, str, str]:
-        """All but the words."""
+    def aggregation_key(self) -> tuple[ObjectReference, str, str]:
+        """All but the message."""
         return self.subject, self.type, self.reason
 
 
@@ -67,33 +67,33 @@ class StoredEvent:
 
 
 @dataclass(slots=True)
-class Topic:
-    """The different words that were said on a topic of late."""
+class SimilarEvents:
+    """The different messages of events that are otherwise the same."""
 
     since: float
-    words: set[str] = field(default_factory=set)
+    messages: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
-class Bucket:
-    """How many events an object may still have."""
+class TokenBucket:
+    """How many events an object may have now."""
 
-    left: float
-    at: float
+    tokens: float
+    refilled: float
 
 
-class Remembered(OrderedDict[Any, Any]):
-    """The last few thousand, by key."""
+class BoundedCache(OrderedDict[Any, Any]):
+    """The most recent entries, by key."""
 
-    def keep(self, key: Any, value: Any) -> None:
+    def put(self, key: Any, value: Any) -> None:
         self[key] = value
         self.move_to_end(key)
-        if len(self) > REMEMBERED:
+        if len(self) > CACHE_SIZE:
             self.popitem(last=False)
 
 
 class EventRecorder:
-    """Turns what there is to say into requests, or into nothing if enough was said."""
+    """Turns events into requests, or into nothing where the limit is reached."""
 
     def __init__(self, component: str, instance: str, clock: Callable[[], float]):
         self.dropped = 0
@@ -101,100 +101,100 @@ class EventRecorder:
         self._component = component
         self._instance = instance
         self._clock = clock
-        self._written: Remembered = Remembered()
-        self._topics: Remembered = Remembered()
-        self._buckets: Remembered = Remembered()
+        self._written: BoundedCache = BoundedCache()
+        self._similar: BoundedCache = BoundedCache()
+        self._buckets: BoundedCache = BoundedCache()
 
-    def request(self, saying: PendingEvent) -> Request | None:
-        """How to say it now, if it is to be said."""
+    def request(self, event: PendingEvent) -> Request | None:
+        """The request that records it, or None if its object has too many."""
         now = self._clock()
-        if not self._may(saying.subject, now):
+        if not self._take_token(event.subject, now):
             self.dropped += 1
             return None
-        saying = self._combined(saying, now)
-        before: StoredEvent | None = self._written.get(self._key(saying))
+        event = self._combined(event, now)
+        before: StoredEvent | None = self._written.get(self._key(event))
         if before is None or now - before.last > WINDOW:
-            return self._first(saying, now)
+            return self._create(event, now)
         before.count += 1
         before.last = now
-        body = {"count": before.count, "lastTimestamp": timestamp(now), "message": _short(saying.message)}
+        body = {"count": before.count, "lastTimestamp": timestamp(now), "message": _truncated(event.message)}
         return Request("PATCH", before.path, msgspec.json.encode(body), MERGE)
 
-    def failed(self, saying: PendingEvent, error: Exception) -> bool:
-        """Writing it failed; whether to ask for another request: the event that was to be raised is gone."""
+    def failed(self, event: PendingEvent, error: Exception) -> bool:
+        """Its request failed; whether to make another one, as the event to be counted up no longer exists."""
         if isinstance(error, ApiError) and error.status == 404:
-            known = self._written.pop(self._key(saying), None)
-            known = known or self._written.pop(self._key(self._as_combined(saying)), None)
-            return known is not None and known.count > 1
+            stored = self._written.pop(self._key(event), None)
+            stored = stored or self._written.pop(self._key(self._as_combined(event)), None)
+            return stored is not None and stored.count > 1
         return False
 
-    def _first(self, saying: PendingEvent, now: float) -> Request:
-        subject = saying.subject
+    def _create(self, event: PendingEvent, now: float) -> Request:
+        subject = event.subject
         namespace = subject.namespace or "default"
         name = f"{subject.name[:200]}.{secrets.token_hex(8)}"
-        folder = f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
-        self._written.keep(self._key(saying), StoredEvent(name, now, now, path=f"{folder}/{name}"))
+        collection = f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
+        self._written.put(self._key(event), StoredEvent(name, now, now, path=f"{collection}/{name}"))
         stamp = timestamp(now)
-        known = _RESOURCES.get(subject.kind)
+        resource = _RESOURCE_BY_KIND.get(subject.kind)
         body = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace},
             "involvedObject": {
-                "apiVersion": subject.api_version or (known.api_version if known else "v1"),
-                "kind": known.kind if known else subject.kind,
+                "apiVersion": subject.api_version or (resource.api_version if resource else "v1"),
+                "kind": resource.kind if resource else subject.kind,
                 "namespace": subject.namespace,
                 "name": subject.name,
                 "uid": subject.uid,
             },
-            "type": saying.type,
-            "reason": saying.reason,
-            "message": _short(saying.message),
+            "type": event.type,
+            "reason": event.reason,
+            "message": _truncated(event.message),
             "source": {"component": self._component},
             "reportingComponent": self._component,
             "reportingInstance": self._instance,
-            "action": saying.reason,
+            "action": event.reason,
             "firstTimestamp": stamp,
             "lastTimestamp": stamp,
             "eventTime": micro_time(now),
             "count": 1,
         }
-        return Request("POST", folder, msgspec.json.encode(body))
+        return Request("POST", collection, msgspec.json.encode(body))
 
-    # -- enough is enough
+    # -- limits
 
-    def _may(self, subject: ObjectReference, now: float) -> bool:
-        bucket: Bucket = self._buckets.get(subject) or Bucket(BURST, now)
-        bucket.left = min(BURST, bucket.left + max(now - bucket.at, 0.0) / REFILL)
-        bucket.at = now
-        self._buckets.keep(subject, bucket)
-        if bucket.left < 1:
+    def _take_token(self, subject: ObjectReference, now: float) -> bool:
+        bucket: TokenBucket = self._buckets.get(subject) or TokenBucket(BURST, now)
+        bucket.tokens = min(BURST, bucket.tokens + max(now - bucket.refilled, 0.0) / REFILL)
+        bucket.refilled = now
+        self._buckets.put(subject, bucket)
+        if bucket.tokens < 1:
             return False
-        bucket.left -= 1
+        bucket.tokens -= 1
         return True
 
-    def _combined(self, saying: PendingEvent, now: float) -> PendingEvent:
-        topic: Topic | None = self._topics.get(saying.topic)
-        if topic is None or now - topic.since > WINDOW:
-            topic = Topic(now)
-        self._topics.keep(saying.topic, topic)
-        if saying.message in topic.words:
-            return saying
-        if len(topic.words) >= SIMILAR:
-            return self._as_combined(saying)
-        topic.words.add(saying.message)
-        return saying
+    def _combined(self, event: PendingEvent, now: float) -> PendingEvent:
+        similar: SimilarEvents | None = self._similar.get(event.aggregation_key)
+        if similar is None or now - similar.since > WINDOW:
+            similar = SimilarEvents(now)
+        self._similar.put(event.aggregation_key, similar)
+        if event.message in similar.messages:
+            return event
+        if len(similar.messages) >= SIMILAR:
+            return self._as_combined(event)
+        similar.messages.add(event.message)
+        return event
 
     @staticmethod
-    def _as_combined(saying: PendingEvent) -> PendingEvent:
-        return saying._replace(message=COMBINED + saying.message)
+    def _as_combined(event: PendingEvent) -> PendingEvent:
+        return event._replace(message=COMBINED + event.message)
 
     @staticmethod
-    def _key(saying: PendingEvent) -> tuple[Any, ...]:
-        """Combined events are one, whatever they say."""
-        words = COMBINED if saying.message.startswith(COMBINED) else saying.message
-        return (*saying.topic, words)
+    def _key(event: PendingEvent) -> tuple[Any, ...]:
+        """Combined events are one, whatever their messages."""
+        message = COMBINED if event.message.startswith(COMBINED) else event.message
+        return (*event.aggregation_key, message)
 
 
-def _short(message: str) -> str:
-    return message.encode()[:LONGEST].decode(errors="ignore")
+def _truncated(message: str) -> str:
+    return message.encode()[:MAX_MESSAGE_BYTES].decode(errors="ignore")

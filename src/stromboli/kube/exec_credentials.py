@@ -16,45 +16,45 @@ from stromboli.api.types.meta import Time
 from stromboli.kube.credentials import BadConfig, Certificate, Identity, NoCredentials, bearer, checked_token
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-LONGEST = 60.0
-LARGEST = 1024 * 1024
-EARLY = 10.0
-"""Seconds before it expires, a credential is asked for again."""
+TIMEOUT = 60.0
+MAX_OUTPUT_BYTES = 1024 * 1024
+RENEW_BEFORE_EXPIRY = 10.0
+"""Seconds before expiry at which a new credential is requested."""
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
-    """What to run. `cluster` is told to it if it wants to know."""
+class ExecProgram:
+    """What to run. `cluster` is passed to it with `provideClusterInfo`."""
 
     command: str
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     api_version: str = VERSIONS[0]
     hint: str = ""
-    """Where to get the program, if it is missing."""
+    """How to install it, if it is missing."""
     cluster: Mapping[str, object] | None = None
 
 
-class Status(msgspec.Struct, rename="camel", gc=False):
+class ExecCredentialStatus(msgspec.Struct, rename="camel", gc=False):
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
     expiration_timestamp: Time | None = None
 
 
-class Answer(msgspec.Struct, rename="camel", gc=False):
+class ExecCredential(msgspec.Struct, rename="camel", gc=False):
     """An ExecCredential."""
 
     kind: str = ""
     api_version: str = ""
-    status: Status | None = None
+    status: ExecCredentialStatus | None = None
 
 
-class Exec:
-    """Asks a program who we are, and asks again when that expires or the server does not believe it."""
+class ExecCredentials:
+    """Runs a program for credentials, and again when they expire or the server rejects them."""
 
     def __init__(
-        self, program: Program, wall: Callable[[], float] = time.time, longest: float = LONGEST
+        self, program: ExecProgram, wall: Callable[[], float] = time.time, timeout: float = TIMEOUT
     ) -> None:
         if program.api_version not in VERSIONS:
             raise BadConfig(
@@ -64,19 +64,19 @@ class Exec:
             raise BadConfig("exec.command: missing")
         self._program = program
         self._wall = wall
-        self._longest = longest
+        self._timeout = timeout
         self._identity: Identity | None = None
         self._until: float | None = None
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def identity(self) -> Identity:
-        async with self._one_at_a_time:
-            late = self._until is not None and self._wall() >= self._until - EARLY
-            if self._identity is None or late:
-                self._identity, self._until = read_answer(await self._run(), self._program)
+        async with self._lock:
+            expires = self._until is not None and self._wall() >= self._until - RENEW_BEFORE_EXPIRY
+            if self._identity is None or expires:
+                self._identity, self._until = parse_exec_credential(await self._run(), self._program)
             return self._identity
 
-    def refused(self) -> bool:
+    def rejected(self) -> bool:
         self._identity = None
         return True
 
@@ -98,35 +98,35 @@ class Exec:
         assert process.stdout is not None
         assert process.stderr is not None
         try:
-            async with asyncio.timeout(self._longest):
-                output, complaint = await asyncio.gather(_bounded(process.stdout), _bounded(process.stderr))
+            async with asyncio.timeout(self._timeout):
+                output, errors = await asyncio.gather(_bounded(process.stdout), _bounded(process.stderr))
                 status = await process.wait()
         except TimeoutError:
-            raise NoCredentials(f"{program.command}: no answer within {self._longest:g} seconds") from None
+            raise NoCredentials(f"{program.command}: no answer within {self._timeout:g} seconds") from None
         finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         if output is None:
-            raise NoCredentials(f"{program.command}: printed more than {LARGEST} bytes")
+            raise NoCredentials(f"{program.command}: printed more than {MAX_OUTPUT_BYTES} bytes")
         if status != 0:
-            last = (complaint or b"").decode(errors="replace").strip()[-500:]
-            raise NoCredentials(f"{program.command}: ended with status {status}: {last or 'no word why'}")
+            message = (errors or b"").decode(errors="replace").strip()[-500:]
+            raise NoCredentials(f"{program.command}: ended with status {status}: {message or 'no word why'}")
         return output
 
 
 async def _bounded(stream: asyncio.StreamReader) -> bytes | None:
-    """What a program prints; None, once all of it was read, if that is too much."""
+    """What a program prints; None if it is too much, after all of it was read."""
     received = bytearray()
     while chunk := await stream.read(65536):
-        if len(received) <= LARGEST:
+        if len(received) <= MAX_OUTPUT_BYTES:
             received += chunk
-    return bytes(received) if len(received) <= LARGEST else None
+    return bytes(received) if len(received) <= MAX_OUTPUT_BYTES else None
 
 
-def exec_info(program: Program) -> str:
-    """What the program is told about what is wanted of it."""
+def exec_info(program: ExecProgram) -> str:
+    """The value of KUBERNETES_EXEC_INFO."""
     spec: dict[str, object] = {"interactive": False}
     if program.cluster is not None:
         spec["cluster"] = program.cluster
@@ -134,19 +134,19 @@ def exec_info(program: Program) -> str:
     return msgspec.json.encode(info).decode()
 
 
-def read_answer(output: bytes, program: Program) -> tuple[Identity, float | None]:
-    """The identity in what a program printed, and until when it is good."""
+def parse_exec_credential(output: bytes, program: ExecProgram) -> tuple[Identity, float | None]:
+    """The identity in a program's output, and when it expires."""
     name = program.command
     try:
-        answer = msgspec.json.decode(output, type=Answer)
+        credential = msgspec.json.decode(output, type=ExecCredential)
     except (ValueError, RecursionError):
         raise NoCredentials(f"{name}: printed no ExecCredential") from None
-    if answer.kind != "ExecCredential" or answer.api_version != program.api_version:
+    if credential.kind != "ExecCredential" or credential.api_version != program.api_version:
         wanted = f"ExecCredential of {program.api_version}"
         raise NoCredentials(
-            f"{name}: printed {answer.kind or '?'} of {answer.api_version or '?'}, not {wanted}"
+            f"{name}: printed {credential.kind or '?'} of {credential.api_version or '?'}, not {wanted}"
         )
-    status = answer.status
+    status = credential.status
     if status is None or not (status.token or status.client_certificate_data):
         raise NoCredentials(f"{name}: printed neither token nor certificate")
     if bool(status.client_certificate_data) != bool(status.client_key_data):

@@ -1,7 +1,6 @@
-"""Short exchanges with one server, on connections that are kept: what a scheduler does thousands of times a minute.
+"""A pool of HTTP/1.1 connections for short requests, of which a scheduler sends thousands a minute.
 
-A full HTTP client costs two to three times as much processor time for them, which the API server beside us could use.
-Streams, and servers behind a proxy, are left to one.
+aiohttp's client takes two to three times as much CPU time for them. Streams and proxied requests still use it.
 """
 
 from __future__ import annotations
@@ -16,80 +15,80 @@ from functools import lru_cache
 from typing import cast
 from urllib.parse import urlsplit
 
-from stromboli.kube.http_response import Answer, BadAnswer, Overlong, Reading
+from stromboli.kube.http_response import BadResponse, HttpResponse, ResponseReader, ResponseTooLarge
 from stromboli.kube.rate_limits import Clock
 from stromboli.kube.request import RequestWithdrawn
 
-CONNECT = 10.0
-CONNECTIONS = 256
-KEPT = 15.0
-"""Seconds that a connection may lie idle; what lies between may forget it without a word."""
-_SPEAKABLE = re.compile(r"[\x21-\x7e]+")
-_VALUE = re.compile(r"[\x20-\x7e\x80-\xff]*")
+CONNECT_TIMEOUT = 10.0
+MAX_CONNECTIONS = 256
+IDLE_TIMEOUT = 15.0
+"""Seconds that an idle connection is kept: a firewall in between may drop it silently."""
+_VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
+_HEADER_VALUE = re.compile(r"[\x20-\x7e\x80-\xff]*")
 
 
 class Connection(asyncio.Protocol):
-    """One connection, one exchange at a time."""
+    """One connection, with one request in flight at a time."""
 
     def __init__(self) -> None:
         self.usable = False
         self.idle_since = 0.0
         self._transport: asyncio.Transport
-        self._reading: Reading | None = None
-        self._answer: asyncio.Future[Answer] | None = None
+        self._reader: ResponseReader | None = None
+        self._response: asyncio.Future[HttpResponse] | None = None
 
-    async def exchange(self, request: bytes, largest: int) -> Answer:
-        """`OSError` or `BadAnswer` if it breaks off; whoever is cancelled breaks it off."""
-        self._reading = Reading(largest)
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._answer = answer
+    async def exchange(self, request: bytes, max_bytes: int) -> HttpResponse:
+        """Send and await the response; `OSError` or `BadResponse` if the connection breaks. Cancelling closes it."""
+        self._reader = ResponseReader(max_bytes)
+        response: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
+        self._response = response
         self._transport.write(request)
         try:
-            return await answer
+            return await response
         except BaseException:
             self.abort()
             raise
         finally:
-            self._reading = self._answer = None
+            self._reader = self._response = None
 
     def abort(self) -> None:
         self.usable = False
         self._transport.abort()
 
-    # -- called by the loop
+    # -- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self.usable = True
 
     def data_received(self, data: bytes) -> None:
-        if self._reading is None or self._answer is None or self._answer.done():
-            self.abort()  # nobody asked for this
+        if self._reader is None or self._response is None or self._response.done():
+            self.abort()  # unsolicited
             return
         try:
-            answer = self._reading.feed(data)
-        except (BadAnswer, Overlong) as error:
+            response = self._reader.feed(data)
+        except (BadResponse, ResponseTooLarge) as error:
             self.usable = False
-            self._answer.set_exception(error)
+            self._response.set_exception(error)
             return
-        if answer is not None:
-            self.usable = not answer.last
-            self._answer.set_result(answer)
+        if response is not None:
+            self.usable = not response.closes
+            self._response.set_result(response)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.usable = False
-        if self._answer is None or self._answer.done() or self._reading is None:
+        if self._response is None or self._response.done() or self._reader is None:
             return
         try:
             if error is not None:
                 raise error
-            self._answer.set_result(self._reading.end())
+            self._response.set_result(self._reader.end())
         except Exception as broken:
-            self._answer.set_exception(broken)
+            self._response.set_exception(broken)
 
 
-class Wire:
-    """Exchanges with one server, as many at once as there may be connections."""
+class ConnectionPool:
+    """Connections to one server, at most `MAX_CONNECTIONS` of them."""
 
     def __init__(
         self,
@@ -98,83 +97,83 @@ class Wire:
         headers: Iterable[tuple[str, str]] = (),
         clock: Clock = time.monotonic,
     ) -> None:
-        """`server_name` is the one in its certificate where that differs; `headers` go with every request."""
+        """`server_name`: the one in its certificate, if it differs from the host. `headers` go with every request."""
         url = urlsplit(server)
         self._host, self._port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
         self._secure = url.scheme == "https"
         self._server_name = server_name or self._host
         self._prefix = url.path.rstrip("/")
-        self._headers = written((("Host", url.netloc.rpartition("@")[2]), *headers))
+        self._headers = header_lines((("Host", url.netloc.rpartition("@")[2]), *headers))
         self._clock = clock
-        self._room = asyncio.Semaphore(CONNECTIONS)
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._idle: deque[Connection] = deque()
-        """The one used last to the right."""
+        """Most recently used last."""
         self._context: ssl.SSLContext | None = None
 
-    async def ask(
+    async def request(
         self,
         method: str,
         path: str,
         body: bytes | None,
         headers: Iterable[tuple[str, str]],
         context: ssl.SSLContext,
-        largest: int,
-        still: Callable[[], bool] | None = None,
-    ) -> Answer:
-        """One exchange. `OSError` and `BadAnswer`: nobody knows what became of it. `Overlong`: more than `largest`."""
-        if _SPEAKABLE.fullmatch(path) is None:
-            raise BadAnswer(f"{path!r} cannot be asked for")
-        head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._headers}{written(tuple(headers))}"
+        max_bytes: int,
+        still_wanted: Callable[[], bool] | None = None,
+    ) -> HttpResponse:
+        """Send one request. After `OSError` or `BadResponse` its outcome is unknown."""
+        if _VISIBLE_ASCII.fullmatch(path) is None:
+            raise BadResponse(f"{path!r} cannot be asked for")
+        head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._headers}{header_lines(tuple(headers))}"
         if body is not None:
             head += f"Content-Length: {len(body)}\r\n"
         request = head.encode("latin-1") + b"\r\n" + (body or b"")
-        async with self._room:
+        async with self._slots:
             connection = await self._connection(context)
-            if still is not None and not still():
-                self._keep(connection)
+            if still_wanted is not None and not still_wanted():
+                self._release(connection)
                 raise RequestWithdrawn
-            answer = await connection.exchange(request, largest)
+            response = await connection.exchange(request, max_bytes)
             if not connection.usable:
                 connection.abort()
             elif context is self._context:
-                self._keep(connection)
-            return answer
+                self._release(connection)
+            return response
 
-    def _keep(self, connection: Connection) -> None:
+    def _release(self, connection: Connection) -> None:
         connection.idle_since = self._clock()
         self._idle.append(connection)
 
     async def _connection(self, context: ssl.SSLContext) -> Connection:
-        """One that is free, or a new one. Those that showed another certificate are not used again."""
+        """An idle connection or a new one. Those of an earlier TLS context, so another certificate, are closed."""
         if context is not self._context:
             self.close()
             self._context = context
-        while self._idle and self._idle[0].idle_since < self._clock() - KEPT:
+        while self._idle and self._idle[0].idle_since < self._clock() - IDLE_TIMEOUT:
             self._idle.popleft().abort()
         while self._idle:
             connection = self._idle.pop()
             if connection.usable:
                 return connection
-        async with asyncio.timeout(CONNECT):
-            _, made = await asyncio.get_running_loop().create_connection(
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            _, connection = await asyncio.get_running_loop().create_connection(
                 Connection,
                 self._host,
                 self._port,
                 ssl=context if self._secure else None,
                 server_hostname=self._server_name if self._secure else None,
             )
-        return made
+        return connection
 
     def close(self) -> None:
-        """Let go of all connections that nobody uses."""
+        """Close all idle connections."""
         while self._idle:
             self._idle.pop().abort()
 
 
 @lru_cache(maxsize=16)
-def written(headers: tuple[tuple[str, str], ...]) -> str:
-    """Headers as lines; a value must not be more than one. They are mostly the same as the last time."""
+def header_lines(headers: tuple[tuple[str, str], ...]) -> str:
+    """Headers as lines, each checked to be one line. Cached, as they are mostly the same."""
     for name, value in headers:
-        if _SPEAKABLE.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
-            raise BadAnswer(f"a header {name!r} that cannot be sent")
+        if _VISIBLE_ASCII.fullmatch(name) is None or _HEADER_VALUE.fullmatch(value) is None:
+            raise BadResponse(f"a header {name!r} that cannot be sent")
     return "".join([f"{name}: {value}\r\n" for name, value in headers])

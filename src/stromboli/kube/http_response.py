@@ -1,96 +1,101 @@
-"""An HTTP/1.1 answer read from bytes as they come, in whatever pieces: just what an API server sends, within bounds."""
+"""An incremental parser of HTTP/1.1 responses, limited to what an API server sends."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-LARGEST_HEAD = 64 * 1024
+MAX_HEAD_BYTES = 64 * 1024
 _STATUS = re.compile(rb"HTTP/1\.([01]) (\d{3})(?: |\r|$)")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,15})[ \t]*(?:\r|$)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r\n]*\bchunked\b", re.IGNORECASE)
 _CLOSE = re.compile(rb"\r\nconnection:[^\r\n]*\bclose\b", re.IGNORECASE)
-_LATER = re.compile(rb"\r\nretry-after:[ \t]*(\d{1,8})[ \t]*(?:\r|$)", re.IGNORECASE)
-_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?")
-_BODILESS = (204, 304)
+_RETRY_AFTER = re.compile(rb"\r\nretry-after:[ \t]*(\d{1,8})[ \t]*(?:\r|$)", re.IGNORECASE)
+_CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?")
+_STATUS_WITHOUT_BODY = (204, 304)
 
 
-class BadAnswer(Exception):
-    """This is no answer."""
+class BadResponse(Exception):
+    """These bytes are no HTTP response."""
 
 
-class Overlong(Exception):
-    """The body is larger than was allowed."""
+class ResponseTooLarge(Exception):
+    """The body is larger than allowed."""
 
 
-class Answer(NamedTuple):
-    """All that is asked of an answer."""
+class HttpResponse(NamedTuple):
+    """The parts of a response that we need."""
 
     status: int
     body: bytes
     retry_after: float | None
-    """Seconds, if the server says when to come again."""
-    last: bool
-    """Whether nothing more may be asked on this connection."""
+    """Seconds, if the server sent the header."""
+    closes: bool
+    """Whether the connection cannot be used again."""
 
 
-class Reading:
-    """One answer on its way in. After `BadAnswer` or `Overlong` the connection is of no use."""
+class ResponseReader:
+    """Parses one response. After `BadResponse` or `ResponseTooLarge` the connection must be closed."""
 
-    def __init__(self, largest: int) -> None:
-        """`largest` bounds the body, in bytes."""
-        self._largest = largest
+    def __init__(self, max_bytes: int) -> None:
+        """`max_bytes` bounds the body, in bytes."""
+        self._largest = max_bytes
         self._received = bytearray()
         self._head = b""
         self._status = 0
         self._length: int | None = None
-        """Bytes of the body, if that was said."""
+        """Content-Length, if the server sent it."""
         self._chunked = False
         self._chunks = bytearray()
 
-    def feed(self, data: bytes) -> Answer | None:
-        """The answer, once all of it is there."""
+    def feed(self, data: bytes) -> HttpResponse | None:
+        """The response, once it is complete."""
         self._received += data
         while not self._status:
             if not self._read_head():
                 return None
-        if self._status in _BODILESS:
-            return self._answer(b"", self._received)
+        if self._status in _STATUS_WITHOUT_BODY:
+            return self._response(b"", self._received)
         if self._chunked:
             return self._read_chunks()
         if self._length is None and len(self._received) > self._largest:
-            raise Overlong
+            raise ResponseTooLarge
         if self._length is None or len(self._received) < self._length:
             return None
-        return self._answer(self._received[: self._length], self._received[self._length :])
+        return self._response(self._received[: self._length], self._received[self._length :])
 
-    def end(self) -> Answer:
-        """Nothing more will come; an answer of unsaid length is whole by that."""
+    def end(self) -> HttpResponse:
+        """The connection was closed, which ends a response without Content-Length."""
         if not self._status or self._chunked or self._length is not None:
-            raise BadAnswer("the connection broke off")
-        return self._answer(self._received, b"", last=True)
+            raise BadResponse("the connection broke off")
+        return self._response(self._received, b"", closes=True)
 
-    def _answer(self, body: bytes | bytearray, rest: bytes | bytearray, last: bool = False) -> Answer:
-        later = _LATER.search(self._head) if self._status >= 300 else None
-        return Answer(
+    def _response(
+        self, body: bytes | bytearray, rest: bytes | bytearray, closes: bool = False
+    ) -> HttpResponse:
+        retry_after = _RETRY_AFTER.search(self._head) if self._status >= 300 else None
+        return HttpResponse(
             self._status,
             bytes(body),
-            float(later[1]) if later else None,
-            last or bool(rest) or self._head.startswith(b"HTTP/1.0") or _CLOSE.search(self._head) is not None,
+            float(retry_after[1]) if retry_after else None,
+            closes
+            or bool(rest)
+            or self._head.startswith(b"HTTP/1.0")
+            or _CLOSE.search(self._head) is not None,
         )
 
     def _read_head(self) -> bool:
-        """Whether there was a whole one; one that only announces the real one (1xx) is skipped."""
+        """Whether the head is complete; informational responses (1xx) are skipped."""
         end = self._received.find(b"\r\n\r\n")
-        if end < 0 or end > LARGEST_HEAD:
-            if len(self._received) > LARGEST_HEAD:
-                raise BadAnswer(f"a head of more than {LARGEST_HEAD} bytes")
+        if end < 0 or end > MAX_HEAD_BYTES:
+            if len(self._received) > MAX_HEAD_BYTES:
+                raise BadResponse(f"a head of more than {MAX_HEAD_BYTES} bytes")
             return False
         head = bytes(self._received[:end])
         del self._received[: end + 4]
         status = _STATUS.match(head)
         if status is None:
-            raise BadAnswer(f"no HTTP: {head[:40]!r}")
+            raise BadResponse(f"no HTTP: {head[:40]!r}")
         if status[2][:1] == b"1" and status[2] != b"101":
             return True
         self._head, self._status = head, int(status[2])
@@ -99,26 +104,26 @@ class Reading:
         if length is not None:
             self._length = int(length[1])
             if self._length > self._largest:
-                raise Overlong
+                raise ResponseTooLarge
         return True
 
-    def _read_chunks(self) -> Answer | None:
+    def _read_chunks(self) -> HttpResponse | None:
         received, at = self._received, 0
         while True:
             line = received.find(b"\r\n", at)
-            size = _SIZE.fullmatch(received, at, line) if line >= 0 else None
+            size = _CHUNK_SIZE.fullmatch(received, at, line) if line >= 0 else None
             if size is None:
-                if line >= 0 or len(received) - at > LARGEST_HEAD:
-                    raise BadAnswer("a chunk without a size")
+                if line >= 0 or len(received) - at > MAX_HEAD_BYTES:
+                    raise BadResponse("a chunk without a size")
                 break
             begin, count = line + 2, int(size[1], 16)
             if len(self._chunks) + count > self._largest:
-                raise Overlong
+                raise ResponseTooLarge
             if count == 0:
                 end = self._trailer(line)
                 if end is None:
                     break
-                return self._answer(self._chunks, received[end:])
+                return self._response(self._chunks, received[end:])
             if len(received) < begin + count + 2:
                 break
             self._chunks += memoryview(received)[begin : begin + count]
@@ -127,8 +132,8 @@ class Reading:
         return None
 
     def _trailer(self, line: int) -> int | None:
-        """Where what follows the last chunk ends: headers, of which we need none, and an empty line."""
+        """Where the trailer after the last chunk ends: headers, which we ignore, and an empty line."""
         end = self._received.find(b"\r\n\r\n", line)
-        if end < 0 and len(self._received) - line > LARGEST_HEAD:
-            raise BadAnswer("a trailer without end")
+        if end < 0 and len(self._received) - line > MAX_HEAD_BYTES:
+            raise BadResponse("a trailer without end")
         return None if end < 0 else end + 4

@@ -1,6 +1,6 @@
-"""Work in lanes: one lane per object, in order within a lane, so many lanes at a time, urgent ones first.
+"""A work queue by key: items of one key in order, several keys at a time, urgent ones first.
 
-Whoever does the work may ask to be called again after a while: the lane waits, its place is given to another one.
+The handler may ask to be called again with an item after a while; meanwhile other keys are served.
 """
 
 from __future__ import annotations
@@ -18,34 +18,35 @@ log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
 
-class Lane(Generic[Item]):
-    """What is still to be done about one object; the first is being done if the lane is busy."""
+class KeyState(Generic[Item]):
+    """The items of one key, each with its urgency; the first is being handled if the key is busy."""
 
-    __slots__ = ("busy", "todo", "urgency")
+    __slots__ = ("busy", "items", "scheduled")
 
-    def __init__(self, urgency: int):
-        self.todo: deque[Item] = deque()
+    def __init__(self) -> None:
+        self.items: deque[tuple[int, Item]] = deque()
         self.busy = False
-        self.urgency = urgency
+        self.scheduled: int | None = None
+        """The urgency with which the key waits for a worker."""
 
 
-class Lanes(Generic[Item]):
-    """Lanes by object, and workers that serve them."""
+class KeyedQueue(Generic[Item]):
+    """Items by key, and the workers that handle them."""
 
     def __init__(
         self,
-        work: Callable[[Item], Awaitable[float | None]],
-        width: int,
+        handler: Callable[[Item], Awaitable[float | None]],
+        workers: int,
         merge: Callable[[Item, Item], Item | None] = lambda earlier, later: None,
     ):
-        """`work` returns None when it is done, or after how many seconds it wants to be called again.
+        """`handler` returns None when it is done, or after how many seconds to call it again.
 
-        `merge` may make one of two that wait next to each other.
+        `merge` may combine two items that wait next to each other.
         """
-        self._work = work
+        self._handler = handler
         self._merge = merge
-        self._width = width
-        self._lanes: dict[Hashable, Lane[Item]] = {}
+        self._worker_count = workers
+        self._states: dict[Hashable, KeyState[Item]] = {}
         self._ready: list[tuple[int, int, Hashable]] = []
         self._serial = 0
         self._wake = asyncio.Event()
@@ -54,51 +55,59 @@ class Lanes(Generic[Item]):
         self._workers: list[asyncio.Task[None]] = []
 
     def __len__(self) -> int:
-        """Objects about which something is still to be done."""
-        return len(self._lanes)
+        """Keys with items that are not done."""
+        return len(self._states)
 
     def start(self) -> None:
-        """Begin to work."""
-        self._workers = [asyncio.create_task(self._serve()) for _ in range(self._width)]
+        self._workers = [asyncio.create_task(self._serve()) for _ in range(self._worker_count)]
 
     def put(self, key: Hashable, item: Item, urgency: int) -> None:
-        """One thing more to do about an object."""
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = Lane(urgency)
+        """Add an item; a key is as urgent (low numbers first) as the most urgent item that waits in it."""
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = KeyState()
             self._idle.clear()
-        waiting = len(lane.todo) - lane.busy
-        merged = self._merge(lane.todo[-1], item) if waiting else None
+        state.items.append((urgency, item))
+        if len(state.items) - state.busy > 1:
+            self._merge_at(state, len(state.items) - 2)
+        if not state.busy:
+            self._schedule(key, state)
+
+    def _merge_at(self, state: KeyState[Item], index: int) -> bool:
+        """Merge an item with the next one, if they can be merged; whether they were."""
+        (urgency, earlier), (other_urgency, later) = state.items[index], state.items[index + 1]
+        merged = self._merge(earlier, later)
         if merged is not None:
-            lane.todo[-1] = merged
-            return
-        lane.todo.append(item)
-        if not lane.busy and (waiting == 0 or urgency < lane.urgency):
-            lane.urgency = min(urgency, lane.urgency) if waiting else urgency
-            self._call(key, lane)
+            state.items[index] = min(urgency, other_urgency), merged
+            del state.items[index + 1]
+        return merged is not None
 
     async def idle(self) -> None:
-        """Wait until nothing is left to be done."""
+        """Wait until all items are done."""
         await self._idle.wait()
 
     async def stop(self) -> None:
-        """Stop working, whatever is left."""
+        """Stop the workers; remaining items are dropped."""
         workers, self._workers = self._workers, []
         for worker in workers:
             worker.cancel()
         for worker in workers:
             with suppress(asyncio.CancelledError):
                 await worker
-        self._lanes.clear()
+        self._states.clear()
         self._ready.clear()
         self._idle.set()
 
-    # -- serving
+    # -- workers
 
-    def _call(self, key: Hashable, lane: Lane[Item]) -> None:
-        self._serial += 1
-        heapq.heappush(self._ready, (lane.urgency, self._serial, key))
-        self._wake.set()
+    def _schedule(self, key: Hashable, state: KeyState[Item]) -> None:
+        """Let a worker take the key, or take it earlier."""
+        urgency = min(urgency for urgency, _ in state.items)
+        if state.scheduled is None or urgency < state.scheduled:
+            state.scheduled = urgency
+            self._serial += 1
+            heapq.heappush(self._ready, (urgency, self._serial, key))
+            self._wake.set()
 
     async def _serve(self) -> None:
         while True:
@@ -106,37 +115,36 @@ class Lanes(Generic[Item]):
                 self._wake.clear()
                 await self._wake.wait()
             key = heapq.heappop(self._ready)[2]
-            lane = self._lanes.get(key)
-            if lane is None or lane.busy or not lane.todo:
-                continue  # called twice, as something urgent came in
-            lane.busy = True
-            again = await self._once(lane.todo[0])
-            if again is None:
-                self._done(key, lane)
+            state = self._states.get(key)
+            if state is None or state.busy:
+                continue  # scheduled twice, as it became more urgent
+            state.busy, state.scheduled = True, None
+            retry_after = await self._handle(state.items[0][1])
+            if retry_after is None:
+                self._done(key, state)
             else:
-                asyncio.get_running_loop().call_later(again, self._resume, key, lane)
+                asyncio.get_running_loop().call_later(retry_after, self._resume, key, state)
 
-    async def _once(self, item: Item) -> float | None:
+    async def _handle(self, item: Item) -> float | None:
         try:
-            return await self._work(item)
+            return await self._handler(item)
         except Exception:
-            log.exception("a write failed in a way that nobody thought of: %r", item)
+            log.exception("unexpected error while handling %r", item)
             return None
 
-    def _done(self, key: Hashable, lane: Lane[Item]) -> None:
-        lane.todo.popleft()
-        lane.busy = False
-        if lane.todo:
-            self._call(key, lane)
-        elif self._lanes.get(key) is lane:
-            del self._lanes[key]
-            if not self._lanes:
+    def _done(self, key: Hashable, state: KeyState[Item]) -> None:
+        state.items.popleft()
+        state.busy = False
+        if state.items:
+            self._schedule(key, state)
+        elif self._states.get(key) is state:
+            del self._states[key]
+            if not self._states:
                 self._idle.set()
 
-    def _resume(self, key: Hashable, lane: Lane[Item]) -> None:
-        if self._lanes.get(key) is lane:
-            while len(lane.todo) > 1 and (merged := self._merge(lane.todo[0], lane.todo[1])) is not None:
-                lane.todo.popleft()
-                lane.todo[0] = merged
-            lane.busy = False
-            self._call(key, lane)
+    def _resume(self, key: Hashable, state: KeyState[Item]) -> None:
+        if self._states.get(key) is state:
+            while len(state.items) > 1 and self._merge_at(state, 0):
+                pass
+            state.busy = False
+            self._schedule(key, state)

@@ -1,4 +1,4 @@
-"""The kubeconfig file as structs: only what we understand, and only what is said about it."""
+"""The kubeconfig file as structs, with the fields that we support."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stromboli.kube.credentials import BadConfig, read_file
 
 
 class ClusterPart(msgspec.Struct, rename="kebab", gc=False):
-    """Where an API server is and how it proves that it is the one."""
+    """An API server and how its certificate is verified."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -32,7 +32,7 @@ class Variable(msgspec.Struct, gc=False):
 
 
 class ExecPart(msgspec.Struct, rename="camel", gc=False):
-    """A program that says who we are."""
+    """A program that prints credentials."""
 
     command: str = ""
     api_version: str = ""
@@ -44,7 +44,7 @@ class ExecPart(msgspec.Struct, rename="camel", gc=False):
 
 
 class UserPart(msgspec.Struct, rename="kebab", gc=False):
-    """Who we are."""
+    """Credentials."""
 
     token: str = ""
     token_file: str = msgspec.field(default="", name="tokenFile")
@@ -63,7 +63,7 @@ class UserPart(msgspec.Struct, rename="kebab", gc=False):
 
 
 class ContextPart(msgspec.Struct, rename="kebab", gc=False):
-    """A user of a cluster."""
+    """Which user on which cluster."""
 
     cluster: str = ""
     user: str = ""
@@ -86,7 +86,7 @@ class NamedContext(msgspec.Struct, gc=False):
 
 
 class Kubeconfig(msgspec.Struct, rename="kebab", gc=False):
-    """One file, or several merged: of what stands in two of them the first counts."""
+    """One file, or several merged; the first file that defines a name counts."""
 
     kind: str = "Config"
     current_context: str = ""
@@ -96,7 +96,7 @@ class Kubeconfig(msgspec.Struct, rename="kebab", gc=False):
 
 
 class Settings(msgspec.Struct, gc=False):
-    """What was read, by name."""
+    """Merged files, by name."""
 
     source: str
     current: str
@@ -105,14 +105,14 @@ class Settings(msgspec.Struct, gc=False):
     contexts: dict[str, ContextPart]
 
 
-def read_kubeconfig(paths: Iterable[str]) -> Settings:
-    """The files together. With more than one, those that are missing are passed over, as kubectl does."""
-    wanted = [Path(path).expanduser() for path in paths if path]
-    found = [path for path in wanted if path.exists()] if len(wanted) > 1 else wanted
-    if not found:
-        raise BadConfig(f"{os.pathsep.join(map(str, wanted)) or 'kubeconfig'}: no such file")
-    settings = Settings(os.pathsep.join(map(str, found)), "", {}, {}, {})
-    for path in found:
+def read_kubeconfig(names: Iterable[str]) -> Settings:
+    """All files merged. Of several, missing ones are skipped, as kubectl does."""
+    paths = [Path(path).expanduser() for path in names if path]
+    existing = [path for path in paths if path.exists()] if len(paths) > 1 else paths
+    if not existing:
+        raise BadConfig(f"{os.pathsep.join(map(str, paths)) or 'kubeconfig'}: no such file")
+    settings = Settings(os.pathsep.join(map(str, existing)), "", {}, {}, {})
+    for path in existing:
         _add(settings, path, _read(path))
     return settings
 
@@ -120,19 +120,19 @@ def read_kubeconfig(paths: Iterable[str]) -> Settings:
 def _add(settings: Settings, path: Path, config: Kubeconfig) -> None:
     settings.current = settings.current or config.current_context
     for cluster in config.clusters or ():
-        _settle(cluster.cluster, path.parent, "certificate_authority")
+        _resolve_paths(cluster.cluster, path.parent, "certificate_authority")
         settings.clusters.setdefault(cluster.name, cluster.cluster)
     for user in config.users or ():
-        _settle(user.user, path.parent, "token_file", "client_certificate", "client_key")
+        _resolve_paths(user.user, path.parent, "token_file", "client_certificate", "client_key")
         if user.user.exec is not None and os.sep in user.user.exec.command:
-            _settle(user.user.exec, path.parent, "command")
+            _resolve_paths(user.user.exec, path.parent, "command")
         settings.users.setdefault(user.name, user.user)
     for context in config.contexts or ():
         settings.contexts.setdefault(context.name, context.context)
 
 
-def _settle(part: msgspec.Struct, folder: Path, *fields: str) -> None:
-    """Relative paths begin where the file lies."""
+def _resolve_paths(part: msgspec.Struct, folder: Path, *fields: str) -> None:
+    """Paths are relative to the file's folder."""
     for field in fields:
         if getattr(part, field):
             setattr(part, field, str(folder / Path(getattr(part, field)).expanduser()))

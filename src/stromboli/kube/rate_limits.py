@@ -1,4 +1,4 @@
-"""How fast and how often: a token bucket for requests, and growing pauses after failures."""
+"""A token bucket for requests, and exponential backoff after failures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
-Dice = Callable[[], float]
+Jitter = Callable[[], float]
 """A number from 0 to 1."""
 
 
 class RateLimiter:
-    """So many requests a second, with a burst of so many after a quiet time; first come, first served."""
+    """A token bucket: `qps` requests a second, with bursts of `burst`; first come, first served."""
 
     def __init__(
         self, qps: float, burst: int, clock: Clock = time.monotonic, sleep: Sleep = asyncio.sleep
@@ -26,10 +26,10 @@ class RateLimiter:
         self._clock = clock
         self._sleep = sleep
         self._due = clock()
-        """When the next request would be on time if they came evenly."""
+        """When the next request is due if requests are evenly spaced."""
 
     async def take(self) -> None:
-        """Wait for one's turn; whoever gives up leaves it to the others."""
+        """Wait for a token; a cancelled wait gives it back."""
         if not self._interval:
             return
         now = self._clock()
@@ -46,14 +46,14 @@ class RateLimiter:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Pauses that double from `first` to `longest`, each shortened by chance so that many do not come at once."""
+    """Pauses that double from `first` to `longest`, each shortened by up to half at random."""
 
     first: float = 0.25
     longest: float = 30.0
-    dice: Dice = random.random
+    jitter: Jitter = random.random
 
-    def pause(self, failures: int, asked: float | None = None) -> float:
-        """Seconds to wait after so many failures in a row; at least what the server asked for."""
+    def pause(self, failures: int, retry_after: float | None = None) -> float:
+        """Seconds to wait after so many failures in a row; at least `retry_after`, within bounds."""
         full = min(self.longest, self.first * 2.0 ** min(max(failures, 1) - 1, 40))
-        pause = full * (0.5 + 0.5 * self.dice())
-        return pause if asked is None else max(pause, min(asked, 2 * self.longest))
+        pause = full * (0.5 + 0.5 * self.jitter())
+        return pause if retry_after is None else max(pause, min(retry_after, 2 * self.longest))

@@ -1,7 +1,7 @@
-"""Follows one kind of object: lists it, watches it, resumes where it was cut off, and lists again where it cannot.
+"""Lists and watches one kind, resumes a broken watch, and lists again where the server cannot resume it.
 
-What is known is kept by name as uid and version, so a new list tells only what differs: nothing is lost, and nothing
-is told twice.
+The uid and resource version last seen of every object are kept by name, so after a new list only the differences are
+passed on: nothing is lost and nothing is repeated.
 """
 
 from __future__ import annotations
@@ -17,21 +17,29 @@ from typing import NamedTuple, Protocol
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.kube.api_client import TooLarge, with_query
 from stromboli.kube.api_resources import Resource, absence
-from stromboli.kube.rate_limits import Backoff, Clock, Dice, Sleep
+from stromboli.kube.rate_limits import Backoff, Clock, Jitter, Sleep
 from stromboli.kube.request import ApiError, NoResponse, Request
-from stromboli.kube.watch_decoding import Line, Lines, Page, Pages, Sight, Splitter, What
+from stromboli.kube.watch_decoding import (
+    DecodedObject,
+    EventType,
+    LineSplitter,
+    ListDecoder,
+    ListPage,
+    WatchEvent,
+    WatchEventDecoder,
+)
 
 log = logging.getLogger(__name__)
 
-PAGE = 500
-SILENCE = 180.0
-"""Seconds without a word after which a watch is taken for dead: bookmarks come about once a minute."""
-LASTS = (300, 600)
-"""How long a watch may last, picked by chance so that not all end at once."""
-ABSENT = 60.0
-"""Seconds after which we look again whether a missing kind was installed."""
-SHORT = 1.0
-"""A watch that ended sooner than this counts as failed."""
+PAGE_SIZE = 500
+WATCH_IDLE_TIMEOUT = 180.0
+"""Seconds without data after which a watch is considered dead: bookmarks come about once a minute."""
+WATCH_SECONDS = (300, 600)
+"""Bounds of a watch's duration, which is random so that not all end at once."""
+ABSENT_RECHECK = 60.0
+"""Seconds after which we check again whether a missing kind was installed."""
+SHORT_WATCH = 1.0
+"""A watch that ends within so many seconds counts as failed."""
 
 
 class UnusableObject(NamedTuple):
@@ -45,46 +53,49 @@ class UnusableObject(NamedTuple):
 
 
 class Source(Protocol):
-    """What is asked of a client."""
+    """A client that lists and watches."""
 
     async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes: ...
 
-    async def insist(self, request: Request) -> bytes: ...
+    async def send_with_retries(self, request: Request) -> bytes: ...
 
-    def stream(self, path: str, silence: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
+    def stream(self, path: str, idle_timeout: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
 
 
 class Sink(Protocol):
-    """Where news go."""
+    """Receives the changes that a reflector sees."""
 
-    def put(self, thing: Object, new: bool) -> None: ...
+    def put(self, object: Object, new: bool) -> None:
+        """An object was added, if `new`, or modified."""
 
-    def drop(self, thing: Object) -> None: ...
+    def drop(self, object: Object) -> None:
+        """An object was deleted; only its name, namespace and uid are set."""
 
-    def bad(self, trouble: UnusableObject) -> None: ...
+    def unusable(self, problem: UnusableObject) -> None: ...
 
-    async def room(self) -> None: ...
+    async def wait_for_room(self) -> None:
+        """Called after every batch: let other tasks run, and wait while there is too much to take in."""
 
 
-class Known(NamedTuple):
-    """As which object, and in which state of it, a name was last seen."""
+class SeenVersion(NamedTuple):
+    """Uid and resource version of the object that was last seen under a name."""
 
     uid: str
     version: str
 
 
 class Expired(Exception):
-    """What happened since is not known any more; only a new list helps."""
+    """The server no longer knows the events since our resource version: a new list is needed."""
 
 
-async def pages(
-    source: Source, resource: Resource, kind: type[Object], size: int = PAGE
-) -> AsyncIterator[Page]:
-    """All objects of a kind, as they were at one moment. A page that is too large is asked for in halves."""
-    reader, next = Pages(kind), ""
+async def list_pages(
+    source: Source, resource: Resource, kind: type[Object], size: int = PAGE_SIZE
+) -> AsyncIterator[ListPage]:
+    """All objects of a kind, of one resource version. A page that is too large is requested again in halves."""
+    decoder, token = ListDecoder(kind), ""
     while True:
         try:
-            page = reader.read(await source.list(resource, limit=size, **{"continue": next}))
+            page = decoder.decode(await source.list(resource, limit=size, **{"continue": token}))
         except TooLarge:
             if size <= 1:
                 raise
@@ -95,16 +106,16 @@ async def pages(
                 raise Expired(str(error)) from None
             raise
         yield page
-        next = page.next
-        if not next:
+        token = page.continue_token
+        if not token:
             return
 
 
 class Reflector:
-    """Tells a sink all that happens to the objects of one kind."""
+    """Passes all changes of the objects of one kind to a sink."""
 
-    missed = logging.WARNING
-    """How loudly it is said that the kind is not installed."""
+    absence_level = logging.WARNING
+    """With which the log says that the kind is not installed."""
 
     def __init__(
         self,
@@ -113,36 +124,36 @@ class Reflector:
         kind: type[Object],
         sink: Sink,
         wanted: Callable[[Object], bool] = lambda _: True,
-        page: int = PAGE,
-        silence: float = SILENCE,
-        absent: float = ABSENT,
+        page_size: int = PAGE_SIZE,
+        idle_timeout: float = WATCH_IDLE_TIMEOUT,
+        absent_recheck: float = ABSENT_RECHECK,
         backoff: Backoff = Backoff(first=0.2, longest=30.0),  # noqa: B008 - frozen
         sleep: Sleep = asyncio.sleep,
         clock: Clock = time.monotonic,
-        dice: Dice = random.random,
+        jitter: Jitter = random.random,
     ) -> None:
         self.resource = resource
         self.kind = kind
-        self.known: dict[str, Known] = {}
+        self.known: dict[str, SeenVersion] = {}
         self.version = ""
-        """Up to where everything is known; empty if a list is due."""
+        """The resource version up to which all events were seen; empty if a list is due."""
         self.synced = asyncio.Event()
-        """Set once all objects were told, or it is sure that there are none."""
+        """Set after the first complete list, or once it is known that the kind is not installed."""
         self.installed: bool | None = None
-        self.trouble = ""
-        """Why nothing is heard at the moment."""
+        self.problem = ""
+        """Why listing or watching fails at the moment."""
         self.lists = self.watches = self.events = 0
         self._source = source
         self._sink = sink
         self._wanted = wanted
-        self._page = page
-        self._silence = silence
-        self._absent = absent
+        self._page_size = page_size
+        self._idle_timeout = idle_timeout
+        self._absent_recheck = absent_recheck
         self._backoff = backoff
         self._sleep = sleep
         self._clock = clock
-        self._dice = dice
-        self._lines = Lines(kind)
+        self._jitter = jitter
+        self._event_decoder = WatchEventDecoder(kind)
         self._failures = 0
 
     async def run(self) -> None:
@@ -158,10 +169,10 @@ class Reflector:
                 self.version = ""
                 pause = self._failed("")
             except ApiError as error:
-                pause = self._refused(error)
+                pause = self._handle_api_error(error)
             except NoResponse as error:
                 pause = self._failed(str(error))
-            except ValueError as error:  # what cannot be read would come again if we resumed before it
+            except ValueError as error:  # if the watch were resumed, the same bytes would come again
                 self.version = ""
                 pause = self._failed(str(error))
             except Exception as error:
@@ -171,21 +182,21 @@ class Reflector:
             if pause:
                 await self._sleep(pause)
 
-    # -- what can go wrong
+    # -- failures
 
-    def _failed(self, why: str, asked: float | None = None) -> float:
-        """How long to wait. That a watch breaks off now and then is nothing to worry about; failing again is."""
+    def _failed(self, why: str, retry_after: float | None = None) -> float:
+        """How long to wait. A watch that breaks now and then is normal; failing twice in a row is worth a warning."""
         self._failures += 1
-        if why and (self._failures == 2 or why != self.trouble):
+        if why and (self._failures == 2 or why != self.problem):
             level = logging.INFO if self._failures == 1 else logging.WARNING
             log.log(level, "%s: %s; trying again", self.resource, why)
-        self.trouble = why
-        return self._backoff.pause(self._failures, asked)
+        self.problem = why
+        return self._backoff.pause(self._failures, retry_after)
 
-    def _refused(self, error: ApiError) -> float:
+    def _handle_api_error(self, error: ApiError) -> float:
         if error.status == 404:
-            self._gone()
-            return self._absent * (0.5 + 0.5 * self._dice())
+            self._not_installed()
+            return self._absent_recheck * (0.5 + 0.5 * self._jitter())
         if error.status in (401, 403):
             way_out = "see deploy/ for the rights that are needed"
             return self._failed(f"the API server does not let us list and watch it: {error}; {way_out}")
@@ -193,34 +204,34 @@ class Reflector:
             self.version = ""
         return self._failed(str(error), error.retry_after)
 
-    def _gone(self) -> None:
-        """The kind is not installed, or not any more: then there are no such objects."""
+    def _not_installed(self) -> None:
+        """The kind is not installed, or not any more, so there are no such objects."""
         if self.installed is not False:
-            log.log(self.missed, "%s", absence(self.resource))
-        self.installed, self.version, self.trouble = False, "", ""
+            log.log(self.absence_level, "%s", absence(self.resource))
+        self.installed, self.version, self.problem = False, "", ""
         self._drop_all_but(set())
         self.synced.set()
 
-    def _fine(self) -> None:
-        if self.trouble or self.installed is False:
+    def _recovered(self) -> None:
+        if self.problem or self.installed is False:
             log.info("%s: all is well again", self.resource)
-        self.installed, self.trouble, self._failures = True, "", 0
+        self.installed, self.problem, self._failures = True, "", 0
 
     # -- list
 
     async def _list(self) -> None:
         listed: set[str] = set()
         version = ""
-        async for page in pages(self._source, self.resource, self.kind, self._page):
-            for sight in page.sights:
-                listed.add(sight.key)
-                self._put(sight)
-            version = page.version
-            await self._sink.room()
+        async for page in list_pages(self._source, self.resource, self.kind, self._page_size):
+            for decoded in page.objects:
+                listed.add(decoded.key)
+                self._put(decoded)
+            version = page.resource_version
+            await self._sink.wait_for_room()
         self._drop_all_but(listed)
         self.version = version
         self.lists += 1
-        self._fine()
+        self._recovered()
         self.synced.set()
 
     def _drop_all_but(self, listed: set[str]) -> None:
@@ -232,57 +243,59 @@ class Reflector:
     async def _watch(self) -> None:
         begun = self._clock()
         before = self.events
-        shortest, longest = LASTS
+        shortest, longest = WATCH_SECONDS
         query: dict[str, str | int] = {
             "watch": "true",
             "resourceVersion": self.version,
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": int(shortest + (longest - shortest) * self._dice()),
+            "timeoutSeconds": int(shortest + (longest - shortest) * self._jitter()),
         }
         self.watches += 1
-        splitter = Splitter()
-        async with self._source.stream(with_query(self.resource.path(), query), self._silence) as pieces:
+        splitter = LineSplitter()
+        async with self._source.stream(with_query(self.resource.path(), query), self._idle_timeout) as pieces:
             async for piece in pieces:
                 for line in splitter.feed(piece):
-                    self._take(self._lines.read(line))
-                await self._sink.room()
-        if self.events == before and self._clock() - begun < SHORT:
+                    self._handle(self._event_decoder.decode(line))
+                await self._sink.wait_for_room()
+        if self.events == before and self._clock() - begun < SHORT_WATCH:
             raise NoResponse("the watch ended at once")
 
-    def _take(self, line: Line) -> None:
-        what, sight, status = line
-        if what is What.REFUSED:
+    def _handle(self, event: WatchEvent) -> None:
+        type, decoded, status = event
+        if type is EventType.ERROR:
             assert status is not None
             if status.code == 410 or status.reason in ("Expired", "Gone"):
                 raise Expired(status.message or "the resource version is too old")
             raise ApiError(status.code or 500, status.reason, status.message)
-        if what is What.PUT:
-            self._put(sight)
-        elif what is What.DROP:
-            before = self.known.get(sight.key)
-            if before is not None and before.uid == sight.marks.uid:
-                self._drop(sight.key)
-        self.version = line.version or self.version
+        if type is EventType.PUT:
+            self._put(decoded)
+        elif type is EventType.DROP:
+            before = self.known.get(decoded.key)
+            if before is not None and before.uid == decoded.metadata.uid:
+                self._drop(decoded.key)
+        self.version = event.resource_version or self.version
         self.events += 1
         if self._failures:
-            self._fine()
+            self._recovered()
 
-    # -- what is known
+    # -- objects seen
 
-    def _put(self, sight: Sight) -> None:
-        key, marks = sight.key, sight.marks
-        now = Known(marks.uid, marks.resource_version)
+    def _put(self, decoded: DecodedObject) -> None:
+        key, metadata = decoded.key, decoded.metadata
+        now = SeenVersion(metadata.uid, metadata.resource_version)
         before = self.known.get(key)
         if before == now:
             return
         if before is not None and before.uid != now.uid:
             self._drop(key)
             before = None
-        if sight.bad is not None:
-            text = ": ".join(part for part in (sight.bad.field, sight.bad.problem) if part)
-            self._sink.bad(UnusableObject(self.kind.__name__, marks.namespace, marks.name, marks.uid, text))
-        elif sight.thing is not None and self._wanted(sight.thing):
-            self._sink.put(sight.thing, new=before is None)
+        if decoded.error is not None:
+            text = ": ".join(part for part in (decoded.error.field, decoded.error.problem) if part)
+            self._sink.unusable(
+                UnusableObject(self.kind.__name__, metadata.namespace, metadata.name, metadata.uid, text)
+            )
+        elif decoded.object is not None and self._wanted(decoded.object):
+            self._sink.put(decoded.object, new=before is None)
         elif before is not None:
             self._sink.drop(self._stub(key, before))
         if key:
@@ -291,6 +304,6 @@ class Reflector:
     def _drop(self, key: str) -> None:
         self._sink.drop(self._stub(key, self.known.pop(key)))
 
-    def _stub(self, key: str, known: Known) -> Object:
+    def _stub(self, key: str, known: SeenVersion) -> Object:
         namespace, _, name = key.rpartition("/")
         return self.kind(metadata=ObjectMeta(name=name, namespace=namespace, uid=known.uid))

@@ -1,4 +1,4 @@
-"""What the writer and the election need of a client: one request, answered, refused or lost."""
+"""One request to an API server, and how it may fail."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class Request(NamedTuple):
-    """One call of the API, still on paper."""
+    """One call of the API."""
 
     method: str
     path: str
     body: bytes | None = None
     content_type: str = JSON
-    still: Callable[[], bool] | None = None
-    """Asked once more before the request leaves: there may have been a wait for a turn, a token, a connection."""
+    still_wanted: Callable[[], bool] | None = None
+    """Checked right before the request is sent, as it may have waited for the rate limit or a connection."""
 
 
 class ApiError(Exception):
-    """The API server said no: with which status, for what reason, and when to ask again."""
+    """The API server refused: with which status, for what reason, and when to try again."""
 
     def __init__(self, status: int, reason: str = "", message: str = "", retry_after: float | None = None):
         super().__init__(message or reason or f"status {status}")
@@ -32,29 +32,29 @@ class ApiError(Exception):
 
 
 class RequestWithdrawn(Exception):
-    """The request never left: meanwhile it was no longer wanted."""
+    """The request was not sent: it was no longer wanted."""
 
 
 class NoResponse(Exception):
-    """No answer came: nobody knows whether the request was carried out."""
+    """No response came: it is unknown whether the request was carried out."""
 
 
 class Api(Protocol):
-    """A way to an API server."""
+    """A client of an API server."""
 
-    async def ask(self, request: Request, timeout: float) -> bytes:
-        """The body of the answer; `ApiError` or `NoResponse` if there is none."""
+    async def send(self, request: Request, timeout: float) -> bytes:
+        """The body of the response; raises `ApiError` or `NoResponse`."""
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether the same request may fare better a little later."""
+    """Whether the same request may succeed a little later."""
     if isinstance(error, ApiError):
         return error.status in (408, 409, 425, 429) or error.status >= 500
     return isinstance(error, NoResponse)
 
 
 def is_gone(error: ApiError) -> bool:
-    """Whether there is no such object, or only another one of its name by now. Whatever else is refused concerns it."""
+    """Whether the object no longer exists, or only another one with its name (and another uid)."""
     text = str(error).lower()
     return (
         error.status == 404

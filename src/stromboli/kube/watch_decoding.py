@@ -1,7 +1,7 @@
-"""What an API server sends, in our own structs: pages of a list, and the lines of a watch.
+"""Decodes what an API server sends into our structs: pages of a list, and the events of a watch.
 
-Both are decoded in one go as long as every object is sound. If one is not, they are taken apart, so that the bad one
-is named and the others come through.
+A page is decoded in one go as long as every object is valid. Otherwise its objects are decoded one by one, so that
+the invalid one is reported and the others are used.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.kube.api_client import Status
 
-LONGEST = 32 * 1024 * 1024
-"""Bytes of one line, at most; no object may be that large."""
-_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+MAX_LINE_BYTES = 32 * 1024 * 1024
+"""Of one line of a watch; no object may be that large."""
+_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class Marks(msgspec.Struct, rename="camel", gc=False):
-    """Of an object that is not sound, what tells it from others."""
+class PartialMetadata(msgspec.Struct, rename="camel", gc=False):
+    """What identifies an object that could not be decoded."""
 
     name: str = ""
     namespace: str = ""
@@ -33,47 +33,46 @@ class Marks(msgspec.Struct, rename="camel", gc=False):
     resource_version: str = ""
 
 
-class _Marked(msgspec.Struct, gc=False):
-    metadata: Marks = msgspec.field(default_factory=Marks)
+class _WithMetadata(msgspec.Struct, gc=False):
+    metadata: PartialMetadata = msgspec.field(default_factory=PartialMetadata)
 
 
-_read_marks = msgspec.json.Decoder(_Marked).decode
+_read_metadata = msgspec.json.Decoder(_WithMetadata).decode
 
 
-class Sight(NamedTuple):
-    """An object as it was seen, or who it is and what is wrong with it."""
+class DecodedObject(NamedTuple):
+    """A decoded object, or its identity and what is wrong with it."""
 
-    marks: Marks | ObjectMeta
-    thing: Object | None
-    bad: BadObject | None = None
+    metadata: PartialMetadata | ObjectMeta
+    object: Object | None
+    error: BadObject | None = None
 
     @property
     def key(self) -> str:
-        space, name = self.marks.namespace, self.marks.name
-        return f"{space}/{name}" if space else name
+        namespace, name = self.metadata.namespace, self.metadata.name
+        return f"{namespace}/{name}" if namespace else name
 
 
-def _sight(kind: type[Object], raw: msgspec.Raw) -> Sight:
-    """One object, taken by itself."""
+def _decode_object(kind: type[Object], raw: msgspec.Raw) -> DecodedObject:
     try:
         return _checked(decode_as(kind, raw), len(memoryview(raw)))
     except BadObject as error:
-        return Sight(_marks(raw), None, error)
+        return DecodedObject(_metadata_of(raw), None, error)
 
 
-def _checked(thing: Object, size: int) -> Sight:
+def _checked(object: Object, size: int) -> DecodedObject:
     try:
-        check_object(thing, size)
+        check_object(object, size)
     except BadObject as error:
-        return Sight(thing.metadata, None, error.of(describe(thing)))
-    return Sight(thing.metadata, thing)
+        return DecodedObject(object.metadata, None, error.of(describe(object)))
+    return DecodedObject(object.metadata, object)
 
 
-def _marks(raw: msgspec.Raw) -> Marks:
+def _metadata_of(raw: msgspec.Raw) -> PartialMetadata:
     try:
-        return _read_marks(raw).metadata
-    except _BROKEN:
-        return Marks()
+        return _read_metadata(raw).metadata
+    except _DECODE_ERRORS:
+        return PartialMetadata()
 
 
 # -- a list
@@ -84,126 +83,127 @@ class _ListMeta(msgspec.Struct, rename="camel", gc=False):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class Page(NamedTuple):
-    """Some objects, how old this knowledge is, and where the list goes on."""
+class ListPage(NamedTuple):
+    """Some objects of a list, its resource version, and the token for the next page."""
 
-    sights: list[Sight]
-    version: str
-    next: str
+    objects: list[DecodedObject]
+    resource_version: str
+    continue_token: str
 
 
-class Pages:
-    """Reads pages of one kind."""
+class ListDecoder:
+    """Decodes pages of a list of one kind."""
 
     def __init__(self, kind: type[Object]) -> None:
         self._kind = kind
         fields: list[Any] = [("metadata", _ListMeta, msgspec.field(default_factory=_ListMeta))]
-        sound = msgspec.defstruct("SoundPage", [*fields, ("items", list[kind] | None, None)], gc=False)  # type: ignore[valid-type]
+        typed = msgspec.defstruct("TypedPage", [*fields, ("items", list[kind] | None, None)], gc=False)  # type: ignore[valid-type]
         raw = msgspec.defstruct("RawPage", [*fields, ("items", list[msgspec.Raw] | None, None)], gc=False)
-        self._read_sound = msgspec.json.Decoder(sound).decode
-        self._read_raw = msgspec.json.Decoder(raw).decode
+        self._decode_typed = msgspec.json.Decoder(typed).decode
+        self._decode_raw = msgspec.json.Decoder(raw).decode
 
-    def read(self, body: bytes) -> Page:
-        """`ValueError` if this is no list at all."""
+    def decode(self, body: bytes) -> ListPage:
+        """`ValueError` if this is no list."""
         page: Any
         try:
-            page = self._read_sound(body)
-            sights = [_checked(thing, len(body)) for thing in page.items or ()]
-        except _BROKEN:
+            page = self._decode_typed(body)
+            objects = [_checked(object, len(body)) for object in page.items or ()]
+        except _DECODE_ERRORS:
             try:
-                page = self._read_raw(body)
-            except _BROKEN as error:
+                page = self._decode_raw(body)
+            except _DECODE_ERRORS as error:
                 raise ValueError(f"no list of {self._kind.__name__}: {error}") from None
-            sights = [_sight(self._kind, raw) for raw in page.items or ()]
-        return Page(sights, page.metadata.resource_version, page.metadata.continue_)
+            objects = [_decode_object(self._kind, raw) for raw in page.items or ()]
+        return ListPage(objects, page.metadata.resource_version, page.metadata.continue_)
 
 
 # -- a watch
 
 
-class What(Enum):
-    """What a line of a watch tells."""
+class EventType(Enum):
+    """What a watch event says about an object."""
 
     PUT = "put"
     DROP = "drop"
-    MARK = "mark"
-    """Nothing new up to here."""
-    REFUSED = "refused"
+    BOOKMARK = "bookmark"
+    ERROR = "error"
 
 
-class Line(NamedTuple):
-    """One line, understood."""
+class WatchEvent(NamedTuple):
+    """One event of a watch."""
 
-    what: What
-    sight: Sight
+    type: EventType
+    decoded: DecodedObject
     status: Status | None = None
 
     @property
-    def version(self) -> str:
-        return self.sight.marks.resource_version
+    def resource_version(self) -> str:
+        return self.decoded.metadata.resource_version
 
 
-class _RawLine(msgspec.Struct, gc=False):
+class _RawEvent(msgspec.Struct, gc=False):
     type: str = ""
     object: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-_read_raw_line = msgspec.json.Decoder(_RawLine).decode
+_read_raw_event = msgspec.json.Decoder(_RawEvent).decode
 _read_status = msgspec.json.Decoder(Status).decode
-_PLAIN = {"ADDED": What.PUT, "MODIFIED": What.PUT, "DELETED": What.DROP}
+_EVENT_TYPES = {"ADDED": EventType.PUT, "MODIFIED": EventType.PUT, "DELETED": EventType.DROP}
 
 
-class Lines:
-    """Reads lines about one kind."""
+class WatchEventDecoder:
+    """Decodes watch events of one kind."""
 
     def __init__(self, kind: type[Object]) -> None:
         self._kind = kind
-        event = msgspec.defstruct("SoundLine", [("type", str), ("object", kind)], gc=False)
-        self._read: Any = msgspec.json.Decoder(event).decode
+        event = msgspec.defstruct("TypedEvent", [("type", str), ("object", kind)], gc=False)
+        self._decode: Any = msgspec.json.Decoder(event).decode
 
-    def read(self, line: bytes) -> Line:
-        """`ValueError` if this is no line of a watch: then nothing that follows can be trusted either."""
+    def decode(self, line: bytes) -> WatchEvent:
+        """`ValueError` if this is no watch event: then the rest of the stream cannot be trusted either."""
         try:
-            event = self._read(line)
-            what = _PLAIN.get(event.type)
-            if what is not None:
-                return Line(what, _checked(event.object, len(line)))
-        except _BROKEN:
+            event = self._decode(line)
+            type = _EVENT_TYPES.get(event.type)
+            if type is not None:
+                return WatchEvent(type, _checked(event.object, len(line)))
+        except _DECODE_ERRORS:
             pass
-        return self._taken_apart(line)
+        return self._decode_parts(line)
 
-    def _taken_apart(self, line: bytes) -> Line:
+    def _decode_parts(self, line: bytes) -> WatchEvent:
         try:
-            raw = _read_raw_line(line)
+            raw = _read_raw_event(line)
             if raw.type == "ERROR":
-                return Line(What.REFUSED, Sight(Marks(), None), _read_status(raw.object))
-        except _BROKEN as error:
+                return WatchEvent(
+                    EventType.ERROR, DecodedObject(PartialMetadata(), None), _read_status(raw.object)
+                )
+        except _DECODE_ERRORS as error:
             raise ValueError(f"no event of a watch: {error}") from None
         if raw.type == "BOOKMARK":
-            return Line(What.MARK, Sight(_marks(raw.object), None))
-        what = _PLAIN.get(raw.type)
-        if what is None:
+            return WatchEvent(EventType.BOOKMARK, DecodedObject(_metadata_of(raw.object), None))
+        type = _EVENT_TYPES.get(raw.type)
+        if type is None:
             raise ValueError(f"no event of a watch: type {raw.type[:40]!r}")
-        return Line(what, _sight(self._kind, raw.object))
+        return WatchEvent(type, _decode_object(self._kind, raw.object))
 
 
-class Splitter:
-    """Cuts a stream of bytes into lines, wherever its pieces end."""
+class LineSplitter:
+    """Cuts a stream of bytes into lines, however it is chunked."""
 
-    def __init__(self, longest: int = LONGEST) -> None:
-        self._longest = longest
+    def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._rest: list[bytes] = []
         self._size = 0
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """The lines that this piece completes; `ValueError` if one grows too long."""
-        head, found, tail = piece.rpartition(b"\n")
-        if found:
+        head, newline, tail = piece.rpartition(b"\n")
+        if newline:
             complete = b"".join((*self._rest, head)) if self._rest else head
             self._rest, self._size = [], 0
             yield from (line for line in complete.split(b"\n") if line and not line.isspace())
         if tail:
             self._rest.append(tail)
             self._size += len(tail)
-            if self._size > self._longest:
-                raise ValueError(f"a line of more than {self._longest} bytes")
+            if self._size > self._max_bytes:
+                raise ValueError(f"a line of more than {self._max_bytes} bytes")

@@ -55,6 +55,6 @@ def unusable(trouble: UnusableObject) -> Order:
 
 
 def became_leader(election: Election) -> Order:
-    terms, text = election.terms, f"{election.terms.identity} became leader"
+    terms, text = election.settings, f"{election.settings.identity} became leader"
     event = Event("Lease", terms.namespace, terms.name, "Normal", "LeaderElection", text)  # type: ignore[arg-type]
     return Order(event, election.uid)

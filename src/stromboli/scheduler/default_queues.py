@@ -46,7 +46,7 @@ async def ensure_queues(
 async def _ensure(api: Api, name: str, reclaimable: bool) -> bool:
     """Whether it had to be made."""
     try:
-        await api.ask(Request("GET", QUEUES.path(name=name)), TIMEOUT)
+        await api.send(Request("GET", QUEUES.path(name=name)), TIMEOUT)
         return False
     except ApiError as error:
         if error.status != 404:
@@ -58,7 +58,7 @@ async def _ensure(api: Api, name: str, reclaimable: bool) -> bool:
         "spec": {"reclaimable": reclaimable, "weight": 1},
     }
     try:
-        await api.ask(Request("POST", QUEUES.path(), msgspec.json.encode(body)), TIMEOUT)
+        await api.send(Request("POST", QUEUES.path(), msgspec.json.encode(body)), TIMEOUT)
     except ApiError as error:
         if error.status != 409:
             raise

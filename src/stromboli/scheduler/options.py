@@ -21,7 +21,7 @@ from stromboli.daemon.flags import (
     word,
     yes,
 )
-from stromboli.kube.election import Terms
+from stromboli.kube.election import LeaseSettings
 
 
 def sharding(value: str) -> str:
@@ -99,11 +99,11 @@ class Options:
         """As whom we speak in events."""
         return self.scheduler_name[0] if len(self.scheduler_name) == 1 else names.SCHEDULER_NAME
 
-    def terms(self, identity: str) -> Terms | None:
+    def terms(self, identity: str) -> LeaseSettings | None:
         """Of the election, if there is to be one."""
         if not self.leader_elect:
             return None
-        return Terms(
+        return LeaseSettings(
             self.lock_object_namespace or self.leader_elect_resource_namespace,
             self.leader_elect_resource_name,
             identity,

@@ -96,13 +96,14 @@ class Process:
     async def _elected(self, duty: Duty, client: Client, election: Election) -> int:
         """Wait for our turn, lead, and step down."""
         log.info(
-            "waiting for the lease", extra=about(lease=f"{election.terms.namespace}/{election.terms.name}")
+            "waiting for the lease",
+            extra=about(lease=f"{election.settings.namespace}/{election.settings.name}"),
         )
         async with self._until_stopped():
-            await election.win()
+            await election.acquire()
         if not election.may_write():
             return duty.status
-        keeping = asyncio.create_task(election.keep())
+        keeping = asyncio.create_task(election.renew_until_lost())
         leading = asyncio.create_task(self._lead(duty, client, election))
         try:
             await asyncio.wait({keeping, leading}, return_when=asyncio.FIRST_COMPLETED)
@@ -116,7 +117,7 @@ class Process:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-            await election.resign()
+            await election.release()
 
     async def _lead(self, duty: Duty, client: Client, election: Election | None) -> int:
         """See that there are queues, and that nothing is decided blindly."""

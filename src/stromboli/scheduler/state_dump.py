@@ -19,7 +19,7 @@ from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.reflector import pages
+from stromboli.kube.reflector import list_pages
 from stromboli.kube.timestamps import timestamp
 from stromboli.model.cluster import Cluster
 from stromboli.model.status import Status
@@ -68,10 +68,10 @@ async def write_dump(
 
 async def _all(client: Client, kinds: Mapping[type[Object], Resource]) -> AsyncIterator[Object]:
     for kind in sorted(kinds, key=lambda one: one.__name__):
-        async for page in pages(client, kinds[kind], kind):
-            for sight in page.sights:
-                if sight.thing is not None:  # else the scheduler does without it, and so does the replay
-                    yield sight.thing
+        async for page in list_pages(client, kinds[kind], kind):
+            for decoded in page.objects:
+                if decoded.object is not None:  # else the scheduler does without it, and so does the replay
+                    yield decoded.object
 
 
 def _as_manifest(

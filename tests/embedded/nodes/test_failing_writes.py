@@ -19,7 +19,7 @@ class Refusing:
         self.clock = clock
         self.asked = []
 
-    async def ask(self, request, timeout):
+    async def send(self, request, timeout):
         self.asked.append(round(self.clock(), 3))
         raise ApiError(422, "Invalid", "no")
 

@@ -123,7 +123,7 @@ async def load(kubeconfig: Path, done: list[str], number: int) -> None:
             for count in range(10_000):
                 name = f"m{number}-{place}-{count}"
                 body: Any = {"metadata": {"name": name}, "data": {"n": str(count)}}
-                answer = await client.ask(_post(body), timeout=5)
+                answer = await client.send(_post(body), timeout=5)
                 done.append(json.loads(answer)["metadata"]["resourceVersion"] + " " + name)
 
         await asyncio.gather(*(worker(place) for place in range(10)), return_exceptions=True)

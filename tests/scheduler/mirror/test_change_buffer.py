@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.scheduler.mirror.change_buffer import Buffer
+from stromboli.scheduler.mirror.change_buffer import ChangeBuffer
 
 
 def pod(name: str, uid: str = "", version: str = "") -> Pod:
@@ -21,12 +21,12 @@ def node(name: str, uid: str = "", version: str = "") -> Node:
     return Node(metadata=ObjectMeta(name=name, uid=uid or name, resource_version=version))
 
 
-def told(buffer: Buffer) -> list[tuple[str, str, bool]]:
-    return [(one.thing.name, one.thing.metadata.resource_version, one.gone) for one in buffer.take()[0]]
+def told(buffer: ChangeBuffer) -> list[tuple[str, str, bool]]:
+    return [(one.object.name, one.object.metadata.resource_version, one.gone) for one in buffer.take()[0]]
 
 
 def test_of_many_states_only_the_last_is_told() -> None:
-    buffer = Buffer()
+    buffer = ChangeBuffer()
     buffer.put(pod("a", version="1"), new=True)
     buffer.put(pod("a", version="2"), new=False)
     assert told(buffer) == [("a", "2", False)]
@@ -34,14 +34,14 @@ def test_of_many_states_only_the_last_is_told() -> None:
 
 
 def test_what_came_and_went_leaves_no_trace() -> None:
-    buffer = Buffer()
+    buffer = ChangeBuffer()
     buffer.put(pod("a"), new=True)
     buffer.drop(pod("a"))
     assert told(buffer) == []
 
 
 def test_what_the_model_knows_must_be_told_to_be_gone() -> None:
-    buffer = Buffer()
+    buffer = ChangeBuffer()
     buffer.put(pod("a"), new=True)
     buffer.take()
     buffer.put(pod("a", version="2"), new=False)
@@ -50,19 +50,19 @@ def test_what_the_model_knows_must_be_told_to_be_gone() -> None:
 
 
 def test_a_pod_that_takes_the_name_of_another_does_not_hide_its_end() -> None:
-    buffer = Buffer()
+    buffer = ChangeBuffer()
     buffer.put(pod("a", "first"), new=True)
     buffer.take()
     buffer.drop(pod("a", "first"))
     buffer.put(pod("a", "second"), new=True)
-    assert [(one.thing.metadata.uid, one.gone) for one in buffer.take()[0]] == [
+    assert [(one.object.metadata.uid, one.gone) for one in buffer.take()[0]] == [
         ("first", True),
         ("second", False),
     ]
 
 
 def test_a_node_that_takes_the_place_of_another_is_told_once() -> None:
-    buffer = Buffer()
+    buffer = ChangeBuffer()
     buffer.put(node("n", "first"), new=True)
     buffer.take()
     buffer.drop(node("n", "first"))
@@ -78,7 +78,7 @@ def test_a_node_that_takes_the_place_of_another_is_told_once() -> None:
     )
 )
 def test_applied_late_or_at_once_is_the_same(steps: list[tuple[str, str, bool]]) -> None:
-    buffer, late, exact = Buffer(), dict[str, str](), dict[str, str]()
+    buffer, late, exact = ChangeBuffer(), dict[str, str](), dict[str, str]()
     uids: dict[str, str] = {}
     for turn, (what, name, is_pod) in enumerate(steps):
         make = pod if is_pod else node
@@ -98,7 +98,7 @@ def test_applied_late_or_at_once_is_the_same(steps: list[tuple[str, str, bool]])
     assert late == exact
 
 
-def apply(buffer: Buffer, model: dict[str, str]) -> None:
+def apply(buffer: ChangeBuffer, model: dict[str, str]) -> None:
     for thing, gone in buffer.take()[0]:
         at = thing.metadata.uid if isinstance(thing, Pod) else f"node {thing.name}"
         if gone:
@@ -109,7 +109,7 @@ def apply(buffer: Buffer, model: dict[str, str]) -> None:
 
 def test_the_age_of_the_oldest_news_is_known() -> None:
     now = [10.0]
-    buffer = Buffer(clock=lambda: now[0])
+    buffer = ChangeBuffer(clock=lambda: now[0])
     assert buffer.age == 0
     buffer.put(pod("a"), new=True)
     now[0] = 13.0
@@ -120,13 +120,13 @@ def test_the_age_of_the_oldest_news_is_known() -> None:
 
 
 def test_a_watch_waits_while_there_is_no_room() -> None:
-    buffer = Buffer(largest=2)
+    buffer = ChangeBuffer(capacity=2)
 
     async def story() -> bool:
         things: list[Object] = [pod("a"), pod("b")]
         for thing in things:
             buffer.put(thing, new=True)
-        waiting = asyncio.create_task(buffer.room())
+        waiting = asyncio.create_task(buffer.wait_for_room())
         await asyncio.sleep(0.02)
         assert not waiting.done()
         buffer.take()

@@ -77,7 +77,7 @@ class Shelf:
         ]
         return msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": items})
 
-    async def insist(self, request: Request) -> bytes:
+    async def send_with_retries(self, request: Request) -> bytes:
         """Discovery: there is no native group unless one is on the shelf."""
         group = [one["apiVersion"] for one in self.manifests if one["apiVersion"].startswith(NATIVE)]
         if request.path == f"/apis/{NATIVE}":
@@ -87,7 +87,7 @@ class Shelf:
         return msgspec.json.encode({"resources": found})
 
     @asynccontextmanager
-    async def stream(self, path: str, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self, path: str, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
         await asyncio.sleep(3600)
         yield self._nothing()
 

@@ -141,10 +141,10 @@ def follow(*scenes: Any) -> tuple[NativeReflector, Script, Noting, list[float]]:
         RESOURCES[NativePodGroup],
         NativePodGroup,
         sink,
-        backoff=Backoff(first=1, longest=8, dice=lambda: 1.0),
+        backoff=Backoff(first=1, longest=8, jitter=lambda: 1.0),
         sleep=sleep,
         clock=lambda: 0.0,
-        dice=lambda: 1.0,
+        jitter=lambda: 1.0,
     )
     with pytest.raises(Over):
         asyncio.run(reflector.run())

@@ -294,13 +294,13 @@ def test_a_status_is_tried_again_until_it_stands_or_a_newer_one_takes_its_place(
 def test_a_server_that_asks_to_wait_is_waited_for() -> None:
     api = FakeApi([ApiError(429, retry_after=0.08), b"{}"])
     loop_times: list[float] = []
-    original = api.ask
+    original = api.send
 
-    async def ask(request: Request, timeout: float) -> bytes:
+    async def send(request: Request, timeout: float) -> bytes:
         loop_times.append(asyncio.get_running_loop().time())
         return await original(request, timeout)
 
-    api.ask = ask  # type: ignore[method-assign]
+    api.send = send  # type: ignore[method-assign]
     write(api, status("Inqueue"))
     assert loop_times[1] - loop_times[0] >= 0.08
 
@@ -315,20 +315,20 @@ def test_a_request_that_had_to_wait_is_withdrawn_once_another_leads() -> None:
     leads = True
 
     class Waiting(FakeApi):
-        async def ask(self, request: Request, timeout: float) -> bytes:
+        async def send(self, request: Request, timeout: float) -> bytes:
             nonlocal leads
             leads = False  # while we wait for a connection
-            assert request.still is not None
-            if not request.still():
+            assert request.still_wanted is not None
+            if not request.still_wanted():
                 raise RequestWithdrawn
-            return await super().ask(request, timeout)
+            return await super().send(request, timeout)
 
     api = Waiting()
     pen = Pen(api, lambda: leads)
 
     async def run() -> None:
         with pytest.raises(Over, match="no longer the leader"):
-            await pen.ask(Request("POST", "/x", b"{}"))
+            await pen.send(Request("POST", "/x", b"{}"))
 
     asyncio.run(run())
     assert api.asked == []

@@ -254,8 +254,8 @@ class _Sink:
     def drop(self, thing: Any) -> None:
         self._drop(thing)
 
-    def bad(self, trouble: UnusableObject) -> None:
-        log.warning("%s %s/%s: %s", trouble.kind, trouble.namespace, trouble.name, trouble.text)
+    def unusable(self, problem: UnusableObject) -> None:
+        log.warning("%s %s/%s: %s", problem.kind, problem.namespace, problem.name, problem.text)
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         await asyncio.sleep(0)

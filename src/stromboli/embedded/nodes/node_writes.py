@@ -14,7 +14,7 @@ from stromboli.embedded.nodes.node_types import NodePod, Thing
 from stromboli.embedded.nodes.pod_status_patches import patch
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
-from stromboli.kube.keyed_queue import Lanes
+from stromboli.kube.keyed_queue import KeyedQueue
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import STRATEGIC, Api, ApiError, NoResponse, Request, is_transient
 
@@ -46,7 +46,7 @@ class Writes:
         self._clock = clock
         self._events = EventRecorder(node_annotations.AGENT, node_annotations.AGENT, clock)
         self._backoff = Backoff(first=0.1, longest=5.0)
-        self._lanes: Lanes[Write] = Lanes(self._send, WIDTH, _newest)
+        self._lanes: KeyedQueue[Write] = KeyedQueue(self._send, WIDTH, _newest)
 
     def __len__(self) -> int:
         return len(self._lanes)
@@ -101,7 +101,7 @@ class Writes:
 
     async def _send(self, write: Write) -> float | None:
         try:
-            await self._client.ask(write.request, TIMEOUT)
+            await self._client.send(write.request, TIMEOUT)
         except (ApiError, NoResponse) as error:
             write.failures += 1
             if _passing(error) and write.failures < ATTEMPTS:

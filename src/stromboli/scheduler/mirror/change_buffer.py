@@ -1,7 +1,7 @@
-"""Between the watches and the cycle: what is new, each object once, as it was last seen.
+"""Changes between the watches and the cycle: each object once, as it was last seen.
 
-Watches put in on the event loop; the cycle's thread takes everything at once. An object that came and went in between
-leaves no trace, so there are never more entries than objects that exist or that the model still has.
+Reflectors put changes in on the event loop; the cycle's thread takes all of them at once. An object that was created
+and deleted in between leaves no entry, so there are never more entries than objects that exist or that the model has.
 """
 
 from __future__ import annotations
@@ -16,85 +16,85 @@ from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
 from stromboli.kube.reflector import UnusableObject
 
-LARGEST = 200_000
+MAX_CHANGES = 200_000
 _POLL = 0.05
 
 
 class ObjectChange(NamedTuple):
-    """An object that is there, or is gone."""
+    """An object that was added or modified, or is gone."""
 
-    thing: Object
+    object: Object
     gone: bool
 
 
 Id = tuple[type[Object], str]
 
 
-def identity(thing: Object) -> Id:
-    """Two pods of a name are two pods; everything else is what its name says."""
-    meta = thing.metadata
-    return type(thing), (meta.uid or thing.key) if isinstance(thing, Pod) else thing.key
+def identity(object: Object) -> Id:
+    """Two pods of a name are two pods; everything else is identified by its name."""
+    uid = object.metadata.uid if isinstance(object, Pod) else ""
+    return type(object), uid or object.key
 
 
-class Buffer:
-    """Gathers news; from any thread."""
+class ChangeBuffer:
+    """Holds changes; from any thread."""
 
-    def __init__(self, largest: int = LARGEST, clock: Callable[[], float] = time.monotonic) -> None:
-        self._largest = largest
+    def __init__(self, capacity: int = MAX_CHANGES, clock: Callable[[], float] = time.monotonic) -> None:
+        self._capacity = capacity
         self._clock = clock
         self._lock = Lock()
-        self._news: dict[Id, ObjectChange] = {}
-        self._unseen: set[Id] = set()
-        """Of those, the objects that the model has never heard of."""
-        self._troubles: list[UnusableObject] = []
+        self._changes: dict[Id, ObjectChange] = {}
+        self._created: set[Id] = set()
+        """Of those, the objects that the model does not have yet."""
+        self._unusable: list[UnusableObject] = []
         self._since: float | None = None
 
     def __len__(self) -> int:
-        return len(self._news)
+        return len(self._changes)
 
     @property
     def age(self) -> float:
-        """Seconds that the oldest news have been waiting."""
+        """Seconds that the oldest change has been waiting."""
         since = self._since
         return 0.0 if since is None else max(0.0, self._clock() - since)
 
-    def put(self, thing: Object, new: bool) -> None:
-        """An object is there; `new` if it was not told of before."""
-        id = identity(thing)
+    def put(self, object: Object, new: bool) -> None:
+        """An object was added, if `new`, or modified."""
+        id = identity(object)
         with self._lock:
-            if new and id not in self._news:
-                self._unseen.add(id)
-            self._enter(id, ObjectChange(thing, gone=False))
+            if new and id not in self._changes:
+                self._created.add(id)
+            self._enter(id, ObjectChange(object, gone=False))
 
-    def drop(self, thing: Object) -> None:
-        """An object is gone; only its name, namespace and uid are asked for."""
-        id = identity(thing)
+    def drop(self, object: Object) -> None:
+        """An object was deleted; only its name, namespace and uid are needed."""
+        id = identity(object)
         with self._lock:
-            if id in self._unseen:
-                self._unseen.discard(id)
-                del self._news[id]
+            if id in self._created:
+                self._created.discard(id)
+                del self._changes[id]
             else:
-                self._enter(id, ObjectChange(thing, gone=True))
+                self._enter(id, ObjectChange(object, gone=True))
 
-    def bad(self, trouble: UnusableObject) -> None:
+    def unusable(self, problem: UnusableObject) -> None:
         with self._lock:
-            self._troubles.append(trouble)
+            self._unusable.append(problem)
 
-    def _enter(self, id: Id, news: ObjectChange) -> None:
-        self._news[id] = news
+    def _enter(self, id: Id, change: ObjectChange) -> None:
+        self._changes[id] = change
         if self._since is None:
             self._since = self._clock()
 
     def take(self) -> tuple[list[ObjectChange], list[UnusableObject]]:
-        """Everything since the last time."""
+        """All changes since the last call."""
         with self._lock:
-            news, troubles = list(self._news.values()), self._troubles
-            self._news, self._unseen, self._troubles = {}, set(), []
+            changes, unusable = list(self._changes.values()), self._unusable
+            self._changes, self._created, self._unusable = {}, set(), []
             self._since = None
-        return news, troubles
+        return changes, unusable
 
-    async def room(self) -> None:
-        """Let others have a turn, and wait while there is too much: whoever reads slower is cut off, and resumes."""
+    async def wait_for_room(self) -> None:
+        """Let other tasks run, and wait while full: the server ends a watch that reads too slowly, and it resumes."""
         await asyncio.sleep(0)
-        while len(self._news) >= self._largest or len(self._troubles) >= self._largest:
+        while max(len(self._changes), len(self._unusable)) >= self._capacity:
             await asyncio.sleep(_POLL)

@@ -21,12 +21,12 @@ from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.kube.api_resources import RESOURCES, Resource
-from stromboli.kube.reflector import Expired, Reflector, Source, UnusableObject, pages
+from stromboli.kube.reflector import Expired, Reflector, Source, UnusableObject, list_pages
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
-from stromboli.scheduler.mirror.change_buffer import Buffer, ObjectChange
+from stromboli.scheduler.mirror.change_buffer import ChangeBuffer, ObjectChange
 from stromboli.scheduler.mirror.consistency import Difference, compare
 from stromboli.scheduler.mirror.native_group_reflector import NativeReflector
 
@@ -64,7 +64,7 @@ class Mirror:
             "%s %s/%s: %s", *_shown(trouble)
         ),
         watched: Callable[[float], None] = lambda created: None,
-        buffer: Buffer | None = None,
+        buffer: ChangeBuffer | None = None,
         follow: Callable[..., Reflector] = Reflector,
         follow_native: Callable[..., Reflector] = NativeReflector,
     ) -> None:
@@ -80,7 +80,7 @@ class Mirror:
         self._told: dict[tuple[str, str, str], UnusableObject] = {}
         """What was last told about a bad object, by its kind, namespace and name."""
         self._questions: SimpleQueue[Question] = SimpleQueue()
-        self.buffer = buffer if buffer is not None else Buffer()
+        self.buffer = buffer if buffer is not None else ChangeBuffer()
         self.reflectors = tuple(
             (follow_native if kind is NativePodGroup else follow)(
                 source, RESOURCES[kind], kind, self.buffer, wanted=wanted
@@ -128,7 +128,7 @@ class Mirror:
     def unsynced(self) -> list[str]:
         """The kinds that are still waited for, each with what keeps it."""
         waiting = [one for one in self.reflectors if not one.synced.is_set()]
-        return [f"{one.resource}: {one.trouble or 'being listed'}" for one in waiting]
+        return [f"{one.resource}: {one.problem or 'being listed'}" for one in waiting]
 
     @property
     def blind(self) -> list[str]:
@@ -144,7 +144,7 @@ class Mirror:
     @property
     def troubles(self) -> list[str]:
         """The kinds of which nothing is heard at the moment, each with the reason."""
-        return [f"{one.resource}: {one.trouble}" for one in self.reflectors if one.trouble]
+        return [f"{one.resource}: {one.problem}" for one in self.reflectors if one.problem]
 
     async def check(self, rounds: int = ROUNDS, pause: float = 1.0) -> list[Difference]:
         """What the model has wrong: only what stays wrong in the same way while one looks several times."""
@@ -174,10 +174,10 @@ class Mirror:
         intake = self._new_intake()
         for reflector in self.reflectors:
             try:
-                async for page in pages(self._source, reflector.resource, reflector.kind):
-                    for sight in page.sights:
-                        if sight.thing is not None and self._wanted(sight.thing):
-                            _put(intake, sight.thing)
+                async for page in list_pages(self._source, reflector.resource, reflector.kind):
+                    for decoded in page.objects:
+                        if decoded.object is not None and self._wanted(decoded.object):
+                            _put(intake, decoded.object)
                     await asyncio.sleep(0)
             except (Expired, ApiError, NoResponse) as error:
                 if not (isinstance(error, ApiError) and error.status == 404):
@@ -203,7 +203,7 @@ class Mirror:
             self._tell(trouble)
 
     def _apply(self, news: ObjectChange) -> None:
-        thing = news.thing
+        thing = news.object
         if news.gone:
             self._told.pop(_named(thing), None)
             self._intake.drop(thing)

@@ -1,26 +1,26 @@
-"""Follows native groups in whatever version the server offers them: asked for anew with every list."""
+"""A reflector of native PodGroups in whatever version the server offers; looked up before every list."""
 
 from __future__ import annotations
 
 import logging
 
 from stromboli.api.types.native_group import NativePodGroup
-from stromboli.kube.api_resources import located
+from stromboli.kube.api_resources import in_offered_version
 from stromboli.kube.reflector import Expired, Reflector
 from stromboli.kube.request import ApiError
-from stromboli.kube.watch_decoding import Sight
+from stromboli.kube.watch_decoding import DecodedObject
 
 
 class NativeReflector(Reflector):
-    """A reflector that finds out first where its objects live; most servers have none."""
+    """Finds the offered version first; most servers offer none."""
 
-    missed = logging.INFO
+    absence_level = logging.INFO
 
     async def _list(self) -> None:
-        found = await located(self._source, self.resource)
-        if found is None:
+        resource = await in_offered_version(self._source, self.resource)
+        if resource is None:
             raise ApiError(404, "NotFound", "no version of it is offered")
-        self.resource = found
+        self.resource = resource
         await super()._list()
 
     async def _watch(self) -> None:
@@ -31,8 +31,8 @@ class NativeReflector(Reflector):
                 raise
             raise Expired("it is not offered in this version any more") from None
 
-    def _put(self, sight: Sight) -> None:
-        """Objects in a list do not say of which version they are."""
-        if isinstance(sight.thing, NativePodGroup):
-            sight.thing.api_version = self.resource.api_version
-        super()._put(sight)
+    def _put(self, decoded: DecodedObject) -> None:
+        """Objects in a list do not carry their apiVersion."""
+        if isinstance(decoded.object, NativePodGroup):
+            decoded.object.api_version = self.resource.api_version
+        super()._put(decoded)

@@ -28,7 +28,7 @@ from stromboli.engine.decisions import (
     ShardStatus,
 )
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
-from stromboli.kube.keyed_queue import Lanes
+from stromboli.kube.keyed_queue import KeyedQueue
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import Api, ApiError, NoResponse, is_transient
 from stromboli.scheduler.writes.guarded_client import Over, Pen
@@ -72,7 +72,7 @@ class Writer:
         self._failed = failed
         self._done = done
         self._clock = clock
-        self._lanes: Lanes[Order] = Lanes(self._work, width, merged)
+        self._lanes: KeyedQueue[Order] = KeyedQueue(self._work, width, merged)
         self._pen = Pen(api, may_write)
         pods = PodWrites(self._pen, lambda order: self.submit([order]), scheduler, wall)
         statuses = StatusWrites(self._pen, wall)
@@ -176,14 +176,14 @@ class Writer:
         if order.request is None:
             return
         try:
-            await self._pen.ask(order.request)
+            await self._pen.send(order.request)
         except ApiError as error:
             if error.status == 409 and order.request.method == "POST":
                 return  # an answer was lost: it stands there
             if self.events.failed(saying, error):
                 order.request = self.events.request(saying)
                 if order.request is not None:
-                    await self._pen.ask(order.request)
+                    await self._pen.send(order.request)
                 return
             raise
 

@@ -34,18 +34,18 @@ class Pen:
         self._written: OrderedDict[Hashable, Any] = OrderedDict()
         """What was last written of an object, for what the next patch of it must say."""
 
-    async def ask(self, request: Request) -> bytes:
+    async def send(self, request: Request) -> bytes:
         try:
             if self.may_write():
-                return await self._api.ask(request._replace(still=self.may_write), TIMEOUT)
+                return await self._api.send(request._replace(still_wanted=self.may_write), TIMEOUT)
         except RequestWithdrawn:
             pass
         raise Over("no longer the leader")
 
-    async def ask_of(self, request: Request) -> None:
+    async def send_unless_gone(self, request: Request) -> None:
         """Ask, where some refusals mean that the object, known by its uid, is gone: `Gone`."""
         try:
-            await self.ask(request)
+            await self.send(request)
         except ApiError as error:
             if is_gone(error):
                 raise Gone from None

@@ -44,7 +44,7 @@ class PodWrites:
         bind = order.decision
         assert isinstance(bind, Bind)
         try:
-            await self._pen.ask(decision_requests.binding(bind))
+            await self._pen.send(decision_requests.binding(bind))
         except ApiError as error:
             if error.status == 404:
                 raise Over("the pod is gone", gone=True) from None
@@ -58,7 +58,7 @@ class PodWrites:
     async def _is_bound(self, bind: Bind) -> bool:
         """Whether the pod is on its node, as after a lost answer; `Over` if it never will be."""
         try:
-            answer = await self._pen.ask(decision_requests.reading_pod(bind.namespace, bind.name))
+            answer = await self._pen.send(decision_requests.reading_pod(bind.namespace, bind.name))
         except ApiError as error:
             if error.status == 404:
                 raise Over("the pod is gone", gone=True) from None
@@ -78,9 +78,9 @@ class PodWrites:
         with suppress(Gone):
             if not order.marked:
                 mark = decision_requests.eviction_mark(evict, text, self._scheduler, self._wall())
-                await self._pen.ask_of(mark)
+                await self._pen.send_unless_gone(mark)
                 order.marked = True
-            await self._pen.ask_of(decision_requests.deletion(evict))
+            await self._pen.send_unless_gone(decision_requests.deletion(evict))
 
     async def tell(self, order: Order) -> None:
         """Why it waits; since when, if that was not said before."""
@@ -88,11 +88,11 @@ class PodWrites:
         assert isinstance(said, PodCondition)
         since = None if self._pen.last(said.uid, False) else self._wall()
         with suppress(Gone):
-            await self._pen.ask_of(decision_requests.pod_condition(said, since))
+            await self._pen.send_unless_gone(decision_requests.pod_condition(said, since))
             self._pen.remember(said.uid, True)
 
     async def lift_gate(self, order: Order) -> None:
         said = order.decision
         assert isinstance(said, GateRemoval)
         with suppress(Gone):
-            await self._pen.ask_of(decision_requests.gate_removal(said))
+            await self._pen.send_unless_gone(decision_requests.gate_removal(said))

@@ -35,7 +35,9 @@ class StatusWrites:
         written: dict[str, dict[str, str]] = self._pen.last(key, {})
         conditions = {**standing, **{type: one for type, one in written.items() if type not in fresh}}
         with suppress(Gone):
-            await self._pen.ask_of(decision_requests.group_status(said, order.uid, conditions.values()))
+            await self._pen.send_unless_gone(
+                decision_requests.group_status(said, order.uid, conditions.values())
+            )
             self._pen.remember(key, {type: conditions[type] for type in (*written, *fresh)})
 
     async def tell_native_group(self, order: Order) -> None:
@@ -52,7 +54,7 @@ class StatusWrites:
             said, order.uid, order.api_version, order.generation, since
         )
         with suppress(Gone):
-            await self._pen.ask_of(request)
+            await self._pen.send_unless_gone(request)
             self._pen.remember(key, (said.status, since))
 
     async def tell_queue(self, order: Order) -> None:
@@ -61,17 +63,17 @@ class StatusWrites:
         key = ("Queue", said.name)
         with suppress(Gone):
             request = decision_requests.queue_status(said, {*order.resources, *self._pen.last(key, ())})
-            await self._pen.ask_of(request)
+            await self._pen.send_unless_gone(request)
             self._pen.remember(key, tuple(said.allocated))
 
     async def annotate_queue(self, order: Order) -> None:
         said = order.decision
         assert isinstance(said, QueueAnnotation)
         with suppress(Gone):
-            await self._pen.ask_of(decision_requests.queue_annotation(said))
+            await self._pen.send_unless_gone(decision_requests.queue_annotation(said))
 
     async def tell_shard(self, order: Order) -> None:
         said = order.decision
         assert isinstance(said, ShardStatus)
         with suppress(Gone):
-            await self._pen.ask_of(decision_requests.shard_status(said))
+            await self._pen.send_unless_gone(decision_requests.shard_status(said))

@@ -1,0 +1,80 @@
+"""A work queue by key: in order within a key, urgent keys first, items merged while they wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from stromboli.kube.keyed_queue import KeyedQueue
+
+URGENT, LATER = 0, 2
+
+
+def handled(
+    first: Iterable[tuple[str, str, int]],
+    during_first: Iterable[tuple[str, str, int]] = (),
+    merge: Callable[[str, str], str | None] = lambda earlier, later: None,
+) -> list[str]:
+    """What one worker handles, in order: `first` waits when it begins, the rest comes while it handles an item."""
+    order: list[str] = []
+    late = list(during_first)
+
+    async def run() -> None:
+        async def handle(item: str) -> None:
+            order.append(item)
+            while late:
+                queue.put(*late.pop(0))
+            await asyncio.sleep(0)
+
+        queue: KeyedQueue[str] = KeyedQueue(handle, 1, merge)
+        for key, item, urgency in first:
+            queue.put(key, item, urgency)
+        queue.start()
+        await queue.idle()
+        await queue.stop()
+
+    asyncio.run(run())
+    return order
+
+
+def test_items_of_a_key_are_handled_in_order_and_urgent_keys_first() -> None:
+    items = [("a", "a1", LATER), ("b", "b1", URGENT), ("a", "a2", LATER)]
+    assert handled(items) == ["b1", "a1", "a2"]
+
+
+def test_an_urgent_item_behind_another_makes_its_key_urgent() -> None:
+    items = [("a", "a1", LATER), ("b", "b1", LATER), ("b", "b2", URGENT)]
+    assert handled(items) == ["b1", "b2", "a1"]
+
+
+def test_an_urgent_item_that_merges_with_a_waiting_one_stays_urgent() -> None:
+    items = [("a", "a1", LATER), ("b", "b1", LATER), ("b", "b2", URGENT)]
+    assert handled(items, merge=lambda earlier, later: later) == ["b2", "a1"]
+
+
+def test_an_urgent_item_that_waits_behind_a_busy_key_stays_urgent() -> None:
+    first = [("a", "a1", LATER), ("b", "b1", LATER)]
+    assert handled(first, during_first=[("a", "a2", URGENT)]) == ["a1", "a2", "b1"]
+
+
+def test_an_item_that_is_tried_again_is_as_urgent_as_what_came_in_meanwhile() -> None:
+    order: list[str] = []
+
+    async def run() -> None:
+        async def handle(item: str) -> float | None:
+            order.append(item)
+            if order == ["a1"]:
+                for late in (("a", "a2", URGENT), ("b", "b1", LATER), ("c", "c1", LATER)):
+                    queue.put(*late)
+                return 0.0
+            await asyncio.sleep(0.01)
+            return None
+
+        queue: KeyedQueue[str] = KeyedQueue(handle, 1)
+        queue.put("a", "a1", LATER)
+        queue.start()
+        await queue.idle()
+        await queue.stop()
+
+    asyncio.run(run())
+    assert order == ["a1", "b1", "a1", "a2", "c1"]
