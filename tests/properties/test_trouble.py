@@ -59,7 +59,7 @@ def trouble(points: Iterable[str], raises: Callable[[str, tuple[Any, ...]], bool
                 raise Mistake(f"no {point} today")
             return items[-1].zeros() if point == "score_nodes" else ANSWERS[point]
 
-        ask.__code__ = ask.__code__.replace(co_name=point)
+        ask.__name__ = point
         return ask
 
     return type("Trouble", (Plugin,), {"name": "trouble", **{point: method(point) for point in points}})

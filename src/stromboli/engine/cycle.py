@@ -16,7 +16,7 @@ from stromboli.engine.outcome import report_outcome
 from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import POINTS, Plugin
 from stromboli.engine.plugin_failures import CycleLost, Failure, failure_of
-from stromboli.engine.points import sort_keys
+from stromboli.engine.points import charge, sort_keys
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts
@@ -33,6 +33,9 @@ PATIENCE = 3
 _MAY_BE_SET_ASIDE = {"score_nodes", "node_scores"} | {
     name for name, point in POINTS.items() if point.combine is sort_keys and name != "shape_key"
 }
+
+
+_VOLCANO_HOOKS = {"opening": "OnSessionOpen", "closing": "OnSessionClose"}
 
 
 @dataclass(slots=True)
@@ -149,17 +152,15 @@ class Engine:
         self._placement.opening()
         for plugin in self.rules.plugins:
             plugin.session = session
-            begin = self._timer()
-            plugin.opening(session, session.changed)
-            outcome.plugins[plugin.name, "OnSessionOpen"] = self._timer() - begin
+            with self._asked(plugin, "opening", outcome):
+                plugin.opening(session, session.changed)
         self._fresh = False
         session.cluster.listeners = list(self._listeners)
 
     def _finish(self, session: Session, outcome: Outcome) -> None:
         for plugin in self.rules.plugins:
-            begin = self._timer()
-            plugin.closing(session)
-            outcome.plugins[plugin.name, "OnSessionClose"] = self._timer() - begin
+            with self._asked(plugin, "closing", outcome):
+                plugin.closing(session)
         report_outcome(session)
         outcome.pipelined = session.pipelined
         if session.journal:
@@ -177,6 +178,16 @@ class Engine:
         session.abort()
         session.cluster.dirty.everything = True
         self._start_afresh()
+
+    @contextmanager
+    def _asked(self, plugin: Plugin, point: str, outcome: Outcome) -> Iterator[None]:
+        begin = self._timer()
+        try:
+            yield
+        except Exception as error:
+            charge(error, plugin.name, point)
+            raise
+        outcome.plugins[plugin.name, _VOLCANO_HOOKS[point]] = self._timer() - begin
 
     @contextmanager
     def _timed(self, outcome: Outcome, part: str) -> Iterator[None]:

@@ -8,6 +8,7 @@ error and not a silence; helpers begin with an underscore. A class may declare p
 from __future__ import annotations
 
 import difflib
+import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job, SubJob
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,9 @@ class QueueLimit:
     remedy: str
 
 
+DEPRECATED = ("hyper_node_scores", "hyper_node_gradients")
+"""Extension points that neither actions nor the engine ask; overriding one warns."""
+
 Key = Any
 """A sort key: smaller comes first; `functools.cmp_to_key` serves for a pairwise rule."""
 
@@ -121,6 +127,12 @@ class Plugin:
         super().__init_subclass__(**more)
         known = {name for base in cls.__mro__[1:] for name in vars(base)}
         for name, value in vars(cls).items():
+            if name in DEPRECATED:
+                log.warning(
+                    "plugin %s: extension point %s is deprecated: nothing asks it",
+                    cls.name or cls.__name__,
+                    name,
+                )
             own = hasattr(value, "__point__")
             if name.startswith("_") or name in known or own or not callable(value) or isinstance(value, type):
                 continue
@@ -310,12 +322,12 @@ class Plugin:
     def hyper_node_scores(
         self, sub_job: SubJob, hyper_nodes: dict[str, list[int]]
     ) -> Iterable[dict[str, float]]:
-        """How good each HyperNode is for a sub-group; scores of all plugins are added."""
+        """Deprecated, never asked: how good each HyperNode is for a sub-group."""
         return ()
 
     @point(first_answer, "enabledHyperNodeGradient")
     def hyper_node_gradients(self, unit: Job | SubJob, root: str, purpose: str) -> list[list[str]] | None:
-        """Groups of HyperNodes to try, best group first; the first plugin that answers decides."""
+        """Deprecated, never asked: groups of HyperNodes to try, best group first."""
 
 
 def _reads(method: Callable[..., Any]) -> str:

@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from stromboli.engine.placement.node_functions import BadAnswer, NodeFilter, NodeScore
-from stromboli.engine.plugin import Plugin
-
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
@@ -42,25 +39,10 @@ class CycleLost(Exception):
 
 
 def failure_of(error: BaseException) -> Failure:
-    """The outermost plugin method on the way to an error, or the plugin whose filter or score was asked."""
-    plugin, point = (error.plugin, error.point) if isinstance(error, BadAnswer) else _culprit(error)
+    """The failure of the plugin that was asked when the error came up, if any was."""
+    plugin, point = vars(error).pop("__asked__", ("", ""))  # a plugin may raise the same object again
     text = f"{type(error).__name__}: {error}"
     return Failure(plugin, point, text if len(text) <= LONGEST else text[:LONGEST] + "...", error)
-
-
-def _culprit(error: BaseException) -> tuple[str, str]:
-    asked = ("", "")
-    trace = error.__traceback__
-    while trace is not None:
-        frame = trace.tb_frame
-        who, method = frame.f_locals.get("self"), frame.f_code.co_name
-        if isinstance(who, Plugin):
-            return asked if asked[0] and method.startswith("_") else (who.name, method)
-        for value in frame.f_locals.values():
-            if isinstance(value, NodeFilter | NodeScore):
-                asked = (value.plugin, "node_filters" if isinstance(value, NodeFilter) else "node_scores")
-        trace = trace.tb_next
-    return asked
 
 
 class FailureGuard:

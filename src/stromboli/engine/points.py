@@ -1,11 +1,13 @@
 """How the answers of several plugins to one question combine: each rule once (spec 01 9, 02 0.5).
 
-A combining rule takes the methods that answer, tier by tier, and returns the one function that the engine calls.
+A combining rule takes the methods that answer, tier by tier, and returns the one function that the engine calls. What a
+method raises leaves with the name of its plugin and point, so that a failure is charged to whoever was asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import functools
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
 
@@ -55,6 +57,46 @@ def depends_on_everything(methods: Iterable[Method]) -> bool:
     return any(getattr(method, "__depends__", "item") == "everything" for method in methods)
 
 
+def charge(error: Exception, plugin: str, point: str) -> None:
+    """Note on an error which plugin was asked what; of plugins that ask each other, the innermost stands."""
+    if not hasattr(error, "__asked__"):
+        error.__asked__ = (plugin, point)  # type: ignore[attr-defined]
+
+
+def charge_method(error: Exception, method: Method) -> None:
+    """Note on an error that this method of a plugin raised it."""
+    charge(error, plugin_of(method), method.__name__)
+
+
+def charged(method: Method) -> Method:
+    """The method, noting its plugin on what it raises: for combining rules that plugins bring along."""
+
+    @functools.wraps(method)
+    def ask(*items: Any) -> Any:
+        return next(answers((method,), items))
+
+    ask.__self__ = method.__self__  # type: ignore[attr-defined]
+    return ask
+
+
+def plugin_of(method: Method) -> str:
+    """The name of the plugin that a method belongs to."""
+    return getattr(getattr(method, "__self__", None), "name", "")
+
+
+def answers(methods: Iterable[Method], items: Sequence[Any]) -> Iterator[Any]:
+    """Ask one method after the other, as far as answers are taken; an error is charged to the plugin asked."""
+    for method in methods:
+        try:
+            answer = method(*items)
+            if isinstance(answer, Generator):
+                answer = list(answer)  # a generator raises only when it is read
+        except Exception as error:
+            charge_method(error, method)
+            raise
+        yield answer
+
+
 def _flat(tiers: Tiers) -> list[Method]:
     return [method for tier in tiers for method in tier]
 
@@ -62,32 +104,39 @@ def _flat(tiers: Tiers) -> list[Method]:
 def sort_keys(tiers: Tiers) -> Method:
     """Orders: the keys of all plugins one after the other, so the first that differs decides."""
     methods = _flat(tiers)
-    if len(methods) == 1:
-        only = methods[0]
-        return lambda item: (only(item),)
-    return lambda item: tuple([method(item) for method in methods])
+
+    def keys(item: Any) -> tuple[Any, ...]:
+        parts = []
+        try:
+            for method in methods:
+                parts.append(method(item))
+        except Exception as error:
+            charge_method(error, method)
+            raise
+        return tuple(parts)
+
+    return keys
 
 
 def first_nonzero(tiers: Tiers) -> Method:
     """Comparisons: the first that is not zero decides."""
     methods = _flat(tiers)
-
-    def compare(*items: Any) -> int:
-        return next((answer for method in methods if (answer := method(*items))), 0)
-
-    return compare
+    return lambda *items: next((answer for answer in answers(methods, items) if answer), 0)
 
 
 def every(tiers: Tiers) -> Method:
     """All must agree; true when nobody is asked."""
     methods = _flat(tiers)
-    if not methods:
-        return lambda *_: True
-    if len(methods) == 1:
-        return methods[0]
 
     def agreed(*items: Any) -> bool:
-        return all(method(*items) for method in methods)
+        try:
+            for method in methods:
+                if not method(*items):
+                    return False
+        except Exception as error:
+            charge_method(error, method)
+            raise
+        return True
 
     return agreed
 
@@ -95,7 +144,7 @@ def every(tiers: Tiers) -> Method:
 def some(tiers: Tiers) -> Method:
     """One is enough; false when nobody is asked."""
     methods = _flat(tiers)
-    return lambda *items: any(method(*items) for method in methods)
+    return lambda *items: any(answers(methods, items))
 
 
 def vote(tiers: Tiers) -> Method:
@@ -104,8 +153,7 @@ def vote(tiers: Tiers) -> Method:
     def decide(*items: Any) -> bool:
         for tier in tiers:
             permitted = False
-            for method in tier:
-                answer = method(*items)
+            for answer in answers(tier, items):
                 if answer < 0:
                     return False
                 permitted = permitted or answer > 0
@@ -121,20 +169,13 @@ def every_of_first_tier(tiers: Tiers) -> Method:
     first = next((list(tier) for tier in tiers if tier), None)
     if first is None:
         return lambda *_: False
-    return lambda *items: all(method(*items) for method in first)
+    return lambda *items: all(answers(first, items))
 
 
 def first_answer(tiers: Tiers) -> Method:
     """The first answer that is not none."""
     methods = _flat(tiers)
-
-    def ask(*items: Any) -> Any:
-        for method in methods:
-            if (answer := method(*items)) is not None:
-                return answer
-        return None
-
-    return ask
+    return lambda *items: next((answer for answer in answers(methods, items) if answer is not None), None)
 
 
 def notify(tiers: Tiers) -> Method:
@@ -142,8 +183,8 @@ def notify(tiers: Tiers) -> Method:
     methods = _flat(tiers)
 
     def spread(*items: Any) -> None:
-        for method in methods:
-            method(*items)
+        for _ in answers(methods, items):
+            pass
 
     return spread
 
@@ -151,7 +192,7 @@ def notify(tiers: Tiers) -> Method:
 def gather(tiers: Tiers) -> Method:
     """Everybody's list, one after the other."""
     methods = _flat(tiers)
-    return lambda *items: [answer for method in methods for answer in method(*items)]
+    return lambda *items: [answer for listed in answers(methods, items) for answer in listed]
 
 
 def narrow(tiers: Tiers) -> Method:
@@ -160,7 +201,7 @@ def narrow(tiers: Tiers) -> Method:
 
     def leave(items: list[Any]) -> list[Any]:
         for method in methods:
-            items = method(items)
+            items = next(answers((method,), (items,)))
         return items
 
     return leave
@@ -186,13 +227,12 @@ def tier_intersection(tiers: Tiers) -> Method:
         for number, tier in enumerate(tiers, 1):
             chosen: list[Any] | None = None
             voters: list[str] = []
-            for method in tier:
-                answer = method(who, candidates, *more)
+            for method, answer in zip(tier, answers(tier, (who, candidates, *more)), strict=False):
                 if answer is None:
                     continue
-                voters.append(getattr(getattr(method, "__self__", None), "name", ""))
+                voters.append(plugin_of(method))
                 named = set(answer)
-                chosen = list(answer) if chosen is None else [one for one in chosen if one in named]
+                chosen = list(answer) if chosen is None else [task for task in chosen if task in named]
                 if not chosen:
                     break
             if chosen:
@@ -208,12 +248,11 @@ def union_of_first_tier(tiers: Tiers) -> Method:
     def choose(*items: Any) -> dict[Any, str]:
         for number, tier in enumerate(tiers, 1):
             named: dict[Any, dict[str, None]] = {}
-            for method in tier:
-                plugin = getattr(getattr(method, "__self__", None), "name", "")
-                for one in method(*items):
-                    named.setdefault(one, {})[plugin] = None
+            for method, victims in zip(tier, answers(tier, items), strict=False):
+                for task in victims:
+                    named.setdefault(task, {})[plugin_of(method)] = None
             if named:
-                return {one: Choice([one], number, tuple(plugins)).by for one, plugins in named.items()}
+                return {task: Choice([task], number, tuple(plugins)).by for task, plugins in named.items()}
         return {}
 
     return choose

@@ -7,7 +7,16 @@ from typing import Any
 
 from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, Refusal
 from stromboli.engine.plugin import POINTS, Bound, Eviction, Invalid, Key, Plugin, QueueLimit
-from stromboli.engine.points import Choice, Method, Point, depends_on_everything, vote
+from stromboli.engine.points import (
+    Choice,
+    Method,
+    Point,
+    answers,
+    charge,
+    charged,
+    depends_on_everything,
+    vote,
+)
 from stromboli.model.job import Job, SubJob
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
@@ -58,7 +67,12 @@ class Rules:
         for plugin in self.plugins:
             points.update(_own_points(type(plugin)))
         self._asked: dict[str, Method] = {
-            name: point.combine(self._methods(point)) for name, point in points.items()
+            name: point.combine(
+                self._methods(point)
+                if name in POINTS
+                else [[charged(method) for method in tier] for tier in self._methods(point)]
+            )
+            for name, point in points.items()
         }
         self.enqueueable_if_capacity_is_free: Callable[[Job], bool] = vote(
             [
@@ -86,8 +100,9 @@ class Rules:
 
     def votes(self, point: str, who: Any, candidates: list[Task]) -> list[tuple[Plugin, list[Task] | None]]:
         """What each plugin of the first tier that votes at a victim point says, one by one."""
-        tiers = self._voters[point]
-        return [(plugin, getattr(plugin, point)(who, candidates)) for plugin in (tiers[0] if tiers else [])]
+        plugins = next(iter(self._voters[point]), [])
+        methods = [getattr(plugin, point) for plugin in plugins]
+        return list(zip(plugins, answers(methods, (who, candidates)), strict=True))
 
     def first_tier(self, point: str) -> int:
         """The number of the first tier in which anybody votes at a point."""
@@ -101,12 +116,14 @@ class Rules:
         keys: list[Hashable] = []
         tiers, always = [], []
         for number, tier in enumerate(self._voters[point]):
-            bounds = [(plugin, plugin.victim_bound(point, task)) for plugin in tier]
+            methods = [plugin.victim_bound for plugin in tier]
+            bounds = list(zip(tier, answers(methods, (point, task)), strict=True))
             unknown = task.job.id if task.job else None
             keys += [bound.key if bound else unknown for _, bound in bounds]
-            tiers.append([bound.may for _, bound in bounds if bound])
+            tiers.append([_charged_bound(plugin, bound) for plugin, bound in bounds if bound])
             if first_tier_spares and number == 0:
-                always = [bound.may for plugin, bound in bounds if bound and not plugin.counts_gangs]
+                counting = [plugin.counts_gangs for plugin, bound in bounds if bound]
+                always = [may for may, counts in zip(tiers[0], counting, strict=True) if not counts]
         return Bound(
             tuple(keys),
             lambda job: (
@@ -134,6 +151,17 @@ class Rules:
         return depends_on_everything(
             getattr(type(plugin), name) for plugin in self.plugins if self._takes_part(plugin, POINTS[name])
         )
+
+
+def _charged_bound(plugin: Plugin, bound: Bound) -> Callable[[Job], bool]:
+    def may(job: Job) -> bool:
+        try:
+            return bound.may(job)
+        except Exception as error:
+            charge(error, plugin.name, "victim_bound")
+            raise
+
+    return may
 
 
 # A plugin that overrides the simple form of a point takes part in the general one.

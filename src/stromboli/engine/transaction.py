@@ -15,6 +15,7 @@ from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.decisions import Bind, Decision, Event, Evict
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import CycleLost, failure_of
+from stromboli.engine.points import charge
 from stromboli.engine.statement import Statement
 from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
 from stromboli.model.status import Status
@@ -57,6 +58,11 @@ class Undo:
         self.committed = committed
 
 
+def _lost_cycle(failed: ListenerFailed) -> CycleLost:
+    charge(failed.cause, getattr(failed.listener, "name", ""), "on_move")
+    return CycleLost(failure_of(failed.cause))
+
+
 class Transaction:
     """Moves on the way to becoming decisions."""
 
@@ -86,7 +92,7 @@ class Transaction:
         try:
             change = self.cluster.move(task, status, node)
         except ListenerFailed as error:
-            raise CycleLost(failure_of(error.cause)) from error
+            raise _lost_cycle(error) from error
         if isinstance(change, Refused):
             return change
         self.journal.append(change)
@@ -120,7 +126,7 @@ class Transaction:
         try:
             self.cluster.undo(change)
         except ListenerFailed as error:
-            raise CycleLost(failure_of(error.cause)) from error
+            raise _lost_cycle(error) from error
 
     def take_back(self) -> None:
         """Undo what was not committed. Should a listener fail on the way, the journal holds what is left to abort."""

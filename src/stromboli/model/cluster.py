@@ -59,9 +59,10 @@ class Refused(NamedTuple):
 class ListenerFailed(Exception):
     """A listener raised; the state is as before the move."""
 
-    def __init__(self, cause: Exception):
+    def __init__(self, cause: Exception, listener: Listener):
         super().__init__(str(cause))
         self.cause = cause
+        self.listener = listener
 
 
 class Listener(Protocol):
@@ -150,7 +151,7 @@ class Cluster:
                 why = listener.on_move(change)
             except Exception as error:
                 self._unmove(change, told)
-                raise ListenerFailed(error) from error
+                raise ListenerFailed(error, listener) from error
             if why is not None:
                 self._unmove(change, told)
                 return Refused(why)
@@ -168,7 +169,7 @@ class Cluster:
             try:
                 listener.on_move(back)
             except Exception as error:
-                raise ListenerFailed(error) from error
+                raise ListenerFailed(error, listener) from error
 
     def _apply(self, change: Change) -> None:
         task, old_status, old_node, status, node, _ = change

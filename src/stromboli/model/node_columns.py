@@ -25,6 +25,14 @@ ALLOCATABLE, USED, IDLE, RELEASING, PIPELINED = range(AMOUNTS)
 VIEW_ALLOCATABLE, VIEW_USED = range(VIEWS)
 Bools = NDArray[np.bool_]
 T = TypeVar("T")
+A = TypeVar("A", bound=NDArray[Any])
+
+
+def read_only(column: A) -> A:
+    """The same numbers, for somebody who must not change them."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
 
 
 class Node:
@@ -64,20 +72,25 @@ class Columns:
         """The node changed last, and the shape if that change was one more task of it holding its request."""
         self._resize(0)
 
-    def _resize(self, count: int) -> None:
+    def _resize(self, count: int) -> tuple[Ints, Ints]:
         self.version: Ints = np.zeros(count, dtype=np.int64)
         self._label_codes: dict[str, tuple[Ints, dict[str, int]]] = {}
         self._derived: dict[Callable[[Columns], Any], Any] = {}
-        self._hold(
-            np.zeros((AMOUNTS, len(self.dims), count), dtype=np.int64),
-            np.zeros((VIEWS, VIEW_ROWS, count), dtype=np.int64),
-        )
+        amounts = np.zeros((AMOUNTS, len(self.dims), count), dtype=np.int64)
+        views = np.zeros((VIEWS, VIEW_ROWS, count), dtype=np.int64)
+        self._hold(amounts, views)
+        return amounts, views
 
     def _hold(self, amounts: Ints, views: Ints) -> None:
-        """All numbers lie in two blocks, so that those of a few nodes are gathered at once."""
-        self.amounts, self.views = amounts, views
-        self.allocatable, self.used, self.idle, self.releasing, self.pipelined = amounts
-        self.view_allocatable, self.view = views
+        """All numbers lie in two blocks, so that those of a few nodes are gathered at once.
+
+        Only methods of this class write them; whoever else has them, plugins among them, has read-only views.
+        """
+        self._allocatable, self._used, self._idle, self._releasing, self._pipelined = amounts
+        self._view_allocatable, self._view = views
+        self.amounts, self.views = read_only(amounts), read_only(views)
+        self.allocatable, self.used, self.idle, self.releasing, self.pipelined = self.amounts
+        self.view_allocatable, self.view = self.views
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -89,11 +102,11 @@ class Columns:
         nodes.sort(key=lambda node: (node.created, node.name))
         old_rows = np.array([node.row for node in nodes], dtype=np.int64)
         kept = np.flatnonzero(old_rows >= 0)
-        amounts, views = self.amounts, self.views
+        old_amounts, old_views = self.amounts, self.views
         self.nodes = nodes
-        self._resize(len(nodes))
-        self.amounts[:, : amounts.shape[1], kept] = amounts[:, :, old_rows[kept]]
-        self.views[:, :, kept] = views[:, :, old_rows[kept]]
+        amounts, views = self._resize(len(nodes))
+        amounts[:, : old_amounts.shape[1], kept] = old_amounts[:, :, old_rows[kept]]
+        views[:, :, kept] = old_views[:, :, old_rows[kept]]
         for row, node in enumerate(nodes):
             node.row = row
         self.clock += 1
@@ -105,17 +118,17 @@ class Columns:
         """Make room for dimensions that were seen for the first time."""
         missing = len(self.dims) - self.idle.shape[0]
         if missing > 0:
-            self._hold(np.pad(self.amounts, ((0, 0), (0, missing), (0, 0))), self.views)
+            self._hold(np.pad(self.amounts, ((0, 0), (0, missing), (0, 0))), self.views.copy())
             self.layout += 1
 
     def set_size(self, node: Node) -> None:
         """Take a node's allocatable amounts over; what its tasks hold stays as it is."""
         row = node.row
-        self.allocatable[:, row] = 0
+        self._allocatable[:, row] = 0
         for dim, amount in node.allocatable.items():
-            self.allocatable[dim, row] = int(amount)
-        self.idle[:, row] = self.allocatable[:, row] - self.used[:, row]
-        self.view_allocatable[:, row] = node.view_allocatable
+            self._allocatable[dim, row] = int(amount)
+        self._idle[:, row] = self._allocatable[:, row] - self._used[:, row]
+        self._view_allocatable[:, row] = node.view_allocatable
         self.object_changed(node)
 
     def object_changed(self, node: Node) -> None:
@@ -133,17 +146,17 @@ class Columns:
         if sign < 0:
             vector = -vector
         if weight.used:
-            self.idle[:, row] -= vector
-            self.used[:, row] += vector
+            self._idle[:, row] -= vector
+            self._used[:, row] += vector
         if weight.releasing:
-            self.releasing[:, row] += vector
+            self._releasing[:, row] += vector
         if weight.pipelined:
-            self.pipelined[:, row] += vector
+            self._pipelined[:, row] += vector
         self._touch(row, shape if sign > 0 and weight.used and not weight.releasing else None)
 
     def promise(self, row: int, amount: Vector, sign: int) -> None:
         """Count an amount as promised on a node, or no longer."""
-        self.pipelined[:, row] += sign * self.dense(amount)
+        self._pipelined[:, row] += sign * self.dense(amount)
         self._touch(row, None)
 
     def dense(self, amount: Vector) -> Ints:
@@ -162,9 +175,9 @@ class Columns:
     def view_add(self, row: int, shape: Shape, sign: int) -> None:
         """Let the pod view see a pod on a node, or no longer."""
         if sign > 0:
-            self.view[:, row] += shape.view
+            self._view[:, row] += shape.view
         else:
-            self.view[:, row] -= shape.view
+            self._view[:, row] -= shape.view
         self._touch_view(row)
 
     def _touch(self, row: int, shape: Shape | None) -> None:
@@ -191,6 +204,7 @@ class Columns:
                 dtype=np.int64,
                 count=len(self.nodes),
             )
+            column.flags.writeable = False
             known = self._label_codes[key] = (column, codes)
         return known
 

@@ -157,7 +157,7 @@ def test_a_check_names_what_is_missing_too_much_or_different() -> None:
 def test_a_check_finds_a_node_whose_sum_is_off() -> None:
     mirror = mirror_of(*WORLD)
     mirror.cluster.settle()
-    mirror.cluster.columns.used[0, 0] += 5
+    mirror.cluster.columns._used[0, 0] += 5
     assert any("its tasks ask for" in one for one in checked(mirror, Shelf(*WORLD)))
 
 

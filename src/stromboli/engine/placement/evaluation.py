@@ -17,14 +17,15 @@ from stromboli.engine.placement.node_explanation import explain
 from stromboli.engine.placement.node_functions import (
     BadAnswer,
     Bools,
-    Check,
     Column,
     Floats,
     NodeFilter,
     Nodes,
     NodeScore,
+    checked,
 )
 from stromboli.engine.placement.verdict import Verdict
+from stromboli.model.node_columns import read_only
 
 if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints
@@ -50,30 +51,38 @@ def fits(task: Task, free: Ints) -> Bools:
 
 
 def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Bools:
+    """Where all checks of a filter let a task pass."""
     passing = nodes.all()
-    for check in filter.checks(task, nodes):
-        if not isinstance(check, Check):
-            raise BadAnswer(
-                filter.plugin, "filter_nodes", f"expected `yield Check(passes, reason)`, got {check!r}"
-            )
-        passing &= check.passes
+    try:
+        for check in checked(filter, task, nodes):
+            passing &= check.passes
+    except Exception as error:
+        filter.charge(error)
+        raise
     return passing
 
 
-def scored(one: NodeScore, task: Task, nodes: Nodes) -> Floats:
-    """A plugin's scores, refused if they are not one plain number per node."""
-    return _plain(one, one.score(task, nodes), nodes)
+def scored(score: NodeScore, task: Task, nodes: Nodes) -> Floats:
+    """A plugin's scores, refused if they are not one finite number per node."""
+    try:
+        return _finite(score.score(task, nodes), nodes)
+    except Exception as error:
+        score.charge(error)
+        raise
 
 
-def _plain(one: NodeScore, column: Any, nodes: Nodes) -> Floats:
-    if getattr(column, "shape", None) != (len(nodes),):
-        problem = f"expected a column of {len(nodes)} scores, one per node, got {column!r:.60}"
-        raise BadAnswer(one.plugin, "node_scores", problem)
-    scores = np.asarray(column, dtype=np.float64)
+def _finite(column: Any, nodes: Nodes) -> Floats:
+    scores = np.asarray(_one_per_node(column, nodes), dtype=np.float64)
     odd = np.flatnonzero(~np.isfinite(scores))
     if len(odd):
-        problem = f"expected finite scores, got {scores[odd[0]]} for {nodes.name(int(odd[0]))}"
-        raise BadAnswer(one.plugin, "node_scores", problem)
+        raise BadAnswer(f"expected finite scores, got {scores[odd[0]]} for {nodes.name(int(odd[0]))}")
+    return scores
+
+
+def _one_per_node(column: Any, nodes: Nodes) -> Column:
+    if getattr(column, "shape", None) != (len(nodes),):
+        raise BadAnswer(f"expected a column of {len(nodes)} scores, one per node, got {column!r:.60}")
+    scores: Column = column
     return scores
 
 
@@ -229,20 +238,22 @@ class Evaluation:
     def _steady_score(self, task: Task, nodes: Nodes, rows: Ints, ahead: int) -> Floats:
         """Scores that need no normalisation, added as Volcano adds them: one by one, then the batch."""
         single, batch = nodes.zeros(), nodes.zeros()
-        for one in self._steady:
-            if one.reads == "static":
-                part = self._static[id(one)][rows]
-                part = np.tile(part, ahead) if ahead > 1 else part
-            else:
-                part = one.score(task, nodes)
-                if getattr(part, "shape", None) != (len(nodes),):
-                    part = _plain(one, part, nodes)
-            total = batch if one.batch else single
-            total += part * one.weight if one.weight != 1 and one.reads != "static" else part
+        try:
+            for score in self._steady:
+                if score.reads == "static":
+                    part = self._static[id(score)][rows]
+                    part = np.tile(part, ahead) if ahead > 1 else part
+                else:
+                    part = _one_per_node(score.score(task, nodes), nodes)
+                total = batch if score.batch else single
+                total += part * score.weight if score.weight != 1 and score.reads != "static" else part
+        except Exception as error:
+            score.charge(error)
+            raise
         single += batch
         if not np.isfinite(single).all():
-            for one in self._steady:
-                scored(one, task, nodes)  # finds out whose scores are no numbers
+            for score in self._steady:
+                scored(score, task, nodes)  # finds out whose scores are no numbers
         return single
 
     def _advance(self, row: int) -> None:
@@ -257,15 +268,15 @@ class Evaluation:
 
     def _refresh_watched(self, task: Task, cycle: int) -> None:
         watched: list[NodeFilter | NodeScore] = [*self._watched, *self._raw]
-        for one in watched:
-            version = self._version(one, task, cycle)
-            if version is None or self._versions.get(id(one), self) != version:
+        for function in watched:
+            version = self._version(function, task, cycle)
+            if version is None or self._versions.get(id(function), self) != version:
                 everything = Nodes(self.columns)
-                if isinstance(one, NodeFilter):
-                    self._columns[id(one)] = passes(one, task, everything)
+                if isinstance(function, NodeFilter):
+                    self._columns[id(function)] = passes(function, task, everything)
                 else:
-                    self._columns[id(one)] = scored(one, task, everything)
-                self._versions[id(one)] = version
+                    self._columns[id(function)] = read_only(scored(function, task, everything))
+                self._versions[id(function)] = version
                 self._volatile = [score for score in self._raw if self._differs(score)]
 
     def _differs(self, score: NodeScore) -> bool:
@@ -273,14 +284,18 @@ class Evaluation:
         raw = self._columns.get(id(score))
         return raw is not None and len(raw) > 0 and bool((raw != raw[0]).any())
 
-    def _version(self, one: NodeFilter | NodeScore, task: Task, cycle: int) -> Any:
-        if one.reads == "static":
+    def _version(self, function: NodeFilter | NodeScore, task: Task, cycle: int) -> Any:
+        if function.reads == "static":
             return self._objects
-        if one.reads == "pods" and one.version is not None:
-            return (one.version(task), self._objects)
-        if one.reads in ("usage", "pods"):
+        if function.reads == "pods" and function.version is not None:
+            try:
+                return (function.version(task), self._objects)
+            except Exception as error:
+                function.charge(error)
+                raise
+        if function.reads in ("usage", "pods"):
             return self.columns.clock
-        return cycle if one.reads == "clock" else None
+        return cycle if function.reads == "clock" else None
 
     # -- choosing
 
@@ -329,16 +344,20 @@ class Evaluation:
                 final = final + self._finished(one, task, candidates)
         return final
 
-    def _finished(self, one: NodeScore, task: Task, candidates: Bools) -> Column:
-        """A score made ready for this group of candidates; the last group mostly comes again."""
-        raw = self._columns[id(one)]
-        if one.finish is None:
-            return raw * one.weight
-        known = self._groups.get(id(one))
+    def _finished(self, score: NodeScore, task: Task, candidates: Bools) -> Column:
+        """A score normalised over these candidates; mostly they are the ones of the last call."""
+        raw = self._columns[id(score)]
+        if score.finish is None:
+            return raw * score.weight
+        known = self._groups.get(id(score))
         if known is None or known[0] is not raw or not np.array_equal(known[1], candidates):
             nodes = Nodes(self.columns)
-            made = _plain(one, one.finish(task, nodes, raw, candidates), nodes)
-            known = self._groups[id(one)] = (raw, candidates, made * one.weight)
+            try:
+                final = _finite(score.finish(task, nodes, raw, read_only(candidates)), nodes)
+            except Exception as error:
+                score.charge(error)
+                raise
+            known = self._groups[id(score)] = (raw, candidates, final * score.weight)
         return known[2]
 
     # -- for whoever makes room: nodes on which the task does not fit yet
@@ -355,8 +374,8 @@ class Evaluation:
         """Of which numbers the reach is: of any, where one plugin filters and eviction cures all that they cause."""
         if self._follows_numbers is None:
             nodes = Nodes(self.columns)
-            self._follows_numbers = len({one.plugin for one in self.filters}) > 1 or any(
-                not check.curable for one in self._usage_filters for check in one.checks(task, nodes)
+            self._follows_numbers = len({filter.plugin for filter in self.filters}) > 1 or any(
+                not check.curable for filter in self._usage_filters for check in checked(filter, task, nodes)
             )
         return self.columns.clock if self._follows_numbers else 0
 

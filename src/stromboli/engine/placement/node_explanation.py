@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.api import names
-from stromboli.engine.placement.node_functions import Bools, NodeFilter, Nodes
+from stromboli.engine.placement.node_functions import Bools, NodeFilter, Nodes, checked
 from stromboli.engine.placement.verdict import FIT, Reason, Verdict
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Inquiry:
         passing, asking = self._nodes.all(), self._open.copy()
         for filter in filters:
             undecided = asking.copy()
-            for check in filter.checks(self._task, self._nodes):
+            for check in checked(filter, self._task, self._nodes):
                 failed = undecided & ~check.passes
                 self._note(check.reason, plugin, check.curable, failed)
                 undecided &= ~failed

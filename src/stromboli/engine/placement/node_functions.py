@@ -12,13 +12,14 @@ or for what a node would be with a few more tasks of the same shape. It says wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stromboli.engine.points import charge
 from stromboli.model.node_columns import (
     ALLOCATABLE,
     IDLE,
@@ -56,12 +57,7 @@ def reads(what: str) -> Callable[[F], F]:
 
 
 class BadAnswer(ValueError):
-    """A plugin's node function answered something that is no answer."""
-
-    def __init__(self, plugin: str, point: str, problem: str):
-        super().__init__(problem)
-        self.plugin = plugin
-        self.point = point
+    """A plugin's node function returned something else than it should."""
 
 
 class Refusal(NamedTuple):
@@ -93,6 +89,10 @@ class NodeFilter:
     version: Version | None = None
     """For `pods`: a value that differs whenever the answer may."""
 
+    def charge(self, error: Exception) -> None:
+        """Note on an error that it came up in this filter."""
+        charge(error, self.plugin, _simple_form(self.checks, "filter_nodes") or "node_filters")
+
 
 Finish = Callable[["Task", "Nodes", Column, Column], Column]
 """Turns raw scores into final ones over the group of candidates: (task, all nodes, raw, candidates) -> scores."""
@@ -111,6 +111,27 @@ class NodeScore:
     """Normalisation over the candidates; left out where all raw scores are equal, as it then decides nothing."""
     batch: bool = False
     """Added after all scores that are not: the order in which Volcano adds, to the last bit."""
+
+    def charge(self, error: Exception) -> None:
+        """Note on an error that it came up in this score."""
+        charge(error, self.plugin, _simple_form(self.score, "score_nodes") or "node_scores")
+
+
+def checked(filter: NodeFilter, task: Task, nodes: Nodes) -> Iterator[Check]:
+    """A filter's checks, one after the other; what it raises is charged to its plugin."""
+    try:
+        for check in filter.checks(task, nodes):
+            if not isinstance(check, Check):
+                raise BadAnswer(f"expected `yield Check(passes, reason)`, got {check!r}")
+            yield check
+    except Exception as error:
+        filter.charge(error)
+        raise
+
+
+def _simple_form(function: Callable[..., Any], name: str) -> str:
+    """The name of a plugin's method, if the function is that method and not one that the plugin made."""
+    return name if getattr(function, "__name__", "") == name else ""
 
 
 class Nodes:
@@ -192,6 +213,7 @@ class Nodes:
             amounts[IDLE] -= asked
             amounts[USED] += asked
             views[VIEW_USED] += shape.view[:, None] * more
+        amounts.flags.writeable = views.flags.writeable = False  # all plugins read the same numbers
         self.allocatable: Ints = amounts[ALLOCATABLE]
         self.used: Ints = amounts[USED]
         self.idle: Ints = amounts[IDLE]
