@@ -26,6 +26,7 @@ class Task:
 
     __slots__ = (
         "annotations",
+        "assumed",
         "condition",
         "created",
         "dying",
@@ -84,6 +85,8 @@ class Task:
         """Kind and name of the controlling owner."""
         self.dying = False
         """Its pod carries a deletionTimestamp."""
+        self.assumed: Status | None = None
+        """What we decided and its pod does not show yet: Releasing if evicted, Binding if deleted while being bound."""
         self.leaves_for_another = False
         """It is dying because a scheduler preempted it."""
         self.pod_priority = 0

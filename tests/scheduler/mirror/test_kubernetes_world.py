@@ -109,6 +109,17 @@ def test_a_bind_that_failed_because_its_pod_is_gone_tells_nobody() -> None:
     assert story.task("web-0").status is Status.PENDING
 
 
+def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_node_when_the_bind_fails() -> None:
+    story = Story()
+    bind = story.bind("web-0")
+    story.news(building.pod("web-0", group="web", dying=True))
+    assert story.task("web-0").node is story.world.cluster.nodes["n1"]
+    story.world.failed(Failure(bind, "the pod is being deleted"))
+    assert story.news() == []
+    assert (story.task("web-0").status, story.task("web-0").node) == (Status.RELEASING, None)
+    assert not story.world.cluster.nodes["n1"].tasks
+
+
 def test_a_failure_that_the_watch_has_overtaken_changes_nothing() -> None:
     story = Story()
     bind = story.bind("web-0")

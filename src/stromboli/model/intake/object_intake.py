@@ -23,6 +23,7 @@ from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster
 from stromboli.model.dimensions import TooManyResources
+from stromboli.model.intake.assumed_tasks import observe
 from stromboli.model.intake.native_groups import KIND, Native, as_volcano
 from stromboli.model.intake.node_and_queue_intake import (
     drop_node,
@@ -32,14 +33,14 @@ from stromboli.model.intake.node_and_queue_intake import (
     put_queue,
     queue_named,
 )
-from stromboli.model.intake.pod_fields import describe_pod, seconds, waiting_time
+from stromboli.model.intake.pod_fields import describe_pod, seconds, status_of, waiting_time
 from stromboli.model.intake.sub_jobs import sub_job_of
 from stromboli.model.interning import Interning
 from stromboli.model.job import Job, JobId
 from stromboli.model.lookup_objects import Objects
 from stromboli.model.queue import Queue
 from stromboli.model.shape import Shape
-from stromboli.model.status import ALLOCATED_CLASS, ON_NODE
+from stromboli.model.status import ON_NODE
 from stromboli.model.task import Condition, Task
 
 MOST_ON_A_NODE = 2**62
@@ -243,9 +244,9 @@ class Intake:
             if old is not None:
                 self._leave(old)
             return
-        waits = not pod.spec.node_name and pod.status.phase == names.POD_PENDING
-        if waits and old is not None and old.node is not None and ALLOCATED_CLASS[old.status]:
-            return  # this very pod is being bound; an echo from before that tells nothing
+        observation = observe(old, pod, status_of(pod))
+        if observation is None:
+            return
         shape = self._interning.shape(pod)
         self._check_load(pod, shape)
         cluster.columns.widen()
@@ -260,14 +261,15 @@ class Intake:
         task.annotations = self._interning.notes(pod.metadata.annotations)
         task.ours = ours
         describe_pod(task, pod)
+        task.status, task.assumed = observation.status, observation.assumed
         if old is not None:
             self._leave(old)
         id = _job_id(pod, ours)
         if id is not None:
             task.job = self._job(id)
             task.group = sub_job_of(task.job, task.label_set.labels)
-        if pod.spec.node_name and ON_NODE[task.status]:
-            task.node = node_named(self.cluster, pod.spec.node_name)
+        if observation.node and ON_NODE[task.status]:
+            task.node = node_named(self.cluster, observation.node)
         cluster.enter(task)
         if task.job is not None and task.job.native is not None:
             task.job.native.count(task, 1)

@@ -25,11 +25,10 @@ def seconds(time: datetime | None) -> float:
 
 
 def describe_pod(task: Task, pod: Pod) -> None:
-    """Give a task all that its pod says, save its job and its node."""
+    """Give a task all that its pod says, save its job, status and node."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
     notes = task.annotations
     task.dying = meta.deletion_timestamp is not None
-    task.status = _status(pod)
     task.role = notes.get(names.TASK_SPEC) or meta.labels.get(names.TASK_SPEC, "")
     task.priority = _priority(notes.get(names.TASK_PRIORITY, ""), spec.priority)
     task.pod_priority = spec.priority or 0
@@ -50,7 +49,8 @@ def describe_pod(task: Task, pod: Pod) -> None:
     task.scheduled_at = _scheduled_at(pod)
 
 
-def _status(pod: Pod) -> Status:
+def status_of(pod: Pod) -> Status:
+    """The status that a pod shows."""
     phase = pod.status.phase
     if phase not in (names.POD_RUNNING, names.POD_PENDING):
         return _PHASES.get(phase, Status.UNKNOWN)

@@ -208,8 +208,6 @@ class Mirror:
             self._told.pop(_named(thing), None)
             self._intake.drop(thing)
             return
-        if isinstance(thing, Pod) and self._dies_while_binding(thing):
-            return
         new = isinstance(thing, Pod) and thing.metadata.uid not in self.cluster.tasks
         try:
             self._intake.put(thing)
@@ -224,17 +222,6 @@ class Mirror:
                 self._watched(task.created)
             return
         self._report(UnusableObject(*_named(thing), thing.metadata.uid, text))
-
-    def _dies_while_binding(self, pod: Pod) -> bool:
-        """A pod that is deleted while we bind it leaves its place again, whatever becomes of the bind."""
-        if pod.spec.node_name or pod.metadata.deletion_timestamp is None:
-            return False
-        task = self.cluster.tasks.get(pod.metadata.uid)
-        if task is None or task.status is not Status.BINDING:
-            return False
-        task.dying = True
-        self.cluster.move(task, Status.RELEASING, task.node)
-        return True
 
     def _report(self, trouble: UnusableObject) -> None:
         if self._told.get(trouble[:3]) != trouble:

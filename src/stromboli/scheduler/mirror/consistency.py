@@ -7,20 +7,13 @@ from typing import NamedTuple
 
 from stromboli.api.types.meta import Object
 from stromboli.model.cluster import Cluster
+from stromboli.model.intake.assumed_tasks import MAY_STILL_SHOW
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 Facts = Mapping[tuple[str, str], str]
 """What is to be known of an object, in words, by kind and key."""
 NOTHING = "not there"
-
-_UNDER_WAY = {
-    Status.ALLOCATED: (Status.PENDING, Status.BOUND, Status.RUNNING),
-    Status.BINDING: (Status.PENDING, Status.BOUND, Status.RUNNING),
-    Status.PIPELINED: (Status.PENDING,),
-    Status.RELEASING: (Status.BOUND, Status.RUNNING, Status.PENDING),
-}
-"""Decisions of ours run ahead of the server: what it may say of a task that we hold for something else."""
 
 
 class Difference(NamedTuple):
@@ -106,7 +99,7 @@ def _under_way(found: Difference, live: Cluster, fresh: Cluster) -> bool:
         return False
     uid = found.key.rpartition(" ")[2]
     ours, theirs = live.tasks.get(uid), fresh.tasks.get(uid)
-    return ours is not None and theirs is not None and theirs.status in _UNDER_WAY.get(ours.status, ())
+    return ours is not None and theirs is not None and theirs.status in MAY_STILL_SHOW.get(ours.status, ())
 
 
 def _sums(cluster: Cluster) -> Iterator[Difference]:

@@ -24,6 +24,7 @@ from stromboli.engine.decisions import (
     QueueStatus,
 )
 from stromboli.model.cluster import Cluster
+from stromboli.model.intake.assumed_tasks import after_failed_bind, after_failed_eviction
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import JobId
 from stromboli.model.status import Status
@@ -85,8 +86,6 @@ class KubernetesWorld:
         """How often the bind of a task failed in a row, by uid."""
         self._later: list[tuple[float, Failure]] = []
         """Failures that wait until it is time to try again; the task keeps its room as long."""
-        self._leaving: dict[str, None] = {}
-        """Uids of tasks whose eviction is under way."""
         self._torn = TornGangs(patience) if patience > 0 else None
 
     @property
@@ -119,7 +118,6 @@ class KubernetesWorld:
     def sync(self) -> None:
         self._mirror.sync()
         said = [decision for failure in self._arrived() for decision in self._take_back(failure)]
-        self._keep_leaving()
         if self._torn is not None:
             said += self._torn.release(self.cluster, self._wall(), self._clock())
         if self._shards is not None:
@@ -161,35 +159,26 @@ class KubernetesWorld:
         decision = failure.decision
         task = self.cluster.tasks.get(decision.uid)
         if isinstance(decision, Evict):
-            self._leaving.pop(decision.uid, None)
             log.warning("evicting %s failed: %s", decision.key, failure.why)
-            if task is not None and task.status is Status.RELEASING and not task.dying:
-                started = Status.RUNNING if task.started is not None else Status.BOUND
-                self.cluster.move(task, started, task.node)
+            if task is not None and (status := after_failed_eviction(task)) is not None:
+                task.assumed = None
+                self.cluster.move(task, status, task.node)
             return []
         log.warning("binding %s to %s failed: %s", decision.key, decision.node, failure.why)
-        if task is None or task.status is not Status.BINDING:
+        if task is None or (status := after_failed_bind(task)) is None:
             return []
-        self.cluster.move(task, Status.PENDING, None)
-        return [] if failure.gone else list(_bind_failed(task, decision, failure.why))
-
-    def _keep_leaving(self) -> None:
-        """An evicted pod is leaving until it is gone, whatever an echo from before its deletion says (spec 05 7)."""
-        for uid in list(self._leaving):
-            task = self.cluster.tasks.get(uid)
-            if task is None or task.status in (Status.SUCCEEDED, Status.FAILED):
-                del self._leaving[uid]
-            elif task.status in (Status.RUNNING, Status.BOUND):
-                self.cluster.move(task, Status.RELEASING, task.node)
+        task.assumed = None
+        self.cluster.move(task, status, None)
+        told = not failure.gone and status is Status.PENDING
+        return list(_bind_failed(task, decision, failure.why)) if told else []
 
     # -- decisions
 
     def execute(self, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
-            if isinstance(decision, Evict):
-                self._leaving[decision.uid] = None
-                task = self.cluster.tasks.get(decision.uid)
-                if task is not None and task.status in (Status.RUNNING, Status.BOUND):
+            if isinstance(decision, Evict) and (task := self.cluster.tasks.get(decision.uid)) is not None:
+                task.assumed = Status.RELEASING
+                if task.status in (Status.RUNNING, Status.BOUND):
                     self.cluster.move(task, Status.RELEASING, task.node)
         if decisions:
             self._submit(list(self._orders(decisions)))
