@@ -101,7 +101,7 @@ def node_manifests(orders: list[str], real: bool = False) -> list[Thing]:
             made.append(node_manifest(name, group.capacity, group.real or real))
     if len(made) > MOST:
         raise BadNodes(f"{len(made)} nodes; at most {MOST}")
-    doubles = {one["metadata"]["name"] for one in made}
+    doubles = {node["metadata"]["name"] for node in made}
     if len(doubles) < len(made):
         raise BadNodes("two nodes of one name; give groups names of their own: a=4x8cpu b=2x64cpu")
     return made
@@ -161,11 +161,11 @@ def _from_file(path: Path) -> list[Thing]:
         raise BadNodes(f"{path}: cannot be read: {error}") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise BadNodes(f"{path}: no YAML: {error}") from None
-    found = [one for document in documents for one in _items(document)]
-    nodes = [one for one in found if isinstance(one, dict) and one.get("kind") == "Node"]
+    found = [item for document in documents for item in _items(document)]
+    nodes = [item for item in found if isinstance(item, dict) and item.get("kind") == "Node"]
     if not nodes:
         raise BadNodes(f"{path}: no objects of kind Node in it")
-    return [_completed(path, one) for one in nodes]
+    return [_completed(path, node) for node in nodes]
 
 
 def _items(document: Any) -> list[Any]:

@@ -65,7 +65,9 @@ class Lifecycle:
     def recover(self, node: NodeView) -> None:
         """Take away what keeps others from a node."""
         if tainted(node):
-            left = [one for one in node.spec.taints or () if one.get("key") != node_annotations.UNREACHABLE]
+            left = [
+                taint for taint in node.spec.taints or () if taint.get("key") != node_annotations.UNREACHABLE
+            ]
             self._writes.node(node.name, {"spec": {"taints": left or None}})
 
     def orphans(self, pods: Iterable[NodePod]) -> None:
@@ -95,25 +97,37 @@ _EFFECTS = (names.NO_SCHEDULE, names.NO_EXECUTE)
 def _patience(pod: NodePod) -> float | None:
     """Seconds that a pod stays on a node which is unreachable; none for ever."""
     matching = [
-        one
-        for one in pod.spec.tolerations or ()
-        if one.effect in ("", names.NO_EXECUTE)
-        and (one.key == node_annotations.UNREACHABLE or (not one.key and one.operator == "Exists"))
-        and (one.operator == "Exists" or not one.value)
+        toleration
+        for toleration in pod.spec.tolerations or ()
+        if toleration.effect in ("", names.NO_EXECUTE)
+        and (
+            toleration.key == node_annotations.UNREACHABLE
+            or (not toleration.key and toleration.operator == "Exists")
+        )
+        and (toleration.operator == "Exists" or not toleration.value)
     ]
     if not matching:
         return 0.0
-    waits = [one.toleration_seconds for one in matching if one.toleration_seconds is not None]
+    waits = [
+        toleration.toleration_seconds for toleration in matching if toleration.toleration_seconds is not None
+    ]
     return float(max(0, min(waits))) if waits else None
 
 
 def tainted(node: NodeView) -> bool:
-    return any(one.get("key") == node_annotations.UNREACHABLE for one in node.spec.taints or ())
+    return any(taint.get("key") == node_annotations.UNREACHABLE for taint in node.spec.taints or ())
 
 
 def condition_status(node: NodeView) -> str:
     """What its Ready condition says; empty if it never said anything."""
-    return next((one.status for one in node.status.conditions or () if one.type == names.CONDITION_READY), "")
+    return next(
+        (
+            condition.status
+            for condition in node.status.conditions or ()
+            if condition.type == names.CONDITION_READY
+        ),
+        "",
+    )
 
 
 def _unknown(now: float) -> Thing:

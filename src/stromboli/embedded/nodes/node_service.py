@@ -90,7 +90,7 @@ class Nodes:
         for name, node in (await self._known()).items():
             self._addresses.adopt(name, (node.get("spec") or {}).get("podCIDR", ""))
         for begin in range(0, len(manifests), 64):
-            await asyncio.gather(*(self._create(one) for one in manifests[begin : begin + 64]))
+            await asyncio.gather(*(self._create(manifest) for manifest in manifests[begin : begin + 64]))
 
     async def _known(self) -> dict[str, Thing]:
         found = msgspec.json.decode(await self._client.list(NODES))["items"]

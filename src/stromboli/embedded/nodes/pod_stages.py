@@ -103,7 +103,11 @@ def _span(pod: NodePod, mark: str, otherwise: Span) -> Span:
 
 def _slept(containers: list[Thing]) -> Span | None:
     """`sleep 30` takes 30 seconds, also in a shell; the longest of several counts."""
-    found = [span for one in containers if (span := _sleep([*_words(one, "command"), *_words(one, "args")]))]
+    found = [
+        span
+        for container in containers
+        if (span := _sleep([*_words(container, "command"), *_words(container, "args")]))
+    ]
     return max(found, key=lambda span: span.high) if found and len(found) == len(containers) else None
 
 
@@ -138,8 +142,8 @@ def started_at(pod: NodePod) -> float | None:
     if pod.status.phase != "Running":
         return None
     times = []
-    for one in pod.status.container_statuses or ():
-        text = ((one.get("state") or {}).get("running") or {}).get("startedAt")
+    for status in pod.status.container_statuses or ():
+        text = ((status.get("state") or {}).get("running") or {}).get("startedAt")
         if isinstance(text, str):
             times.append(datetime.fromisoformat(text).timestamp())
     start = pod.status.start_time

@@ -60,11 +60,15 @@ def condition(type: str, true: bool, now: float, reason: str = "", message: str 
 
 def changed(pod: NodePod, wanted: list[Thing]) -> list[Thing]:
     """Of conditions, those that say something new: an unchanged one keeps the time at which it came to hold."""
-    old = {one.type: (one.status, one.reason, one.message) for one in pod.status.conditions or ()}
+    old = {
+        old_condition.type: (old_condition.status, old_condition.reason, old_condition.message)
+        for old_condition in pod.status.conditions or ()
+    }
     return [
-        one
-        for one in wanted
-        if old.get(one["type"]) != (one["status"], one.get("reason", ""), one.get("message", ""))
+        condition
+        for condition in wanted
+        if old.get(condition["type"])
+        != (condition["status"], condition.get("reason", ""), condition.get("message", ""))
     ]
 
 
@@ -98,14 +102,14 @@ def running(pod: NodePod, now: float, ip: str, host: str) -> Thing:
         "podIP": ip,
         "podIPs": [{"ip": ip}],
         "conditions": changed(pod, [condition(type, True, now) for type in READY_CONDITIONS]),
-        "containerStatuses": [container(pod, one, started) for one in pod.spec.containers],
+        "containerStatuses": [container(pod, spec, started) for spec in pod.spec.containers],
     }
     if pod.spec.init_containers:
         status["initContainerStatuses"] = [
             container(
-                pod, one, started if _sidecar(one) else done.state(container_id(pod, str(one.get("name"))))
+                pod, spec, started if _sidecar(spec) else done.state(container_id(pod, str(spec.get("name"))))
             )
-            for one in pod.spec.init_containers
+            for spec in pod.spec.init_containers
         ]
     return status
 
@@ -117,8 +121,8 @@ def finished(pod: NodePod, now: float, begun: float, code: int) -> Thing:
         "phase": "Failed" if code else "Succeeded",
         "conditions": over(pod, now, failed=bool(code)),
         "containerStatuses": [
-            container(pod, one, ending.state(container_id(pod, str(one.get("name")))))
-            for one in pod.spec.containers
+            container(pod, spec, ending.state(container_id(pod, str(spec.get("name")))))
+            for spec in pod.spec.containers
         ],
     }
 

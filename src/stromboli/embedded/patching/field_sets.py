@@ -16,37 +16,37 @@ Fields = dict[str, Any]
 SELF = "."
 
 
-def union(one: Fields, other: Fields) -> Fields:
-    if not one or not other:
-        return one or other
-    result = dict(one)
+def union(left: Fields, other: Fields) -> Fields:
+    if not left or not other:
+        return left or other
+    result = dict(left)
     for key, below in other.items():
         known = result.get(key)
         result[key] = below if known is None else _joined(known, below)
     return result
 
 
-def _joined(one: Fields, other: Fields) -> Fields:
+def _joined(left: Fields, other: Fields) -> Fields:
     """Both subtrees under one key, where an empty one stands for a member."""
-    if not one or not other:
-        rest = one or other
+    if not left or not other:
+        rest = left or other
         return {SELF: {}, **rest} if rest else {}
-    return union(one, other)
+    return union(left, other)
 
 
-def difference(one: Fields, other: Fields) -> Fields:
+def difference(left: Fields, other: Fields) -> Fields:
     """Members of the first that are no members of the second."""
-    return _filtered(one, other, keep_shared=False)
+    return _filtered(left, other, keep_shared=False)
 
 
-def intersection(one: Fields, other: Fields) -> Fields:
+def intersection(left: Fields, other: Fields) -> Fields:
     """Members of both."""
-    return _filtered(one, other, keep_shared=True)
+    return _filtered(left, other, keep_shared=True)
 
 
-def _filtered(one: Fields, other: Fields, keep_shared: bool) -> Fields:
+def _filtered(left: Fields, other: Fields, keep_shared: bool) -> Fields:
     result: Fields = {}
-    for key, below in one.items():
+    for key, below in left.items():
         if key == SELF:
             continue
         match = other.get(key)

@@ -155,15 +155,15 @@ _VERBS: dict[Any, Callable[[Draft, dict[str, Any]], None]] = {
 }
 
 
-def same(one: Any, other: Any) -> bool:
+def same(left: Any, other: Any) -> bool:
     """Equality as JSON has it: true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    if isinstance(left, bool) or isinstance(other, bool):
+        return left is other
+    if isinstance(left, dict) and isinstance(other, dict):
+        return left.keys() == other.keys() and all(same(value, other[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(other, list):
+        return len(left) == len(other) and all(map(same, left, other))
+    return bool(left == other)
 
 
 def _path(operation: dict[str, Any], name: str) -> list[str]:

@@ -70,8 +70,8 @@ def read_entries(raw: Any) -> Managers:
     managers: Managers = {}
     if raw is not None and not isinstance(raw, list):
         raise PatchError(400, "metadata.managedFields is a list")
-    for one in raw or ():
-        entry = _read(one)
+    for item in raw or ():
+        entry = _read(item)
         known = managers.get(entry.id)
         managers[entry.id] = entry if known is None else known.of(union(known.fields, entry.fields))
     return managers
@@ -85,7 +85,7 @@ def _read(raw: Any) -> Entry:
     fields = raw.get("fieldsV1") or {}
     _check(fields, 0)
     texts = [raw.get(name) or "" for name in ("manager", "apiVersion", "subresource", "time")]
-    if not all(isinstance(one, str) for one in texts):
+    if not all(isinstance(text, str) for text in texts):
         raise PatchError(400, "manager, apiVersion, subresource and time of metadata.managedFields are texts")
     manager, version, subresource, time = texts
     return Entry(
@@ -110,7 +110,9 @@ def _check(fields: Any, depth: int) -> None:
 def write_entries(managers: Managers) -> list[dict[str, Any]]:
     """The list as it is stored: those who apply first, then by time and name."""
     entries = _few([entry for entry in managers.values() if entry.fields])
-    entries.sort(key=lambda one: (one.operation, one.time, one.manager, one.api_version, one.subresource))
+    entries.sort(
+        key=lambda entry: (entry.operation, entry.time, entry.manager, entry.api_version, entry.subresource)
+    )
     return [_write(entry) for entry in entries]
 
 
@@ -132,18 +134,18 @@ def _write(entry: Entry) -> dict[str, Any]:
 
 def _few(entries: list[Entry]) -> list[Entry]:
     updaters = sorted(
-        (one for one in entries if one.operation == "Update"), key=lambda one: (one.time, one.id)
+        (entry for entry in entries if entry.operation == "Update"), key=lambda entry: (entry.time, entry.id)
     )
     surplus = len(updaters) - MAX_UPDATERS
     if surplus <= 0:
         return entries
     old = updaters[: surplus + 1]
-    rest = [one for one in entries if not any(one is gone for gone in old)]
+    rest = [entry for entry in entries if not any(entry is gone for gone in old)]
     merged: dict[str, Entry] = {}
-    for one in old:
-        known = merged.get(one.api_version)
-        fields = one.fields if known is None else union(known.fields, one.fields)
-        merged[one.api_version] = Entry(
-            manager=ANCIENT, operation="Update", api_version=one.api_version, time=one.time, fields=fields
+    for entry in old:
+        known = merged.get(entry.api_version)
+        fields = entry.fields if known is None else union(known.fields, entry.fields)
+        merged[entry.api_version] = Entry(
+            manager=ANCIENT, operation="Update", api_version=entry.api_version, time=entry.time, fields=fields
         )
     return rest + list(merged.values())

@@ -34,12 +34,12 @@ def check_depth(document: Any, what: str = "patch") -> None:
     level = [document]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                below.extend(one.values())
-            elif isinstance(one, list):
-                below.extend(one)
-        level = [one for one in below if isinstance(one, dict | list)]
+        for node in level:
+            if isinstance(node, dict):
+                below.extend(node.values())
+            elif isinstance(node, list):
+                below.extend(node)
+        level = [node for node in below if isinstance(node, dict | list)]
         if not level:
             return
     raise PatchError(400, f"the {what} nests deeper than {MAX_DEPTH} levels")

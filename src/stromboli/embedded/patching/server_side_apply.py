@@ -111,7 +111,7 @@ def _with_ignored(after: Object, live: Object, writer: Writer) -> Object:
         if not below and name in live:
             result[name] = live[name]
         elif below and isinstance(live.get(name), dict):
-            hidden = {one[2:]: live[name][one[2:]] for one in below if one[2:] in live[name]}
+            hidden = {key[2:]: live[name][key[2:]] for key in below if key[2:] in live[name]}
             seen = result.get(name)
             result[name] = {**seen, **hidden} if isinstance(seen, dict) else hidden
     return result
@@ -192,7 +192,7 @@ def _check_conflicts(
 def _refuse(conflicts: list[tuple[Entry, str]]) -> None:
     if not conflicts:
         return
-    conflicts.sort(key=lambda one: str(one[0]))
+    conflicts.sort(key=lambda conflict: str(conflict[0]))
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {entry}", "field": path}
         for entry, path in conflicts

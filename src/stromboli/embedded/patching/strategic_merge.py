@@ -46,7 +46,9 @@ def _map(original: dict[str, Any], patch: dict[str, Any], schema: Schema) -> dic
             _field(result, key, value, schema.child(key), orders.get(key))
     for key, order in orders.items():
         values, before, below = result.get(key), original.get(key), schema.child(key)
-        if isinstance(values, list) and (below.merge_key or not any(isinstance(one, dict) for one in values)):
+        if isinstance(values, list) and (
+            below.merge_key or not any(isinstance(entry, dict) for entry in values)
+        ):
             result[key] = _ordered(values, order, before if isinstance(before, list) else [], below)
     return result
 
@@ -78,11 +80,11 @@ def _field(result: dict[str, Any], key: str, value: Any, schema: Schema, order: 
 
 
 def _list(original: list[Any], patch: list[Any], schema: Schema, arrange: bool) -> list[Any]:
-    if not any(isinstance(one, dict) for one in (*original, *patch)):
+    if not any(isinstance(entry, dict) for entry in (*original, *patch)):
         merged = _unique((*original, *patch))
         return _ordered(merged, patch, original, schema) if arrange else merged
     key = schema.merge_key
-    if not key or not all(isinstance(one, dict) for one in (*original, *patch)):
+    if not key or not all(isinstance(entry, dict) for entry in (*original, *patch)):
         raise PatchError(
             422, "only a list of objects with a merge key, or one of plain values, can be merged"
         )
@@ -139,27 +141,28 @@ def _ordered(merged: list[Any], order: list[Any], before: list[Any], schema: Sch
     wanted = _places(order, key)
     stood = _places(before, key)
     named = sorted(
-        (one for one in merged if _name(one, key) in wanted), key=lambda one: wanted[_name(one, key)]
+        (entry for entry in merged if _name(entry, key) in wanted),
+        key=lambda entry: wanted[_name(entry, key)],
     )
     others = sorted(
-        (one for one in merged if _name(one, key) not in wanted),
-        key=lambda one: stood.get(_name(one, key), len(stood)),
+        (entry for entry in merged if _name(entry, key) not in wanted),
+        key=lambda entry: stood.get(_name(entry, key), len(stood)),
     )
-    return _merge_ordered(others, named, lambda one: stood.get(_name(one, key)))
+    return _merge_ordered(others, named, lambda entry: stood.get(_name(entry, key)))
 
 
 def _merge_ordered(others: list[Any], named: list[Any], stood: Callable[[Any], int | None]) -> list[Any]:
     """Two ordered lists as one: an entry of the first goes ahead only of what it stood ahead of before."""
     result, place = [], 0
-    for one in named:
-        here = stood(one)
+    for entry in named:
+        here = stood(entry)
         while here is not None and place < len(others):
             there = stood(others[place])
             if there is None or there >= here:
                 break
             result.append(others[place])
             place += 1
-        result.append(one)
+        result.append(entry)
     return result + others[place:]
 
 
@@ -194,12 +197,12 @@ def _plain(value: Any) -> Any:
     """What is new, without directives: they have nothing to act on."""
     if isinstance(value, dict):
         return {
-            key: _plain(one)
-            for key, one in value.items()
-            if not key.startswith((_PATCH, _RETAIN, _DELETE, _ORDER)) and not _gone(one)
+            key: _plain(child)
+            for key, child in value.items()
+            if not key.startswith((_PATCH, _RETAIN, _DELETE, _ORDER)) and not _gone(child)
         }
     if isinstance(value, list):
-        return [_plain(one) for one in value if not (isinstance(one, dict) and _PATCH in one)]
+        return [_plain(child) for child in value if not (isinstance(child, dict) and _PATCH in child)]
     return value
 
 

@@ -27,7 +27,7 @@ class Difference(NamedTuple):
 def parts(value: Any, schema: Schema, unique: bool = False) -> dict[str, Any] | None:
     """What stands below a place, by keys of a field set; None for a leaf."""
     if isinstance(value, dict):
-        return {f"f:{key}": one for key, one in value.items()} if schema.separate else None
+        return {f"f:{key}": child for key, child in value.items()} if schema.separate else None
     if isinstance(value, list) and schema.granular_list:
         return _entries(value, schema, unique)
     return None

@@ -33,7 +33,7 @@ def messages() -> Messages:
             found.roots[version, kind] = name
         elif line.strip():
             name, _, listed = line.partition(":")
-            found.fields[name] = dict(_field(one) for one in listed.split(",") if one.strip())
+            found.fields[name] = dict(_field(field) for field in listed.split(",") if field.strip())
     return found
 
 

@@ -87,7 +87,7 @@ def _put(content: dict[str, Any], field: Field, raw: Value, depth: int) -> None:
     if field.mapped:
         entry = dict(_parts(memoryview(_bytes(raw))))
         held = entry.get(2, b"" if field.type != "i" else 0)
-        value = [_text(one) for _, one in _parts(memoryview(_bytes(held)))] if field.many else None
+        value = [_text(item) for _, item in _parts(memoryview(_bytes(held)))] if field.many else None
         key = _text(entry.get(1, b""))
         content.setdefault(field.name, {})[key] = _value(field.type, held, depth) if value is None else value
     elif field.many:

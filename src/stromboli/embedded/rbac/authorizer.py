@@ -146,10 +146,14 @@ class Rights:
     def _gather(self, key: Key, role: Role, seen: set[Key]) -> tuple[Rule, ...]:
         """The rules of all cluster roles with the labels; they may gather in their turn, but not in a circle."""
         found: dict[Rule, None] = {}
-        for other, one in sorted(self._roles.items()):
-            if other[0] or other in seen or not any(matches_labels(s, one.labels) for s in role.selectors):
+        for other, candidate in sorted(self._roles.items()):
+            if (
+                other[0]
+                or other in seen
+                or not any(matches_labels(s, candidate.labels) for s in role.selectors)
+            ):
                 continue
-            rules = self._gather(other, one, seen | {other}) if one.selectors else one.rules
+            rules = self._gather(other, candidate, seen | {other}) if candidate.selectors else candidate.rules
             found.update(dict.fromkeys(rules))
         return tuple(found)
 
@@ -157,7 +161,7 @@ class Rights:
 def _selectors(thing: Thing) -> tuple[LabelSelector, ...]:
     wanted = (thing.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
     try:
-        return tuple(msgspec.convert(one, LabelSelector) for one in wanted)
+        return tuple(msgspec.convert(selector, LabelSelector) for selector in wanted)
     except msgspec.ValidationError:
         return ()
 
@@ -166,16 +170,20 @@ def _binding(resource: str, key: Key, thing: Thing) -> Binding:
     role = thing.get("roleRef") or {}
     kind = str(role.get("kind", ""))
     where = "" if kind == "ClusterRole" else key[0]
-    subjects = (_subject(one, key[0]) for one in thing.get("subjects") or ())
+    subjects = (_subject(subject, key[0]) for subject in thing.get("subjects") or ())
     return Binding(
-        resource, key, kind, (where, str(role.get("name", ""))), tuple(one for one in subjects if one[1])
+        resource,
+        key,
+        kind,
+        (where, str(role.get("name", ""))),
+        tuple(subject for subject in subjects if subject[1]),
     )
 
 
-def _subject(one: Thing, namespace: str) -> tuple[str, str]:
-    kind, name = str(one.get("kind", "")), str(one.get("name", ""))
+def _subject(subject: Thing, namespace: str) -> tuple[str, str]:
+    kind, name = str(subject.get("kind", "")), str(subject.get("name", ""))
     if kind == "ServiceAccount":
-        return "User", f"system:serviceaccount:{one.get('namespace') or namespace}:{name}"
+        return "User", f"system:serviceaccount:{subject.get('namespace') or namespace}:{name}"
     return kind, name
 
 

@@ -50,7 +50,7 @@ class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         if asked.verb not in self.verbs and ANY not in self.verbs:
             return False
         if asked.path:
-            return any(_path_matches(one, asked.path) for one in self.non_resource_urls)
+            return any(_path_matches(url, asked.path) for url in self.non_resource_urls)
         return (
             (asked.group in self.api_groups or ANY in self.api_groups)
             and self._covers(asked)
@@ -88,9 +88,9 @@ def _path_matches(rule: str, path: str) -> bool:
 def rules_of(role: dict[str, Any]) -> tuple[Rule, ...]:
     """The rules that a role spells out; one that cannot be read allows nothing."""
     found = []
-    for one in role.get("rules") or ():
+    for raw in role.get("rules") or ():
         try:
-            found.append(msgspec.convert(_without_nulls(one), Rule))
+            found.append(msgspec.convert(_without_nulls(raw), Rule))
         except (msgspec.ValidationError, AttributeError):
             continue
     return tuple(found)

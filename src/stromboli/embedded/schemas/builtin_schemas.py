@@ -15,13 +15,13 @@ from stromboli.embedded.schemas.schema_notation import Notation
 def notation() -> Notation:
     """All descriptions; a type is parsed when somebody first asks for it."""
     folder = files("stromboli.embedded.schemas") / "kinds"
-    texts = sorted((one for one in folder.iterdir() if one.name.endswith(".txt")), key=_rank)
-    return Notation(one.read_text(encoding="utf-8") for one in texts)
+    texts = sorted((file for file in folder.iterdir() if file.name.endswith(".txt")), key=_rank)
+    return Notation(file.read_text(encoding="utf-8") for file in texts)
 
 
-def _rank(one: object) -> tuple[bool, str]:
+def _rank(file: object) -> tuple[bool, str]:
     """Types of general use come first: where two packages have a name, theirs is meant by everybody else."""
-    name: str = getattr(one, "name", "")
+    name: str = getattr(file, "name", "")
     return name not in ("meta.txt", "pod.txt", "core.txt"), name
 
 

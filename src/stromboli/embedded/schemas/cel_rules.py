@@ -181,7 +181,7 @@ class _Parser:
             if not isinstance(values, list | dict) or len(values) > scope[_STEPS][0]:
                 raise _Failed
             scope[_STEPS][0] -= len(values)
-            return combine(_truth(condition({**scope, name: one})) for one in values)
+            return combine(_truth(condition({**scope, name: item})) for item in values)
 
         return evaluated
 

@@ -66,9 +66,11 @@ def _thorough(schema: Schema) -> Check:
 
 
 def _object(schema: Schema) -> Check:
-    plain = {key: _PLAIN[one.type] for key, one in schema.properties.items() if _is_plain(one)}
-    checks = {key: _check(one) for key, one in schema.properties.items() if key not in plain}
-    defaults = [(key, make) for key, one in schema.properties.items() if (make := _default(one)) is not None]
+    plain = {key: _PLAIN[property.type] for key, property in schema.properties.items() if _is_plain(property)}
+    checks = {key: _check(property) for key, property in schema.properties.items() if key not in plain}
+    defaults = [
+        (key, make) for key, property in schema.properties.items() if (make := _default(property)) is not None
+    ]
     others = _values(schema)
     required = schema.required
     least, most = schema.min_properties or 0, schema.max_properties
@@ -76,21 +78,21 @@ def _object(schema: Schema) -> Check:
     def check(value: Any) -> bool:
         if type(value) is not dict:
             return False
-        for key, one in value.items():
+        for key, item in value.items():
             expected = plain.get(key)
             if expected is not None:
-                if type(one) is not expected:
+                if type(item) is not expected:
                     return False
                 continue
             below = checks.get(key, others)
-            if below is None or not below(one):
+            if below is None or not below(item):
                 return False
         for key, make in defaults:
             if key not in value:
                 value[key] = make()
         for key in required:
-            one = value.get(key)
-            if not one and (one is None or one in ("", [])):
+            item = value.get(key)
+            if not item and (item is None or item in ("", [])):
                 return False
         return least <= len(value) and (most is None or len(value) <= most)
 
@@ -108,8 +110,8 @@ def _map(schema: Schema, below: Check) -> Check:
     def check(value: Any) -> bool:
         if type(value) is not dict:
             return False
-        for one in value.values():
-            if type(one) is not str if texts else not below(one):
+        for item in value.values():
+            if type(item) is not str if texts else not below(item):
                 return False
         for key in required:
             if key not in value:
@@ -159,8 +161,8 @@ def _list(schema: Schema) -> Check:
     def check(value: Any) -> bool:
         if type(value) is not list:
             return False
-        for one in value:
-            if not below(one):
+        for item in value:
+            if not below(item):
                 return False
         count = len(value)
         if unique and count > 1 and problems(value, schema):
@@ -172,7 +174,7 @@ def _list(schema: Schema) -> Check:
 
 def _text(schema: Schema) -> Check:
     if schema.enum:
-        values = frozenset(one for one in schema.enum if isinstance(one, str))
+        values = frozenset(text for text in schema.enum if isinstance(text, str))
         return lambda value: type(value) is str and value in values
     known = TEXT_FORMATS.get(schema.format)
     if schema.pattern or schema.min_length is not None or schema.max_length is not None:

@@ -45,7 +45,7 @@ class SchemaError(ValueError):
     """A schema that cannot be used, with every place that has to be mended."""
 
     def __init__(self, problems: list[Problem]) -> None:
-        super().__init__(", ".join(str(one) for one in problems))
+        super().__init__(", ".join(str(problem) for problem in problems))
         self.problems = problems
 
 
@@ -100,8 +100,8 @@ class _Reader:
         fields: dict[str, Any] = {}
         if raw.get("type"):
             fields["type"] = self._one_of(raw["type"], _TYPES, f"{path}.type")
-        self._take(fields, raw, _TEXTS, lambda one: isinstance(one, str), path, "a text")
-        self._take(fields, raw, _FLAGS, lambda one: isinstance(one, bool), path, "true or false")
+        self._take(fields, raw, _TEXTS, lambda value: isinstance(value, str), path, "a text")
+        self._take(fields, raw, _FLAGS, lambda value: isinstance(value, bool), path, "true or false")
         self._take(fields, raw, _NUMBERS, _is_number, path, "a number")
         self._take(fields, raw, _COUNTS, _is_count, path, "a number of at least 0")
         if "pattern" in fields and (why := why_not(fields["pattern"])):
@@ -112,7 +112,7 @@ class _Reader:
             fields["default"] = raw["default"]
         if raw.get("required"):
             names = self._list(raw["required"], f"{path}.required")
-            fields["required"] = tuple(one for one in names if isinstance(one, str))
+            fields["required"] = tuple(name for name in names if isinstance(name, str))
         return fields
 
     def _take(
@@ -148,8 +148,8 @@ class _Reader:
             fields["list_keys"] = self._keys(raw, path)
         rules = raw.get("x-kubernetes-validations")
         if isinstance(rules, list):
-            known = [one for one in rules if isinstance(one, dict) and isinstance(one.get("rule"), str)]
-            fields["rules"] = tuple(Rule(one["rule"], str(one.get("message") or "")) for one in known)
+            known = [rule for rule in rules if isinstance(rule, dict) and isinstance(rule.get("rule"), str)]
+            fields["rules"] = tuple(Rule(rule["rule"], str(rule.get("message") or "")) for rule in known)
         return fields
 
     def _keys(self, raw: dict[str, Any], path: str) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ class _Reader:
         if not keys:
             self._add(required(where, "must not be empty if x-kubernetes-list-type is map"))
             return ()
-        names = [one for one in self._list(keys, where) if isinstance(one, str)]
+        names = [key for key in self._list(keys, where) if isinstance(key, str)]
         items = raw.get("items")
         known = items.get("properties") if isinstance(items, dict) else None
         for place, name in enumerate(names):
@@ -192,8 +192,8 @@ class _Reader:
         properties = raw.get("properties")
         if isinstance(properties, dict):
             fields["properties"] = {
-                key: self.node(one, f"{path}.properties[{key}]", depth + 1, structural)
-                for key, one in properties.items()
+                key: self.node(schema, f"{path}.properties[{key}]", depth + 1, structural)
+                for key, schema in properties.items()
             }
         elif properties is not None:
             self._add(invalid(f"{path}.properties", properties, "must be an object"))
@@ -213,8 +213,8 @@ class _Reader:
             if given is None or (raw.get("x-kubernetes-int-or-string") and given == _TRIVIAL):
                 continue
             fields[field] = tuple(
-                self.node(one, f"{path}.{name}[{place}]", depth + 1, structural=False)
-                for place, one in enumerate(self._list(given, f"{path}.{name}"))
+                self.node(schema, f"{path}.{name}[{place}]", depth + 1, structural=False)
+                for place, schema in enumerate(self._list(given, f"{path}.{name}"))
             )
         if raw.get("not") is not None:
             fields["none_of"] = self.node(raw["not"], f"{path}.not", depth + 1, structural=False)

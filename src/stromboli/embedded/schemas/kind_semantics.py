@@ -69,11 +69,11 @@ def _set_job(job: Object) -> None:
 
 
 def _set_limits(limits: Object) -> None:
-    for one in (limits.get("spec") or {}).get("limits") or ():
-        if one.get("type") == "Container":
-            usual = {**(one.get("max") or {}), **(one.get("default") or {})}
-            wanted = {**(one.get("min") or {}), **usual, **(one.get("defaultRequest") or {})}
-            one |= {key: value for key, value in (("default", usual), ("defaultRequest", wanted)) if value}
+    for limit in (limits.get("spec") or {}).get("limits") or ():
+        if limit.get("type") == "Container":
+            usual = {**(limit.get("max") or {}), **(limit.get("default") or {})}
+            wanted = {**(limit.get("min") or {}), **usual, **(limit.get("defaultRequest") or {})}
+            limit |= {key: value for key, value in (("default", usual), ("defaultRequest", wanted)) if value}
 
 
 def _set_policy(policy: Object) -> None:

@@ -24,7 +24,7 @@ def path_errors(text: str) -> tuple[str, ...]:
     """What keeps a text from standing in a path: names of roles may contain almost everything else."""
     if text in (".", ".."):
         return (f"may not be '{text}'",)
-    return tuple(f"may not contain '{one}'" for one in "/%" if one in text)
+    return tuple(f"may not contain '{character}'" for character in "/%" if character in text)
 
 
 def name_errors(kind: str) -> Callable[[str], tuple[str, ...]]:
@@ -67,10 +67,10 @@ def _metadata_problems(
         yield from _annotation_problems(annotations)
     if owners := metadata.get("ownerReferences"):
         yield from _owner_problems(owners)
-    for place, one in enumerate(metadata.get("finalizers") or ()):
-        if "/" not in one and one not in _STANDARD_FINALIZERS:
+    for place, finalizer in enumerate(metadata.get("finalizers") or ()):
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
-            yield invalid(f"metadata.finalizers[{place}]", one, why)
+            yield invalid(f"metadata.finalizers[{place}]", finalizer, why)
 
 
 def _annotation_problems(annotations: dict[str, str]) -> Iterator[Problem]:
@@ -92,7 +92,7 @@ def _owner_problems(owners: list[dict[str, Any]]) -> Iterator[Problem]:
                 yield invalid(f"{path}.{key}", "", what)
     leaders = [owner for owner in owners if owner.get("controller")]
     if len(leaders) > 1:
-        names = " and ".join(str(one.get("name")) for one in leaders[:2])
+        names = " and ".join(str(owner.get("name")) for owner in leaders[:2])
         yield invalid(
             path, names, f"Only one reference can have Controller set to true. Found true in {names}"
         )

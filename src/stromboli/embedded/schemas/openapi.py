@@ -106,8 +106,8 @@ def document(resources: Iterable[Resource], root: str) -> bytes | None:
 
 def _by_root(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
     roots: dict[str, list[Resource]] = {}
-    for one in resources:
-        roots.setdefault(one.root, []).append(one)
+    for resource in resources:
+        roots.setdefault(resource.root, []).append(resource)
     return {root: tuple(some) for root, some in roots.items()}
 
 
@@ -145,15 +145,15 @@ def _swagger(resources: Sequence[Resource]) -> Node:
 
 def _paths(resources: Iterable[Resource], patch: Any) -> Node:
     paths: Node = {}
-    for one in resources:
-        where = "namespaces/{namespace}/" if one.namespaced else ""
-        path = f"/{one.root}/{where}{one.plural}"
-        shared = {_GVK: one.gvk, "responses": {"200": {"description": "OK"}}}
+    for resource in resources:
+        where = "namespaces/{namespace}/" if resource.namespaced else ""
+        path = f"/{resource.root}/{where}{resource.plural}"
+        shared = {_GVK: resource.gvk, "responses": {"200": {"description": "OK"}}}
         paths[path] = {"get": shared, "post": {**shared, **patch(None)}}
         paths[f"{path}/{{name}}"] = {
             "get": shared,
             "put": {**shared, **patch(None)},
-            "patch": {**shared, **patch(accepted(one.built_in))},
+            "patch": {**shared, **patch(accepted(resource.built_in))},
             "delete": shared,
         }
     return paths
@@ -162,7 +162,7 @@ def _paths(resources: Iterable[Resource], patch: Any) -> Node:
 def _patch_v3(media: tuple[str, ...] | None) -> Node:
     text = {"type": "string"}
     parameters = [{"name": name, "in": "query", "schema": text} for name in _PARAMETERS]
-    content = {one: {"schema": {"type": "object"}} for one in media or ("application/json",)}
+    content = {media: {"schema": {"type": "object"}} for media in media or ("application/json",)}
     return {"parameters": parameters, "requestBody": {"content": content}}
 
 
@@ -183,8 +183,8 @@ class _Definitions:
         self._is_v3 = is_v3
 
     def add(self, resources: Iterable[Resource]) -> None:
-        for one in resources:
-            self.found[one.definition] = {**self._body(one.schema), _GVK: [one.gvk]}
+        for resource in resources:
+            self.found[resource.definition] = {**self._body(resource.schema), _GVK: [resource.gvk]}
 
     def _ref(self, name: str) -> Node:
         if name not in self.found:
@@ -232,7 +232,7 @@ class _Definitions:
         if schema.properties and (
             self._is_v3 or not schema.open
         ):  # kubectl takes those of v2 for all there are
-            node["properties"] = {key: self._node(one) for key, one in schema.properties.items()}
+            node["properties"] = {key: self._node(property) for key, property in schema.properties.items()}
         if schema.items is not None:
             node["items"] = self._node(schema.items)
         if schema.additional is not None:
@@ -245,12 +245,12 @@ class _Definitions:
         node: Node = {"nullable": True} if schema.nullable else {}
         for name, some in (("allOf", schema.all_of), ("anyOf", schema.any_of), ("oneOf", schema.one_of)):
             if some:
-                node[name] = [self._node(one) for one in some]
+                node[name] = [self._node(part) for part in some]
         if schema.none_of is not None:
             node["not"] = self._node(schema.none_of)
         if schema.rules:
             node["x-kubernetes-validations"] = [
-                {"rule": one.rule, "message": one.message} for one in schema.rules
+                {"rule": rule.rule, "message": rule.message} for rule in schema.rules
             ]
         return node
 

@@ -79,15 +79,15 @@ _METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
 
 
 def _path(node: Node) -> bytes:
-    return b"".join(_bytes(_METHODS[method], _operation(one)) for method, one in node.items())
+    return b"".join(_bytes(_METHODS[method], _operation(operation)) for method, operation in node.items())
 
 
 def _operation(node: Node) -> bytes:
-    responses = _named(1, node["responses"], lambda one: _bytes(1, _text(1, one["description"])))
+    responses = _named(1, node["responses"], lambda response: _bytes(1, _text(1, response["description"])))
     return b"".join(
         (
-            *(_text(7, one) for one in node.get("consumes", ())),
-            *(_bytes(8, _parameter(one)) for one in node.get("parameters", ())),
+            *(_text(7, media) for media in node.get("consumes", ())),
+            *(_bytes(8, _parameter(parameter)) for parameter in node.get("parameters", ())),
             _bytes(9, responses),
             _extensions(13, node),
         )
@@ -100,7 +100,7 @@ def _parameter(node: Node) -> bytes:
 
 
 def _texts(field: int) -> Callable[[Iterable[str]], bytes]:
-    return lambda values: b"".join(_text(field, one) for one in values)
+    return lambda values: b"".join(_text(field, text) for text in values)
 
 
 _SCHEMA: dict[str, Encode] = {
@@ -121,7 +121,7 @@ _SCHEMA: dict[str, Encode] = {
     "maxProperties": lambda value: _whole(17, value),
     "minProperties": lambda value: _whole(18, value),
     "required": _texts(19),
-    "enum": lambda value: b"".join(_bytes(20, _any(one)) for one in value),
+    "enum": lambda value: b"".join(_bytes(20, _any(item)) for item in value),
     "additionalProperties": lambda value: _bytes(21, _bytes(1, _schema(value))),
     "type": lambda value: _bytes(22, _text(1, value)),
     "items": lambda value: _bytes(23, _bytes(1, _schema(value))),

@@ -140,7 +140,7 @@ def pod_update_problems(old: Spec, new: Spec) -> Iterator[Problem]:
     if gates:
         loosened = ("schedulingGates", "nodeSelector", "affinity")
         before, after = (
-            {key: one for key, one in some.items() if key not in loosened} for some in (before, after)
+            {key: value for key, value in some.items() if key not in loosened} for some in (before, after)
         )
     if before != after:
         changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
@@ -155,7 +155,9 @@ def _fixed(spec: Spec) -> Spec:
     for field in ("containers", "initContainers"):
         if field in fixed:
             fixed[field] = [
-                {key: value for key, value in one.items() if key != "image"} if isinstance(one, dict) else one
-                for one in fixed[field]
+                {key: value for key, value in container.items() if key != "image"}
+                if isinstance(container, dict)
+                else container
+                for container in fixed[field]
             ]
     return fixed

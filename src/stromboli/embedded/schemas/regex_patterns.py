@@ -54,7 +54,7 @@ def _hurts(tree: Any) -> bool:
         repeat = _repeat(operator, argument)
         if repeat is not None and repeat[1] > _MANY and _stretches(repeat[2]):
             return True
-        if any(_hurts(one) for one in _inside(operator, argument)):
+        if any(_hurts(part) for part in _inside(operator, argument)):
             return True
     return False
 
@@ -64,12 +64,12 @@ def _stretches(tree: Any) -> bool:
     items = list(tree)
     for place, (operator, argument) in enumerate(items):
         others = items[:place] + items[place + 1 :]
-        if any(_width(one) > 0 for one in others):
+        if any(_width(part) > 0 for part in others):
             continue
         repeat = _repeat(operator, argument)
         if repeat is not None and repeat[1] > _MANY:
             return True
-        if any(_stretches(one) for one in _inside(operator, argument)):
+        if any(_stretches(part) for part in _inside(operator, argument)):
             return True
     return False
 
@@ -106,7 +106,7 @@ def _width(item: Any) -> int:
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             return int(argument[0]) and sum(map(_width, argument[2]))
         case "BRANCH":
-            return min(sum(map(_width, one)) for one in argument[1])
+            return min(sum(map(_width, branch)) for branch in argument[1])
         case "SUBPATTERN":
             return sum(map(_width, argument[3]))
     return 0

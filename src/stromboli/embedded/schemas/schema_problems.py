@@ -49,7 +49,7 @@ def required(field: str, why: str = "") -> Problem:
 
 
 def unsupported(field: str, value: Any, supported: tuple[Any, ...]) -> Problem:
-    listed = ", ".join(shown(one) for one in supported)
+    listed = ", ".join(shown(item) for item in supported)
     return Problem(field, UNSUPPORTED, f"Unsupported value: {shown(value)}: supported values: {listed}")
 
 
@@ -126,10 +126,10 @@ class _Walk:
             if key not in value or (self.builtin and value[key] in ("", [])):
                 yield required(f"{path}.{key}" if path else key)
         if schema.properties or schema.additional:
-            for key, one in value.items():
+            for key, item in value.items():
                 inner = schema.properties.get(key) or schema.additional
-                if inner is not None and not (self.builtin and key in schema.required and one in ("", [])):
-                    yield from self.check(one, inner, f"{path}.{key}" if path else key)
+                if inner is not None and not (self.builtin and key in schema.required and item in ("", [])):
+                    yield from self.check(item, inner, f"{path}.{key}" if path else key)
         count = len(value)
         if schema.max_properties is not None and count > schema.max_properties:
             yield _too_many(path, count, schema.max_properties)
@@ -147,8 +147,8 @@ class _Walk:
         if schema.unique_items:
             yield from _twice(value, schema, path)
         if schema.items is not None:
-            for place, one in enumerate(value):
-                yield from self.check(one, schema.items, f"{path}[{place}]")
+            for place, item in enumerate(value):
+                yield from self.check(item, schema.items, f"{path}[{place}]")
 
     # -- plain values
 
@@ -184,12 +184,12 @@ class _Walk:
     # -- several at once
 
     def _combined(self, value: Any, schema: Schema, path: str) -> Iterator[Problem]:
-        for one in schema.all_of:
-            yield from self.check(value, one, path)
-        if schema.any_of and not any(self._holds(value, one, path) for one in schema.any_of):
+        for part in schema.all_of:
+            yield from self.check(value, part, path)
+        if schema.any_of and not any(self._holds(value, part, path) for part in schema.any_of):
             yield invalid(path, value, f'"{path}" must validate at least one schema (anyOf)')
         if schema.one_of:
-            count = sum(self._holds(value, one, path) for one in schema.one_of)
+            count = sum(self._holds(value, part, path) for part in schema.one_of)
             if count != 1:
                 why = f'"{path}" must validate one and only one schema (oneOf). Found {count} valid alternatives'
                 yield invalid(path, value, why)

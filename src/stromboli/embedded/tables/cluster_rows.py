@@ -159,15 +159,16 @@ def _budget(thing: Thing, now: float) -> Cells:
 def _binding(thing: Thing, now: float) -> Cells:
     role, subjects = part(thing, "roleRef"), thing.get("subjects") or []
     users, groups, accounts = (
-        [one for one in subjects if one.get("kind") == kind] for kind in ("User", "Group", "ServiceAccount")
+        [subject for subject in subjects if subject.get("kind") == kind]
+        for kind in ("User", "Group", "ServiceAccount")
     )
     return [
         name_of(thing),
         f"{role.get('kind', '')}/{role.get('name', '')}",
         age(thing, now),
-        ", ".join(one.get("name", "") for one in users),
-        ", ".join(one.get("name", "") for one in groups),
-        ", ".join(f"{one.get('namespace', '')}/{one.get('name', '')}" for one in accounts),
+        ", ".join(subject.get("name", "") for subject in users),
+        ", ".join(subject.get("name", "") for subject in groups),
+        ", ".join(f"{subject.get('namespace', '')}/{subject.get('name', '')}" for subject in accounts),
     ]
 
 

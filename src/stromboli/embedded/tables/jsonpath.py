@@ -53,7 +53,7 @@ def find(path: str, value: Any) -> list[Any]:
     """Everything that a path leads to."""
     found = [value]
     for step in parse(path):
-        found = [inner for one in found for inner in step(one)]
+        found = [inner for node in found for inner in step(node)]
     return found
 
 
@@ -90,13 +90,13 @@ def _filter(match: re.Match[str]) -> Step:
     wanted = next((text for text in match.groups()[2:] if text is not None), None)
 
     def step(value: Any) -> Iterator[Any]:
-        for one in value if isinstance(value, list) else ():
-            inner = find(match[1], one)
+        for item in value if isinstance(value, list) else ():
+            inner = find(match[1], item)
             if match[2] is None:
                 if inner:
-                    yield one
+                    yield item
             elif (bool(inner) and _shown(inner[0]) == wanted) == (match[2] == "=="):
-                yield one
+                yield item
 
     return step
 

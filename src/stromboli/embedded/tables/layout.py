@@ -110,9 +110,9 @@ def listed(items: list[Any] | None, most: int = 3) -> str:
 
 def condition(thing: Thing, type: str) -> Thing:
     """A condition of the status; empty where it was never set."""
-    for one in part(thing, "status").get("conditions") or ():
-        if one.get("type") == type:
-            return dict(one)
+    for item in part(thing, "status").get("conditions") or ():
+        if item.get("type") == type:
+            return dict(item)
     return {}
 
 
@@ -124,10 +124,12 @@ def selector_text(selector: Thing | None) -> str:
     if not selector:
         return NONE
     terms = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    for one in selector.get("matchExpressions") or ():
-        key, operator = one.get("key", ""), one.get("operator", "")
+    for requirement in selector.get("matchExpressions") or ():
+        key, operator = requirement.get("key", ""), requirement.get("operator", "")
         if operator in _OPERATORS:
-            terms.append(f"{key} {_OPERATORS[operator]} ({','.join(sorted(one.get('values') or ()))})")
+            terms.append(
+                f"{key} {_OPERATORS[operator]} ({','.join(sorted(requirement.get('values') or ()))})"
+            )
         else:
             terms.append(f"!{key}" if operator == "DoesNotExist" else key)
     return ",".join(terms) or NONE

@@ -57,7 +57,7 @@ def _roles(node: Thing) -> str:
 
 
 def _address(node: Thing, type: str) -> str:
-    for one in part(node, "status").get("addresses") or ():
-        if one.get("type") == type:
-            return str(one.get("address", ""))
+    for address in part(node, "status").get("addresses") or ():
+        if address.get("type") == type:
+            return str(address.get("address", ""))
     return NONE

@@ -55,12 +55,12 @@ def _initialising(pod: Thing) -> str:
     spec, status = part(pod, "spec"), part(pod, "status")
     wanted = spec.get("initContainers") or []
     sidecars = _sidecars(pod)
-    for index, one in enumerate(status.get("initContainerStatuses") or ()):
-        state = one.get("state") or {}
+    for index, status in enumerate(status.get("initContainerStatuses") or ()):
+        state = status.get("state") or {}
         over, waits = state.get("terminated"), state.get("waiting")
         if over is not None and not over.get("exitCode"):
             continue
-        if one.get("name") in sidecars and one.get("started"):
+        if status.get("name") in sidecars and status.get("started"):
             continue
         if over is not None:
             return f"Init:{_ending(over)}"
@@ -73,14 +73,14 @@ def _initialising(pod: Thing) -> str:
 def _containers(pod: Thing, shown: str) -> str:
     """The first container that has something to say speaks for all."""
     running = False
-    for one in reversed(part(pod, "status").get("containerStatuses") or []):
-        state = one.get("state") or {}
+    for status in reversed(part(pod, "status").get("containerStatuses") or []):
+        state = status.get("state") or {}
         waits, over = state.get("waiting"), state.get("terminated")
         if waits is not None and waits.get("reason"):
             shown = str(waits["reason"])
         elif over is not None:
             shown = _ending(over)
-        elif one.get("ready") and state.get("running") is not None:
+        elif status.get("ready") and state.get("running") is not None:
             running = True
     if shown == "Completed" and running:
         return "Running" if condition(pod, "Ready").get("status") == "True" else "NotReady"
@@ -96,19 +96,23 @@ def _ending(over: Thing) -> str:
 def _sidecars(pod: Thing) -> set[Any]:
     """Init containers that stay."""
     return {
-        one.get("name")
-        for one in part(pod, "spec").get("initContainers") or ()
-        if one.get("restartPolicy") == "Always"
+        container.get("name")
+        for container in part(pod, "spec").get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
     }
 
 
 def _ready(pod: Thing) -> tuple[int, int]:
     spec, status = part(pod, "spec"), part(pod, "status")
     sidecars = _sidecars(pod)
-    statuses = [one for one in status.get("initContainerStatuses") or () if one.get("name") in sidecars]
+    statuses = [
+        status for status in status.get("initContainerStatuses") or () if status.get("name") in sidecars
+    ]
     statuses += status.get("containerStatuses") or []
     ready = sum(
-        1 for one in statuses if one.get("ready") and (one.get("state") or {}).get("running") is not None
+        1
+        for status in statuses
+        if status.get("ready") and (status.get("state") or {}).get("running") is not None
     )
     return ready, len(spec.get("containers") or ()) + len(sidecars)
 
@@ -118,11 +122,11 @@ def _restarts(pod: Thing, now: float) -> str:
     statuses = status.get("containerStatuses") or []
     if _initialising(pod):
         statuses = status.get("initContainerStatuses") or []
-    count = sum(int(one.get("restartCount") or 0) for one in statuses)
+    count = sum(int(status.get("restartCount") or 0) for status in statuses)
     ends = [
         end
-        for one in statuses
-        if (end := ((one.get("lastState") or {}).get("terminated") or {}).get("finishedAt")) is not None
+        for status in statuses
+        if (end := ((status.get("lastState") or {}).get("terminated") or {}).get("finishedAt")) is not None
         and instant(end) is not None
     ]
     if not count or not ends:

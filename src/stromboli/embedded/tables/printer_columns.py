@@ -17,15 +17,15 @@ def custom_layout(wanted: list[Thing] | None) -> Layout:
     asked = wanted or [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
     heads = tuple(
         Column(
-            str(one.get("name", "")),
-            str(one.get("type", "string")),
-            str(one.get("format", "")),
-            int(one.get("priority") or 0),
-            str(one.get("description", "")),
+            str(column.get("name", "")),
+            str(column.get("type", "string")),
+            str(column.get("format", "")),
+            int(column.get("priority") or 0),
+            str(column.get("description", "")),
         )
-        for one in asked
+        for column in asked
     )
-    paths = [str(one.get("jsonPath", "")) for one in asked]
+    paths = [str(column.get("jsonPath", "")) for column in asked]
 
     def fill(thing: Thing, now: float) -> Cells:
         return [

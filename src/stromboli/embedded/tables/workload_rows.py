@@ -19,7 +19,10 @@ from stromboli.embedded.tables.layout import (
 def _images(thing: Thing, *path: str) -> Cells:
     """The names and the images of its containers."""
     containers = part(thing, *path, "template", "spec").get("containers") or []
-    return [",".join(str(one.get(field, "")) for one in containers) or NONE for field in ("name", "image")]
+    return [
+        ",".join(str(container.get(field, "")) for container in containers) or NONE
+        for field in ("name", "image")
+    ]
 
 
 def _deployment(thing: Thing, now: float) -> Cells:

@@ -16,8 +16,8 @@ def references(pod: NodePod) -> set[Reference]:
     for container in [*pod.spec.containers, *(pod.spec.init_containers or ())]:
         for source in container.get("envFrom") or ():
             found.update(_named(source, "Ref"))
-        for one in container.get("env") or ():
-            found.update(_named(one.get("valueFrom") or {}, "KeyRef"))
+        for variable in container.get("env") or ():
+            found.update(_named(variable.get("valueFrom") or {}, "KeyRef"))
     for volume in pod.spec.volumes or ():
         for source in [volume, *((volume.get("projected") or {}).get("sources") or ())]:
             found.update(_named(source, ""))

@@ -38,14 +38,14 @@ def environment(pod: NodePod, container: Thing, fetch: Fetch, own: Mapping[str, 
     made |= {"HOSTNAME": pod.name, **own}
     for source in container.get("envFrom") or ():
         made |= _all_of(source, fetch)
-    for one in container.get("env") or ():
-        name = one.get("name", "")
-        if one.get("valueFrom"):
-            value = _from(one["valueFrom"], pod, container, fetch)
+    for variable in container.get("env") or ():
+        name = variable.get("name", "")
+        if variable.get("valueFrom"):
+            value = _from(variable["valueFrom"], pod, container, fetch)
             if value is None:
                 continue
         else:
-            value = expand(str(one.get("value") or ""), made)
+            value = expand(str(variable.get("value") or ""), made)
         if name and "=" not in name and "\0" not in name + value:
             made[name] = value
     return made

@@ -105,7 +105,7 @@ def forget_log(path: Path) -> None:
 def runs(folder: Path, container: str) -> list[int]:
     """The runs of a container that have a log, first to last."""
     return sorted(
-        int(one.stem) for one in (folder / "logs" / container).glob("*.log") if one.stem.isdecimal()
+        int(path.stem) for path in (folder / "logs" / container).glob("*.log") if path.stem.isdecimal()
     )
 
 

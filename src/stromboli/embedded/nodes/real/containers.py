@@ -69,8 +69,10 @@ class Standing:
     def now(self, pod: NodePod, initialised: bool, stopping: bool) -> Thing:
         """How the pod stands while it has not come to its end."""
         now = self._clock()
-        started = initialised and all("waiting" not in one.state or one.last for one in self._mains)
-        ready = not stopping and all(one.process is not None for one in self._mains)
+        started = initialised and all(
+            "waiting" not in container.state or container.last for container in self._mains
+        )
+        ready = not stopping and all(container.process is not None for container in self._mains)
         waits = "" if initialised else "ContainersNotInitialized"
         reason = "" if ready else "ContainersNotReady"
         conditions = [
@@ -83,10 +85,12 @@ class Standing:
 
     def end(self, pod: NodePod, failed: bool, expired: bool) -> Thing:
         """How the pod ended. A container that never began has failed."""
-        for one in [*self._inits, *self._mains]:
-            if "waiting" in one.state:
-                one.state = one.last or one.state
-        codes = [one.ending["exitCode"] if one.ending is not None else 137 for one in self._mains]
+        for container in [*self._inits, *self._mains]:
+            if "waiting" in container.state:
+                container.state = container.last or container.state
+        codes = [
+            container.ending["exitCode"] if container.ending is not None else 137 for container in self._mains
+        ]
         failed = failed or any(codes)
         conditions = pod_status_patches.ending(self._clock(), failed)
         status = self._whole(pod, "Failed" if failed else "Succeeded", conditions)
@@ -102,7 +106,7 @@ class Standing:
             "hostIPs": [{"ip": LOCAL}],
             "podIP": LOCAL,
             "podIPs": [{"ip": LOCAL}],
-            "conditions": [self._stamped(one) for one in conditions],
+            "conditions": [self._stamped(condition) for condition in conditions],
             "containerStatuses": self._shown(pod, self._mains),
         }
         if self._inits:
@@ -121,6 +125,8 @@ class Standing:
     @staticmethod
     def _shown(pod: NodePod, containers: list[Container]) -> list[Thing]:
         return [
-            pod_status_patches.container(pod, one.spec, one.state, one.restarts, one.last)
-            for one in containers
+            pod_status_patches.container(
+                pod, container.spec, container.state, container.restarts, container.last
+            )
+            for container in containers
         ]

@@ -27,7 +27,9 @@ class Volumes:
     def make(self) -> None:
         """All folders, with what belongs in them; `Unusable` says what is missing."""
         self.root.mkdir(parents=True, exist_ok=True)
-        places = {str(one.get("name", "")): self._volume(one) for one in self._pod.spec.volumes or ()}
+        places = {
+            str(volume.get("name", "")): self._volume(volume) for volume in self._pod.spec.volumes or ()
+        }
         for container in [*self._pod.spec.containers, *(self._pod.spec.init_containers or ())]:
             for mount in container.get("volumeMounts") or ():
                 self._mount(mount, places)

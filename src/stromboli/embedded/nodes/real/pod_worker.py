@@ -44,8 +44,8 @@ class PodRun:
         self._latest = math.inf
         """When the loop's clock says so, whatever runs is killed."""
         self._expired = False
-        self._inits = [Container(one) for one in pod.spec.init_containers or ()]
-        self._mains = [Container(one) for one in pod.spec.containers]
+        self._inits = [Container(spec) for spec in pod.spec.init_containers or ()]
+        self._mains = [Container(spec) for spec in pod.spec.containers]
         self._standing = Standing(self._inits, self._mains, around.clock)
         self._volumes: Volumes | None = None
         self._fetch: Fetch = lambda kind, name: None
@@ -61,31 +61,33 @@ class PodRun:
         first = not self._stopping.is_set()
         self._stopping.set()
         self._latest = min(self._latest, asyncio.get_running_loop().time() + max(0.0, grace))
-        for one in self._all:
-            if one.process is not None:
-                self._end(one, one.process, first)
+        for container in self._all:
+            if container.process is not None:
+                self._end(container, container.process, first)
 
-    def _end(self, one: Container, process: Running, ask: bool = True) -> None:
+    def _end(self, container: Container, process: Running, ask: bool = True) -> None:
         if ask:
             process.terminate()
-            self._tell_killing(one)
-        asyncio.get_running_loop().call_at(self._latest, self._kill_one, one, process)
+            self._tell_killing(container)
+        asyncio.get_running_loop().call_at(self._latest, self._kill_one, container, process)
 
-    def _tell_killing(self, one: Container) -> None:
+    def _tell_killing(self, container: Container) -> None:
         if not self.quiet:
-            self._around.writes.tell(self.pod, names.NORMAL, "Killing", f"Stopping container {one.name}")
+            self._around.writes.tell(
+                self.pod, names.NORMAL, "Killing", f"Stopping container {container.name}"
+            )
 
     def kill(self) -> None:
         """End everything at once; nothing is told of it."""
         self.quiet = True
         self._stopping.set()
         self._latest = -math.inf
-        for one in self._all:
-            if one.process is not None:
-                one.process.kill()
+        for container in self._all:
+            if container.process is not None:
+                container.process.kill()
 
     def runs(self, container: str) -> bool:
-        return any(one.name == container and one.process is not None for one in self._all)
+        return any(candidate.name == container and candidate.process is not None for candidate in self._all)
 
     @staticmethod
     def _kill_one(container: Container, process: Running) -> None:
@@ -108,7 +110,11 @@ class PodRun:
             failed = self._lost or not await self._initialise()
             if not failed:
                 await asyncio.gather(
-                    *(self._keep(one, self._policy) for one in self._mains if one.ending is None)
+                    *(
+                        self._keep(container, self._policy)
+                        for container in self._mains
+                        if container.ending is None
+                    )
                 )
             await self._dismiss()
             if self._volumes is not None:  # somebody may have left the group of his container
@@ -136,36 +142,36 @@ class PodRun:
 
     def _adopt(self) -> None:
         """What the status tells of an earlier life: what ran is over, what was through stays so, restarts count on."""
-        before = {one.get("name"): one for one in self.pod.status.container_statuses or ()}
+        before = {status.get("name"): status for status in self.pod.status.container_statuses or ()}
         ran = False
-        for one in self._mains:
-            old = before.get(one.name) or {}
+        for container in self._mains:
+            old = before.get(container.name) or {}
             state = old.get("state") or {}
-            one.restarts = int(old.get("restartCount") or 0)
-            one.last = old.get("lastState") or None
+            container.restarts = int(old.get("restartCount") or 0)
+            container.last = old.get("lastState") or None
             if "running" in state:
                 ran = True
                 now = self._around.clock()
-                state = Ending(137, now, now, 9, "the node was restarted").state(self._id(one))
+                state = Ending(137, now, now, 9, "the node was restarted").state(self._id(container))
             if "terminated" in state:
                 if _stays_ended(self._policy, state["terminated"].get("exitCode")):
-                    one.state = state
+                    container.state = state
                     continue
-                one.last = state
-            one.restarts += one.last is not None
+                container.last = state
+            container.restarts += container.last is not None
         self._lost = ran and self._policy == "Never"
 
     async def _initialise(self) -> bool:
         """Volumes and init containers; whether all went well."""
         if not await self._prepare():
             return False
-        for one in self._inits:
-            if one.sidecar:
-                self._sidecars.append(asyncio.create_task(self._keep(one, names.RESTART_ALWAYS)))
+        for container in self._inits:
+            if container.sidecar:
+                self._sidecars.append(asyncio.create_task(self._keep(container, names.RESTART_ALWAYS)))
             else:
                 policy = "Never" if self._policy == "Never" else "OnFailure"
-                await self._keep(one, policy)
-                if self._stopping.is_set() or one.ending is None or one.ending["exitCode"]:
+                await self._keep(container, policy)
+                if self._stopping.is_set() or container.ending is None or container.ending["exitCode"]:
                     return False
         self._initialised = True
         return True
@@ -185,27 +191,29 @@ class PodRun:
                 await self._pause(UNUSABLE_AGAIN)
         return False
 
-    async def _keep(self, one: Container, policy: str) -> None:
+    async def _keep(self, container: Container, policy: str) -> None:
         """Run a container, again and again if its policy says so."""
         while not self._stopping.is_set():
-            ending = await self._once(one)
+            ending = await self._once(container)
             if ending is None:
                 continue
             if self._stopping.is_set() or _stays_ended(policy, ending.code):
                 return
-            one.failures = 1 if ending.at - ending.begun > STABLE else one.failures + 1
-            one.last = ending.state(self._id(one))
-            pause = self._restart_pause(one.failures)
+            container.failures = 1 if ending.at - ending.begun > STABLE else container.failures + 1
+            container.last = ending.state(self._id(container))
+            pause = self._restart_pause(container.failures)
             if pause:
-                message = f"Back-off restarting failed container {one.name} in pod {self.pod.key}"
-                one.state = {"waiting": {"reason": "CrashLoopBackOff", "message": f"{pause:g}s: {message}"}}
+                message = f"Back-off restarting failed container {container.name} in pod {self.pod.key}"
+                container.state = {
+                    "waiting": {"reason": "CrashLoopBackOff", "message": f"{pause:g}s: {message}"}
+                }
                 self._around.writes.tell(self.pod, names.WARNING, "BackOff", message)
                 self._report()
             await self._pause(pause)
             if self._stopping.is_set():
-                one.state = one.last
+                container.state = container.last
                 return
-            one.restarts += 1
+            container.restarts += 1
 
     def _restart_pause(self, failures: int) -> float:
         """The first restart comes at once, the later ones after pauses that double."""
@@ -214,54 +222,54 @@ class PodRun:
             return 0.0
         return float(min(around.longest_pause, around.first_pause * 2.0 ** min(failures - 2, 20)))
 
-    async def _once(self, one: Container) -> Ending | None:
+    async def _once(self, container: Container) -> Ending | None:
         """One run of a container; None if it could not begin."""
         around = self._around
         assert self._volumes is not None
         root = self._volumes.root
         try:
-            variables = environment(self.pod, one.spec, self._fetch, {ROOT: str(root)})
-            words = command(one.spec, variables)
-            place = self._place(one)
-            forget_log(log_file(self.folder, one.name, one.restarts - KEPT_LOGS))
-            file = LogFile(log_file(self.folder, one.name, one.restarts), around.clock)
+            variables = environment(self.pod, container.spec, self._fetch, {ROOT: str(root)})
+            words = command(container.spec, variables)
+            place = self._place(container)
+            forget_log(log_file(self.folder, container.name, container.restarts - KEPT_LOGS))
+            file = LogFile(log_file(self.folder, container.name, container.restarts), around.clock)
             process = await Running.start(words, place, variables, around.guardian, file)
         except (Unusable, OSError) as error:
-            return await self._unusable(one, error)
+            return await self._unusable(container, error)
         begun = around.clock()
-        one.process = process
-        one.state = {"running": {"startedAt": timestamp(begun)}}
-        around.writes.tell(self.pod, names.NORMAL, "Started", f"Started container {one.name}")
+        container.process = process
+        container.state = {"running": {"startedAt": timestamp(begun)}}
+        around.writes.tell(self.pod, names.NORMAL, "Started", f"Started container {container.name}")
         if self._stopping.is_set():
-            self._end(one, process)
+            self._end(container, process)
         self._report()
         code, number = await process.ended()
-        one.process = None
+        container.process = None
         ending = Ending(code, around.clock(), begun, number)
-        one.state = ending.state(self._id(one))
+        container.state = ending.state(self._id(container))
         self._report()
         return ending
 
-    async def _unusable(self, one: Container, error: Exception) -> Ending | None:
+    async def _unusable(self, container: Container, error: Exception) -> Ending | None:
         """Tell why a container cannot begin; what has no command never will, the rest may."""
         reason = error.reason if isinstance(error, Unusable) else "RunContainerError"
         self._around.writes.tell(self.pod, names.WARNING, "Failed", f"Error: {error}")
         if reason == "RunContainerError":
             now = self._around.clock()
             ending = Ending(128, now, now, message=str(error))
-            one.state = ending.state(self._id(one))
+            container.state = ending.state(self._id(container))
             self._report()
             return ending
-        one.state = {"waiting": {"reason": reason, "message": str(error)}}
+        container.state = {"waiting": {"reason": reason, "message": str(error)}}
         self._report()
         await self._pause(UNUSABLE_AGAIN)
         self._fetch = await self._around.fetch_all(self.pod)
         return None
 
-    def _place(self, one: Container) -> Path:
+    def _place(self, container: Container) -> Path:
         """Where the process begins: its working directory below the root if it has one there, else on the machine."""
         assert self._volumes is not None
-        wanted = str(one.spec.get("workingDir") or "")
+        wanted = str(container.spec.get("workingDir") or "")
         if not wanted:
             return self._volumes.root
         inside = self._volumes.path(wanted)
@@ -281,8 +289,8 @@ class PodRun:
 
     # -- what is told
 
-    def _id(self, one: Container) -> str:
-        return pod_status_patches.container_id(self.pod, one.name, one.restarts)
+    def _id(self, container: Container) -> str:
+        return pod_status_patches.container_id(self.pod, container.name, container.restarts)
 
     def _report(self) -> None:
         if not self.quiet:

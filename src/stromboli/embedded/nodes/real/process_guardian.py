@@ -91,7 +91,7 @@ def _marked(marks: tuple[bytes, ...]) -> list[int]:
     for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
         with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # it is gone, or none of ours
             variables = b"\0" + file.read()
-            if pid != os.getpid() and any(one in variables for one in marks):
+            if pid != os.getpid() and any(mark in variables for mark in marks):
                 found.append(pid)
     return found
 
