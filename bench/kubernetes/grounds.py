@@ -22,7 +22,7 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES, Resource
 from stromboli.kube.cluster_access import find_access
 from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
-from tests.kubernetes.stage import install
+from tests.kubernetes.scheduler_cluster import install
 
 WIDTH = 50
 KINDS = {"Node": RESOURCES[Node], "Pod": RESOURCES[Pod], "PodGroup": RESOURCES[PodGroup]}

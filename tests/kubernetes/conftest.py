@@ -17,8 +17,8 @@ from stromboli.kube.cluster_access import Access, find_access
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.faults import Between, between
 from tests.kubernetes.program import CannotBuild, program
+from tests.kubernetes.scheduler_cluster import SchedulerCluster
 from tests.kubernetes.servers import EMBEDDED, REAL, choose, chosen, control_plane
-from tests.kubernetes.stage import Stage
 
 _numbers = itertools.count(1)
 
@@ -88,21 +88,21 @@ def namespace(plane: ControlPlane) -> str:
 
 
 @pytest.fixture(scope="session")
-def theatre(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A cluster of pretended nodes, for stories with whole schedulers."""
-    with Stage(tmp_path_factory.mktemp("theatre")) as stage:
-        yield stage
+def shared_cluster(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchedulerCluster]:
+    """A cluster of simulated nodes, for stories with whole schedulers."""
+    with SchedulerCluster(tmp_path_factory.mktemp("shared_cluster")) as cluster:
+        yield cluster
 
 
 @pytest.fixture
-def stage(theatre: Stage) -> Iterator[Stage]:
+def cluster(shared_cluster: SchedulerCluster) -> Iterator[SchedulerCluster]:
     """The same, empty at the start of every story."""
-    yield theatre
-    theatre.tidy()
+    yield shared_cluster
+    shared_cluster.reset()
 
 
 @pytest.fixture
-def proxy(theatre: Stage) -> Iterator[Between]:
+def proxy(shared_cluster: SchedulerCluster) -> Iterator[Between]:
     """Somebody between a scheduler and the API server."""
-    with between(theatre.plane) as running:
+    with between(shared_cluster.plane) as running:
         yield running

@@ -74,7 +74,7 @@ class EmbeddedPlane(ControlPlane):
 
     def _arguments(self, name: str) -> tuple[str, ...]:
         if name == "kwok":
-            return "-m", "tests.kubernetes.pretending", str(self.kubeconfig)
+            return "-m", "tests.kubernetes.simulated_nodes", str(self.kubeconfig)
         flags = ("--forget",) if self._forgetful else ()
         self._forgetful = False
         return "-m", "stromboli.embedded", str(self.folder), f"--port={self.port}", *flags

@@ -15,7 +15,7 @@ import aiohttp
 from aiohttp import web
 
 from tests.kubernetes.controlplane import ControlPlane
-from tests.kubernetes.stage import Stage
+from tests.kubernetes.scheduler_cluster import SchedulerCluster
 
 WATCH = "?watch"
 """What the path of a watch ends with, in a rule."""
@@ -62,12 +62,12 @@ class Between:
                 done[one.path] = done.get(one.path, 0) + 1
         return done
 
-    def all_is_well(self, stage: Stage, pods: int) -> None:
+    def all_is_well(self, cluster: SchedulerCluster, pods: int) -> None:
         """Each pod bound once, no node too full, the mirror as it should be."""
         assert len(self.binds) == pods
         assert set(self.binds.values()) == {1}
-        stage.check()
-        status, text = stage.schedulers[-1].get("/debug/consistency")
+        cluster.check_capacity()
+        status, text = cluster.schedulers[-1].get("/debug/consistency")
         assert (status, json.loads(text)["differences"]) == (200, [])
 
     def cut_watches(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from stromboli.embedded.schemas import builtin_schemas
 from stromboli.embedded.schemas.kind_semantics import problems, set_defaults
-from stromboli.embedded.schemas.schema_shaping import shape
+from stromboli.embedded.schemas.normalization import normalize
 from tests.kubernetes.controlplane import ControlPlane
 
 pytestmark = pytest.mark.real_only
@@ -232,7 +232,7 @@ def test_objects_get_the_defaults_of_the_real_server(
         plane.request("DELETE", f"{path}/{thing['metadata']['name']}")
     schema = builtin_schemas.schema(api_version, kind)
     assert schema is not None
-    assert shape(thing, schema) == ([], [])
+    assert normalize(thing, schema) == ([], [])
     set_defaults(thing, kind)
     assert problems(thing, kind) == []
     assert _compared(thing, kind) == _compared(theirs, kind)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.kubernetes.faults import WATCH, Between, Fault, Trouble
-from tests.kubernetes.stage import NAMESPACE, Stage
+from tests.kubernetes.scheduler_cluster import NAMESPACE, SchedulerCluster
 
 pytestmark = pytest.mark.filterwarnings(  # connections of the one in between that a test broke off
     "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -17,113 +17,118 @@ pytestmark = pytest.mark.filterwarnings(  # connections of the one in between th
 BINDING = "/binding"
 
 
-def test_answers_to_binds_are_lost(stage: Stage, proxy: Between) -> None:
+def test_answers_to_binds_are_lost(cluster: SchedulerCluster, proxy: Between) -> None:
     proxy.rule = lambda method, path, count: (
         Trouble.LOSE_ANSWER if path.endswith(BINDING) and count == 1 else None
     )
-    stage.add_nodes(4, cpu=10)
-    scheduler = stage.start_scheduler(server=proxy.url)
-    stage.submit("train", pods=40)
-    stage.wait_for_running("train", 40)
-    stage.wait(lambda: stage.group("train")["status"]["phase"] == "Running", "the group to be Running")
-    proxy.all_is_well(stage, 40)
-    assert "failed" not in scheduler.said
+    cluster.add_nodes(4, cpu=10)
+    scheduler = cluster.start_scheduler(server=proxy.url)
+    cluster.submit("train", pods=40)
+    cluster.wait_for_running("train", 40)
+    cluster.wait(lambda: cluster.group("train")["status"]["phase"] == "Running", "the group to be Running")
+    proxy.all_is_well(cluster, 40)
+    assert "failed" not in scheduler.output
 
 
-def test_binds_are_answered_with_500_at_first(stage: Stage, proxy: Between) -> None:
+def test_binds_are_answered_with_500_at_first(cluster: SchedulerCluster, proxy: Between) -> None:
     proxy.rule = lambda method, path, count: 500 if path.endswith(BINDING) and count <= 3 else None
-    stage.add_nodes(4, cpu=10)
-    stage.start_scheduler(server=proxy.url)
-    stage.submit("train", pods=40)
-    stage.wait_for_running("train", 40)
-    proxy.all_is_well(stage, 40)
+    cluster.add_nodes(4, cpu=10)
+    cluster.start_scheduler(server=proxy.url)
+    cluster.submit("train", pods=40)
+    cluster.wait_for_running("train", 40)
+    proxy.all_is_well(cluster, 40)
 
 
-def test_everything_is_answered_with_429_every_other_time(stage: Stage, proxy: Between) -> None:
+def test_everything_is_answered_with_429_every_other_time(cluster: SchedulerCluster, proxy: Between) -> None:
     turns = [0]
 
     def rule(method: str, path: str, count: int) -> Fault:
         turns[0] += 1
         return 429 if turns[0] % 2 else None
 
-    stage.add_nodes(4, cpu=10)
-    scheduler = stage.start_scheduler("--leader-elect=false", server=proxy.url)
+    cluster.add_nodes(4, cpu=10)
+    scheduler = cluster.start_scheduler("--leader-elect=false", server=proxy.url)
     proxy.rule = rule
-    stage.submit("train", pods=20)
-    stage.wait_for_running("train", 20, 90)
+    cluster.submit("train", pods=20)
+    cluster.wait_for_running("train", 20, 90)
     proxy.rule = lambda method, path, count: None
     assert scheduler.process.poll() is None
-    proxy.all_is_well(stage, 20)
+    proxy.all_is_well(cluster, 20)
 
 
-def test_a_bind_that_is_refused_for_good_is_told_and_tried_again(stage: Stage, proxy: Between) -> None:
+def test_a_bind_that_is_refused_for_good_is_told_and_tried_again(
+    cluster: SchedulerCluster, proxy: Between
+) -> None:
     proxy.rule = lambda method, path, count: 403 if path.endswith("/train-3/binding") else None
-    stage.add_nodes(4, cpu=10)
-    stage.start_scheduler(server=proxy.url)
-    stage.submit("train", pods=8)
-    stage.wait(lambda: len(stage.bound("train")) == 7, "all but one to be bound")
-    stage.wait(
+    cluster.add_nodes(4, cpu=10)
+    cluster.start_scheduler(server=proxy.url)
+    cluster.submit("train", pods=8)
+    cluster.wait(lambda: len(cluster.bound("train")) == 7, "all but one to be bound")
+    cluster.wait(
         lambda: any(
             reason == "FailedScheduling" and "failed to bind to node" in text
-            for reason, text in stage.events("train-3")
+            for reason, text in cluster.events("train-3")
         ),
         "the pod to be told",
     )
     path = f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector=involvedObject.name%3Dtrain-3"
-    stage.wait(
-        lambda: any(one.get("count", 0) > 1 for one in stage.read(path)["items"]), "an event to be counted up"
+    cluster.wait(
+        lambda: any(one.get("count", 0) > 1 for one in cluster.read(path)["items"]),
+        "an event to be counted up",
     )
     proxy.rule = lambda method, path, count: None
-    stage.wait_for_running("train", 8)
-    proxy.all_is_well(stage, 8)
+    cluster.wait_for_running("train", 8)
+    proxy.all_is_well(cluster, 8)
 
 
-def test_a_gang_of_which_one_pod_cannot_be_bound_makes_room_for_others(stage: Stage, proxy: Between) -> None:
+def test_a_gang_of_which_one_pod_cannot_be_bound_makes_room_for_others(
+    cluster: SchedulerCluster, proxy: Between
+) -> None:
     proxy.rule = lambda method, path, count: 403 if path.endswith("/torn-3/binding") else None
-    stage.add_nodes(1, cpu=4)
-    stage.start_scheduler("--gang-bind-timeout=3s", server=proxy.url)
-    stage.submit("torn", pods=4)
-    stage.wait(lambda: len(stage.bound("torn")) == 3, "a part of the gang to be bound")
-    stage.wait(lambda: not stage.bound("torn"), "the part to be released")
-    assert any("only 3 of 4 could be bound" in text for _, text in stage.events("torn"))
-    stage.submit("other", pods=4)
-    stage.wait_for_running("other", 4)
-    stage.check()
+    cluster.add_nodes(1, cpu=4)
+    cluster.start_scheduler("--gang-bind-timeout=3s", server=proxy.url)
+    cluster.submit("torn", pods=4)
+    cluster.wait(lambda: len(cluster.bound("torn")) == 3, "a part of the gang to be bound")
+    cluster.wait(lambda: not cluster.bound("torn"), "the part to be released")
+    assert any("only 3 of 4 could be bound" in text for _, text in cluster.events("torn"))
+    cluster.submit("other", pods=4)
+    cluster.wait_for_running("other", 4)
+    cluster.check_capacity()
 
 
-def test_watches_are_cut_again_and_again(stage: Stage, proxy: Between) -> None:
-    stage.add_nodes(4, cpu=10)
-    stage.start_scheduler(
+def test_watches_are_cut_again_and_again(cluster: SchedulerCluster, proxy: Between) -> None:
+    cluster.add_nodes(4, cpu=10)
+    cluster.start_scheduler(
         "--kube-api-qps=60", "--kube-api-burst=10", "--leader-elect=false", server=proxy.url
     )
-    stage.submit("train", pods=40)
+    cluster.submit("train", pods=40)
     for _ in range(8):
         proxy.cut_watches()
         time.sleep(0.3)
-    stage.wait_for_running("train", 40)
-    proxy.all_is_well(stage, 40)
+    cluster.wait_for_running("train", 40)
+    proxy.all_is_well(cluster, 40)
 
 
-def test_history_is_forgotten_again_and_again(stage: Stage, proxy: Between) -> None:
+def test_history_is_forgotten_again_and_again(cluster: SchedulerCluster, proxy: Between) -> None:
     proxy.rule = lambda method, path, count: 410 if path.endswith(WATCH) and count % 2 else None
-    stage.add_nodes(4, cpu=10)
-    stage.start_scheduler(
+    cluster.add_nodes(4, cpu=10)
+    cluster.start_scheduler(
         "--kube-api-qps=60", "--kube-api-burst=10", "--leader-elect=false", server=proxy.url
     )
-    stage.submit("train", pods=40)
+    cluster.submit("train", pods=40)
     for _ in range(4):
         proxy.cut_watches()
         time.sleep(0.5)
-    stage.wait_for_running("train", 40)
+    cluster.wait_for_running("train", 40)
     assert sum(one.path == "/api/v1/pods" for one in proxy.seen) > 1, "listed again"
-    proxy.all_is_well(stage, 40)
+    proxy.all_is_well(cluster, 40)
 
 
-def test_an_eviction_that_fails_at_first_is_carried_out(stage: Stage, proxy: Between) -> None:
-    stage.policy.write_text(stage.policy.read_text().replace("backfill", "preempt, backfill"))
+def test_an_eviction_that_fails_at_first_is_carried_out(cluster: SchedulerCluster, proxy: Between) -> None:
+    cluster.policy.write_text(cluster.policy.read_text().replace("backfill", "preempt, backfill"))
     proxy.rule = lambda method, path, count: 500 if method == "DELETE" and count <= 2 else None
     for name, value in (("low", 1), ("high", 100)):
-        stage.plane.apply(
+        cluster.plane.apply(
             {
                 "apiVersion": "scheduling.k8s.io/v1",
                 "kind": "PriorityClass",
@@ -131,14 +136,14 @@ def test_an_eviction_that_fails_at_first_is_carried_out(stage: Stage, proxy: Bet
                 "value": value,
             }
         )
-    stage.add_nodes(1, cpu=2)
-    stage.start_scheduler(server=proxy.url)
-    stage.submit("old", pods=2, minimum=1, priority="low")
-    stage.wait_for_running("old", 2)
-    stage.submit("urgent", pods=1, priority="high")
-    stage.wait_for_running("urgent", 1)
-    assert len(stage.pods("old")) == 1
-    evicted = {pod["metadata"]["name"] for pod in stage.pods("old")} ^ {"old-0", "old-1"}
+    cluster.add_nodes(1, cpu=2)
+    cluster.start_scheduler(server=proxy.url)
+    cluster.submit("old", pods=2, minimum=1, priority="low")
+    cluster.wait_for_running("old", 2)
+    cluster.submit("urgent", pods=1, priority="high")
+    cluster.wait_for_running("urgent", 1)
+    assert len(cluster.pods("old")) == 1
+    evicted = {pod["metadata"]["name"] for pod in cluster.pods("old")} ^ {"old-0", "old-1"}
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/{evicted.pop()}"
     assert [one.method for one in proxy.seen if one.path == path] == ["DELETE"]
-    stage.check()
+    cluster.check_capacity()

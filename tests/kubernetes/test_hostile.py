@@ -14,7 +14,7 @@ import pytest
 from stromboli.api.types.kinds import KINDS
 from stromboli.kube.api_resources import RESOURCES
 from tests.kube.test_hostile import NOTES, ODD, places, templates
-from tests.kubernetes.stage import NAMESPACE, Stage
+from tests.kubernetes.scheduler_cluster import NAMESPACE, SchedulerCluster
 
 ODD_VALUES: tuple[Any, ...] = (
     *ODD,
@@ -56,39 +56,39 @@ def spoiled(dice: random.Random, number: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def swept(stage: Stage) -> Iterator[Stage]:
-    """A stage from which hostile objects of all kinds are taken away again."""
-    yield stage
+def swept(cluster: SchedulerCluster) -> Iterator[SchedulerCluster]:
+    """A cluster from which hostile objects of all kinds are taken away again."""
+    yield cluster
     for kind in {one["kind"] for one in SPOILT}:
         path = RESOURCES[KINDS[kind][1]].path(NAMESPACE)
-        stage.plane.request("DELETE", f"{path}?labelSelector=hostile%3Dyes&gracePeriodSeconds=0")
+        cluster.plane.request("DELETE", f"{path}?labelSelector=hostile%3Dyes&gracePeriodSeconds=0")
 
 
-def test_hostile_objects_are_told_of_once_and_the_others_are_scheduled(swept: Stage) -> None:
-    stage = swept
+def test_hostile_objects_are_told_of_once_and_the_others_are_scheduled(swept: SchedulerCluster) -> None:
+    cluster = swept
     dice = random.Random(5)
-    stage.add_nodes(2, cpu=4)
-    scheduler = stage.start_scheduler()
+    cluster.add_nodes(2, cpu=4)
+    scheduler = cluster.start_scheduler()
     taken = 0
     for number in range(250):
         manifest = spoiled(dice, number)
         resource = RESOURCES[KINDS[manifest["kind"]][1]]
         try:
-            stage.plane.request("POST", resource.path(NAMESPACE), manifest)
+            cluster.plane.request("POST", resource.path(NAMESPACE), manifest)
             taken += 1
         except urllib.error.HTTPError as error:
             error.close()
         if number == 125:
-            stage.submit("early", pods=2, priority=_urgent(stage))
-    stage.submit("late", pods=2, priority=_urgent(stage))
+            cluster.submit("early", pods=2, priority=_urgent(cluster))
+    cluster.submit("late", pods=2, priority=_urgent(cluster))
     assert taken > 40
-    stage.wait_for_running("early", 2)
-    stage.wait_for_running("late", 2)
+    cluster.wait_for_running("early", 2)
+    cluster.wait_for_running("late", 2)
     assert scheduler.process.poll() is None
-    assert "the loop broke down" not in scheduler.said
-    assert "the cycle is lost" not in scheduler.said
+    assert "the loop broke down" not in scheduler.output
+    assert "the cycle is lost" not in scheduler.output
     assert json.loads(scheduler.get("/debug/consistency")[1])["consistent"]
-    events = stage.read("/api/v1/events")["items"]
+    events = cluster.read("/api/v1/events")["items"]
     told = [
         (one["involvedObject"]["uid"], one.get("count", 1)) for one in events if one["reason"] == "Invalid"
     ]
@@ -97,8 +97,8 @@ def test_hostile_objects_are_told_of_once_and_the_others_are_scheduled(swept: St
     assert all(count == 1 for _, count in told)
 
 
-def _urgent(stage: Stage) -> str:
-    stage.plane.apply(
+def _urgent(cluster: SchedulerCluster) -> str:
+    cluster.plane.apply(
         {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",

@@ -14,24 +14,24 @@ from typing import Any
 import pytest
 
 from tests.kubernetes.controlplane import DIE_WITH_PARENT
-from tests.kubernetes.stage import NAMESPACE, SOURCE, Stage
+from tests.kubernetes.scheduler_cluster import NAMESPACE, SOURCE, SchedulerCluster
 
 BATCH = "/apis/batch.volcano.sh/v1alpha1"
 BUS = "/apis/bus.volcano.sh/v1alpha1"
 
 
 class Jobs:
-    """A stage with controllers on it, and what users do with jobs."""
+    """A cluster with controllers on it, and what users do with jobs."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage = stage
+    def __init__(self, cluster: SchedulerCluster) -> None:
+        self.cluster = cluster
         self.crew: subprocess.Popen[bytes] | None = None
-        self.log = stage.folder / "controllers.log"
-        self.kubeconfig = stage.folder / "controllers.kubeconfig"
+        self.log = cluster.folder / "controllers.log"
+        self.kubeconfig = cluster.folder / "controllers.kubeconfig"
 
     def install(self) -> None:
         """The rights of the controllers, with those that the ssh plugin needs, and no others."""
-        plane = self.stage.plane
+        plane = self.cluster.plane
         folders = (
             "deploy/controllers/service-account.yaml",
             "deploy/controllers/rbac",
@@ -71,10 +71,10 @@ class Jobs:
             self.crew.wait(20)
 
     def submit(self, name: str, replicas: int = 2, **spec: Any) -> None:
-        self.stage.plane.apply(job(name, replicas, **spec))
+        self.cluster.plane.apply(job(name, replicas, **spec))
 
     def status(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.stage.read(f"{BATCH}/namespaces/{NAMESPACE}/jobs/{name}").get(
+        found: dict[str, Any] = self.cluster.read(f"{BATCH}/namespaces/{NAMESPACE}/jobs/{name}").get(
             "status", {}
         )
         return found
@@ -84,12 +84,12 @@ class Jobs:
 
     def pods(self, name: str) -> list[Any]:
         selector = f"volcano.sh%2Fjob-name%3D{name}"
-        items = self.stage.read(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={selector}")["items"]
+        items = self.cluster.read(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector={selector}")["items"]
         return sorted(items, key=lambda pod: pod["metadata"]["name"])
 
     def wait(self, holds: Callable[[], bool], what: str) -> None:
         try:
-            self.stage.wait(holds, what)
+            self.cluster.wait(holds, what)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.log.read_text()[-4000:]}") from None
 
@@ -103,7 +103,7 @@ class Jobs:
 
     def command(self, name: str, action: str) -> None:
         """As `vcctl job suspend` does it."""
-        uid = self.stage.read(f"{BATCH}/namespaces/{NAMESPACE}/jobs/{name}")["metadata"]["uid"]
+        uid = self.cluster.read(f"{BATCH}/namespaces/{NAMESPACE}/jobs/{name}")["metadata"]["uid"]
         target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": name, "uid": uid}
         body = {
             "apiVersion": "bus.volcano.sh/v1alpha1",
@@ -112,7 +112,7 @@ class Jobs:
             "action": action,
             "target": target,
         }
-        self.stage.plane.request("POST", f"{BUS}/namespaces/{NAMESPACE}/commands", body)
+        self.cluster.plane.request("POST", f"{BUS}/namespaces/{NAMESPACE}/commands", body)
 
     def end_pod(self, name: str, phase: str, code: int = 0) -> None:
         """As a kubelet would tell that a pod has ended."""
@@ -131,7 +131,7 @@ class Jobs:
         ]
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/status"
         patch = {"status": {"phase": phase, "containerStatuses": runs}}
-        self.stage.plane.request("PATCH", path, patch, "application/merge-patch+json")
+        self.cluster.plane.request("PATCH", path, patch, "application/merge-patch+json")
 
 
 def job(name: str, replicas: int = 2, **spec: Any) -> dict[str, Any]:
@@ -154,15 +154,15 @@ def job(name: str, replicas: int = 2, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def jobs(stage: Stage) -> Iterator[Jobs]:
-    stage.add_nodes(2, cpu=4)
-    stage.add_queue("default")
-    stage.start_scheduler()
-    jobs = Jobs(stage)
+def jobs(cluster: SchedulerCluster) -> Iterator[Jobs]:
+    cluster.add_nodes(2, cpu=4)
+    cluster.add_queue("default")
+    cluster.start_scheduler()
+    jobs = Jobs(cluster)
     jobs.install()
     jobs.start_controllers()
     yield jobs
-    jobs.stage.plane.request("DELETE", f"{BATCH}/namespaces/{NAMESPACE}/jobs")
+    jobs.cluster.plane.request("DELETE", f"{BATCH}/namespaces/{NAMESPACE}/jobs")
     jobs.kill_controllers()
 
 
@@ -175,7 +175,7 @@ def test_a_job_runs_is_hurt_and_recovers(jobs: Jobs) -> None:
     pod = jobs.pods("train")[0]
     env = {one["name"] for one in pod["spec"]["containers"][0]["env"]}
     assert {"VC_TASK_INDEX", "VC_WORKER_HOSTS", "VC_WORKER_NUM"} <= env
-    jobs.stage.plane.kubectl("delete", "pod", "-n", NAMESPACE, pod["metadata"]["name"])
+    jobs.cluster.plane.kubectl("delete", "pod", "-n", NAMESPACE, pod["metadata"]["name"])
     jobs.wait(lambda: jobs.pods("train")[0]["metadata"]["uid"] != pod["metadata"]["uid"], "a new pod")
     jobs.wait_for("train", "Running", running=2, retryCount=0)
     jobs.end_pod("train-worker-1", "Failed", 3)
@@ -184,8 +184,8 @@ def test_a_job_runs_is_hurt_and_recovers(jobs: Jobs) -> None:
         jobs.end_pod(name, "Succeeded")
     jobs.wait_for("train", "Completed", succeeded=2)
     folder = f"/api/v1/namespaces/{NAMESPACE}/services"
-    jobs.wait(lambda: "train" not in str(jobs.stage.read(folder)), "the service to be gone")
-    shown = jobs.stage.plane.kubectl("get", "jobs.batch.volcano.sh", "-n", NAMESPACE)
+    jobs.wait(lambda: "train" not in str(jobs.cluster.read(folder)), "the service to be gone")
+    shown = jobs.cluster.plane.kubectl("get", "jobs.batch.volcano.sh", "-n", NAMESPACE)
     assert "Completed" in shown
 
 
@@ -202,12 +202,12 @@ def test_a_job_is_scaled_suspended_and_resumed(jobs: Jobs) -> None:
     assert jobs.pods("sweep") == []
     jobs.command("sweep", "ResumeJob")
     jobs.wait_for("sweep", "Running", running=2, retryCount=0)
-    assert jobs.stage.read(f"{BUS}/namespaces/{NAMESPACE}/commands")["items"] == []
+    assert jobs.cluster.read(f"{BUS}/namespaces/{NAMESPACE}/commands")["items"] == []
 
 
 def scale(jobs: Jobs, name: str, replicas: int) -> None:
     patch = json.dumps([{"op": "replace", "path": "/spec/tasks/0/replicas", "value": replicas}])
-    jobs.stage.plane.kubectl(
+    jobs.cluster.plane.kubectl(
         "patch", "jobs.batch.volcano.sh", name, "-n", NAMESPACE, "--type=json", "-p", patch
     )
 
@@ -235,10 +235,10 @@ def test_what_belongs_to_a_job_is_owned_by_it(jobs: Jobs) -> None:
     jobs.wait(
         lambda: jobs.phase("owner") == "Pending" and len(jobs.pods("owner")) == 2, "the pods of the job"
     )
-    uid = jobs.stage.read(f"{BATCH}/namespaces/{NAMESPACE}/jobs/owner")["metadata"]["uid"]
+    uid = jobs.cluster.read(f"{BATCH}/namespaces/{NAMESPACE}/jobs/owner")["metadata"]["uid"]
     core, volcano = f"/api/v1/namespaces/{NAMESPACE}", "/apis/scheduling.volcano.sh/v1beta1"
     network = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
-    (volume,) = jobs.stage.read(f"{BATCH}/namespaces/{NAMESPACE}/jobs/owner")["spec"]["volumes"]
+    (volume,) = jobs.cluster.read(f"{BATCH}/namespaces/{NAMESPACE}/jobs/owner")["spec"]["volumes"]
     for path in (
         f"{core}/pods/owner-worker-0",
         f"{core}/services/owner",
@@ -248,5 +248,5 @@ def test_what_belongs_to_a_job_is_owned_by_it(jobs: Jobs) -> None:
         f"{network}/owner",
         f"{volcano}/namespaces/{NAMESPACE}/podgroups/owner-{uid}",
     ):
-        (reference,) = jobs.stage.read(path)["metadata"]["ownerReferences"]
+        (reference,) = jobs.cluster.read(path)["metadata"]["ownerReferences"]
         assert (reference["uid"], reference["controller"]) == (uid, True), path

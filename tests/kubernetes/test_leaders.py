@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.kubernetes.faults import Between, Trouble
-from tests.kubernetes.stage import SOURCE, Scheduler, Stage
+from tests.kubernetes.scheduler_cluster import SOURCE, Scheduler, SchedulerCluster
 
 pytestmark = pytest.mark.filterwarnings(  # connections of the one in between that a test broke off
     "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -31,78 +31,86 @@ def leader_of(*schedulers: Scheduler) -> Scheduler | None:
     return next((one for one in schedulers if one.process.poll() is None and one.leads), None)
 
 
-def test_a_leader_that_is_cut_off_gives_way_and_writes_nothing_more(stage: Stage, proxy: Between) -> None:
-    stage.add_nodes(5, cpu=20)
-    one = stage.start_scheduler(*SLOW, server=proxy.url)
-    stage.wait(lambda: one.leads, "the first to lead")
-    two = stage.start_scheduler()
-    stage.submit("train", pods=60)
-    stage.wait(lambda: len(stage.bound("train")) > 5, "the first binds")
+def test_a_leader_that_is_cut_off_gives_way_and_writes_nothing_more(
+    cluster: SchedulerCluster, proxy: Between
+) -> None:
+    cluster.add_nodes(5, cpu=20)
+    one = cluster.start_scheduler(*SLOW, server=proxy.url)
+    cluster.wait(lambda: one.leads, "the first to lead")
+    two = cluster.start_scheduler()
+    cluster.submit("train", pods=60)
+    cluster.wait(lambda: len(cluster.bound("train")) > 5, "the first binds")
     proxy.rule = lambda method, path, count: Trouble.LOSE_REQUEST
     proxy.cut_watches()
-    stage.wait(lambda: two.leads, "the second to lead", 20)
+    cluster.wait(lambda: two.leads, "the second to lead", 20)
     seen = len(proxy.seen)
     proxy.rule = lambda method, path, count: None
-    stage.wait(lambda: len(stage.bound("train")) == 60, "all to be bound")
+    cluster.wait(lambda: len(cluster.bound("train")) == 60, "all to be bound")
     one.process.wait(20)
     assert one.process.returncode == 1
     assert [entry for entry in proxy.seen[seen:] if entry.method != "GET"] == []
-    stage.check()
+    cluster.check_capacity()
 
 
-def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes_up(stage: Stage, proxy: Between) -> None:
-    stage.add_nodes(5, cpu=20)
-    one = stage.start_scheduler(*SLOW, server=proxy.url)
-    stage.wait(lambda: one.leads, "the first to lead")
-    two = stage.start_scheduler()
-    stage.submit("train", pods=60)
-    stage.wait(lambda: len(stage.bound("train")) > 5, "the first binds")
+def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes_up(
+    cluster: SchedulerCluster, proxy: Between
+) -> None:
+    cluster.add_nodes(5, cpu=20)
+    one = cluster.start_scheduler(*SLOW, server=proxy.url)
+    cluster.wait(lambda: one.leads, "the first to lead")
+    two = cluster.start_scheduler()
+    cluster.submit("train", pods=60)
+    cluster.wait(lambda: len(cluster.bound("train")) > 5, "the first binds")
     one.signal(signal.SIGSTOP)
-    stage.wait(lambda: two.leads, "the second to lead", 20)
+    cluster.wait(lambda: two.leads, "the second to lead", 20)
     seen = len(proxy.seen)
     one.signal(signal.SIGCONT)
-    stage.wait(lambda: len(stage.bound("train")) == 60, "all to be bound")
+    cluster.wait(lambda: len(cluster.bound("train")) == 60, "all to be bound")
     assert one.process.wait(20) == 1
     written = [entry for entry in proxy.seen[seen:] if entry.method != "GET" and entry.status < 300]
     assert len(written) <= 1, "no more than what was on its way when it froze"
     assert set(proxy.binds.values()) == {1}
-    stage.check()
+    cluster.check_capacity()
 
 
-def test_three_that_fight_for_the_lease_and_are_killed_in_turn(stage: Stage, proxy: Between) -> None:
-    stage.add_nodes(5, cpu=20)
-    all_of_them = [stage.start_scheduler(*SLOW, wait=False, server=proxy.url) for _ in range(3)]
-    stage.submit("train", pods=90)
+def test_three_that_fight_for_the_lease_and_are_killed_in_turn(
+    cluster: SchedulerCluster, proxy: Between
+) -> None:
+    cluster.add_nodes(5, cpu=20)
+    all_of_them = [cluster.start_scheduler(*SLOW, wait=False, server=proxy.url) for _ in range(3)]
+    cluster.submit("train", pods=90)
     for killed in range(2):
-        stage.wait(lambda: len(proxy.binds) > 20 * (killed + 1), "some binds")  # noqa: B023
+        cluster.wait(lambda: len(proxy.binds) > 20 * (killed + 1), "some binds")  # noqa: B023
         assert sum(one.process.poll() is None and one.leads for one in all_of_them) <= 1
         leader = leader_of(*all_of_them)
         if leader is not None:
             leader.kill()
-    stage.wait(lambda: len(stage.bound("train")) == 90, "all to be bound")
+    cluster.wait(lambda: len(cluster.bound("train")) == 90, "all to be bound")
     assert set(proxy.binds.values()) == {1}
-    stage.check()
+    cluster.check_capacity()
 
 
-def test_clocks_that_jump_by_a_day_change_nothing(stage: Stage, proxy: Between, tmp_path: Path) -> None:
+def test_clocks_that_jump_by_a_day_change_nothing(
+    cluster: SchedulerCluster, proxy: Between, tmp_path: Path
+) -> None:
     (tmp_path / "sitecustomize.py").write_text(WRONG_CLOCK)
     wrong_by = tmp_path / "wrong-by"
     wrong_by.write_text("0")
-    stage.add_nodes(5, cpu=20)
+    cluster.add_nodes(5, cpu=20)
     env = {"PYTHONPATH": os.pathsep.join((str(tmp_path), SOURCE)), "WRONG_BY": str(wrong_by)}
-    one = stage.start_scheduler(*SLOW, server=proxy.url, env=env)
-    stage.wait(lambda: one.leads, "it to lead")
-    two = stage.start_scheduler()
-    stage.submit("train", pods=60)
+    one = cluster.start_scheduler(*SLOW, server=proxy.url, env=env)
+    cluster.wait(lambda: one.leads, "it to lead")
+    two = cluster.start_scheduler()
+    cluster.submit("train", pods=60)
     for number, jump in enumerate(("86400", "-86400", "0")):
-        stage.wait(lambda: len(stage.bound("train")) > 10 * (number + 1), "some binds")  # noqa: B023
+        cluster.wait(lambda: len(cluster.bound("train")) > 10 * (number + 1), "some binds")  # noqa: B023
         wrong_by.write_text(jump)
-    stage.wait_for_running("train", 60)
-    stage.wait(lambda: stage.group("train")["status"]["phase"] == "Running", "the group to be Running")
+    cluster.wait_for_running("train", 60)
+    cluster.wait(lambda: cluster.group("train")["status"]["phase"] == "Running", "the group to be Running")
     assert one.leads
     assert not two.leads
-    lease = stage.read("/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases/volcano")
+    lease = cluster.read("/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases/volcano")
     assert lease["spec"].get("leaseTransitions", 0) == 0
-    assert not [pod for pod in stage.pods("train") if pod["metadata"].get("deletionTimestamp")]
+    assert not [pod for pod in cluster.pods("train") if pod["metadata"].get("deletionTimestamp")]
     assert set(proxy.binds.values()) == {1}
-    stage.check()
+    cluster.check_capacity()

@@ -23,7 +23,7 @@ from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.reflector import Reflector
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.cluster_mirror import Mirror
-from tests.kubernetes import crowd
+from tests.kubernetes import bulk_pods
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.mirroring import CountingBuffer, Cutting, assert_in_step, mirroring, reflector, until
 from tests.kubernetes.objects import binding, group, node, pod, queue
@@ -190,14 +190,14 @@ def test_an_account_without_rights_is_told_what_is_missing(
 def test_ten_thousand_pods_created_bound_and_deleted_while_we_watch(
     plane: ControlPlane, access: Access, namespace: str
 ) -> None:
-    """We keep up with all that a crowd of clients can do, and each state of each pod is told exactly once."""
+    """The mirror keeps up with many clients, and each state of each pod arrives exactly once."""
     count = 10_000
     nodes = [node(f"node-{index}", cpu="1000", memory="4000Gi", pods="2000") for index in range(10)]
 
     async def during(mirror: Mirror, verb: str, told: Callable[[], bool]) -> float:
-        """How long the crowd took; we must not be much later than that, or we would fall ever further behind."""
+        """How long the clients took; a mirror that needs much longer would fall ever further behind."""
         begin = time.monotonic()
-        process = crowd.start(verb, plane.kubeconfig, namespace, count, "crowd")
+        process = bulk_pods.start(verb, plane.kubeconfig, namespace, count, "bulk")
         while process.poll() is None:
             mirror.sync()
             await asyncio.sleep(0.05)
@@ -205,7 +205,7 @@ def test_ten_thousand_pods_created_bound_and_deleted_while_we_watch(
         return time.monotonic() - begin
 
     async def story() -> None:
-        await do(plane.apply, *nodes, group("crowd", namespace, count))
+        await do(plane.apply, *nodes, group("bulk", namespace, count))
         async with mirroring(access) as mirror:
             known = partial(tasks, mirror, namespace)
             seconds = {
@@ -236,7 +236,7 @@ def test_ten_thousand_pods_created_while_the_watch_is_cut_again_and_again(
         cutting, buffer = Cutting(access, random.Random(7), share=0.02), CountingBuffer()
         async with cutting, Mirror(cutting, kinds=[Pod, Node], buffer=buffer, follow=follow) as mirror:
             await until(mirror, lambda: not mirror.unsynced, "the first lists")
-            process = crowd.start("create", plane.kubeconfig, namespace, count, "cut")
+            process = bulk_pods.start("create", plane.kubeconfig, namespace, count, "cut")
             while process.poll() is None:
                 mirror.sync()
                 await asyncio.sleep(0.05)
@@ -249,7 +249,7 @@ def test_ten_thousand_pods_created_while_the_watch_is_cut_again_and_again(
             assert cutting.cuts > 10
 
     asyncio.run(story())
-    assert crowd.start("delete", plane.kubeconfig, namespace, count, "cut").wait(300) == 0
+    assert bulk_pods.start("delete", plane.kubeconfig, namespace, count, "cut").wait(300) == 0
 
 
 def test_whoever_reads_too_slowly_is_cut_off_and_catches_up(
@@ -262,7 +262,7 @@ def test_whoever_reads_too_slowly_is_cut_off_and_catches_up(
         buffer = CountingBuffer(largest=200)
         async with Client(access) as client, Mirror(client, buffer=buffer) as mirror:
             await until(mirror, lambda: not mirror.unsynced, "the first lists")
-            process = crowd.start("create-large", plane.kubeconfig, namespace, count, "slow")
+            process = bulk_pods.start("create-large", plane.kubeconfig, namespace, count, "slow")
             assert await do(process.wait, 300) == 0
             await asyncio.sleep(2)
             assert len(tasks(mirror, namespace)) == 0
@@ -273,4 +273,4 @@ def test_whoever_reads_too_slowly_is_cut_off_and_catches_up(
             assert pods.watches > 1
 
     asyncio.run(story())
-    assert crowd.start("delete", plane.kubeconfig, namespace, count, "slow").wait(300) == 0
+    assert bulk_pods.start("delete", plane.kubeconfig, namespace, count, "slow").wait(300) == 0

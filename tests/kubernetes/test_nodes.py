@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stromboli.kube.cluster_access import Access
-from tests.embedded.nodes.town import NODES, Town, town_on
+from tests.embedded.nodes.node_services import NODES, Town, town_on
 
 pytestmark = pytest.mark.real_only
 RUN = "stromboli.sh/run-time"

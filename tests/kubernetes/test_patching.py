@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from stromboli.embedded.patching.field_sets import paths
-from stromboli.embedded.patching.managed_fields import Writer
+from stromboli.embedded.patching.managed_fields import FieldManager
 from stromboli.embedded.patching.patch_errors import PatchError
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC, patched
 from stromboli.embedded.patching.server_side_apply import STATUS, apply, track_update
 from stromboli.embedded.schemas import builtin_schemas
 from stromboli.embedded.schemas.kind_semantics import set_defaults
-from stromboli.embedded.schemas.schema_shaping import shape
+from stromboli.embedded.schemas.normalization import normalize
 from tests.kubernetes.controlplane import ControlPlane
 
 pytestmark = pytest.mark.real_only
@@ -218,14 +218,16 @@ class Ours:
 
     def step(self, manager: str, how: str, body: Json) -> Json:
         body = json.loads(json.dumps(body))
-        writer = Writer(manager=manager, api_version="apps/v1", time="2026-01-01T00:00:00Z", ignored=STATUS)
+        writer = FieldManager(
+            manager=manager, api_version="apps/v1", time="2026-01-01T00:00:00Z", ignored=STATUS
+        )
         before = json.loads(json.dumps(self._live))
         if how in (APPLY, FORCE):
             new = json.loads(json.dumps(apply(before, body, self._schema, writer, how == FORCE)))
         else:
             new = body if how == "create" else patched(before, body, how, self._schema)
             new = json.loads(json.dumps(new))
-        assert shape(new, self._schema).problems == []
+        assert normalize(new, self._schema).problems == []
         set_defaults(new, "Deployment")
         if how not in (APPLY, FORCE):
             new = track_update(self._live, new, self._schema, writer)

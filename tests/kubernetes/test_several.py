@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.kubernetes.stage import NAMESPACE, POLICY, Stage
+from tests.kubernetes.scheduler_cluster import NAMESPACE, POLICY, SchedulerCluster
 
 GATE = "scheduling.volcano.sh/queue-allocation-gate"
 SHARDS = "/apis/shard.volcano.sh/v1alpha1/nodeshards"
@@ -19,67 +19,67 @@ def shard(name: str, *nodes: str) -> dict[str, Any]:
     }
 
 
-def nodes_of(stage: Stage, job: str) -> set[str]:
-    return {pod["spec"]["nodeName"] for pod in stage.bound(job)}
+def nodes_of(cluster: SchedulerCluster, job: str) -> set[str]:
+    return {pod["spec"]["nodeName"] for pod in cluster.bound(job)}
 
 
-def test_two_schedulers_with_hard_shards_hand_a_node_over(stage: Stage) -> None:
-    stage.add_nodes(3, cpu=4)
-    stage.plane.apply(shard("one", "node-0", "node-1"), shard("two", "node-2"))
+def test_two_schedulers_with_hard_shards_hand_a_node_over(cluster: SchedulerCluster) -> None:
+    cluster.add_nodes(3, cpu=4)
+    cluster.plane.apply(shard("one", "node-0", "node-1"), shard("two", "node-2"))
     for name in ("one", "two"):
-        stage.start_scheduler(
+        cluster.start_scheduler(
             "--leader-elect=false",
             "--scheduler-sharding-mode=hard",
             f"--scheduler-sharding-name={name}",
             f"--scheduler-name={name}",
         )
-    stage.wait(lambda: in_use(stage, "one") == ["node-0", "node-1"], "the first to say what it uses")
-    stage.submit("first", pods=8, scheduler="one")
-    stage.submit("second", pods=4, scheduler="two")
-    stage.wait_for_running("first", 8)
-    stage.wait_for_running("second", 4)
-    assert nodes_of(stage, "first") == {"node-0", "node-1"}
-    assert nodes_of(stage, "second") == {"node-2"}
-    stage.delete("pods", "-l", "job=first")
-    stage.plane.apply(shard("one", "node-0"), shard("two", "node-1", "node-2"))
-    stage.submit("third", pods=4, scheduler="two")
-    stage.wait_for_running("third", 4)
-    assert nodes_of(stage, "third") == {"node-1"}
-    assert (in_use(stage, "one"), in_use(stage, "two")) == (["node-0"], ["node-1", "node-2"])
-    stage.plane.kubectl("delete", "nodeshards", "--all")
+    cluster.wait(lambda: in_use(cluster, "one") == ["node-0", "node-1"], "the first to say what it uses")
+    cluster.submit("first", pods=8, scheduler="one")
+    cluster.submit("second", pods=4, scheduler="two")
+    cluster.wait_for_running("first", 8)
+    cluster.wait_for_running("second", 4)
+    assert nodes_of(cluster, "first") == {"node-0", "node-1"}
+    assert nodes_of(cluster, "second") == {"node-2"}
+    cluster.delete("pods", "-l", "job=first")
+    cluster.plane.apply(shard("one", "node-0"), shard("two", "node-1", "node-2"))
+    cluster.submit("third", pods=4, scheduler="two")
+    cluster.wait_for_running("third", 4)
+    assert nodes_of(cluster, "third") == {"node-1"}
+    assert (in_use(cluster, "one"), in_use(cluster, "two")) == (["node-0"], ["node-1", "node-2"])
+    cluster.plane.kubectl("delete", "nodeshards", "--all")
 
 
-def in_use(stage: Stage, name: str) -> list[str]:
-    found: list[str] = stage.read(f"{SHARDS}/{name}").get("status", {}).get("nodesInUse", [])
+def in_use(cluster: SchedulerCluster, name: str) -> list[str]:
+    found: list[str] = cluster.read(f"{SHARDS}/{name}").get("status", {}).get("nodesInUse", [])
     return found
 
 
-def test_two_schedulers_divide_nodes_and_jobs_by_hash(stage: Stage) -> None:
-    stage.add_nodes(8, cpu=4)
+def test_two_schedulers_divide_nodes_and_jobs_by_hash(cluster: SchedulerCluster) -> None:
+    cluster.add_nodes(8, cpu=4)
     for number in range(2):
         members = {"SCHEDULER_NUM": "2", "SCHEDULER_POD_NAME": f"scheduler-{number}"}
-        stage.start_scheduler("--leader-elect=false", env={"MULTI_SCHEDULER_ENABLE": "true", **members})
+        cluster.start_scheduler("--leader-elect=false", env={"MULTI_SCHEDULER_ENABLE": "true", **members})
     jobs = [f"job-{number}" for number in range(6)]
     for job in jobs:
-        stage.submit(job, pods=1)
+        cluster.submit(job, pods=1)
     for job in jobs:
-        stage.wait_for_running(job, 1)
-    first, second = (one.said for one in stage.schedulers)
+        cluster.wait_for_running(job, 1)
+    first, second = (one.output for one in cluster.schedulers)
     bound = [sum(f"job={NAMESPACE}/{job} " in said for said in (first, second)) for job in jobs]
     assert bound == [1] * 6
-    stage.check()
+    cluster.check_capacity()
 
 
-def test_pods_are_let_out_of_the_gate_as_their_queue_has_room(stage: Stage) -> None:
-    stage.policy.write_text(POLICY.replace("proportion", "capacity"))
-    stage.add_nodes(1, cpu=8)
-    stage.add_queue("small", capability={"cpu": "2"})
-    stage.start_scheduler("--feature-gates=SchedulingGatesQueueAdmission=true")
-    stage.submit("gated", pods=3, minimum=1, queue="small", gate=GATE)
-    stage.wait_for_running("gated", 2)
-    assert stage.steady(1.5, lambda: stage.running("gated") == 2)
-    (waiting,) = (pod for pod in stage.pods("gated") if not pod["spec"].get("nodeName"))
+def test_pods_are_let_out_of_the_gate_as_their_queue_has_room(cluster: SchedulerCluster) -> None:
+    cluster.policy.write_text(POLICY.replace("proportion", "capacity"))
+    cluster.add_nodes(1, cpu=8)
+    cluster.add_queue("small", capability={"cpu": "2"})
+    cluster.start_scheduler("--feature-gates=SchedulingGatesQueueAdmission=true")
+    cluster.submit("gated", pods=3, minimum=1, queue="small", gate=GATE)
+    cluster.wait_for_running("gated", 2)
+    assert cluster.holds_for(1.5, lambda: cluster.running("gated") == 2)
+    (waiting,) = (pod for pod in cluster.pods("gated") if not pod["spec"].get("nodeName"))
     assert waiting["spec"]["schedulingGates"] == [{"name": GATE}]
-    first = stage.bound("gated")[0]["metadata"]["name"]
-    stage.delete("pod", first)
-    stage.wait(lambda: len(stage.bound("gated")) == 2, "the last one to be let out")
+    first = cluster.bound("gated")[0]["metadata"]["name"]
+    cluster.delete("pod", first)
+    cluster.wait(lambda: len(cluster.bound("gated")) == 2, "the last one to be let out")

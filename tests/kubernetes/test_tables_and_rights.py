@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from stromboli.embedded.rbac import Asked, Rights, User
-from stromboli.embedded.tables import custom_layout, layout_of, table
+from stromboli.embedded.rbac import Attributes, Authorizer, User
+from stromboli.embedded.tables import crd_printer, printer_for, table
 from tests.kubernetes.controlplane import ControlPlane
 
 pytestmark = pytest.mark.real_only
@@ -304,7 +304,7 @@ def test_tables_are_those_of_a_real_server(full: ControlPlane, path: str) -> Non
     things = get(full, path)
     for one in things["items"]:
         one.setdefault("kind", things["kind"].removesuffix("List"))
-    ours = table(layout_of(group, parts[-1]), things["items"], time.time())
+    ours = table(printer_for(group, parts[-1]), things["items"], time.time())
     theirs, mine = compared(get(full, path, TABLE), ours)
     assert mine == theirs
 
@@ -325,7 +325,7 @@ def test_tables_of_volcanos_kinds_are_those_of_a_real_server(full: ControlPlane)
     )
     crd = get(full, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.scheduling.volcano.sh")
     path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
-    layout = custom_layout(crd["spec"]["versions"][0]["additionalPrinterColumns"])
+    layout = crd_printer(crd["spec"]["versions"][0]["additionalPrinterColumns"])
     ours = table(layout, get(full, path)["items"], time.time())
     theirs, mine = compared(get(full, path, TABLE), ours)
     assert mine == theirs
@@ -374,7 +374,7 @@ def test_rights_are_those_of_a_real_server(plane: ControlPlane) -> None:
     for thing in yaml.safe_load_all(ROLES):
         plane.apply({"apiVersion": "rbac.authorization.k8s.io/v1", **thing})
     kinds = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
-    rights = Rights((kind, one) for kind in kinds for one in get(plane, f"{RBAC}/{kind}")["items"])
+    rights = Authorizer((kind, one) for kind in kinds for one in get(plane, f"{RBAC}/{kind}")["items"])
     resources = [
         ("", "pods", ""),
         ("", "pods", "log"),
@@ -388,23 +388,23 @@ def test_rights_are_those_of_a_real_server(plane: ControlPlane) -> None:
         ("", "one", "two"),
     )
     asked = [
-        Asked(verb, group, resource, part, name, space)
+        Attributes(verb, group, resource, part, name, space)
         for verb, (group, resource, part), name, space in product(verbs, resources, named, spaces)
     ]
     asked += [
-        Asked("get", path=path)
+        Attributes("get", path=path)
         for path in ("/metrics", "/metrics/x", "/logs/a", "/logs", "/healthz", "/api/v1")
     ]
     sample = random.Random(5).sample(list(product(USERS, asked)), 400)
     different = [
         (user, one)
         for user, one in sample
-        if rights.allowed(user, one).allowed is not theirs(plane, user, one)
+        if rights.authorize(user, one).allowed is not theirs(plane, user, one)
     ]
     assert different == []
 
 
-def theirs(plane: ControlPlane, user: User, asked: Asked) -> bool:
+def theirs(plane: ControlPlane, user: User, asked: Attributes) -> bool:
     spec: dict[str, Any] = {"user": user.name, "groups": list(user.groups)}
     if asked.path:
         spec["nonResourceAttributes"] = {"verb": asked.verb, "path": asked.path}

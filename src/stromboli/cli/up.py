@@ -86,9 +86,9 @@ def up(
     from stromboli.embedded.cluster_services import Place
     from stromboli.embedded.data_folder import Folder, FolderError
     from stromboli.embedded.embedded_cluster import NOWHERE, Cluster
-    from stromboli.embedded.nodes.durations import BadSpan, parse_span
+    from stromboli.embedded.nodes.durations import BadDuration, parse_duration
     from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
-    from stromboli.embedded.nodes.pod_stages import Habits
+    from stromboli.embedded.nodes.pod_stages import StageDelays
     from stromboli.extensions import load_catalog
 
     if verbose:
@@ -96,7 +96,7 @@ def up(
     catalog = load_catalog(plugins_dir)
     chosen = _policy(policy, preset, catalog, lenient_policy)
     try:
-        habits = Habits(parse_span(start_delay), parse_span(run_time))
+        habits = StageDelays(parse_duration(start_delay), parse_duration(run_time))
         place = Place(
             NOWHERE,
             Path(),
@@ -104,12 +104,12 @@ def up(
             catalog,
             chosen,
             habits,
-            parse_span(schedule_period).low,
+            parse_duration(schedule_period).low,
             asked_for=bool(nodes) or real,
             job_plugins_dir=job_plugins_dir,
         )
         folder = Folder(data)
-    except (BadNodes, BadSpan, FolderError) as error:
+    except (BadNodes, BadDuration, FolderError) as error:
         raise Usage(str(error)) from None
     try:
         status = asyncio.run(_run(Cluster(folder, place, host, port), folder, place))
@@ -239,7 +239,7 @@ def _mark(names: list[str], data: Path | None, value: str | None) -> None:
 
     from stromboli.embedded.data_folder import FolderError, find
     from stromboli.embedded.nodes.node_annotations import FAILED, NODE
-    from stromboli.embedded.nodes.node_writes import NODES
+    from stromboli.embedded.nodes.write_queue import NODES
     from stromboli.kube.api_client import Client
     from stromboli.kube.cluster_access import find_access
     from stromboli.kube.request import ApiError, NoResponse

@@ -19,12 +19,12 @@ import msgspec
 from stromboli.api import names
 from stromboli.controllers.options import Options as ControllerOptions
 from stromboli.controllers.runner import Controllers
-from stromboli.embedded.nodes.node_service import Nodes
-from stromboli.embedded.nodes.node_types import Thing
-from stromboli.embedded.nodes.node_writes import NODES, Writes
+from stromboli.embedded.nodes.node_service import NodeService
+from stromboli.embedded.nodes.node_types import Content
 from stromboli.embedded.nodes.pod_logs import PodLogs
-from stromboli.embedded.nodes.pod_stages import Habits
-from stromboli.embedded.nodes.real.process_runtime import Real
+from stromboli.embedded.nodes.pod_stages import StageDelays
+from stromboli.embedded.nodes.real.process_runtime import ProcessRuntime
+from stromboli.embedded.nodes.write_queue import NODES, WriteQueue
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
@@ -50,11 +50,11 @@ class Place:
 
     access: Access
     data: Path
-    nodes: list[Thing]
+    nodes: list[Content]
     """To be made if there are none yet, or if somebody asked for them."""
     catalog: Catalog
     policy: Policy | PolicyFile
-    habits: Habits = field(default_factory=Habits)
+    habits: StageDelays = field(default_factory=StageDelays)
     period: float = 1.0
     asked_for: bool = False
     """Whether the nodes were asked for."""
@@ -70,13 +70,13 @@ async def nodes(place: Place) -> AsyncIterator[asyncio.Task[object]]:
     """Nodes that run pods, or pretend to."""
     async with Client(place.access) as client:
 
-        def real(writes: Writes) -> Real:
-            return Real(client, writes, place.data / "work")
+        def real(writes: WriteQueue) -> ProcessRuntime:
+            return ProcessRuntime(client, writes, place.data / "work")
 
-        ours = Nodes(client, place.habits, real)
+        ours = NodeService(client, place.habits, real)
         if place.asked_for or not await _any_nodes(client):
             await ours.register(place.nodes)
-        place.logs.serve(ours)
+        place.logs.connect(ours)
         async with _task(ours.run(), "nodes") as task:
             await _first(ours.synced(), task)
             yield task

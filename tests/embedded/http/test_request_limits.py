@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from stromboli.embedded.http import api_server
+from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.store import watch_hub
 from stromboli.embedded.store.object_store import InUse
 from tests.embedded.api_requests import PODS, config_map, pod, running
@@ -91,13 +92,11 @@ class Endless:
 
     def __init__(self) -> None:
         self.left = asyncio.Event()
-        self.asked: tuple[Any, ...] = ()
+        self.queries: list[tuple[str, str, LogQuery]] = []
 
-    async def logs(self, *asked: Any) -> AsyncIterator[bytes] | None:
-        self.asked = asked
-        if asked[2] == "silent":
-            return None
-        return self._pieces()
+    def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncIterator[bytes] | None:
+        self.queries.append((namespace, pod, query))
+        return None if query.container == "silent" else self._pieces()
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         try:
@@ -130,8 +129,9 @@ def test_logs_are_passed_on_as_long_as_somebody_reads(tmp_path: Path) -> None:
             path = f"{PODS}/a/log?container=main&tailLines=5&sinceSeconds=10&limitBytes=15&timestamps=true"
             assert await api.ask("GET", path) == (200, "again\nagain\naga")
             await asyncio.wait_for(source.left.wait(), 5)
-            assert source.asked[:5] == ("default", "a", "main", False, 5)
-            assert source.asked[6:] == (False, True)
+            namespace, name, query = source.queries[-1]
+            assert (namespace, name, query.since is not None) == ("default", "a", True)
+            assert replace(query, since=None) == LogQuery("main", timestamps=True, tail=5)
 
     asyncio.run(story())
 

@@ -6,35 +6,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.nodes.durations import FOREVER, BadSpan, Span, parse_span
-from stromboli.embedded.nodes.pod_stages import Habits, Step, What, next_step
-from tests.embedded.nodes.pods import pod
+from stromboli.embedded.nodes.durations import FOREVER, BadDuration, Duration, parse_duration
+from stromboli.embedded.nodes.pod_stages import ScheduledStage, Stage, StageDelays, next_stage
+from tests.embedded.nodes.node_pods import pod
 
 SINCE = 1000.0
 BEGUN = "2024-01-01T00:00:00Z"
 RUN, EXIT, DELAY = "stromboli.sh/run-time", "stromboli.sh/exit-code", "stromboli.sh/start-delay"
-HABITS = Habits(Span(2, 2), FOREVER, 1.0)
+HABITS = StageDelays(Duration(2, 2), FOREVER, 1.0)
 GONE = {"deletionTimestamp": BEGUN, "deletionGracePeriodSeconds": 30}
 
 
 @pytest.mark.parametrize(
     ("given", "step"),
     [
-        (pod(), Step(What.START, 1002.0)),
-        (pod(annotations={DELAY: "7s"}), Step(What.START, 1007.0)),
-        (pod(annotations={DELAY: "soon"}), Step(What.START, 1002.0)),
+        (pod(), ScheduledStage(Stage.START, 1002.0)),
+        (pod(annotations={DELAY: "7s"}), ScheduledStage(Stage.START, 1007.0)),
+        (pod(annotations={DELAY: "soon"}), ScheduledStage(Stage.START, 1002.0)),
         (pod(phase="Running", started=BEGUN), None),
-        (pod(phase="Running", started=BEGUN, annotations={RUN: "5s"}), Step(What.FINISH, 1005.0)),
+        (pod(phase="Running", started=BEGUN, annotations={RUN: "5s"}), ScheduledStage(Stage.FINISH, 1005.0)),
         (
             pod(phase="Running", started=BEGUN, annotations={RUN: "5s", EXIT: "3"}),
-            Step(What.FINISH, 1005.0, 3),
+            ScheduledStage(Stage.FINISH, 1005.0, 3),
         ),
         (
             pod(phase="Running", started=BEGUN, annotations={EXIT: "lots", RUN: "1m"}),
-            Step(What.FINISH, 1060.0),
+            ScheduledStage(Stage.FINISH, 1060.0),
         ),
-        (pod(phase="Running", started=BEGUN, command=["sleep", "30"]), Step(What.FINISH, 1030.0)),
-        (pod(phase="Running", started=BEGUN, command=["sh", "-c", "sleep 2m"]), Step(What.FINISH, 1120.0)),
+        (pod(phase="Running", started=BEGUN, command=["sleep", "30"]), ScheduledStage(Stage.FINISH, 1030.0)),
+        (
+            pod(phase="Running", started=BEGUN, command=["sh", "-c", "sleep 2m"]),
+            ScheduledStage(Stage.FINISH, 1120.0),
+        ),
         (pod(phase="Running", started=BEGUN, command=["sleep", "infinity"]), None),
         (
             pod(phase="Running", started=BEGUN, command=["sleep", "30"], spec={"restartPolicy": "Always"}),
@@ -42,27 +45,30 @@ GONE = {"deletionTimestamp": BEGUN, "deletionGracePeriodSeconds": 30}
         ),
         (
             pod(phase="Running", started=BEGUN, command=["sleep", "30"], annotations={RUN: "1s"}),
-            Step(What.FINISH, 1001.0),
+            ScheduledStage(Stage.FINISH, 1001.0),
         ),
-        (pod(phase="Running", started=BEGUN, spec={"activeDeadlineSeconds": 9}), Step(What.EXPIRE, 1009.0)),
+        (
+            pod(phase="Running", started=BEGUN, spec={"activeDeadlineSeconds": 9}),
+            ScheduledStage(Stage.EXPIRE, 1009.0),
+        ),
         (
             pod(phase="Running", started=BEGUN, spec={"activeDeadlineSeconds": 9}, annotations={RUN: "5s"}),
-            Step(What.FINISH, 1005.0),
+            ScheduledStage(Stage.FINISH, 1005.0),
         ),
         (pod(phase="Succeeded"), None),
-        (pod(phase="Running", started=BEGUN, meta=GONE), Step(What.LEAVE, 1001.0)),
-        (pod(meta={**GONE, "deletionGracePeriodSeconds": 0}), Step(What.LEAVE, 1000.0)),
-        (pod(phase="Failed", meta=GONE), Step(What.LEAVE, 1000.0)),
+        (pod(phase="Running", started=BEGUN, meta=GONE), ScheduledStage(Stage.LEAVE, 1001.0)),
+        (pod(meta={**GONE, "deletionGracePeriodSeconds": 0}), ScheduledStage(Stage.LEAVE, 1000.0)),
+        (pod(phase="Failed", meta=GONE), ScheduledStage(Stage.LEAVE, 1000.0)),
     ],
 )
 def test_the_next_step_follows_from_the_pod(given, step):
-    assert next_step(given, SINCE, HABITS) == step
+    assert next_stage(given, SINCE, HABITS) == step
 
 
 def test_a_run_time_is_drawn_once_for_a_pod():
     one = pod("a", "Running", BEGUN, annotations={RUN: "10s..20s"})
-    first, again = next_step(one, 0.0, HABITS), next_step(one, 0.0, HABITS)
-    other = next_step(pod("b", "Running", BEGUN, annotations={RUN: "10s..20s"}), 0.0, HABITS)
+    first, again = next_stage(one, 0.0, HABITS), next_stage(one, 0.0, HABITS)
+    other = next_stage(pod("b", "Running", BEGUN, annotations={RUN: "10s..20s"}), 0.0, HABITS)
     assert first == again
     assert 10 <= first.when <= 20
     assert other.when != first.when
@@ -71,30 +77,30 @@ def test_a_run_time_is_drawn_once_for_a_pod():
 @pytest.mark.parametrize(
     ("text", "span"),
     [
-        ("30s", Span(30, 30)),
-        ("1h30m", Span(5400, 5400)),
-        ("30", Span(30, 30)),
-        ("10s..1m", Span(10, 60)),
-        ("exp(30s)", Span(30, 30, True)),
-        ("exp(0s)", Span(0, 0)),
+        ("30s", Duration(30, 30)),
+        ("1h30m", Duration(5400, 5400)),
+        ("30", Duration(30, 30)),
+        ("10s..1m", Duration(10, 60)),
+        ("exp(30s)", Duration(30, 30, True)),
+        ("exp(0s)", Duration(0, 0)),
         ("forever", FOREVER),
     ],
 )
 def test_a_span_is_read(text, span):
-    assert parse_span(text) == span
+    assert parse_duration(text) == span
 
 
 @pytest.mark.parametrize("text", ["", "x", "-5s", "60s..10s", "exp()", "10s..", "1e999", "nan"])
 def test_a_span_that_is_none_is_explained(text):
-    with pytest.raises(BadSpan):
-        parse_span(text)
+    with pytest.raises(BadDuration):
+        parse_duration(text)
 
 
 @given(st.text(max_size=20), st.text(max_size=5))
 def test_whatever_is_a_span_has_a_length(text, seed):
     try:
-        seconds = parse_span(text).draw(seed)
-    except BadSpan:
+        seconds = parse_duration(text).draw(seed)
+    except BadDuration:
         return
     assert seconds >= 0
     assert not math.isnan(seconds)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.embedded.nodes.town import NODES, town
+from tests.embedded.nodes.node_services import NODES, town
 
 RUN, EXIT = "stromboli.sh/run-time", "stromboli.sh/exit-code"
 

@@ -4,13 +4,13 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.nodes.timer_heap import Timers
+from stromboli.embedded.nodes.timer_heap import TimerHeap
 
 
 def test_alarms_ring_in_order_once_and_not_if_cancelled():
     async def story():
         rung = []
-        timers = Timers(rung.append)
+        timers = TimerHeap(rung.append)
         now = time.time()
         timers.set("late", now + 0.08)
         timers.set("early", now + 0.02)
@@ -35,7 +35,7 @@ def test_alarms_ring_as_a_plain_table_of_times_would_have_it(steps):
     async def story():
         now = 0.0
         rung, expected, table = [], [], {}
-        timers = Timers(rung.append, lambda: now)
+        timers = TimerHeap(rung.append, lambda: now)
         for what, key, amount in steps:
             if what == "set":
                 timers.set(key, now + amount)

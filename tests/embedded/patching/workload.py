@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from stromboli.embedded.patching.managed_fields import Writer
+from stromboli.embedded.patching.managed_fields import FieldManager
 from stromboli.embedded.schemas.schema import Schema
 
 
@@ -64,8 +64,8 @@ def workload(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, A
     return thing if spec is None else {**thing, "spec": spec}
 
 
-def writer(manager: str, time: str = "2026-01-01T00:00:00Z", **more: Any) -> Writer:
-    return Writer(manager=manager, api_version=API, time=time, **more)
+def writer(manager: str, time: str = "2026-01-01T00:00:00Z", **more: Any) -> FieldManager:
+    return FieldManager(manager=manager, api_version=API, time=time, **more)
 
 
 def container(name: str, **more: Any) -> dict[str, Any]:

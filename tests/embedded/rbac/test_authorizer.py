@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.embedded.rbac import (
-    Asked,
+    Attributes,
+    Authorizer,
     BadReview,
-    Rights,
     User,
-    answer,
-    bootstrap,
-    escalation,
-    refusal,
+    bootstrap_policy,
+    complete_review,
+    escalation_error,
+    forbidden_message,
 )
-from stromboli.embedded.rbac.policy_rules import Rule, rules_of
+from stromboli.embedded.rbac.policy_rules import PolicyRule, rules_of
 
 ANN = User("ann", ("system:authenticated",))
 ROOT = User("root", ("system:masters",))
@@ -52,124 +52,128 @@ READER = role("reader", rule("get list", "", "pods pods/log"))
 @pytest.mark.parametrize(
     ("rules", "asked", "yes"),
     [
-        (rule("get", "", "pods"), Asked("get", "", "pods"), True),
-        (rule("get", "", "pods"), Asked("list", "", "pods"), False),
-        (rule("get", "", "pods"), Asked("get", "", "pods", "log"), False),
-        (rule("get", "", "pods/log"), Asked("get", "", "pods", "log"), True),
-        (rule("get", "", "*"), Asked("get", "", "pods", "log"), True),
-        (rule("get", "*", "*/scale"), Asked("get", "apps", "deployments", "scale"), True),
-        (rule("get", "*", "*/scale"), Asked("get", "apps", "deployments"), False),
-        (rule("get", "", "pods"), Asked("get", "apps", "pods"), False),
-        (rule("*", "*", "*"), Asked("anything", "x", "y", "z"), True),
-        (rule("*", "*", "*"), Asked("get", path="/metrics"), False),
-        (rule("get", "", "pods", ["a"]), Asked("get", "", "pods", name="a"), True),
-        (rule("get", "", "pods", ["a"]), Asked("get", "", "pods", name="b"), False),
-        (rule("list", "", "pods", ["a"]), Asked("list", "", "pods"), False),
-        ({"verbs": ["get"], "nonResourceURLs": ["/api/*"]}, Asked("get", path="/api/v1"), True),
-        ({"verbs": ["get"], "nonResourceURLs": ["/api/*"]}, Asked("get", path="/apis"), False),
-        ({"verbs": ["get"], "nonResourceURLs": ["/healthz"]}, Asked("get", path="/healthz"), True),
-        ({"verbs": ["*"], "nonResourceURLs": ["*"]}, Asked("put", path="/x"), True),
-        ({"verbs": "get", "resources": 7}, Asked("get", "", "pods"), False),
-        ("nonsense", Asked("get", "", "pods"), False),
+        (rule("get", "", "pods"), Attributes("get", "", "pods"), True),
+        (rule("get", "", "pods"), Attributes("list", "", "pods"), False),
+        (rule("get", "", "pods"), Attributes("get", "", "pods", "log"), False),
+        (rule("get", "", "pods/log"), Attributes("get", "", "pods", "log"), True),
+        (rule("get", "", "*"), Attributes("get", "", "pods", "log"), True),
+        (rule("get", "*", "*/scale"), Attributes("get", "apps", "deployments", "scale"), True),
+        (rule("get", "*", "*/scale"), Attributes("get", "apps", "deployments"), False),
+        (rule("get", "", "pods"), Attributes("get", "apps", "pods"), False),
+        (rule("*", "*", "*"), Attributes("anything", "x", "y", "z"), True),
+        (rule("*", "*", "*"), Attributes("get", path="/metrics"), False),
+        (rule("get", "", "pods", ["a"]), Attributes("get", "", "pods", name="a"), True),
+        (rule("get", "", "pods", ["a"]), Attributes("get", "", "pods", name="b"), False),
+        (rule("list", "", "pods", ["a"]), Attributes("list", "", "pods"), False),
+        ({"verbs": ["get"], "nonResourceURLs": ["/api/*"]}, Attributes("get", path="/api/v1"), True),
+        ({"verbs": ["get"], "nonResourceURLs": ["/api/*"]}, Attributes("get", path="/apis"), False),
+        ({"verbs": ["get"], "nonResourceURLs": ["/healthz"]}, Attributes("get", path="/healthz"), True),
+        ({"verbs": ["*"], "nonResourceURLs": ["*"]}, Attributes("put", path="/x"), True),
+        ({"verbs": "get", "resources": 7}, Attributes("get", "", "pods"), False),
+        ("nonsense", Attributes("get", "", "pods"), False),
     ],
 )
 def test_a_rule_lets_through_what_it_names(rules, asked, yes):
-    rights = Rights([role("r", rules), bound("r", ("User", "ann"))])
-    assert rights.allowed(ANN, asked).allowed is yes
+    rights = Authorizer([role("r", rules), bound("r", ("User", "ann"))])
+    assert rights.authorize(ANN, asked).allowed is yes
 
 
 def test_a_binding_in_a_namespace_counts_there_alone():
-    rights = Rights([READER, bound("reader", ("User", "ann"), namespace="team")])
-    assert rights.allowed(ANN, Asked("get", "", "pods", namespace="team"))[0]
-    assert not rights.allowed(ANN, Asked("get", "", "pods", namespace="other"))[0]
-    assert not rights.allowed(ANN, Asked("get", "", "pods"))[0]
+    rights = Authorizer([READER, bound("reader", ("User", "ann"), namespace="team")])
+    assert rights.authorize(ANN, Attributes("get", "", "pods", namespace="team"))[0]
+    assert not rights.authorize(ANN, Attributes("get", "", "pods", namespace="other"))[0]
+    assert not rights.authorize(ANN, Attributes("get", "", "pods"))[0]
 
 
 def test_service_accounts_and_groups_are_subjects():
-    rights = Rights([READER, bound("reader", ("ServiceAccount", "bot", "ci"), ("Group", "staff"))])
-    asked = Asked("list", "", "pods", namespace="any")
-    assert rights.allowed(User("system:serviceaccount:ci:bot"), asked).allowed
-    verdict = rights.allowed(User("eve", ("staff",)), asked)
+    rights = Authorizer([READER, bound("reader", ("ServiceAccount", "bot", "ci"), ("Group", "staff"))])
+    asked = Attributes("list", "", "pods", namespace="any")
+    assert rights.authorize(User("system:serviceaccount:ci:bot"), asked).allowed
+    verdict = rights.authorize(User("eve", ("staff",)), asked)
     assert verdict.reason == (
         'RBAC: allowed by ClusterRoleBinding "to-reader" of ClusterRole "reader" to Group "staff"'
     )
-    assert not rights.allowed(User("bot"), asked).allowed
+    assert not rights.authorize(User("bot"), asked).allowed
 
 
 def test_what_goes_takes_its_rights_along():
-    rights = Rights([READER, bound("reader", ("User", "ann"))])
-    asked = Asked("get", "", "pods")
+    rights = Authorizer([READER, bound("reader", ("User", "ann"))])
+    asked = Attributes("get", "", "pods")
     rights.drop("clusterroles", "", "reader")
-    assert not rights.allowed(ANN, asked).allowed
+    assert not rights.authorize(ANN, asked).allowed
     rights.put(*READER)
-    assert rights.allowed(ANN, asked).allowed
+    assert rights.authorize(ANN, asked).allowed
     rights.put(*bound("reader", ("User", "ben")))
-    assert not rights.allowed(ANN, asked).allowed
+    assert not rights.authorize(ANN, asked).allowed
     rights.drop("clusterrolebindings", "", "to-reader")
-    assert not rights.allowed(User("ben"), asked).allowed
+    assert not rights.authorize(User("ben"), asked).allowed
 
 
 def test_a_role_gathers_what_is_labelled_for_it_even_in_a_circle():
-    rights = Rights(
+    rights = Authorizer(
         [
             role("all", labels=[("to-more", "true")], gathers=["to-all"]),
             role("more", labels=[("to-all", "true")], gathers=["to-more"]),
             bound("all", ("User", "ann")),
         ]
     )
-    asked = Asked("create", "x", "things")
-    assert not rights.allowed(ANN, asked).allowed
+    asked = Attributes("create", "x", "things")
+    assert not rights.authorize(ANN, asked).allowed
     rights.put(*role("late", rule("create", "x", "things"), labels=[("to-more", "true")]))
-    assert rights.allowed(ANN, asked).allowed
+    assert rights.authorize(ANN, asked).allowed
 
 
 @pytest.mark.parametrize(
     ("name", "asked", "yes"),
     [
-        ("view", Asked("list", "", "pods", namespace="a"), True),
-        ("view", Asked("get", "", "secrets", namespace="a"), False),
-        ("view", Asked("list", "batch.volcano.sh", "jobs", namespace="a"), True),
-        ("edit", Asked("create", "batch.volcano.sh", "jobs", namespace="a"), True),
-        ("edit", Asked("list", "", "pods", namespace="a"), True),
-        ("edit", Asked("create", "rbac.authorization.k8s.io", "roles", namespace="a"), False),
-        ("admin", Asked("create", "rbac.authorization.k8s.io", "roles", namespace="a"), True),
-        ("admin", Asked("delete", "", "pods", namespace="a"), True),
-        ("admin", Asked("delete", "", "pods", namespace="b"), False),
-        ("cluster-admin", Asked("delete", "any", "thing", namespace="a"), True),
+        ("view", Attributes("list", "", "pods", namespace="a"), True),
+        ("view", Attributes("get", "", "secrets", namespace="a"), False),
+        ("view", Attributes("list", "batch.volcano.sh", "jobs", namespace="a"), True),
+        ("edit", Attributes("create", "batch.volcano.sh", "jobs", namespace="a"), True),
+        ("edit", Attributes("list", "", "pods", namespace="a"), True),
+        ("edit", Attributes("create", "rbac.authorization.k8s.io", "roles", namespace="a"), False),
+        ("admin", Attributes("create", "rbac.authorization.k8s.io", "roles", namespace="a"), True),
+        ("admin", Attributes("delete", "", "pods", namespace="a"), True),
+        ("admin", Attributes("delete", "", "pods", namespace="b"), False),
+        ("cluster-admin", Attributes("delete", "any", "thing", namespace="a"), True),
     ],
 )
 def test_the_roles_of_the_beginning_mean_what_people_expect(name, asked, yes):
-    rights = Rights([*bootstrap(), bound(name, ("User", "ann"), namespace="a")])
-    assert rights.allowed(ANN, asked).allowed is yes
+    rights = Authorizer([*bootstrap_policy(), bound(name, ("User", "ann"), namespace="a")])
+    assert rights.authorize(ANN, asked).allowed is yes
 
 
 def test_everybody_may_look_around_and_ask_what_they_may():
-    rights = Rights(bootstrap())
-    assert rights.allowed(ANN, Asked("get", path="/apis/batch/v1")).allowed
-    assert rights.allowed(ANN, Asked("create", "authorization.k8s.io", "selfsubjectaccessreviews")).allowed
-    assert rights.allowed(User("", ("system:unauthenticated",)), Asked("get", path="/readyz")).allowed
-    assert not rights.allowed(User("", ("system:unauthenticated",)), Asked("get", path="/api")).allowed
-    assert not rights.allowed(ANN, Asked("list", "", "nodes")).allowed
-    assert rights.allowed(ROOT, Asked("list", "", "nodes")).allowed
+    rights = Authorizer(bootstrap_policy())
+    assert rights.authorize(ANN, Attributes("get", path="/apis/batch/v1")).allowed
+    assert rights.authorize(
+        ANN, Attributes("create", "authorization.k8s.io", "selfsubjectaccessreviews")
+    ).allowed
+    assert rights.authorize(User("", ("system:unauthenticated",)), Attributes("get", path="/readyz")).allowed
+    assert not rights.authorize(User("", ("system:unauthenticated",)), Attributes("get", path="/api")).allowed
+    assert not rights.authorize(ANN, Attributes("list", "", "nodes")).allowed
+    assert rights.authorize(ROOT, Attributes("list", "", "nodes")).allowed
 
 
 # -- reviews
 
 
 def test_a_review_is_answered():
-    rights = Rights([READER, bound("reader", ("User", "ann"), namespace="team")])
+    rights = Authorizer([READER, bound("reader", ("User", "ann"), namespace="team")])
     spec = {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "team"}}
     review = {"apiVersion": "authorization.k8s.io/v1", "spec": spec}
-    status = answer(rights, ANN, "SelfSubjectAccessReview", review)["status"]
+    status = complete_review(rights, ANN, "SelfSubjectAccessReview", review)["status"]
     assert status["allowed"] is True
     assert 'RoleBinding "to-reader/team"' in status["reason"]
     asked = {"spec": {**spec, "user": "ben"}}
-    assert answer(rights, ROOT, "SubjectAccessReview", asked)["status"] == {"allowed": False}
-    assert answer(rights, ROOT, "LocalSubjectAccessReview", asked, "team")["status"] == {"allowed": False}
+    assert complete_review(rights, ROOT, "SubjectAccessReview", asked)["status"] == {"allowed": False}
+    assert complete_review(rights, ROOT, "LocalSubjectAccessReview", asked, "team")["status"] == {
+        "allowed": False
+    }
     with pytest.raises(BadReview, match="namespace"):
-        answer(rights, ROOT, "LocalSubjectAccessReview", asked, "other")
+        complete_review(rights, ROOT, "LocalSubjectAccessReview", asked, "other")
     paths = {"spec": {"nonResourceAttributes": {"verb": "get", "path": "/x"}}}
-    assert answer(rights, ROOT, "SelfSubjectAccessReview", paths)["status"] == {"allowed": True}
+    assert complete_review(rights, ROOT, "SelfSubjectAccessReview", paths)["status"] == {"allowed": True}
 
 
 @pytest.mark.parametrize(
@@ -177,12 +181,12 @@ def test_a_review_is_answered():
 )
 def test_a_review_that_asks_nothing_is_refused(spec):
     with pytest.raises(BadReview, match="spec"):
-        answer(Rights(), ANN, "SelfSubjectAccessReview", {"spec": spec})
+        complete_review(Authorizer(), ANN, "SelfSubjectAccessReview", {"spec": spec})
 
 
 def test_all_rules_of_a_user_are_listed():
-    rights = Rights([*bootstrap(), READER, bound("reader", ("User", "ann"), namespace="team")])
-    listed = answer(rights, ANN, "SelfSubjectRulesReview", {"spec": {"namespace": "team"}})["status"]
+    rights = Authorizer([*bootstrap_policy(), READER, bound("reader", ("User", "ann"), namespace="team")])
+    listed = complete_review(rights, ANN, "SelfSubjectRulesReview", {"spec": {"namespace": "team"}})["status"]
     assert {"verbs": ("get", "list"), "apiGroups": ("",), "resources": ("pods", "pods/log")} in listed[
         "resourceRules"
     ]
@@ -191,7 +195,9 @@ def test_all_rules_of_a_user_are_listed():
 
 
 def test_whoami_is_answered():
-    answered = answer(Rights(), User("ann", ("g",), "7", (("k", ("v",)),)), "SelfSubjectReview", {})
+    answered = complete_review(
+        Authorizer(), User("ann", ("g",), "7", (("k", ("v",)),)), "SelfSubjectReview", {}
+    )
     assert answered["status"] == {
         "userInfo": {"username": "ann", "groups": ["g"], "uid": "7", "extra": {"k": ["v"]}}
     }
@@ -201,41 +207,43 @@ def test_whoami_is_answered():
 
 
 def test_nobody_grants_more_than_they_have():
-    rights = Rights([*bootstrap(), bound("admin", ("User", "ann"), namespace="team")])
+    rights = Authorizer([*bootstrap_policy(), bound("admin", ("User", "ann"), namespace="team")])
     more = role("more", rule("get", "", "nodes"), namespace="team")
-    assert "get nodes" in escalation(rights, ANN, *more)
+    assert "get nodes" in escalation_error(rights, ANN, *more)
     less = role("less", rule("get", "", "pods"), namespace="team")
-    assert escalation(rights, ANN, *less) == ""
-    assert escalation(rights, ROOT, *more) == ""
-    assert "not currently held" in escalation(
+    assert escalation_error(rights, ANN, *less) == ""
+    assert escalation_error(rights, ROOT, *more) == ""
+    assert "not currently held" in escalation_error(
         rights, ANN, *bound("cluster-admin", ("User", "ann"), namespace="team")
     )
-    assert escalation(rights, ANN, *bound("view", ("User", "ben"), namespace="team")) == ""
-    assert "not currently held" in escalation(rights, ANN, *role("gather", gathers=["x"]))
-    assert "not found" in escalation(rights, ANN, *bound("to-come", ("User", "ann"), namespace="team"))
-    assert escalation(rights, ROOT, *bound("to-come", ("User", "ann"), namespace="team")) == ""
+    assert escalation_error(rights, ANN, *bound("view", ("User", "ben"), namespace="team")) == ""
+    assert "not currently held" in escalation_error(rights, ANN, *role("gather", gathers=["x"]))
+    assert "not found" in escalation_error(rights, ANN, *bound("to-come", ("User", "ann"), namespace="team"))
+    assert escalation_error(rights, ROOT, *bound("to-come", ("User", "ann"), namespace="team")) == ""
     rights.put(*role("binder", rule("bind", "rbac.authorization.k8s.io", "clusterroles", ["cluster-admin"])))
     rights.put(*bound("binder", ("User", "ann")))
-    assert escalation(rights, ANN, *bound("cluster-admin", ("User", "ann"), namespace="team")) == ""
+    assert escalation_error(rights, ANN, *bound("cluster-admin", ("User", "ann"), namespace="team")) == ""
 
 
 def test_a_monstrous_role_is_not_counted_through():
     many = " ".join(f"x{index}" for index in range(2000))
     huge = role("huge", rule(many, many.replace(" ", ","), many), namespace="team")
-    rights = Rights([role("all", rule("*", "*", "*"), namespace="other"), role("some", rule("x0", "*", "*"))])
+    rights = Authorizer(
+        [role("all", rule("*", "*", "*"), namespace="other"), role("some", rule("x0", "*", "*"))]
+    )
     rights.put(*bound("some", ("User", "ann")))
-    assert "more than 100000 rights" in escalation(rights, ANN, *huge)
+    assert "more than 100000 rights" in escalation_error(rights, ANN, *huge)
 
 
 def test_a_refusal_says_who_what_and_where():
-    assert refusal(ANN, Asked("list", "", "pods", namespace="x")) == (
+    assert forbidden_message(ANN, Attributes("list", "", "pods", namespace="x")) == (
         'pods is forbidden: User "ann" cannot list resource "pods" in API group "" in the namespace "x"'
     )
-    assert refusal(ANN, Asked("get", "batch", "jobs", "status", "j")) == (
+    assert forbidden_message(ANN, Attributes("get", "batch", "jobs", "status", "j")) == (
         'jobs.batch "j" is forbidden: User "ann" cannot get resource "jobs/status" in API group "batch"'
         " at the cluster scope"
     )
-    assert "path" in refusal(ANN, Asked("get", path="/x"))
+    assert "path" in forbidden_message(ANN, Attributes("get", path="/x"))
 
 
 # -- against a naive reading
@@ -268,7 +276,7 @@ BINDINGS = st.builds(
 )
 STEPS = st.lists(st.tuples(st.booleans(), ROLES | BINDINGS), max_size=12)
 ASKED = st.builds(
-    Asked,
+    Attributes,
     WORDS,
     WORDS,
     st.sampled_from(["a", "b"]),
@@ -280,7 +288,7 @@ ASKED = st.builds(
 
 @given(STEPS, ASKED)
 def test_rights_kept_up_equal_rights_read_afresh(steps, asked):
-    rights, there = Rights(), {}
+    rights, there = Authorizer(), {}
     for put, (resource, thing) in steps:
         meta = thing["metadata"]
         key = resource, meta["namespace"], meta["name"]
@@ -291,7 +299,7 @@ def test_rights_kept_up_equal_rights_read_afresh(steps, asked):
             rights.drop(*key)
             there.pop(key, None)
     user = User("ann", ("g",))
-    assert rights.allowed(user, asked).allowed is naive(there, user, asked)
+    assert rights.authorize(user, asked).allowed is naive(there, user, asked)
 
 
 def naive(there, user, asked):
@@ -314,7 +322,7 @@ def naive(there, user, asked):
 
 
 def test_a_rule_is_made_of_its_parts():
-    whole = Rule(("get", "list"), ("", "apps"), ("pods", "pods/log"))
+    whole = PolicyRule(("get", "list"), ("", "apps"), ("pods", "pods/log"))
     parts = list(whole.parts())
     assert len(parts) == 8
     assert all(whole.allows(part) for part in parts)

@@ -6,14 +6,14 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.patching.managed_fields import Writer
+from stromboli.embedded.patching.managed_fields import FieldManager
 from stromboli.embedded.patching.patch_errors import PatchError
 from stromboli.embedded.patching.server_side_apply import apply, track_update
 from stromboli.embedded.patching.strategic_merge import strategic_merge
 from stromboli.embedded.schemas import builtin_schemas
 from stromboli.embedded.schemas.kind_semantics import problems, set_defaults, update_problems
+from stromboli.embedded.schemas.normalization import normalize
 from stromboli.embedded.schemas.schema import Schema
-from stromboli.embedded.schemas.schema_shaping import shape
 
 KINDS = sorted(builtin_schemas.notation().kinds)
 MAX_DEPTH = 7
@@ -77,13 +77,13 @@ def schema_of(api_version: str, kind: str) -> Schema:
 @given(objects())
 def test_any_object_is_shaped_and_judged(thing: dict[str, Any]) -> None:
     kind, schema = thing["kind"], schema_of(thing["apiVersion"], thing["kind"])
-    if shape(thing, schema).problems:
+    if normalize(thing, schema).problems:
         return
     set_defaults(thing, kind)
     problems(thing, kind)
     update_problems(thing, {**thing, "spec": {}}, kind)
     text = msgspec.json.encode(thing)
-    assert shape(thing, schema) == ([], [])
+    assert normalize(thing, schema) == ([], [])
     set_defaults(thing, kind)
     assert msgspec.json.encode(thing) == text, "what has its defaults gets no more"
 
@@ -92,8 +92,8 @@ def test_any_object_is_shaped_and_judged(thing: dict[str, Any]) -> None:
 def test_any_object_is_patched_and_applied(thing: dict[str, Any]) -> None:
     schema = schema_of(thing["apiVersion"], thing["kind"])
     thing["metadata"].pop("managedFields", None)
-    writer = Writer(manager="a", api_version=thing["apiVersion"], time="2026-01-01T00:00:00Z")
-    if shape(thing, schema).problems:
+    writer = FieldManager(manager="a", api_version=thing["apiVersion"], time="2026-01-01T00:00:00Z")
+    if normalize(thing, schema).problems:
         return
     try:
         applied = apply(None, thing, schema, writer)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stromboli.embedded.schemas.cel_rules import compiled, holds
 from stromboli.embedded.schemas.crd_schemas import from_crd
-from stromboli.embedded.schemas.schema_shaping import shape
+from stromboli.embedded.schemas.normalization import normalize
 
 IT: dict[str, Any] = {
     "a": 3,
@@ -96,7 +96,7 @@ def test_the_rules_of_hypernodes() -> None:
     def told(**selector: Any) -> list[str]:
         member = {"type": "Node", "selector": selector}
         it = {"metadata": {"name": "a"}, "spec": {"tier": 1, "members": [member]}}
-        return [str(one) for one in shape(it, schema).problems]
+        return [str(one) for one in normalize(it, schema).problems]
 
     exact, regex = {"name": "a"}, {"pattern": "x"}
     assert told(exactMatch=exact) == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stromboli.embedded.schemas.compiled_schema import compiled
 from stromboli.embedded.schemas.crd_schemas import MAX_DEPTH, SchemaError, from_crd
-from stromboli.embedded.schemas.schema_shaping import shape
+from stromboli.embedded.schemas.normalization import normalize
 
 CRDS = sorted(Path("deploy/crds").glob("*_*.yaml"))
 
@@ -32,13 +32,13 @@ def test_metadata_are_known_whatever_the_schema_says_of_them() -> None:
         "metadata": {"name": "a", "labels": {"x": "y"}, "odd": 1},
         "odd": 1,
     }
-    assert shape(it, schema).unknown == ["metadata.odd", "odd"]
+    assert normalize(it, schema).unknown == ["metadata.odd", "odd"]
     assert it["metadata"] == {"name": "a", "labels": {"x": "y"}}
 
 
 def test_without_a_schema_everything_is_kept() -> None:
     it = {"apiVersion": "v1", "kind": "T", "metadata": {"name": "a"}, "odd": {"x": None}}
-    assert shape(it, from_crd(None)) == ([], [])
+    assert normalize(it, from_crd(None)) == ([], [])
     assert it["odd"] == {"x": None}
 
 
@@ -50,7 +50,7 @@ def test_an_object_within_an_object_keeps_its_head() -> None:
     }
     schema = from_crd({"type": "object", "properties": {"pod": inner}})
     it = {"pod": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"x": 1}, "y": 1}}
-    assert shape(it, schema).unknown == ["pod.spec.x", "pod.y"]
+    assert normalize(it, schema).unknown == ["pod.spec.x", "pod.y"]
     assert it == {"pod": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}}}
 
 
@@ -162,4 +162,4 @@ def test_any_schema_is_read_or_refused_and_then_judges_any_object(raw: Any, valu
         except SchemaError as refused:
             assert refused.problems
             continue
-        shape({"a": value, "metadata": {"name": "x"}}, schema)
+        normalize({"a": value, "metadata": {"name": "x"}}, schema)

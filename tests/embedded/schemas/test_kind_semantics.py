@@ -7,7 +7,7 @@ import pytest
 
 from stromboli.embedded.schemas import builtin_schemas
 from stromboli.embedded.schemas.kind_semantics import problems, set_defaults, update_problems
-from stromboli.embedded.schemas.schema_shaping import shape
+from stromboli.embedded.schemas.normalization import normalize
 
 
 def made(kind: str, api_version: str, **rest: Any) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def made(kind: str, api_version: str, **rest: Any) -> dict[str, Any]:
     thing = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **rest}
     schema = builtin_schemas.schema(api_version, kind)
     assert schema is not None
-    assert shape(thing, schema) == ([], [])
+    assert normalize(thing, schema) == ([], [])
     set_defaults(thing, kind)
     return thing
 

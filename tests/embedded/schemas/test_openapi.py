@@ -6,15 +6,16 @@ from typing import Any
 from stromboli.embedded.schemas import builtin_schemas
 from stromboli.embedded.schemas.crd_schemas import from_crd
 from stromboli.embedded.schemas.openapi import Resource, document, index, v2, v2_protobuf, v3
-from tests.embedded.schemas.things import OPENAPI, THING
+from stromboli.kube.request import MERGE, STRATEGIC
+from tests.embedded.schemas.manifests import OPENAPI, THING
 
 PLURALS = {"Endpoints": "endpoints", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
 BUILT_IN = tuple(
-    Resource(version, kind, PLURALS.get(kind, f"{kind.lower()}s"), True, schema)
+    Resource(version, kind, PLURALS.get(kind, f"{kind.lower()}s"), True, schema, (MERGE, STRATEGIC))
     for version, kind in builtin_schemas.notation().kinds
     if (schema := builtin_schemas.schema(version, kind)) is not None
 )
-THINGS = Resource("example.com/v1", "Thing", "things", True, THING, built_in=False)
+THINGS = Resource("example.com/v1", "Thing", "things", True, THING, (MERGE,))
 
 
 def read(root: str, resources: tuple[Resource, ...] = (*BUILT_IN, THINGS)) -> Any:

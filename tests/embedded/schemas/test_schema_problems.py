@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from stromboli.embedded.schemas import builtin_schemas
+from stromboli.embedded.schemas.normalization import normalize
 from stromboli.embedded.schemas.schema_problems import MAX_PROBLEMS
-from stromboli.embedded.schemas.schema_shaping import shape
-from tests.embedded.schemas.things import THING, thing
+from tests.embedded.schemas.manifests import THING, thing
 
 
 def told(spec: Any) -> list[str]:
-    return [str(one) for one in shape(thing(spec), THING).problems]
+    return [str(one) for one in normalize(thing(spec), THING).problems]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_what_is_right_is_let_through(spec: Any) -> None:
 
 
 def test_a_problem_is_a_cause_of_a_status() -> None:
-    (problem,) = shape(
+    (problem,) = normalize(
         {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}}, THING
     ).problems
     assert problem.cause() == {"field": "spec", "reason": "FieldValueRequired", "message": "Required value"}
@@ -121,7 +121,7 @@ def test_a_thousand_problems_are_not_all_told() -> None:
 def test_fields_of_a_pod(spec: Any, problem: str) -> None:
     schema = builtin_schemas.schema("v1", "Pod")
     assert schema is not None
-    (found,) = shape(
+    (found,) = normalize(
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}, schema
     ).problems
     assert problem in str(found)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.tables import custom_layout, layout_of, table
-from stromboli.embedded.tables.kind_layouts import LAYOUTS
+from stromboli.embedded.tables import crd_printer, printer_for, table
+from stromboli.embedded.tables.builtin_printers import PRINTERS
 
 NOW = 1_700_000_000.0
 BORN = "2023-11-14T22:12:20Z"  # a minute before
@@ -14,7 +14,7 @@ BORN = "2023-11-14T22:12:20Z"  # a minute before
 def row(group, resource, **thing):
     thing.setdefault("metadata", {}).setdefault("name", "x")
     thing["metadata"].setdefault("creationTimestamp", BORN)
-    layout = layout_of(group, resource)
+    layout = printer_for(group, resource)
     cells = layout.fill(thing, NOW)
     assert len(cells) == len(layout.columns)
     return dict(zip([column.name for column in layout.columns], cells, strict=True))
@@ -232,19 +232,19 @@ JSON = st.recursive(
 
 
 @given(
-    st.sampled_from(sorted(LAYOUTS)),
+    st.sampled_from(sorted(PRINTERS)),
     st.fixed_dictionaries(
         {}, optional={"metadata": JSON, "spec": JSON, "status": JSON, "subsets": JSON, "data": JSON}
     ),
 )
 def test_no_object_breaks_a_table(kind, thing):
-    layout = layout_of(*kind)
+    layout = printer_for(*kind)
     made = table(layout, [thing, {"metadata": {"name": "sound"}}], NOW, include="None")
     assert [len(one["cells"]) for one in made["rows"]] == [len(layout.columns)] * 2
 
 
 def test_a_custom_kind_has_the_columns_it_asks_for():
-    layout = custom_layout(
+    layout = crd_printer(
         [
             {"name": "STATUS", "type": "string", "jsonPath": ".status.phase"},
             {"name": "min", "type": "integer", "jsonPath": ".spec.minMember", "priority": 1},
@@ -259,7 +259,7 @@ def test_a_custom_kind_has_the_columns_it_asks_for():
 
 
 def test_a_custom_kind_that_asks_for_nothing_shows_its_age():
-    assert [column.name for column in custom_layout(None).columns] == ["Name", "Age"]
+    assert [column.name for column in crd_printer(None).columns] == ["Name", "Age"]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_a_custom_kind_that_asks_for_nothing_shows_its_age():
 )
 def test_a_row_brings_as_much_of_the_object_as_was_asked_for(include, shown):
     made = table(
-        layout_of("", "pods"), [{"metadata": {"name": "x"}, "status": {"phase": "Failed"}}], NOW, include
+        printer_for("", "pods"), [{"metadata": {"name": "x"}, "status": {"phase": "Failed"}}], NOW, include
     )
     assert made["rows"][0].get("object") == shown
     assert made["rows"][0]["conditions"][0]["reason"] == "Failed"

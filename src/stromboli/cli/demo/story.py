@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from stromboli.embedded.nodes.durations import parse_span
+from stromboli.embedded.nodes.durations import parse_duration
 from stromboli.embedded.nodes.node_annotations import RUN_TIME
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
@@ -73,7 +73,7 @@ def manifests(file: str, speed: float = 1.0) -> list[Thing]:
     for thing in things:
         marks = thing["metadata"].get("annotations", {})
         if RUN_TIME in marks and speed != 1.0:
-            marks[RUN_TIME] = f"{parse_span(marks[RUN_TIME]).low / speed:.3f}s"
+            marks[RUN_TIME] = f"{parse_duration(marks[RUN_TIME]).low / speed:.3f}s"
     return things
 
 

@@ -23,10 +23,10 @@ from stromboli.embedded.admission.volcano_admission import VolcanoRules
 from stromboli.embedded.auth.authorization import Access
 from stromboli.embedded.auth.cluster_authority import Authority
 from stromboli.embedded.auth.identity import Tokens
-from stromboli.embedded.http.log_responses import LogSource
 from stromboli.embedded.http.router import Handling
 from stromboli.embedded.kinds.kind_registry import Registry
 from stromboli.embedded.kube_controllers.controller_loop import Lifecycle
+from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.objects.bootstrap_objects import bootstrap
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.object_store import HISTORY, Store

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from aiohttp import web
 
 from stromboli.embedded.kinds.status_errors import Refusal, bad_request
+from stromboli.embedded.nodes.pod_logs import LogQuery, LogSource
 from stromboli.embedded.store.records import Record
 
 _TRUE = ("true", "1", "t", "True")
-
-
-class LogSource(Protocol):
-    """Whoever runs pods, and so has what they print."""
-
-    async def logs(
-        self,
-        namespace: str,
-        pod: str,
-        container: str,
-        follow: bool,
-        tail: int | None,
-        since: float | None,
-        previous: bool,
-        timestamps: bool,
-    ) -> AsyncIterator[bytes] | None:
-        """Pieces of a log; nothing if the container never ran. `since` is in seconds since 1970."""
 
 
 async def send_log(
@@ -43,18 +27,18 @@ async def send_log(
     container = _container(pod, name, query.get("container", ""))
     if source is None:
         raise Refusal(500, f"Internal error occurred: nobody here runs pods, so {name} has no log")
-    pieces = await source.logs(
-        record.key.namespace,
-        name,
+    previous = query.get("previous", "") in _TRUE
+    wanted = LogQuery(
         container,
         query.get("follow", "") in _TRUE,
+        previous,
+        query.get("timestamps", "") in _TRUE,
         _number(query, "tailLines"),
         _since(query),
-        query.get("previous", "") in _TRUE,
-        query.get("timestamps", "") in _TRUE,
     )
+    pieces = source.log(record.key.namespace, name, wanted)
     if pieces is None:
-        if query.get("previous", "") in _TRUE:
+        if previous:
             raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
         reason = _waits_for(pod, container)
         raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {reason}')

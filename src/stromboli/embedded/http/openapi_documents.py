@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.kind_registry import Registry
+from stromboli.embedded.patching.patch_request import accepted_patch_types
 from stromboli.embedded.schemas import openapi
 from stromboli.embedded.schemas.openapi import Resource
 
@@ -41,7 +42,7 @@ class Documents:
                 plural=kind.plural,
                 namespaced=kind.namespaced,
                 schema=object_schemas.schema(kind),
-                built_in=kind.definition is None,
+                patch_types=accepted_patch_types(kind.definition is None),
             )
             for kind in self._registry
         ]

@@ -15,11 +15,11 @@ from stromboli.embedded.objects.kind_versions import spoken
 from stromboli.embedded.store.records import Record
 from stromboli.embedded.tables import (
     INCLUDE,
-    Layout,
-    custom_layout,
-    layout_of,
+    TablePrinter,
+    crd_printer,
     partial_list,
     partial_metadata,
+    printer_for,
     table,
 )
 
@@ -62,10 +62,10 @@ def accepted(accept: str, include: str = "") -> Form:
 
 
 @lru_cache(1024)
-def _layout(kind: Kind) -> Layout:
+def _layout(kind: Kind) -> TablePrinter:
     if kind.definition is not None:
-        return custom_layout(kind.definition.get("additionalPrinterColumns"))
-    return layout_of(kind.group, kind.plural)
+        return crd_printer(kind.definition.get("additionalPrinterColumns"))
+    return printer_for(kind.group, kind.plural)
 
 
 def listed(kind: Kind, found: Page, form: Form) -> bytes:

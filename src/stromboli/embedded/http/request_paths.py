@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import Registry
 from stromboli.embedded.kinds.status_errors import method_not_allowed, no_such_resource
-from stromboli.embedded.rbac import Asked
+from stromboli.embedded.rbac import Attributes
 
 _ONE = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 _MANY = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
@@ -25,10 +25,10 @@ class Target(NamedTuple):
     verb: str
 
     @property
-    def attributes(self) -> Asked:
+    def attributes(self) -> Attributes:
         """What the authorizer is asked."""
         kind = self.kind
-        return Asked(self.verb, kind.group, kind.plural, self.part, self.name, self.namespace)
+        return Attributes(self.verb, kind.group, kind.plural, self.part, self.name, self.namespace)
 
 
 def target(path: str, method: str, watching: bool, registry: Registry) -> Target:

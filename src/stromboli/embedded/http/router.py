@@ -14,13 +14,14 @@ from stromboli.embedded.auth.identity import Tokens
 from stromboli.embedded.http import list_pages, request_bodies
 from stromboli.embedded.http.authentication import Authentication
 from stromboli.embedded.http.discovery import VERSION, Discovery
-from stromboli.embedded.http.log_responses import LogSource, send_log
+from stromboli.embedded.http.log_responses import send_log
 from stromboli.embedded.http.openapi_documents import ROOT, Documents
 from stromboli.embedded.http.representations import WHOLE, Form, accepted, listed, shown
 from stromboli.embedded.http.request_paths import Target, target
 from stromboli.embedded.http.watch_responses import stream
 from stromboli.embedded.kinds.builtin_kinds import REVIEWS
 from stromboli.embedded.kinds.status_errors import Refusal, cause, invalid_options, no_such_resource
+from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.objects import deletion, subresources
 from stromboli.embedded.objects.object_verbs import Objects, Options, Outcome
 from stromboli.embedded.patching.patch_request import APPLY

@@ -11,19 +11,19 @@ from typing import Any
 
 from stromboli.embedded.kinds import object_metadata, object_schemas
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.patching.managed_fields import Writer
+from stromboli.embedded.patching.managed_fields import FieldManager
 from stromboli.embedded.patching.server_side_apply import KUBECTL, SPEC, STATUS, track_update
 
 Content = dict[str, Any]
 
 
-def writer(kind: Kind, manager: str, part: str) -> Writer:
+def writer(kind: Kind, manager: str, part: str) -> FieldManager:
     """Who writes, and what they cannot write there."""
     if part == "status":
         ignored = SPEC
     else:
         ignored = STATUS if kind.has_status else {}
-    return Writer(
+    return FieldManager(
         manager=manager,
         api_version=kind.api_version,
         time=object_metadata.now(),

@@ -9,11 +9,11 @@ import msgspec
 
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import Cause
-from stromboli.embedded.schemas import builtin_schemas, kind_semantics, schema_shaping
+from stromboli.embedded.schemas import builtin_schemas, kind_semantics, normalization
 from stromboli.embedded.schemas.crd_schemas import from_crd
 from stromboli.embedded.schemas.metadata_rules import label_problems, metadata_problems
+from stromboli.embedded.schemas.normalization import ValidationResult
 from stromboli.embedded.schemas.schema import Schema
-from stromboli.embedded.schemas.schema_shaping import Findings
 
 Content = dict[str, Any]
 
@@ -25,9 +25,9 @@ def schema(kind: Kind) -> Schema:
     return builtin_schemas.schema(kind.api_version, kind.kind) or builtin_schemas.any_object()
 
 
-def shape(kind: Kind, content: Content) -> Findings:
+def shape(kind: Kind, content: Content) -> ValidationResult:
     """Take out, in place, what the kind does not have, set what was left open, and check the rest."""
-    found = schema_shaping.shape(content, schema(kind))
+    found = normalization.normalize(content, schema(kind))
     if kind.definition is None and not found.problems:
         kind_semantics.set_defaults(content, kind.kind)
     return found
@@ -38,7 +38,7 @@ def part_problems(api_version: str, kind: str, content: Content) -> list[Cause]:
     described = builtin_schemas.schema(api_version, kind)
     if described is None:
         return []
-    found = schema_shaping.shape(content, described).problems
+    found = normalization.normalize(content, described).problems
     labels = (content.get("metadata") or {}).get("labels") if not found else None
     return [one.cause() for one in (*found, *label_problems(labels or {}, "metadata.labels"))]
 
@@ -50,7 +50,7 @@ def unknown(kind: Kind, content: Any) -> list[str]:
 
 def prune(kind: Kind, content: Any) -> list[str]:
     """Take out, in place, what the kind does not have; the paths of that."""
-    return schema_shaping.prune(content, schema(kind))
+    return normalization.prune(content, schema(kind))
 
 
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:

@@ -10,8 +10,8 @@ from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import Registry
 from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
+from stromboli.embedded.schemas.normalization import VALID, ValidationResult
 from stromboli.embedded.schemas.schema_problems import Problem
-from stromboli.embedded.schemas.schema_shaping import NOTHING, Findings
 
 Content = dict[str, Any]
 
@@ -32,17 +32,17 @@ class Forms:
         """The kinds of a group, each with its version; none if the group is not known."""
         return sorted(f"{kind.api_version} {kind.kind}" for kind in self._registry if kind.group == group)
 
-    def findings(self, content: Content) -> Findings:
+    def findings(self, content: Content) -> ValidationResult:
         """Fields that nobody knows, and what is wrong with the others; the object is not touched."""
         kind = self._kind(content)
         if kind is None:
-            return NOTHING
+            return VALID
         shaped = copy.deepcopy(content)
         unknown, problems = object_schemas.shape(kind, shaped)
         if not problems and isinstance(shaped.get("metadata"), dict):
             found = object_schemas.problems(kind, shaped, None)
             problems = [Problem(one["field"], one["reason"], one["message"]) for one in found]
-        return Findings(unknown, problems)
+        return ValidationResult(unknown, problems)
 
     def _kind(self, content: Content) -> Kind | None:
         version, kind = content.get("apiVersion"), content.get("kind")

@@ -14,12 +14,12 @@ _EXPONENTIAL = re.compile(r"exp\(([^()]+)\)")
 _WAYS = "expected a time like 30s or 1h30m, a range like 10s..60s, exp(30s), or forever"
 
 
-class BadSpan(ValueError):
+class BadDuration(ValueError):
     """No span of time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Duration:
     """Evenly between two times; around a mean, if that is what is given; for ever if that is infinite."""
 
     low: float
@@ -34,29 +34,29 @@ class Span:
         return dice.expovariate(1 / self.low) if self.exponential else dice.uniform(self.low, self.high)
 
 
-FOREVER = Span(math.inf, math.inf)
+FOREVER = Duration(math.inf, math.inf)
 
 
-def parse_span(text: str) -> Span:
-    """A span from what a user wrote; `BadSpan` says what is wrong and what would be right."""
+def parse_duration(text: str) -> Duration:
+    """A span from what a user wrote; `BadDuration` says what is wrong and what would be right."""
     plain = text.strip()
     if plain == "forever":
         return FOREVER
     drawn = _EXPONENTIAL.fullmatch(plain)
     if drawn is not None:
         mean = _seconds(drawn[1], text)
-        return Span(mean, mean, exponential=mean > 0)
+        return Duration(mean, mean, exponential=mean > 0)
     low, dots, high = plain.partition("..")
     first = _seconds(low, text)
     last = _seconds(high, text) if dots else first
     if last < first:
-        raise BadSpan(f"{text[:LONGEST]!r}: the range ends before it begins")
-    return Span(first, last)
+        raise BadDuration(f"{text[:LONGEST]!r}: the range ends before it begins")
+    return Duration(first, last)
 
 
 def _seconds(text: str, whole: str) -> float:
     plain = text.strip()
     seconds = float(plain) if plain.isdecimal() and len(plain) < 10 else duration(plain)
     if seconds is None or seconds < 0 or not math.isfinite(seconds):
-        raise BadSpan(f"{whole[:LONGEST]!r}: {_WAYS}")
+        raise BadDuration(f"{whole[:LONGEST]!r}: {_WAYS}")
     return seconds

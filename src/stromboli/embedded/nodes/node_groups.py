@@ -15,9 +15,9 @@ from stromboli import __version__
 from stromboli.api import names
 from stromboli.api.resources.quantity import QuantityError, whole
 from stromboli.embedded.nodes import node_annotations
-from stromboli.embedded.nodes.node_types import Thing
+from stromboli.embedded.nodes.node_types import Content
 
-MOST = 10_000
+MAX_NODES = 10_000
 PODS = 110
 MEMORY_PER_CPU = 4
 """GiB, where no memory is given."""
@@ -36,7 +36,7 @@ class BadNodes(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class NodeGroup:
     """So many nodes of a kind."""
 
     name: str
@@ -45,14 +45,14 @@ class Group:
     real: bool = False
 
 
-def parse_group(text: str) -> Group:
+def parse_group(text: str) -> NodeGroup:
     """One group: `[NAME=][COUNTx]AMOUNT,...`, with `real` among the amounts if pods are to be processes."""
     found = _GROUP.fullmatch(text.strip())
     if found is None:
         raise BadNodes(f"nodes {text[:80]!r}: {_EXAMPLE}")
     count = int(found[2] or 1)
-    if not 1 <= count <= MOST:
-        raise BadNodes(f"nodes {text[:80]!r}: {count} nodes; at least 1 and at most {MOST}")
+    if not 1 <= count <= MAX_NODES:
+        raise BadNodes(f"nodes {text[:80]!r}: {count} nodes; at least 1 and at most {MAX_NODES}")
     words = [word.strip() for word in found[3].split(",")]
     capacity = dict(
         _amount(word, text)
@@ -63,7 +63,7 @@ def parse_group(text: str) -> Group:
         raise BadNodes(f"nodes {text[:80]!r}: how many CPUs? {_EXAMPLE}")
     capacity.setdefault(names.MEMORY, f"{MEMORY_PER_CPU * max(1, whole(capacity[names.CPU]))}Gi")
     capacity.setdefault(names.PODS, str(PODS))
-    return Group(found[1] or "", count, capacity, node_annotations.REAL in words)
+    return NodeGroup(found[1] or "", count, capacity, node_annotations.REAL in words)
 
 
 def _amount(word: str, text: str) -> tuple[str, str]:
@@ -86,9 +86,9 @@ def _amount(word: str, text: str) -> tuple[str, str]:
     return resource, amount
 
 
-def node_manifests(orders: list[str], real: bool = False) -> list[Thing]:
+def node_manifests(orders: list[str], real: bool = False) -> list[Content]:
     """The nodes of all orders, `n1`, `n2`, ... or `NAME-1`, ...; an order that is a file is read."""
-    made: list[Thing] = []
+    made: list[Content] = []
     counts: dict[str, int] = {}
     for order in orders:
         if _is_file(order):
@@ -99,8 +99,8 @@ def node_manifests(orders: list[str], real: bool = False) -> list[Thing]:
             number = counts[group.name] = counts.get(group.name, 0) + 1
             name = f"{group.name}-{number}" if group.name else f"n{number}"
             made.append(node_manifest(name, group.capacity, group.real or real))
-    if len(made) > MOST:
-        raise BadNodes(f"{len(made)} nodes; at most {MOST}")
+    if len(made) > MAX_NODES:
+        raise BadNodes(f"{len(made)} nodes; at most {MAX_NODES}")
     doubles = {node["metadata"]["name"] for node in made}
     if len(doubles) < len(made):
         raise BadNodes("two nodes of one name; give groups names of their own: a=4x8cpu b=2x64cpu")
@@ -111,7 +111,7 @@ def _is_file(order: str) -> bool:
     return os.sep in order or order.endswith((".yaml", ".yml", ".json"))
 
 
-def node_manifest(name: str, capacity: dict[str, str], real: bool = False) -> Thing:
+def node_manifest(name: str, capacity: dict[str, str], real: bool = False) -> Content:
     """A node of that name and size."""
     return {
         "apiVersion": "v1",
@@ -135,7 +135,7 @@ def _architecture() -> str:
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
-def node_info(real: bool) -> Thing:
+def node_info(real: bool) -> Content:
     """What a node says of itself."""
     return {
         "kubeletVersion": VERSION,
@@ -151,7 +151,7 @@ def node_info(real: bool) -> Thing:
     }
 
 
-def _from_file(path: Path) -> list[Thing]:
+def _from_file(path: Path) -> list[Content]:
     """Node manifests, completed with what makes them ours."""
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -174,7 +174,7 @@ def _items(document: Any) -> list[Any]:
     return [document]
 
 
-def _completed(path: Path, node: Thing) -> Thing:
+def _completed(path: Path, node: Content) -> Content:
     meta, status = _mapping(node.get("metadata")), _mapping(node.get("status"))
     name = meta.get("name")
     if not isinstance(name, str) or not name:
@@ -199,5 +199,5 @@ def _completed(path: Path, node: Thing) -> Thing:
     }
 
 
-def _mapping(value: Any) -> Thing:
+def _mapping(value: Any) -> Content:
     return dict(value) if isinstance(value, dict) else {}

@@ -11,32 +11,32 @@ from collections.abc import Callable, Hashable, Iterable
 
 from stromboli.api import names
 from stromboli.embedded.nodes import node_annotations, pod_status_patches
-from stromboli.embedded.nodes.node_types import NodePod, NodeView, Thing
-from stromboli.embedded.nodes.node_writes import Writes
-from stromboli.embedded.nodes.timer_heap import Timers
+from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
+from stromboli.embedded.nodes.timer_heap import TimerHeap
+from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.timestamps import timestamp
 
 _SILENT = "Kubelet stopped posting node status."
 
 
-class Lifecycle:
+class NodeLifecycle:
     """Writes what the death and the return of nodes mean for everybody else."""
 
-    def __init__(self, writes: Writes, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, writes: WriteQueue, clock: Callable[[], float] = time.time) -> None:
         self._writes = writes
         self._clock = clock
         self._doomed: dict[str, tuple[NodePod, str]] = {}
-        self._timers = Timers(self._evict, clock)
+        self._timers = TimerHeap(self._evict, clock)
 
     def fail(self, node: NodeView, pods: Iterable[NodePod]) -> None:
         """A node died with these pods on it."""
         now = self._clock()
-        if condition_status(node) != "Unknown":
+        if ready_status(node) != "Unknown":
             self._writes.node(node.name, {"status": {"conditions": [_unknown(now)]}}, "status")
             self._writes.tell_node(
                 node.name, names.NORMAL, "NodeNotReady", f"Node {node.name} status is now: NodeNotReady"
             )
-        if not tainted(node):
+        if not is_unreachable(node):
             taints = [
                 {"key": node_annotations.UNREACHABLE, "effect": effect, "timeAdded": timestamp(now)}
                 for effect in _EFFECTS
@@ -64,7 +64,7 @@ class Lifecycle:
 
     def recover(self, node: NodeView) -> None:
         """Take away what keeps others from a node."""
-        if tainted(node):
+        if is_unreachable(node):
             left = [
                 taint for taint in node.spec.taints or () if taint.get("key") != node_annotations.UNREACHABLE
             ]
@@ -114,11 +114,11 @@ def _patience(pod: NodePod) -> float | None:
     return float(max(0, min(waits))) if waits else None
 
 
-def tainted(node: NodeView) -> bool:
+def is_unreachable(node: NodeView) -> bool:
     return any(taint.get("key") == node_annotations.UNREACHABLE for taint in node.spec.taints or ())
 
 
-def condition_status(node: NodeView) -> str:
+def ready_status(node: NodeView) -> str:
     """What its Ready condition says; empty if it never said anything."""
     return next(
         (
@@ -130,7 +130,7 @@ def condition_status(node: NodeView) -> str:
     )
 
 
-def _unknown(now: float) -> Thing:
+def _unknown(now: float) -> Content:
     stamp = timestamp(now)
     times = {"lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
     return {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": _SILENT, **times}

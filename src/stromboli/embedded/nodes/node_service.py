@@ -14,13 +14,13 @@ import msgspec
 
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_groups import node_info
-from stromboli.embedded.nodes.node_lifecycle import Lifecycle, condition_status, tainted
-from stromboli.embedded.nodes.node_types import NodePod, NodeView, Thing
-from stromboli.embedded.nodes.node_writes import NODES, PODS, Writes
-from stromboli.embedded.nodes.pod_addresses import LOCAL, Addresses
-from stromboli.embedded.nodes.pod_stages import Habits
-from stromboli.embedded.nodes.real.container_logs import LogQuery, NoLog
-from stromboli.embedded.nodes.simulated_nodes import Simulated
+from stromboli.embedded.nodes.node_lifecycle import NodeLifecycle, is_unreachable, ready_status
+from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
+from stromboli.embedded.nodes.pod_addresses import LOCAL, PodAddresses
+from stromboli.embedded.nodes.pod_logs import LogQuery, NoLog
+from stromboli.embedded.nodes.pod_stages import StageDelays
+from stromboli.embedded.nodes.simulated_nodes import SimulatedRuntime
+from stromboli.embedded.nodes.write_queue import NODES, PODS, WriteQueue
 from stromboli.kube.api_client import Client
 from stromboli.kube.reflector import Reflector, UnusableObject
 from stromboli.kube.request import ApiError
@@ -32,7 +32,7 @@ PARTING = 2.0
 """Seconds for what is still to be written when we end."""
 
 
-class Runtime(Protocol):
+class PodRuntime(Protocol):
     """What lets pods run."""
 
     def put(self, pod: NodePod) -> None:
@@ -48,7 +48,7 @@ class Runtime(Protocol):
 
 
 @dataclass(slots=True)
-class Machine:
+class NodeState:
     """A node, and the pods that are bound to it; `kind` is empty while we do not know it or if it is not ours."""
 
     kind: str = ""
@@ -56,27 +56,27 @@ class Machine:
     pods: dict[str, NodePod] = field(default_factory=dict)
 
 
-class Nodes:
+class NodeService:
     """Every node with our label, and the pods on them."""
 
     def __init__(
         self,
         client: Client,
-        habits: Habits,
-        real: Callable[[Writes], Runtime] | None = None,
+        habits: StageDelays,
+        real: Callable[[WriteQueue], PodRuntime] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._writes = Writes(client, clock)
-        self._addresses = Addresses()
-        self._runtimes: dict[str, Runtime] = {
-            node_annotations.SIMULATED: Simulated(self._writes, self._addresses, habits, clock)
+        self._writes = WriteQueue(client, clock)
+        self._addresses = PodAddresses()
+        self._runtimes: dict[str, PodRuntime] = {
+            node_annotations.SIMULATED: SimulatedRuntime(self._writes, self._addresses, habits, clock)
         }
         if real is not None:
             self._runtimes[node_annotations.REAL] = real(self._writes)
-        self._lifecycle = Lifecycle(self._writes, clock)
-        self._machines: dict[str, Machine] = {}
+        self._lifecycle = NodeLifecycle(self._writes, clock)
+        self._machines: dict[str, NodeState] = {}
         self._places: dict[str, str] = {}
         """The node of each pod."""
         self._uids: dict[tuple[str, str], str] = {}
@@ -85,18 +85,18 @@ class Nodes:
         self._node_watch = Reflector(client, NODES, NodeView, nodes)
         self._pod_watch = Reflector(client, PODS, NodePod, pods, _bound)
 
-    async def register(self, manifests: list[Thing]) -> None:
+    async def register(self, manifests: list[Content]) -> None:
         """See to it that these nodes exist, and are as large as told."""
         for name, node in (await self._known()).items():
             self._addresses.adopt(name, (node.get("spec") or {}).get("podCIDR", ""))
         for begin in range(0, len(manifests), 64):
             await asyncio.gather(*(self._create(manifest) for manifest in manifests[begin : begin + 64]))
 
-    async def _known(self) -> dict[str, Thing]:
+    async def _known(self) -> dict[str, Content]:
         found = msgspec.json.decode(await self._client.list(NODES))["items"]
         return {node["metadata"]["name"]: node for node in found}
 
-    async def _create(self, node: Thing) -> None:
+    async def _create(self, node: Content) -> None:
         name = node["metadata"]["name"]
         kind = node["metadata"]["labels"][node_annotations.NODE]
         cidr = self._addresses.range(name).cidr
@@ -135,7 +135,7 @@ class Nodes:
     # -- nodes
 
     def _put_node(self, node: NodeView) -> None:
-        machine = self._machines.setdefault(node.name, Machine())
+        machine = self._machines.setdefault(node.name, NodeState())
         known, kind = machine.kind, node.metadata.labels.get(node_annotations.NODE, "")
         machine.kind = kind if kind in self._runtimes else ""
         if not machine.kind:
@@ -145,16 +145,16 @@ class Nodes:
             if not machine.dead:
                 self._die(node, machine)
             return
-        if machine.dead or tainted(node):
+        if machine.dead or is_unreachable(node):
             self._lifecycle.recover(node)
-        if condition_status(node) != "True":
+        if ready_status(node) != "True":
             self._writes.node(node.name, {"status": self._ready(node.name, kind)}, "status")
         revived, machine.dead = machine.dead or not known, False
         for pod in machine.pods.values() if revived else ():
             self._lifecycle.spare(pod.uid)
             self._runtimes[kind].put(pod)
 
-    def _die(self, node: NodeView, machine: Machine) -> None:
+    def _die(self, node: NodeView, machine: NodeState) -> None:
         machine.dead = True
         for pod in machine.pods.values():
             self._runtimes[machine.kind].drop(pod.uid)
@@ -169,7 +169,7 @@ class Nodes:
             self._places.pop(pod.uid, None)
         self._lifecycle.orphans(machine.pods.values())
 
-    def _ready(self, name: str, kind: str) -> Thing:
+    def _ready(self, name: str, kind: str) -> Content:
         """The status of a node that is well."""
         stamp = timestamp(self._clock())
         host = LOCAL if kind == node_annotations.REAL else self._addresses.range(name).host
@@ -195,7 +195,7 @@ class Nodes:
 
     def _put_pod(self, pod: NodePod) -> None:
         name = pod.spec.node_name
-        machine = self._machines.setdefault(name, Machine())
+        machine = self._machines.setdefault(name, NodeState())
         machine.pods[pod.uid] = pod
         self._places[pod.uid] = name
         self._uids[pod.namespace, pod.name] = pod.uid

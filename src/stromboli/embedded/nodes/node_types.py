@@ -8,7 +8,7 @@ from msgspec import field
 
 from stromboli.api.types.meta import Condition, Object, ObjectMeta, Record, Time, Value
 
-Thing = dict[str, Any]
+Content = dict[str, Any]
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -32,9 +32,9 @@ class PodSpec(Record):
     active_deadline_seconds: int | None = None
     service_account_name: str = ""
     tolerations: tuple[Toleration, ...] | None = None
-    containers: list[Thing] = field(default_factory=list)
-    init_containers: list[Thing] | None = None
-    volumes: list[Thing] | None = None
+    containers: list[Content] = field(default_factory=list)
+    init_containers: list[Content] | None = None
+    volumes: list[Content] | None = None
 
 
 class PodStatus(Record):
@@ -42,8 +42,8 @@ class PodStatus(Record):
     pod_ip: str = field(default="", name="podIP")
     start_time: Time | None = None
     conditions: tuple[Condition, ...] | None = None
-    container_statuses: list[Thing] | None = None
-    init_container_statuses: list[Thing] | None = None
+    container_statuses: list[Content] | None = None
+    init_container_statuses: list[Content] | None = None
 
 
 class NodePod(Object):
@@ -67,7 +67,7 @@ class NodePod(Object):
 
 
 class NodeSpec(Record):
-    taints: list[Thing] | None = None
+    taints: list[Content] | None = None
     unschedulable: bool = False
     pod_cidr: str = field(default="", name="podCIDR")
 

@@ -14,7 +14,7 @@ _CIDR = re.compile(r"10\.(\d{1,3})\.(\d{1,3})\.0/24")
 
 
 @dataclass(slots=True)
-class Range:
+class NodeRange:
     """The addresses of one node."""
 
     number: int
@@ -45,17 +45,17 @@ class Range:
         return address
 
 
-class Addresses:
+class PodAddresses:
     """Who lives where."""
 
     def __init__(self) -> None:
-        self._ranges: dict[str, Range] = {}
+        self._ranges: dict[str, NodeRange] = {}
         self._last = 0
 
-    def range(self, node: str) -> Range:
+    def range(self, node: str) -> NodeRange:
         if node not in self._ranges:
             self._last += 1
-            self._ranges[node] = Range(self._last)
+            self._ranges[node] = NodeRange(self._last)
         return self._ranges[node]
 
     def adopt(self, node: str, cidr: str) -> None:
@@ -64,7 +64,7 @@ class Addresses:
         if found is None or node in self._ranges:
             return
         number = (int(found[1]) - 64) * 256 + int(found[2])
-        self._ranges[node] = Range(number)
+        self._ranges[node] = NodeRange(number)
         self._last = max(self._last, number)
 
     def of(self, pod: NodePod) -> tuple[str, str]:

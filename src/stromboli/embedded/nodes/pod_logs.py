@@ -1,41 +1,44 @@
-"""What `kubectl logs` shows: asked by the API server, answered by the nodes."""
+"""Container logs: what is asked for by the API server and provided by the nodes."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Protocol
 
-from stromboli.embedded.nodes.real.container_logs import LogQuery
+
+class NoLog(Exception):
+    """There is no such log; says why."""
 
 
-class Speaker(Protocol):
-    """Who knows what pods said."""
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """Which lines of a container's log are wanted (`kubectl logs`)."""
 
-    def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncIterator[bytes] | None: ...
+    container: str = ""
+    follow: bool = False
+    previous: bool = False
+    timestamps: bool = False
+    tail: int | None = None
+    since: float | None = None
+    """Seconds since the epoch."""
+
+
+class LogSource(Protocol):
+    """Reads the logs of the pods that it runs."""
+
+    def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncIterator[bytes] | None:
+        """Pieces of a log; None if the container never ran."""
 
 
 class PodLogs:
-    """Logs from whoever runs the pods, once somebody does; an API server starts before its nodes."""
+    """Logs from the node service, once it runs: an API server starts before its nodes."""
 
     def __init__(self) -> None:
-        self._speaker: Speaker | None = None
+        self._source: LogSource | None = None
 
-    def serve(self, speaker: Speaker) -> None:
-        self._speaker = speaker
+    def connect(self, source: LogSource) -> None:
+        self._source = source
 
-    async def logs(
-        self,
-        namespace: str,
-        pod: str,
-        container: str,
-        follow: bool,
-        tail: int | None,
-        since: float | None,
-        previous: bool,
-        timestamps: bool,
-    ) -> AsyncIterator[bytes] | None:
-        """Pieces of a log; nothing if there is no such container, or it said nothing yet."""
-        if self._speaker is None:
-            return None
-        query = LogQuery(container, follow, previous, timestamps, tail, since)
-        return self._speaker.log(namespace, pod, query)
+    def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncIterator[bytes] | None:
+        return None if self._source is None else self._source.log(namespace, pod, query)

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.embedded.nodes import node_annotations
-from stromboli.embedded.nodes.durations import FOREVER, BadSpan, Span, parse_span
-from stromboli.embedded.nodes.node_types import NodePod, Thing
+from stromboli.embedded.nodes.durations import FOREVER, BadDuration, Duration, parse_duration
+from stromboli.embedded.nodes.node_types import Content, NodePod
 
 
-class Stage(Enum):
+class PodState(Enum):
     """Where in its life a pod is."""
 
     BOUND = "bound"
@@ -23,7 +23,7 @@ class Stage(Enum):
     OVER = "over"
 
 
-class What(Enum):
+class Stage(Enum):
     """The steps of a pod's life."""
 
     START = "start"
@@ -34,74 +34,75 @@ class What(Enum):
     """It was deleted and is let go."""
 
 
-class Step(NamedTuple):
+class ScheduledStage(NamedTuple):
     """At this time, this."""
 
-    what: What
+    what: Stage
     when: float
     exit_code: int = 0
 
 
-SHORTLY = Span(0.5, 0.5)
+SHORTLY = Duration(0.5, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class StageDelays:
     """How simulated nodes behave where a pod does not say."""
 
-    start_delay: Span = SHORTLY
-    run_time: Span = FOREVER
+    start_delay: Duration = SHORTLY
+    run_time: Duration = FOREVER
     stop_delay: float = 0.2
 
 
-def stage_of(pod: NodePod) -> Stage:
+def state_of(pod: NodePod) -> PodState:
     if pod.leaving:
-        return Stage.LEAVING
+        return PodState.LEAVING
     if pod.finished:
-        return Stage.OVER
-    return Stage.RUNNING if started_at(pod) is not None else Stage.BOUND
+        return PodState.OVER
+    return PodState.RUNNING if started_at(pod) is not None else PodState.BOUND
 
 
-def next_step(pod: NodePod, since: float, habits: Habits) -> Step | None:
+def next_stage(pod: NodePod, since: float, habits: StageDelays) -> ScheduledStage | None:
     """What is next; none if the pod only has to be left alone. `since` is when it came to its stage."""
-    match stage_of(pod):
-        case Stage.LEAVING:
-            return Step(What.LEAVE, since if pod.finished else since + _stop_delay(pod, habits))
-        case Stage.RUNNING:
+    match state_of(pod):
+        case PodState.LEAVING:
+            return ScheduledStage(Stage.LEAVE, since if pod.finished else since + _stop_delay(pod, habits))
+        case PodState.RUNNING:
             return _end(pod, since, habits)
-        case Stage.BOUND:
-            return Step(
-                What.START, since + _span(pod, node_annotations.START_DELAY, habits.start_delay).draw(pod.uid)
+        case PodState.BOUND:
+            return ScheduledStage(
+                Stage.START,
+                since + _span(pod, node_annotations.START_DELAY, habits.start_delay).draw(pod.uid),
             )
         case _:
             return None
 
 
-def _end(pod: NodePod, begun: float, habits: Habits) -> Step | None:
+def _end(pod: NodePod, begun: float, habits: StageDelays) -> ScheduledStage | None:
     when = begun + run_time(pod, habits).draw(pod.uid)
     deadline = pod.spec.active_deadline_seconds
     allowed = begun + deadline if deadline is not None else math.inf
     if allowed < when:
-        return Step(What.EXPIRE, allowed)
-    return Step(What.FINISH, when, _exit_code(pod)) if math.isfinite(when) else None
+        return ScheduledStage(Stage.EXPIRE, allowed)
+    return ScheduledStage(Stage.FINISH, when, _exit_code(pod)) if math.isfinite(when) else None
 
 
-def run_time(pod: NodePod, habits: Habits) -> Span:
+def run_time(pod: NodePod, habits: StageDelays) -> Duration:
     """What the annotation says, else how long the command would sleep if that ended the pod, else what is usual."""
     ends = pod.spec.restart_policy != names.RESTART_ALWAYS
     slept = _slept(pod.spec.containers) if ends else None
     return _span(pod, node_annotations.RUN_TIME, slept or habits.run_time)
 
 
-def _span(pod: NodePod, mark: str, otherwise: Span) -> Span:
+def _span(pod: NodePod, mark: str, otherwise: Duration) -> Duration:
     text = pod.metadata.annotations.get(mark)
     try:
-        return parse_span(text) if text else otherwise
-    except BadSpan:
+        return parse_duration(text) if text else otherwise
+    except BadDuration:
         return otherwise
 
 
-def _slept(containers: list[Thing]) -> Span | None:
+def _slept(containers: list[Content]) -> Duration | None:
     """`sleep 30` takes 30 seconds, also in a shell; the longest of several counts."""
     found = [
         span
@@ -111,19 +112,19 @@ def _slept(containers: list[Thing]) -> Span | None:
     return max(found, key=lambda span: span.high) if found and len(found) == len(containers) else None
 
 
-def _words(container: Thing, field: str) -> list[str]:
+def _words(container: Content, field: str) -> list[str]:
     words = container.get(field)
     return [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
 
 
-def _sleep(words: list[str]) -> Span | None:
+def _sleep(words: list[str]) -> Duration | None:
     if len(words) == 3 and words[0].rpartition("/")[2] in ("sh", "bash") and words[1] == "-c":
         words = words[2].split()
     if len(words) != 2 or words[0].rpartition("/")[2] != "sleep":
         return None
     try:
-        return FOREVER if words[1] in ("infinity", "inf") else parse_span(words[1])
-    except BadSpan:
+        return FOREVER if words[1] in ("infinity", "inf") else parse_duration(words[1])
+    except BadDuration:
         return None
 
 
@@ -132,7 +133,7 @@ def _exit_code(pod: NodePod) -> int:
     return int(text) % 256 if text.isdecimal() and len(text) < 4 else 0
 
 
-def _stop_delay(pod: NodePod, habits: Habits) -> float:
+def _stop_delay(pod: NodePod, habits: StageDelays) -> float:
     grace = pod.metadata.deletion_grace_period_seconds
     return habits.stop_delay if grace is None else min(habits.stop_delay, grace)
 

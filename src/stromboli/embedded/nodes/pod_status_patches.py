@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from stromboli.embedded.nodes.node_types import NodePod, Thing
+from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.kube.timestamps import timestamp
 
 READY_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
@@ -12,7 +12,7 @@ READY_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "Contai
 EXPIRED = "Pod was active on the node longer than the specified deadline"
 
 
-class Ending(NamedTuple):
+class Termination(NamedTuple):
     """How a container came to its end."""
 
     code: int
@@ -25,8 +25,8 @@ class Ending(NamedTuple):
     def reason(self) -> str:
         return "Error" if self.code or self.signal else "Completed"
 
-    def state(self, id: str) -> Thing:
-        terminated: Thing = {
+    def state(self, id: str) -> Content:
+        terminated: Content = {
             "exitCode": self.code,
             "reason": self.reason,
             "startedAt": timestamp(self.begun),
@@ -44,8 +44,8 @@ def container_id(pod: NodePod, name: str, restarts: int = 0) -> str:
     return f"stromboli://{pod.uid}-{name}-{restarts}"
 
 
-def condition(type: str, true: bool, now: float, reason: str = "", message: str = "") -> Thing:
-    made: Thing = {
+def condition(type: str, true: bool, now: float, reason: str = "", message: str = "") -> Content:
+    made: Content = {
         "type": type,
         "status": "True" if true else "False",
         "lastProbeTime": None,
@@ -58,7 +58,7 @@ def condition(type: str, true: bool, now: float, reason: str = "", message: str 
     return made
 
 
-def changed(pod: NodePod, wanted: list[Thing]) -> list[Thing]:
+def changed(pod: NodePod, wanted: list[Content]) -> list[Content]:
     """Of conditions, those that say something new: an unchanged one keeps the time at which it came to hold."""
     old = {
         old_condition.type: (old_condition.status, old_condition.reason, old_condition.message)
@@ -72,10 +72,12 @@ def changed(pod: NodePod, wanted: list[Thing]) -> list[Thing]:
     ]
 
 
-def container(pod: NodePod, spec: Thing, state: Thing, restarts: int = 0, last: Thing | None = None) -> Thing:
+def container(
+    pod: NodePod, spec: Content, state: Content, restarts: int = 0, last: Content | None = None
+) -> Content:
     """The status of one container."""
     name, runs = str(spec.get("name", "")), "running" in state
-    made: Thing = {
+    made: Content = {
         "name": name,
         "image": str(spec.get("image", "")),
         "imageID": "",
@@ -90,11 +92,11 @@ def container(pod: NodePod, spec: Thing, state: Thing, restarts: int = 0, last: 
     return made
 
 
-def running(pod: NodePod, now: float, ip: str, host: str) -> Thing:
+def running(pod: NodePod, now: float, ip: str, host: str) -> Content:
     """All containers run, and those before them are through."""
     started = {"running": {"startedAt": timestamp(now)}}
-    done = Ending(0, now, now)
-    status: Thing = {
+    done = Termination(0, now, now)
+    status: Content = {
         "phase": "Running",
         "startTime": timestamp(now),
         "hostIP": host,
@@ -114,9 +116,9 @@ def running(pod: NodePod, now: float, ip: str, host: str) -> Thing:
     return status
 
 
-def finished(pod: NodePod, now: float, begun: float, code: int) -> Thing:
+def finished(pod: NodePod, now: float, begun: float, code: int) -> Content:
     """All containers came to the same end."""
-    ending = Ending(code, now, begun)
+    ending = Termination(code, now, begun)
     return {
         "phase": "Failed" if code else "Succeeded",
         "conditions": over(pod, now, failed=bool(code)),
@@ -127,17 +129,17 @@ def finished(pod: NodePod, now: float, begun: float, code: int) -> Thing:
     }
 
 
-def expired(pod: NodePod, now: float, begun: float) -> Thing:
+def expired(pod: NodePod, now: float, begun: float) -> Content:
     """It ran longer than `activeDeadlineSeconds` allows."""
     return {**finished(pod, now, begun, 137), "reason": "DeadlineExceeded", "message": EXPIRED}
 
 
-def over(pod: NodePod, now: float, failed: bool) -> list[Thing]:
+def over(pod: NodePod, now: float, failed: bool) -> list[Content]:
     """What is new about the conditions of a pod that is at its end."""
     return changed(pod, ending(now, failed))
 
 
-def ending(now: float, failed: bool) -> list[Thing]:
+def ending(now: float, failed: bool) -> list[Content]:
     """Conditions of a pod that is at its end."""
     reason = "PodFailed" if failed else "PodCompleted"
     return [
@@ -148,7 +150,7 @@ def ending(now: float, failed: bool) -> list[Thing]:
     ]
 
 
-def lost(pod: NodePod, now: float, node: str) -> Thing:
+def lost(pod: NodePod, now: float, node: str) -> Content:
     """Its node is dead, and it with it."""
     message = f"Node {node} which was running the pod is not reachable"
     return {
@@ -169,15 +171,15 @@ def lost(pod: NodePod, now: float, node: str) -> Thing:
     }
 
 
-def unready(now: float) -> Thing:
+def unready(now: float) -> Content:
     """Its node does not answer; nobody knows what became of it."""
     return {"conditions": [condition("Ready", False, now, "NodeNotReady")]}
 
 
-def _sidecar(spec: Thing) -> bool:
+def _sidecar(spec: Content) -> bool:
     return bool(spec.get("restartPolicy") == "Always")
 
 
-def patch(status: Thing, uid: str) -> dict[str, Any]:
+def patch(status: Content, uid: str) -> dict[str, Any]:
     """For this very pod, not for another one of its name."""
     return {"metadata": {"uid": uid}, "status": status}

@@ -8,51 +8,63 @@ from dataclasses import dataclass
 
 from stromboli.embedded.nodes import pod_status_patches
 from stromboli.embedded.nodes.node_types import NodePod
-from stromboli.embedded.nodes.node_writes import Writes
-from stromboli.embedded.nodes.pod_addresses import Addresses
-from stromboli.embedded.nodes.pod_stages import Habits, Stage, Step, What, next_step, stage_of, started_at
-from stromboli.embedded.nodes.real.container_logs import LogQuery
-from stromboli.embedded.nodes.timer_heap import Timers
+from stromboli.embedded.nodes.pod_addresses import PodAddresses
+from stromboli.embedded.nodes.pod_logs import LogQuery
+from stromboli.embedded.nodes.pod_stages import (
+    PodState,
+    ScheduledStage,
+    Stage,
+    StageDelays,
+    next_stage,
+    started_at,
+    state_of,
+)
+from stromboli.embedded.nodes.timer_heap import TimerHeap
+from stromboli.embedded.nodes.write_queue import WriteQueue
 
 AGAIN, LONGEST = 1.0, 60.0
 """Seconds until a step that could not be written is tried anew, at first and at most."""
 
 
 @dataclass(slots=True)
-class Life:
+class SimulatedPod:
     """A pod, where it stands, and what was set in motion."""
 
     pod: NodePod
-    stage: Stage
+    stage: PodState
     since: float
-    step: Step | None = None
-    written: What | None = None
+    step: ScheduledStage | None = None
+    written: Stage | None = None
     """The step that was written and not yet seen."""
     failures: int = 0
 
 
-class Simulated:
+class SimulatedRuntime:
     """Lets pods pretend to run."""
 
     def __init__(
-        self, writes: Writes, addresses: Addresses, habits: Habits, clock: Callable[[], float] = time.time
+        self,
+        writes: WriteQueue,
+        addresses: PodAddresses,
+        habits: StageDelays,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._writes = writes
         self._addresses = addresses
         self._habits = habits
         self._clock = clock
-        self._lives: dict[str, Life] = {}
-        self._timers = Timers(self._due, clock)
+        self._lives: dict[str, SimulatedPod] = {}
+        self._timers = TimerHeap(self._due, clock)
 
     def put(self, pod: NodePod) -> None:
         """A pod came, or is another now."""
-        stage = stage_of(pod)
+        stage = state_of(pod)
         life = self._lives.get(pod.uid)
         if life is None:
-            begun = started_at(pod) if stage is Stage.RUNNING else None
-            life = self._lives[pod.uid] = Life(pod, stage, self._clock() if begun is None else begun)
+            begun = started_at(pod) if stage is PodState.RUNNING else None
+            life = self._lives[pod.uid] = SimulatedPod(pod, stage, self._clock() if begun is None else begun)
         elif life.stage is not stage:
-            if stage is not Stage.RUNNING or life.written is not What.START:
+            if stage is not PodState.RUNNING or life.written is not Stage.START:
                 life.since = self._clock()  # how long it runs was counted from when we wrote that it does
             life.stage, life.written, life.failures = stage, None, 0
         life.pod = pod
@@ -70,8 +82,8 @@ class Simulated:
     async def close(self) -> None:
         self._timers.clear()
 
-    def _plan(self, life: Life) -> None:
-        life.step = next_step(life.pod, life.since, self._habits)
+    def _plan(self, life: SimulatedPod) -> None:
+        life.step = next_stage(life.pod, life.since, self._habits)
         if life.step is None or life.step.what is life.written:
             self._timers.cancel(life.pod.uid)
         else:
@@ -92,17 +104,17 @@ class Simulated:
                 self._timers.set(pod.uid, self._clock() + pause)
 
         match step.what:
-            case What.START:
+            case Stage.START:
                 life.since = now
                 address, host = self._addresses.of(pod)
                 self._writes.status(pod, pod_status_patches.running(pod, now, address, host), failed)
-            case What.FINISH:
+            case Stage.FINISH:
                 self._writes.status(
                     pod, pod_status_patches.finished(pod, now, life.since, step.exit_code), failed
                 )
-            case What.EXPIRE:
+            case Stage.EXPIRE:
                 self._writes.status(pod, pod_status_patches.expired(pod, now, life.since), failed)
-            case What.LEAVE:
+            case Stage.LEAVE:
                 self._writes.let_go(pod, failed)
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Hashable
 
 
-class Timers:
+class TimerHeap:
     """One alarm per key; setting it again moves it. Times are wall-clock seconds, as in objects."""
 
     LONGEST = 60.0

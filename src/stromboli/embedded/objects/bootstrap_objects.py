@@ -8,7 +8,7 @@ from stromboli.embedded.auth.identity import SYSTEM
 from stromboli.embedded.kinds.status_errors import Refusal
 from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
 from stromboli.embedded.objects.object_verbs import Objects, Options
-from stromboli.embedded.rbac import bootstrap as roles
+from stromboli.embedded.rbac import bootstrap_policy
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 SCHEDULING = "scheduling.k8s.io/v1"
@@ -37,7 +37,7 @@ async def bootstrap(objects: Objects, crds: bool) -> None:
                 "description": description,
             },
         )
-    for _, content in roles():
+    for _, content in bootstrap_policy():
         await _ensure(objects, content)
     for content in volcano_definitions() if crds else ():
         await _ensure(objects, content)

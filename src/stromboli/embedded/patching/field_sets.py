@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-Fields = dict[str, Any]
+FieldSet = dict[str, Any]
 SELF = "."
 
 
-def union(left: Fields, other: Fields) -> Fields:
+def union(left: FieldSet, other: FieldSet) -> FieldSet:
     if not left or not other:
         return left or other
     result = dict(left)
@@ -26,7 +26,7 @@ def union(left: Fields, other: Fields) -> Fields:
     return result
 
 
-def _joined(left: Fields, other: Fields) -> Fields:
+def _joined(left: FieldSet, other: FieldSet) -> FieldSet:
     """Both subtrees under one key, where an empty one stands for a member."""
     if not left or not other:
         rest = left or other
@@ -34,18 +34,18 @@ def _joined(left: Fields, other: Fields) -> Fields:
     return union(left, other)
 
 
-def difference(left: Fields, other: Fields) -> Fields:
+def difference(left: FieldSet, other: FieldSet) -> FieldSet:
     """Members of the first that are no members of the second."""
     return _filtered(left, other, keep_shared=False)
 
 
-def intersection(left: Fields, other: Fields) -> Fields:
+def intersection(left: FieldSet, other: FieldSet) -> FieldSet:
     """Members of both."""
     return _filtered(left, other, keep_shared=True)
 
 
-def _filtered(left: Fields, other: Fields, keep_shared: bool) -> Fields:
-    result: Fields = {}
+def _filtered(left: FieldSet, other: FieldSet, keep_shared: bool) -> FieldSet:
+    result: FieldSet = {}
     for key, below in left.items():
         if key == SELF:
             continue
@@ -68,7 +68,7 @@ def is_member(below: Mapping[str, Any]) -> bool:
     return not below or SELF in below
 
 
-def insert(fields: Fields, key: str, below: Fields, member: bool) -> None:
+def insert(fields: FieldSet, key: str, below: FieldSet, member: bool) -> None:
     """Put a place with what is below it into a set; nothing, if neither it nor anything below is a member."""
     if below:
         fields[key] = {SELF: {}, **below} if member else below
@@ -76,7 +76,7 @@ def insert(fields: Fields, key: str, below: Fields, member: bool) -> None:
         fields[key] = {}
 
 
-def paths(fields: Fields, before: str = "") -> Iterator[str]:
+def paths(fields: FieldSet, before: str = "") -> Iterator[str]:
     """Members as people read them: `.spec.containers[name="a"].image`. A place comes before what is below it."""
     for key in sorted(fields):
         if key == SELF:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from stromboli.embedded.patching.patch_errors import PatchError, check_depth
+from stromboli.embedded.schemas.value_formats import json_equal
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED = 3 * 1024 * 1024
@@ -25,14 +26,14 @@ def json_patch(document: Any, operations: Any) -> Any:
         count = len(operations)
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}"
         raise PatchError(413, message)
-    draft = Draft(document)
+    draft = CopyOnWriteDocument(document)
     for operation in operations:
         draft.carry_out(operation)
     check_depth(draft.root, "result of the patch")
     return draft.root
 
 
-class Draft:
+class CopyOnWriteDocument:
     """A document being changed: containers are copied before their first change, and only then."""
 
     def __init__(self, document: Any) -> None:
@@ -83,7 +84,7 @@ class Draft:
     def test(self, operation: dict[str, Any]) -> None:
         path = _path(operation, "path")
         found = self._find(path, missing=None)
-        if not same(found, operation.get("value")):
+        if not json_equal(found, operation.get("value")):
             raise _refused(f"testing value {_text(path)} failed")
 
     # -- places in the document
@@ -145,25 +146,14 @@ class Draft:
         return parent.pop(key)
 
 
-_VERBS: dict[Any, Callable[[Draft, dict[str, Any]], None]] = {
-    "add": Draft.add,
-    "remove": Draft.remove,
-    "replace": Draft.replace,
-    "move": Draft.move,
-    "copy": Draft.copy,
-    "test": Draft.test,
+_VERBS: dict[Any, Callable[[CopyOnWriteDocument, dict[str, Any]], None]] = {
+    "add": CopyOnWriteDocument.add,
+    "remove": CopyOnWriteDocument.remove,
+    "replace": CopyOnWriteDocument.replace,
+    "move": CopyOnWriteDocument.move,
+    "copy": CopyOnWriteDocument.copy,
+    "test": CopyOnWriteDocument.test,
 }
-
-
-def same(left: Any, other: Any) -> bool:
-    """Equality as JSON has it: true is not 1."""
-    if isinstance(left, bool) or isinstance(other, bool):
-        return left is other
-    if isinstance(left, dict) and isinstance(other, dict):
-        return left.keys() == other.keys() and all(same(value, other[key]) for key, value in left.items())
-    if isinstance(left, list) and isinstance(other, list):
-        return len(left) == len(other) and all(map(same, left, other))
-    return bool(left == other)
 
 
 def _path(operation: dict[str, Any], name: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.patching.field_sets import Fields, union
+from stromboli.embedded.patching.field_sets import FieldSet, union
 from stromboli.embedded.patching.patch_errors import MAX_DEPTH, PatchError
 
 MAX_UPDATERS = 10
@@ -14,21 +14,21 @@ MAX_UPDATERS = 10
 ANCIENT = "ancient-changes"
 MAX_NAME = 128
 
-Id = tuple[str, str, str, str]
+ManagerKey = tuple[str, str, str, str]
 
 
-class Writer(msgspec.Struct, frozen=True, kw_only=True):
+class FieldManager(msgspec.Struct, frozen=True, kw_only=True):
     """Who writes, through what, and when."""
 
     manager: str
     api_version: str
     time: str
     subresource: str = ""
-    ignored: Fields = {}
+    ignored: FieldSet = {}
     """Fields that this way of writing cannot change, such as the status where that is a subresource."""
 
-    def entry(self, operation: str) -> Entry:
-        return Entry(
+    def entry(self, operation: str) -> ManagedFieldsEntry:
+        return ManagedFieldsEntry(
             manager=self.manager,
             operation=operation,
             api_version=self.api_version,
@@ -37,7 +37,7 @@ class Writer(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class ManagedFieldsEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One owner and the fields it has."""
 
     manager: str
@@ -45,15 +45,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     api_version: str
     subresource: str = ""
     time: str = ""
-    fields: Fields = {}
+    fields: FieldSet = {}
 
     @property
-    def id(self) -> Id:
+    def id(self) -> ManagerKey:
         """What tells owners apart; somebody who applies is the same in every version."""
         version = "" if self.operation == "Apply" else self.api_version
         return self.manager, self.operation, version, self.subresource
 
-    def of(self, fields: Fields) -> Entry:
+    def of(self, fields: FieldSet) -> ManagedFieldsEntry:
         return msgspec.structs.replace(self, fields=fields)
 
     def __str__(self) -> str:
@@ -62,12 +62,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return f'"{self.manager}"{part}{how}'
 
 
-Managers = dict[Id, Entry]
+ManagedFields = dict[ManagerKey, ManagedFieldsEntry]
 
 
-def read_entries(raw: Any) -> Managers:
+def decode_managed_fields(raw: Any) -> ManagedFields:
     """Entries by owner. PatchError for what is no managedFields."""
-    managers: Managers = {}
+    managers: ManagedFields = {}
     if raw is not None and not isinstance(raw, list):
         raise PatchError(400, "metadata.managedFields is a list")
     for item in raw or ():
@@ -77,7 +77,7 @@ def read_entries(raw: Any) -> Managers:
     return managers
 
 
-def _read(raw: Any) -> Entry:
+def _read(raw: Any) -> ManagedFieldsEntry:
     if not isinstance(raw, dict) or raw.get("operation") not in ("Apply", "Update"):
         raise PatchError(400, "an entry of metadata.managedFields has the operation Apply or Update")
     if raw.get("fieldsType") != "FieldsV1":
@@ -88,7 +88,7 @@ def _read(raw: Any) -> Entry:
     if not all(isinstance(text, str) for text in texts):
         raise PatchError(400, "manager, apiVersion, subresource and time of metadata.managedFields are texts")
     manager, version, subresource, time = texts
-    return Entry(
+    return ManagedFieldsEntry(
         manager=manager[:MAX_NAME],
         operation=raw["operation"],
         api_version=version,
@@ -107,7 +107,7 @@ def _check(fields: Any, depth: int) -> None:
         _check(below, depth + 1)
 
 
-def write_entries(managers: Managers) -> list[dict[str, Any]]:
+def encode_managed_fields(managers: ManagedFields) -> list[dict[str, Any]]:
     """The list as it is stored: those who apply first, then by time and name."""
     entries = _few([entry for entry in managers.values() if entry.fields])
     entries.sort(
@@ -116,7 +116,7 @@ def write_entries(managers: Managers) -> list[dict[str, Any]]:
     return [_write(entry) for entry in entries]
 
 
-def _write(entry: Entry) -> dict[str, Any]:
+def _write(entry: ManagedFieldsEntry) -> dict[str, Any]:
     raw: dict[str, Any] = {
         "manager": entry.manager,
         "operation": entry.operation,
@@ -132,7 +132,7 @@ def _write(entry: Entry) -> dict[str, Any]:
     return raw
 
 
-def _few(entries: list[Entry]) -> list[Entry]:
+def _few(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
     updaters = sorted(
         (entry for entry in entries if entry.operation == "Update"), key=lambda entry: (entry.time, entry.id)
     )
@@ -141,11 +141,11 @@ def _few(entries: list[Entry]) -> list[Entry]:
         return entries
     old = updaters[: surplus + 1]
     rest = [entry for entry in entries if not any(entry is gone for gone in old)]
-    merged: dict[str, Entry] = {}
+    merged: dict[str, ManagedFieldsEntry] = {}
     for entry in old:
         known = merged.get(entry.api_version)
         fields = entry.fields if known is None else union(known.fields, entry.fields)
-        merged[entry.api_version] = Entry(
+        merged[entry.api_version] = ManagedFieldsEntry(
             manager=ANCIENT, operation="Update", api_version=entry.api_version, time=entry.time, fields=fields
         )
     return rest + list(merged.values())

@@ -22,14 +22,14 @@ def media_type(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
 
-def accepted(built_in: bool) -> tuple[str, ...]:
+def accepted_patch_types(built_in: bool) -> tuple[str, ...]:
     """The patches that a kind understands: objects of CRDs have no merge keys, so no strategic merge."""
     return (JSON, MERGE, STRATEGIC, APPLY) if built_in else (JSON, MERGE, APPLY)
 
 
 def check_media(media: str, built_in: bool) -> None:
     """Refuse a patch of a sort that the kind does not understand."""
-    known = accepted(built_in)
+    known = accepted_patch_types(built_in)
     if media not in known:
         types = ", ".join(known)
         message = f"the body of the request was in an unknown format - accepted media types include: {types}"

@@ -1,8 +1,8 @@
 """Server-side apply, and who owns which field (`metadata.managedFields`).
 
-Whoever applies a configuration owns the fields in it. Somebody else's field is not changed without `force`, and a
-field that its only owner no longer applies goes away. Other writes (`Update`) never conflict: they take over what they
-change.
+Whoever applies a configuration owns the fields in it. A field of another manager is not changed without `force`, and a
+field that its only owner no longer applies is removed. Other writes (`Update`) never conflict: they take over the
+fields that they change.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.patching.field_sets import Fields, difference, intersection, paths, union
+from stromboli.embedded.patching.field_sets import FieldSet, difference, intersection, paths, union
 from stromboli.embedded.patching.managed_fields import (
-    Entry,
-    Id,
-    Managers,
-    Writer,
-    read_entries,
-    write_entries,
+    FieldManager,
+    ManagedFields,
+    ManagedFieldsEntry,
+    ManagerKey,
+    decode_managed_fields,
+    encode_managed_fields,
 )
 from stromboli.embedded.patching.patch_errors import PatchError, check_depth
 from stromboli.embedded.patching.typed_documents import (
-    Difference,
+    Comparison,
     compare,
-    fields_of,
+    field_set_of,
     merge,
-    with_named,
-    without,
+    remove_fields,
+    with_named_fields,
 )
 from stromboli.embedded.schemas.schema import Schema
 
@@ -45,20 +45,20 @@ _META = (
     "selfLink",
     "uid",
 )
-_NEVER_OWNED: Fields = {
+_NEVER_OWNED: FieldSet = {
     "f:apiVersion": {},
     "f:kind": {},
     "f:metadata": {".": {}, **{f"f:{name}": {} for name in _META}},
 }
-STATUS: Fields = {"f:status": {}}
+STATUS: FieldSet = {"f:status": {}}
 """What a write to the object itself ignores, where there is a status subresource."""
-SPEC: Fields = {"f:spec": {}, "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
+SPEC: FieldSet = {"f:spec": {}, "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
 """What a write to the status ignores."""
 
-Object = dict[str, Any]
+Content = dict[str, Any]
 
 
-def track_update(live: Object | None, new: Object, schema: Schema, writer: Writer) -> Object:
+def track_update(live: Content | None, new: Content, schema: Schema, writer: FieldManager) -> Content:
     """The new object with `managedFields` that tell of this create, update or patch; `live` is None for a create.
 
     Objects whose owners nobody ever noted stay so until somebody applies. Managed fields that the new object brings
@@ -74,22 +74,24 @@ def track_update(live: Object | None, new: Object, schema: Schema, writer: Write
     return _with_entries(new, managers)
 
 
-def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, force: bool = False) -> Object:
+def apply(
+    live: Content | None, config: Content, schema: Schema, writer: FieldManager, force: bool = False
+) -> Content:
     """The object after this configuration was applied; `live` is None where there was none.
 
     PatchError with one cause per field where others own what would change. A result that equals `live` need not be
     stored.
     """
     _check_config(config, writer)
-    stated = without(config, writer.ignored, schema)
+    stated = remove_fields(config, writer.ignored, schema)
     before = _bare(live or {}, writer, schema)
-    managers = read_entries(_stored(live))
+    managers = decode_managed_fields(_stored(live))
     if live is not None and not managers:
         first = msgspec.structs.replace(writer, manager=BEFORE_FIRST_APPLY, subresource="").entry("Update")
         managers = _updated(managers, compare({}, before, schema), first)
     owner = writer.entry("Apply")
     last = managers.pop(owner.id, owner.of({}))
-    fields = fields_of(stated, schema)
+    fields = field_set_of(stated, schema)
     after = _forgotten(merge(before, stated, schema), fields, managers, last.fields, schema)
     change = compare(before, after, schema)
     if not force:
@@ -103,7 +105,7 @@ def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, f
     return _with_entries(result, managers)
 
 
-def _with_ignored(after: Object, live: Object, writer: Writer) -> Object:
+def _with_ignored(after: Content, live: Content, writer: FieldManager) -> Content:
     """The result with what this writer could not see, as it stands in the live object."""
     result = dict(after)
     for key, below in writer.ignored.items():
@@ -117,7 +119,9 @@ def _with_ignored(after: Object, live: Object, writer: Writer) -> Object:
     return result
 
 
-def _forgotten(merged: Object, applied: Fields, managers: Managers, last: Fields, schema: Schema) -> Object:
+def _forgotten(
+    merged: Content, applied: FieldSet, managers: ManagedFields, last: FieldSet, schema: Schema
+) -> Content:
     """Without what was applied last time, is not applied now, and nobody else owns.
 
     First everything goes that was applied last time, with all below it. What somebody owns is put back; so is, in the
@@ -125,37 +129,37 @@ def _forgotten(merged: Object, applied: Fields, managers: Managers, last: Fields
     """
     if not last:
         return merged
-    everything = with_named(fields_of(merged, schema, unique=False), schema)
-    pruned = without(merged, with_named(last, schema), schema)
-    left = with_named(fields_of(pruned, schema, unique=False), schema)
+    everything = with_named_fields(field_set_of(merged, schema, unique=False), schema)
+    pruned = remove_fields(merged, with_named_fields(last, schema), schema)
+    left = with_named_fields(field_set_of(pruned, schema, unique=False), schema)
     owned = applied
     for entry in managers.values():
         owned = union(owned, entry.fields)
-    gone = difference(difference(everything, left), with_named(owned, schema))
-    pruned = without(merged, gone, schema)
-    left = with_named(fields_of(pruned, schema, unique=False), schema)
-    gone = intersection(difference(everything, left), with_named(last, schema))
-    left_over: Object = without(merged, gone, schema)
+    gone = difference(difference(everything, left), with_named_fields(owned, schema))
+    pruned = remove_fields(merged, gone, schema)
+    left = with_named_fields(field_set_of(pruned, schema, unique=False), schema)
+    gone = intersection(difference(everything, left), with_named_fields(last, schema))
+    left_over: Content = remove_fields(merged, gone, schema)
     return left_over
 
 
 # -- owners
 
 
-def _known(live: Object | None, new: Object, writer: Writer) -> Managers:
+def _known(live: Content | None, new: Content, writer: FieldManager) -> ManagedFields:
     stored = _stored(live)
     given = _stored(new)
     if writer.subresource or given is None or given == stored:
-        return read_entries(stored)
+        return decode_managed_fields(stored)
     if given in ([], [{}]):
         return {}
     try:
-        return read_entries(given) or read_entries(stored)
+        return decode_managed_fields(given) or decode_managed_fields(stored)
     except PatchError:
-        return read_entries(stored)
+        return decode_managed_fields(stored)
 
 
-def _updated(managers: Managers, change: Difference, owner: Entry) -> Managers:
+def _updated(managers: ManagedFields, change: Comparison, owner: ManagedFieldsEntry) -> ManagedFields:
     known = managers.get(owner.id)
     mine = known.fields if known else {}
     result = _taken({id: entry for id, entry in managers.items() if id != owner.id}, change)
@@ -166,8 +170,8 @@ def _updated(managers: Managers, change: Difference, owner: Entry) -> Managers:
     return result
 
 
-def _taken(managers: Managers, change: Difference) -> Managers:
-    """Owners without the fields that somebody else just changed or removed."""
+def _taken(managers: ManagedFields, change: Comparison) -> ManagedFields:
+    """The entries without the fields that another manager just changed or removed."""
     lost = union(union(change.modified, change.added), change.removed)
     left = (
         {id: entry.of(difference(entry.fields, lost)) for id, entry in managers.items()} if lost else managers
@@ -179,7 +183,7 @@ def _taken(managers: Managers, change: Difference) -> Managers:
 
 
 def _check_conflicts(
-    managers: Managers, change: Difference, live: Object, writer: Writer, schema: Schema
+    managers: ManagedFields, change: Comparison, live: Content, writer: FieldManager, schema: Schema
 ) -> None:
     touched = union(change.modified, change.added)
     conflicts = {id: intersection(entry.fields, touched) for id, entry in managers.items()}
@@ -189,7 +193,7 @@ def _check_conflicts(
     _refuse([(managers[id], path) for id, fields in conflicts.items() for path in paths(fields)])
 
 
-def _refuse(conflicts: list[tuple[Entry, str]]) -> None:
+def _refuse(conflicts: list[tuple[ManagedFieldsEntry, str]]) -> None:
     if not conflicts:
         return
     conflicts.sort(key=lambda conflict: str(conflict[0]))
@@ -210,8 +214,8 @@ def _refuse(conflicts: list[tuple[Entry, str]]) -> None:
     raise PatchError(409, lines[0] + "\n".join(lines[1:]), causes)
 
 
-def _client_side(live: Object, schema: Schema) -> Fields:
-    """Fields that stand as `kubectl apply` without --server-side left them: kubectl may take those over."""
+def _client_side(live: Content, schema: Schema) -> FieldSet:
+    """Fields that are as `kubectl apply` without --server-side left them: kubectl may take those over."""
     text = _annotations(live).get(LAST_APPLIED)
     if not isinstance(text, str):
         return {}
@@ -219,12 +223,12 @@ def _client_side(live: Object, schema: Schema) -> Fields:
         applied = msgspec.json.decode(text)
         check_depth(applied)
         change = compare(applied, live, schema)
-        return difference(difference(fields_of(applied, schema), change.modified), change.removed)
+        return difference(difference(field_set_of(applied, schema), change.modified), change.removed)
     except (PatchError, ValueError, AttributeError, RecursionError):
         return {}
 
 
-def _with_last_applied(result: Object, config: Object) -> Object:
+def _with_last_applied(result: Content, config: Content) -> Content:
     """Keep the note of the last client-side apply true, so that going back to it is safe."""
     if not _annotations(result).get(LAST_APPLIED):
         return result
@@ -239,7 +243,7 @@ def _with_last_applied(result: Object, config: Object) -> Object:
 # -- objects
 
 
-def _check_config(config: Object, writer: Writer) -> None:
+def _check_config(config: Content, writer: FieldManager) -> None:
     check_depth(config)
     if not isinstance(config, dict):
         raise PatchError(400, "an apply patch is an object")
@@ -256,32 +260,32 @@ def _check_config(config: Object, writer: Writer) -> None:
         raise PatchError(400, f"Incorrect version specified in apply patch. {message}")
 
 
-def _metadata(thing: Object) -> Object:
+def _metadata(thing: Content) -> Content:
     metadata = thing.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _annotations(thing: Object) -> Object:
+def _annotations(thing: Content) -> Content:
     annotations = _metadata(thing).get("annotations")
     return annotations if isinstance(annotations, dict) else {}
 
 
-def _stored(thing: Object | None) -> Any:
+def _stored(thing: Content | None) -> Any:
     return _metadata(thing).get("managedFields") if thing else None
 
 
-def _bare(thing: Object, writer: Writer, schema: Schema) -> Object:
-    """The object without its managed fields, and without what this writer does not see."""
+def _bare(thing: Content, writer: FieldManager, schema: Schema) -> Content:
+    """The object without its managed fields, and without what this manager ignores."""
     metadata = thing.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
         rest = {key: value for key, value in metadata.items() if key != "managedFields"}
         thing = {**thing, "metadata": rest}
-    seen: Object = without(thing, writer.ignored, schema)
+    seen: Content = remove_fields(thing, writer.ignored, schema)
     return seen
 
 
-def _with_entries(thing: Object, managers: dict[Id, Entry]) -> Object:
+def _with_entries(thing: Content, managers: dict[ManagerKey, ManagedFieldsEntry]) -> Content:
     metadata = {key: value for key, value in _metadata(thing).items() if key != "managedFields"}
-    if entries := write_entries(managers):
+    if entries := encode_managed_fields(managers):
         metadata["managedFields"] = entries
     return {**thing, "metadata": metadata}

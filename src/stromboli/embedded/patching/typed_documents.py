@@ -1,7 +1,7 @@
 """Documents by their schema: the fields they set, how two of them differ, merging one into another, taking fields out.
 
-A place is a leaf if its value changes as a whole: plain values, lists without keys, maps that are declared atomic.
-Where the schema says nothing, maps are taken apart and lists are leaves.
+A field is a leaf if its value changes as a whole: scalars, lists without keys, maps that are declared atomic. Where the
+schema says nothing, maps are granular and lists are leaves.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from stromboli.embedded.patching.field_sets import SELF, Fields, entry_key, insert, is_member, value_key
+from stromboli.embedded.patching.field_sets import SELF, FieldSet, entry_key, insert, is_member, value_key
 from stromboli.embedded.patching.patch_errors import PatchError
 from stromboli.embedded.schemas.schema import Schema
 
 _ABSENT: Any = object()
 
 
-class Difference(NamedTuple):
+class Comparison(NamedTuple):
     """What is new in the second document, changed, and gone."""
 
-    added: Fields
-    modified: Fields
-    removed: Fields
+    added: FieldSet
+    modified: FieldSet
+    removed: FieldSet
 
 
-def parts(value: Any, schema: Schema, unique: bool = False) -> dict[str, Any] | None:
+def children(value: Any, schema: Schema, unique: bool = False) -> dict[str, Any] | None:
     """What stands below a place, by keys of a field set; None for a leaf."""
     if isinstance(value, dict):
         return {f"f:{key}": child for key, child in value.items()} if schema.separate else None
@@ -65,26 +65,26 @@ def _below(schema: Schema, key: str) -> Schema:
 # -- the fields that a document sets
 
 
-def fields_of(document: Any, schema: Schema, unique: bool = True) -> Fields:
+def field_set_of(document: Any, schema: Schema, unique: bool = True) -> FieldSet:
     """What a document says something about: leaves, entries of maps and lists, and empty maps."""
-    fields: Fields = {}
-    for key, value in (parts(document, schema, unique) or {}).items():
+    fields: FieldSet = {}
+    for key, value in (children(document, schema, unique) or {}).items():
         inner = _below(schema, key)
         named = key[2:] in schema.properties and key.startswith("f:")
-        leaf = value is None or value == {} or parts(value, inner) is None
-        insert(fields, key, fields_of(value, inner, unique), member=leaf or not named)
+        leaf = value is None or value == {} or children(value, inner) is None
+        insert(fields, key, field_set_of(value, inner, unique), member=leaf or not named)
     return fields
 
 
-def with_named(fields: Fields, schema: Schema) -> Fields:
+def with_named_fields(fields: FieldSet, schema: Schema) -> FieldSet:
     """The set with every field of an object that leads to a member as a member too; not so entries of maps."""
-    result: Fields = {}
+    result: FieldSet = {}
     for key, below in fields.items():
         if key == SELF:
             result[key] = below
             continue
         named = key.startswith("f:") and key[2:] in schema.properties
-        inner = with_named(below, _below(schema, key))
+        inner = with_named_fields(below, _below(schema, key))
         result[key] = {SELF: {}, **inner} if inner and named else inner
     return result
 
@@ -92,14 +92,14 @@ def with_named(fields: Fields, schema: Schema) -> Fields:
 # -- how two documents differ
 
 
-def compare(old: dict[str, Any], new: dict[str, Any], schema: Schema) -> Difference:
+def compare(old: dict[str, Any], new: dict[str, Any], schema: Schema) -> Comparison:
     """Every place that came, changed or went on the way from one document to the other."""
-    difference = Difference({}, {}, {})
-    _compare(parts(old, schema) or {}, parts(new, schema) or {}, schema, difference)
+    difference = Comparison({}, {}, {})
+    _compare(children(old, schema) or {}, children(new, schema) or {}, schema, difference)
     return difference
 
 
-def _compare(olds: dict[str, Any], news: dict[str, Any], schema: Schema, into: Difference) -> None:
+def _compare(olds: dict[str, Any], news: dict[str, Any], schema: Schema, into: Comparison) -> None:
     for key, new in news.items():
         old = olds.get(key, _ABSENT)
         if old is _ABSENT or old != new:
@@ -109,9 +109,9 @@ def _compare(olds: dict[str, Any], news: dict[str, Any], schema: Schema, into: D
             _compare_place(key, old, _ABSENT, _below(schema, key), into)
 
 
-def _compare_place(key: str, old: Any, new: Any, schema: Schema, into: Difference) -> None:
-    olds, news = parts(old, schema), parts(new, schema)
-    below = Difference({}, {}, {})
+def _compare_place(key: str, old: Any, new: Any, schema: Schema, into: Comparison) -> None:
+    olds, news = children(old, schema), children(new, schema)
+    below = Comparison({}, {}, {})
     if olds or news:
         _compare(olds or {}, news or {}, schema, below)
     both = old is not _ABSENT and new is not _ABSENT
@@ -166,8 +166,8 @@ def _merge_lists(live: list[Any], config: list[Any], schema: Schema) -> list[Any
 # -- taking fields out
 
 
-def without(document: Any, fields: Fields, schema: Schema) -> Any:
-    """The document without the members of a set. What loses all that it had stays, empty: somebody still names it."""
+def remove_fields(document: Any, fields: FieldSet, schema: Schema) -> Any:
+    """The document without the members of a set. A map or list that loses everything stays, empty."""
     if not fields:
         return document
     if isinstance(document, dict) and schema.separate:
@@ -177,23 +177,23 @@ def without(document: Any, fields: Fields, schema: Schema) -> Any:
     return document
 
 
-def _map_without(document: dict[str, Any], fields: Fields, schema: Schema) -> dict[str, Any]:
+def _map_without(document: dict[str, Any], fields: FieldSet, schema: Schema) -> dict[str, Any]:
     result = {}
     for key, value in document.items():
         below = fields.get(f"f:{key}")
         if below is None:
             result[key] = value
         elif not is_member(below):
-            result[key] = without(value, below, schema.child(key))
+            result[key] = remove_fields(value, below, schema.child(key))
     return result
 
 
-def _list_without(values: list[Any], fields: Fields, schema: Schema) -> list[Any]:
+def _list_without(values: list[Any], fields: FieldSet, schema: Schema) -> list[Any]:
     result, key_of = [], _keying(schema)
     for value in values:
         below = fields.get(key_of(value))
         if below is None:
             result.append(value)
         elif not is_member(below):
-            result.append(without(value, below, schema.element))
+            result.append(remove_fields(value, below, schema.element))
     return result

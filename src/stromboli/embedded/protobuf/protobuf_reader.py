@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import struct
-import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from stromboli.embedded.protobuf.message_table import Field, messages
 MEDIA = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
 DEEPEST = 50
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Value = int | bytes
 
 
@@ -154,8 +155,8 @@ def _microtime(raw: Value) -> str | None:
 
 def _formatted(seconds: int) -> str:
     try:
-        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-    except (OverflowError, ValueError, OSError):
+        return f"{_EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
+    except OverflowError:
         raise BadMessage("protobuf: a time that no calendar has") from None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.embedded.rbac.authorizer import Rights
-from stromboli.embedded.rbac.policy_rules import Asked, Rule, User
+from stromboli.embedded.rbac.authorizer import Authorizer
+from stromboli.embedded.rbac.policy_rules import Attributes, PolicyRule, User
 
 Thing = dict[str, Any]
 
@@ -22,14 +22,14 @@ class BadReview(ValueError):
     """A question that asks nothing, or two things at once."""
 
 
-def answer(rights: Rights, user: User, kind: str, review: Thing, namespace: str = "") -> Thing:
+def complete_review(rights: Authorizer, user: User, kind: str, review: Thing, namespace: str = "") -> Thing:
     """The review with its status filled in; `namespace` is that of the request, for local ones."""
     spec = review.get("spec") or {}
     if not isinstance(spec, dict):
         raise BadReview("spec: expected an object")
     match kind:
         case "SelfSubjectRulesReview":
-            status = _rules(rights.rules(user, str(spec.get("namespace") or "")))
+            status = _rules(rights.rules_for(user, str(spec.get("namespace") or "")))
         case "SelfSubjectReview":
             status = {"userInfo": _user_info(user)}
         case "SelfSubjectAccessReview":
@@ -39,15 +39,15 @@ def answer(rights: Rights, user: User, kind: str, review: Thing, namespace: str 
     return {**review, "kind": kind, "metadata": review.get("metadata") or {}, "status": status}
 
 
-def _verdict(rights: Rights, user: User, spec: Thing, namespace: str = "") -> Thing:
+def _verdict(rights: Authorizer, user: User, spec: Thing, namespace: str = "") -> Thing:
     asked = _asked(spec)
     if namespace and asked.namespace != namespace:
         raise BadReview(f'spec.resourceAttributes.namespace: "{asked.namespace}", must be "{namespace}"')
-    verdict = rights.allowed(user, asked)
+    verdict = rights.authorize(user, asked)
     return {"allowed": verdict.allowed, **({"reason": verdict.reason} if verdict.reason else {})}
 
 
-def _asked(spec: Thing) -> Asked:
+def _asked(spec: Thing) -> Attributes:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) == (path is None):
         raise BadReview("spec: exactly one of resourceAttributes and nonResourceAttributes must be given")
@@ -56,8 +56,8 @@ def _asked(spec: Thing) -> Asked:
         raise BadReview("spec: attributes must be an object")
     words = {key: str(value or "") for key, value in given.items()}
     if path is not None:
-        return Asked(words.get("verb", ""), path=words.get("path", "") or "/")
-    return Asked(
+        return Attributes(words.get("verb", ""), path=words.get("path", "") or "/")
+    return Attributes(
         words.get("verb", ""),
         words.get("group", ""),
         words.get("resource", ""),
@@ -83,7 +83,7 @@ def _user_info(user: User) -> Thing:
     return info
 
 
-def _rules(rules: list[Rule]) -> Thing:
+def _rules(rules: list[PolicyRule]) -> Thing:
     """Resource rules and path rules apart."""
     resource: list[Thing] = []
     paths: list[Thing] = []

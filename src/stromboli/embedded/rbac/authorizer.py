@@ -10,7 +10,7 @@ import msgspec
 
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
-from stromboli.embedded.rbac.policy_rules import Asked, Rule, User, rules_of
+from stromboli.embedded.rbac.policy_rules import Attributes, PolicyRule, User, rules_of
 
 MASTERS = "system:masters"
 """Whoever is in this group may do everything, whatever roles say."""
@@ -18,24 +18,24 @@ Thing = dict[str, Any]
 Key = tuple[str, str]
 """Namespace, empty for the whole cluster, and name."""
 
-KINDS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
+RBAC_RESOURCES = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
 
 
-EVERYTHING = Rule(("*",), ("*",), ("*",)), Rule(("*",), non_resource_urls=("*",))
+ALL_RULES = PolicyRule(("*",), ("*",), ("*",)), PolicyRule(("*",), non_resource_urls=("*",))
 
 
-class Verdict(NamedTuple):
+class Decision(NamedTuple):
     """Yes or no, and by which binding."""
 
     allowed: bool
     reason: str = ""
 
 
-NO = Verdict(False)
+NO = Decision(False)
 
 
 class Role(NamedTuple):
-    rules: tuple[Rule, ...]
+    rules: tuple[PolicyRule, ...]
     labels: dict[str, str]
     selectors: tuple[LabelSelector, ...] = ()
     """Of the roles whose rules it gathers instead of having its own."""
@@ -49,7 +49,7 @@ class Binding(NamedTuple):
     subjects: tuple[tuple[str, str], ...]
 
 
-class Rights:
+class Authorizer:
     """What everybody may do. Told of every role and binding that comes, changes or goes."""
 
     def __init__(self, things: Iterable[tuple[str, Thing]] = ()) -> None:
@@ -57,14 +57,14 @@ class Rights:
         self._bindings: dict[tuple[str, Key], Binding] = {}
         self._of: dict[tuple[str, str], dict[tuple[str, Key], Binding]] = defaultdict(dict)
         """Bindings by the user or group that they speak of."""
-        self._gathered: dict[Key, tuple[Rule, ...]] = {}
+        self._gathered: dict[Key, tuple[PolicyRule, ...]] = {}
         for resource, thing in things:
             self.put(resource, thing)
 
     # -- news
 
     def put(self, resource: str, thing: Thing) -> None:
-        """A role or binding is there, or is another now; `resource` is one of `KINDS`."""
+        """A role or binding is there, or is another now; `resource` is one of `RBAC_RESOURCES`."""
         meta = thing.get("metadata") or {}
         key = str(meta.get("namespace") or ""), str(meta.get("name") or "")
         if resource in ("roles", "clusterroles"):
@@ -96,25 +96,25 @@ class Rights:
 
     # -- questions
 
-    def allowed(self, user: User, asked: Asked) -> Verdict:
+    def authorize(self, user: User, asked: Attributes) -> Decision:
         """Whether somebody may do something, and who said so."""
         if MASTERS in user.groups:
-            return Verdict(True)
+            return Decision(True)
         for binding, subject in self._bindings_of(user, asked.namespace):
             if any(rule.allows(asked) for rule in self._rules(binding)):
-                return Verdict(True, _reason(binding, subject))
+                return Decision(True, _reason(binding, subject))
         return NO
 
-    def rules(self, user: User, namespace: str) -> list[Rule]:
+    def rules_for(self, user: User, namespace: str) -> list[PolicyRule]:
         """Everything that somebody may do in a namespace and in the cluster."""
         if MASTERS in user.groups:
-            return list(EVERYTHING)
+            return list(ALL_RULES)
         found = dict.fromkeys(
             rule for binding, _ in self._bindings_of(user, namespace) for rule in self._rules(binding)
         )
         return list(found)
 
-    def rules_of_role(self, kind: str, namespace: str, name: str) -> tuple[Rule, ...]:
+    def rules_of_role(self, kind: str, namespace: str, name: str) -> tuple[PolicyRule, ...]:
         """What a role grants, with what it gathers from others."""
         return self._role_rules(("" if kind == "ClusterRole" else namespace, name))
 
@@ -130,10 +130,10 @@ class Rights:
                 if kind == "clusterrolebindings" or (where == namespace and namespace):
                     yield binding, subject
 
-    def _rules(self, binding: Binding) -> tuple[Rule, ...]:
+    def _rules(self, binding: Binding) -> tuple[PolicyRule, ...]:
         return self._role_rules(binding.role)
 
-    def _role_rules(self, key: Key) -> tuple[Rule, ...]:
+    def _role_rules(self, key: Key) -> tuple[PolicyRule, ...]:
         role = self._roles.get(key)
         if role is None:
             return ()
@@ -143,9 +143,9 @@ class Rights:
             self._gathered[key] = self._gather(key, role, {key})
         return self._gathered[key]
 
-    def _gather(self, key: Key, role: Role, seen: set[Key]) -> tuple[Rule, ...]:
+    def _gather(self, key: Key, role: Role, seen: set[Key]) -> tuple[PolicyRule, ...]:
         """The rules of all cluster roles with the labels; they may gather in their turn, but not in a circle."""
-        found: dict[Rule, None] = {}
+        found: dict[PolicyRule, None] = {}
         for other, candidate in sorted(self._roles.items()):
             if (
                 other[0]
@@ -197,7 +197,7 @@ def _reason(binding: Binding, subject: tuple[str, str]) -> str:
     )
 
 
-def refusal(user: User, asked: Asked) -> str:
+def forbidden_message(user: User, asked: Attributes) -> str:
     """Why a request is forbidden, in the words that Kubernetes uses."""
     if asked.path:
         return f'forbidden: User "{user.name}" cannot {asked.verb} path "{asked.path}"'

@@ -101,7 +101,7 @@ _NODE = [
 ]
 
 
-def bootstrap() -> list[tuple[str, Thing]]:
+def bootstrap_policy() -> list[tuple[str, Thing]]:
     """Resource and object of everything, in an order in which it may be created."""
     return [
         _role("cluster-admin", [rule(ALL, ALL, ALL), paths(ALL, ALL)]),

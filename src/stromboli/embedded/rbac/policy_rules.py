@@ -21,7 +21,7 @@ class User(NamedTuple):
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-class Asked(NamedTuple):
+class Attributes(NamedTuple):
     """What somebody wants to do: a verb on a resource, or on a path that is no resource."""
 
     verb: str
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
-class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class PolicyRule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """These verbs on these resources, or on these paths."""
 
     verbs: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     resource_names: tuple[str, ...] = ()
     non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
 
-    def allows(self, asked: Asked) -> bool:
+    def allows(self, asked: Attributes) -> bool:
         if asked.verb not in self.verbs and ANY not in self.verbs:
             return False
         if asked.path:
@@ -57,7 +57,7 @@ class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             and (not self.resource_names or asked.name in self.resource_names)
         )
 
-    def _covers(self, asked: Asked) -> bool:
+    def _covers(self, asked: Attributes) -> bool:
         resources = self.resources
         return (
             ANY in resources
@@ -65,13 +65,13 @@ class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             or (bool(asked.subresource) and f"{ANY}/{asked.subresource}" in resources)
         )
 
-    def parts(self) -> Iterator[Asked]:
+    def parts(self) -> Iterator[Attributes]:
         """Every single thing that the rule lets through; a wildcard stands for itself."""
         for verb, path in product(self.verbs, self.non_resource_urls):
-            yield Asked(verb, path=path)
+            yield Attributes(verb, path=path)
         names = self.resource_names or ("",)
         for verb, group, resource, name in product(self.verbs, self.api_groups, self.resources, names):
-            yield Asked(verb, group, *_split(resource), name=name)
+            yield Attributes(verb, group, *_split(resource), name=name)
 
 
 def _split(resource: str) -> tuple[str, str]:
@@ -85,12 +85,12 @@ def _path_matches(rule: str, path: str) -> bool:
     return rule.endswith(ANY) and path.startswith(rule.rstrip(ANY))
 
 
-def rules_of(role: dict[str, Any]) -> tuple[Rule, ...]:
+def rules_of(role: dict[str, Any]) -> tuple[PolicyRule, ...]:
     """The rules that a role spells out; one that cannot be read allows nothing."""
     found = []
     for raw in role.get("rules") or ():
         try:
-            found.append(msgspec.convert(_without_nulls(raw), Rule))
+            found.append(msgspec.convert(_without_nulls(raw), PolicyRule))
         except (msgspec.ValidationError, AttributeError):
             continue
     return tuple(found)

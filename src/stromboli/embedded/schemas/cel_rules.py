@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from stromboli.embedded.patching.json_patch import same
+from stromboli.embedded.schemas.value_formats import json_equal
 
 Value = Any
 Scope = Mapping[str, Value]
@@ -32,8 +32,8 @@ _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _LITERALS: dict[str, Value] = {"true": True, "false": False, "null": None}
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": same,
-    "!=": lambda left, right: not same(left, right),
+    "==": json_equal,
+    "!=": lambda left, right: not json_equal(left, right),
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -47,7 +47,7 @@ _METHODS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class Beyond(ValueError):
+class UnsupportedRule(ValueError):
     """A rule that this evaluator does not understand."""
 
 
@@ -71,11 +71,11 @@ def compiled(rule: str) -> Term | None:
     """A rule as a function; None if it is beyond us."""
     try:
         if len(rule) > MAX_RULE:
-            raise Beyond("a rule of such length")
+            raise UnsupportedRule("a rule of such length")
         parser = _Parser(rule)
         term = parser.choice()
         parser.end()
-    except (Beyond, RecursionError):
+    except (UnsupportedRule, RecursionError):
         return None
     return term
 
@@ -94,7 +94,7 @@ class _Parser:
     def _take(self, expected: str = "") -> str:
         token = self._peek()
         if not token or (expected and token != expected):
-            raise Beyond(f"{expected or 'something'} expected, {token or 'the end'} found")
+            raise UnsupportedRule(f"{expected or 'something'} expected, {token or 'the end'} found")
         self._place += 1
         return token
 
@@ -105,7 +105,7 @@ class _Parser:
 
     def end(self) -> None:
         if self._peek():
-            raise Beyond(f"nothing expected, {self._peek()} found")
+            raise UnsupportedRule(f"nothing expected, {self._peek()} found")
 
     def choice(self) -> Term:
         asked = self._either()
@@ -163,7 +163,7 @@ class _Parser:
             self._take(")")
             return lambda scope: _size(term(scope))
         if name not in _METHODS:
-            raise Beyond(name)
+            raise UnsupportedRule(name)
         argument = self.choice()
         self._take(")")
         return _applied(_METHODS[name], term, argument)
@@ -204,7 +204,7 @@ class _Parser:
             self._take(")")
             return _has(term) if token == "has" else lambda scope: _size(term(scope))
         if token not in self._names:
-            raise Beyond(token)
+            raise UnsupportedRule(token)
         return lambda scope: scope[token]
 
     def _list(self) -> Term:
@@ -221,7 +221,7 @@ def _tokens(rule: str) -> list[str]:
     while place < len(text):
         match = _TOKEN.match(text, place)
         if match is None:
-            raise Beyond(text[place : place + 20])
+            raise UnsupportedRule(text[place : place + 20])
         tokens.append(match[match.lastgroup or 0])
         place = match.end()
     return tokens
@@ -273,7 +273,7 @@ def _truth(value: Value) -> bool:
 
 def _number(token: str) -> int | float:
     if not token[0].isdigit() or len(token) > 20:
-        raise Beyond(token)
+        raise UnsupportedRule(token)
     return float(token) if "." in token else int(token)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stromboli.embedded.schemas.builtin_schemas import any_object, with_metadata
-from stromboli.embedded.schemas.regex_patterns import why_not
+from stromboli.embedded.schemas.regex_patterns import pattern_error
 from stromboli.embedded.schemas.schema import ANYTHING, Rule, Schema
 from stromboli.embedded.schemas.schema_problems import Problem, duplicate, invalid, required, unsupported
 
@@ -104,7 +104,7 @@ class _Reader:
         self._take(fields, raw, _FLAGS, lambda value: isinstance(value, bool), path, "true or false")
         self._take(fields, raw, _NUMBERS, _is_number, path, "a number")
         self._take(fields, raw, _COUNTS, _is_count, path, "a number of at least 0")
-        if "pattern" in fields and (why := why_not(fields["pattern"])):
+        if "pattern" in fields and (why := pattern_error(fields["pattern"])):
             self._add(invalid(f"{path}.pattern", fields.pop("pattern"), why))
         if raw.get("enum") is not None:
             fields["enum"] = tuple(self._list(raw["enum"], f"{path}.enum"))

@@ -9,7 +9,7 @@ from stromboli.embedded.schemas.metadata_rules import label_problems, metadata_p
 from stromboli.embedded.schemas.pod_semantics import pod_problems, pod_update_problems, set_pod_defaults
 from stromboli.embedded.schemas.schema_problems import Problem, invalid
 
-Object = dict[str, Any]
+Content = dict[str, Any]
 
 _TEMPLATES = {
     "Deployment": ("spec", "template", "spec"),
@@ -21,7 +21,7 @@ _TEMPLATES = {
     "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
     "PodTemplate": ("template", "spec"),
 }
-_ROLLING: dict[str, tuple[str, Object]] = {
+_ROLLING: dict[str, tuple[str, Content]] = {
     "Deployment": ("strategy", {"maxUnavailable": "25%", "maxSurge": "25%"}),
     "StatefulSet": ("updateStrategy", {"partition": 0}),
     "DaemonSet": ("updateStrategy", {"maxUnavailable": 1, "maxSurge": 0}),
@@ -30,7 +30,7 @@ _ROLLING: dict[str, tuple[str, Object]] = {
 _SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
-def set_defaults(thing: Object, kind: str) -> None:
+def set_defaults(thing: Content, kind: str) -> None:
     """Defaults, in place, after those of the schema. What they go by has the right types."""
     template = _TEMPLATES.get(kind)
     if template is not None:
@@ -43,14 +43,14 @@ def set_defaults(thing: Object, kind: str) -> None:
         set_own(thing)
 
 
-def _set_pod(pod: Object) -> None:
+def _set_pod(pod: Content) -> None:
     spec = pod.get("spec")
     if isinstance(spec, dict):
         set_pod_defaults(spec)
         spec.setdefault("enableServiceLinks", True)
 
 
-def _set_service(service: Object) -> None:
+def _set_service(service: Content) -> None:
     spec = service.get("spec") or {}
     for port in spec.get("ports") or ():
         port.setdefault("targetPort", port["port"])
@@ -58,7 +58,7 @@ def _set_service(service: Object) -> None:
         spec.setdefault("internalTrafficPolicy", "Cluster")
 
 
-def _set_job(job: Object) -> None:
+def _set_job(job: Content) -> None:
     """A job alone; the template of a CronJob gets these when it becomes one."""
     spec = job.get("spec") or {}
     if "completions" not in spec and "parallelism" not in spec:
@@ -68,7 +68,7 @@ def _set_job(job: Object) -> None:
     spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
 
 
-def _set_limits(limits: Object) -> None:
+def _set_limits(limits: Content) -> None:
     for limit in (limits.get("spec") or {}).get("limits") or ():
         if limit.get("type") == "Container":
             usual = {**(limit.get("max") or {}), **(limit.get("default") or {})}
@@ -76,19 +76,19 @@ def _set_limits(limits: Object) -> None:
             limit |= {key: value for key, value in (("default", usual), ("defaultRequest", wanted)) if value}
 
 
-def _set_policy(policy: Object) -> None:
+def _set_policy(policy: Content) -> None:
     spec = policy.get("spec") or {}
     if spec and not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
 
-def _set_subjects(binding: Object) -> None:
+def _set_subjects(binding: Content) -> None:
     for subject in binding.get("subjects") or ():
         if subject.get("kind") in ("User", "Group"):
             subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
 
 
-_DEFAULTS: dict[str, Callable[[Object], None]] = {
+_DEFAULTS: dict[str, Callable[[Content], None]] = {
     "Pod": _set_pod,
     "Service": _set_service,
     "Job": _set_job,
@@ -106,13 +106,13 @@ _JOB = {
 }
 
 
-def _set_rolling(spec: Object, field: str, usual: Object) -> None:
+def _set_rolling(spec: Content, field: str, usual: Content) -> None:
     strategy = spec.get(field)
     if isinstance(strategy, dict) and strategy.get("type") == "RollingUpdate":
         strategy["rollingUpdate"] = {**usual, **(strategy.get("rollingUpdate") or {})}
 
 
-def problems(thing: Object, kind: str) -> list[Problem]:
+def problems(thing: Content, kind: str) -> list[Problem]:
     """What is wrong with an object of a built-in kind whose types are right."""
     found = metadata_problems(thing.get("metadata") or {}, kind)
     if kind == "Pod":
@@ -125,7 +125,7 @@ def problems(thing: Object, kind: str) -> list[Problem]:
     return found
 
 
-def _template_problems(thing: Object, kind: str, spec: Object) -> Iterator[Problem]:
+def _template_problems(thing: Content, kind: str, spec: Content) -> Iterator[Problem]:
     policy = spec.get("restartPolicy", "Always")
     path = ".".join((*_TEMPLATES[kind], "restartPolicy"))
     if kind in ("Job", "CronJob") and policy == "Always":
@@ -138,7 +138,7 @@ def _template_problems(thing: Object, kind: str, spec: Object) -> Iterator[Probl
         yield from _selector_problems(thing["spec"])
 
 
-def _selector_problems(spec: Object) -> Iterator[Problem]:
+def _selector_problems(spec: Content) -> Iterator[Problem]:
     wanted = (spec.get("selector") or {}).get("matchLabels") or {}
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     yield from label_problems(labels, "spec.template.labels")
@@ -146,7 +146,7 @@ def _selector_problems(spec: Object) -> Iterator[Problem]:
         yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
 
 
-def update_problems(old: Object, new: Object, kind: str) -> list[Problem]:
+def update_problems(old: Content, new: Content, kind: str) -> list[Problem]:
     """What an update changes although it must stay: the spec of a pod, selectors, templates of jobs."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     if kind == "Pod":
@@ -172,7 +172,7 @@ def update_problems(old: Object, new: Object, kind: str) -> list[Problem]:
     ]
 
 
-def _inside(thing: Object, path: tuple[str, ...]) -> Object | None:
+def _inside(thing: Content, path: tuple[str, ...]) -> Content | None:
     node: Any = thing
     for key in path:
         node = node.get(key) if isinstance(node, dict) else None

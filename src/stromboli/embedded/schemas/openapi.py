@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.patching.patch_request import accepted
 from stromboli.embedded.schemas import builtin_schemas
 from stromboli.embedded.schemas.openapi_protobuf import encoded
 from stromboli.embedded.schemas.schema import Schema
@@ -60,7 +59,8 @@ class Resource(msgspec.Struct, frozen=True):
     plural: str
     namespaced: bool
     schema: Schema
-    built_in: bool = True
+    patch_types: tuple[str, ...]
+    """Media types of the patches that it accepts."""
 
     @property
     def group(self) -> str:
@@ -153,7 +153,7 @@ def _paths(resources: Iterable[Resource], patch: Any) -> Node:
         paths[f"{path}/{{name}}"] = {
             "get": shared,
             "put": {**shared, **patch(None)},
-            "patch": {**shared, **patch(accepted(resource.built_in))},
+            "patch": {**shared, **patch(resource.patch_types)},
             "delete": shared,
         }
     return paths

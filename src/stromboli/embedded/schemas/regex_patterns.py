@@ -18,7 +18,7 @@ _MANY = 16
 """Repetitions from which a repetition of repetitions hurts."""
 
 
-def why_not(text: str) -> str:
+def pattern_error(text: str) -> str:
     """What keeps a text from being a pattern; nothing if it is one."""
     if len(text) > MAX_PATTERN:
         return f"must be no longer than {MAX_PATTERN} characters"

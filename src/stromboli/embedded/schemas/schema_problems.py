@@ -41,7 +41,7 @@ class Problem(NamedTuple):
 
 
 def invalid(field: str, value: Any, why: str) -> Problem:
-    return Problem(field, INVALID, f"Invalid value: {shown(value)}: {why}")
+    return Problem(field, INVALID, f"Invalid value: {format_value(value)}: {why}")
 
 
 def required(field: str, why: str = "") -> Problem:
@@ -49,19 +49,21 @@ def required(field: str, why: str = "") -> Problem:
 
 
 def unsupported(field: str, value: Any, supported: tuple[Any, ...]) -> Problem:
-    listed = ", ".join(shown(item) for item in supported)
-    return Problem(field, UNSUPPORTED, f"Unsupported value: {shown(value)}: supported values: {listed}")
+    listed = ", ".join(format_value(item) for item in supported)
+    return Problem(
+        field, UNSUPPORTED, f"Unsupported value: {format_value(value)}: supported values: {listed}"
+    )
 
 
 def duplicate(field: str, value: Any) -> Problem:
-    return Problem(field, DUPLICATE, f"Duplicate value: {shown(value)}")
+    return Problem(field, DUPLICATE, f"Duplicate value: {format_value(value)}")
 
 
 def too_long(field: str, limit: int) -> Problem:
     return Problem(field, TOO_LONG, f"Too long: may not be more than {limit} bytes")
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value in a message, cut where it gets too long to read."""
     text = msgspec.json.encode(value).decode(errors="replace")
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
@@ -161,8 +163,8 @@ class _Walk:
             yield invalid(path, value, f"{path} in body should match '{schema.pattern}'")
         known = None if schema.int_or_string else TEXT_FORMATS.get(schema.format)
         if known is not None and not known(value):
-            why = f"{path} in body must be of type {schema.format}: {shown(value)}"
-            yield Problem(path, TYPE, f"Invalid value: {shown(value)}: {why}")
+            why = f"{path} in body must be of type {schema.format}: {format_value(value)}"
+            yield Problem(path, TYPE, f"Invalid value: {format_value(value)}: {why}")
 
     def _number(self, value: int | float, schema: Schema, path: str) -> Iterator[Problem]:
         low, high = schema.minimum, schema.maximum

@@ -1,4 +1,4 @@
-"""Texts and numbers with a format: times, quantities, bytes, integers of some size."""
+"""JSON values: formats of strings and integers, type names, equality."""
 
 from __future__ import annotations
 
@@ -73,3 +73,16 @@ def type_name(value: Any) -> str:
     if isinstance(value, str):
         return "string"
     return "array" if isinstance(value, list) else "object"
+
+
+def json_equal(left: Any, right: Any) -> bool:
+    """Equality of JSON values: true is not 1."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(
+            json_equal(value, right[key]) for key, value in left.items()
+        )
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(json_equal, left, right))
+    return bool(left == right)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from stromboli.embedded.tables.layout import INVALID, UNKNOWN, Thing, part
+from stromboli.embedded.tables.table_printer import INVALID, UNKNOWN, Content, nested_map
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
 
@@ -54,9 +54,9 @@ def ago(text: Any, now: float) -> str:
     return UNKNOWN if moment is None else duration_text(now - moment)
 
 
-def age(thing: Thing, now: float) -> str:
+def age(thing: Content, now: float) -> str:
     """How old an object is."""
-    return ago(part(thing, "metadata").get("creationTimestamp"), now)
+    return ago(nested_map(thing, "metadata").get("creationTimestamp"), now)
 
 
 def between(begin: Any, end: Any) -> str:

@@ -6,47 +6,47 @@ from collections.abc import Callable
 from typing import Any
 
 from stromboli.embedded.tables.age_text import age, ago
-from stromboli.embedded.tables.layout import (
+from stromboli.embedded.tables.table_printer import (
     NONE,
     Cells,
-    Thing,
-    layout,
-    listed,
+    Content,
+    format_labels,
+    format_list,
     name_of,
-    pairs,
-    part,
+    nested_map,
+    printer,
     selector_text,
 )
 
-plain = layout("Name | Age", lambda thing, now: [name_of(thing), age(thing, now)])
-dated = layout(
+DEFAULT = printer("Name | Age", lambda thing, now: [name_of(thing), age(thing, now)])
+CREATED_AT = printer(
     "Name | Created At",
-    lambda thing, _: [name_of(thing), part(thing, "metadata").get("creationTimestamp") or ""],
+    lambda thing, _: [name_of(thing), nested_map(thing, "metadata").get("creationTimestamp") or ""],
 )
 
 
-def _count(*path: str) -> Callable[[Thing, float], Cells]:
+def _count(*path: str) -> Callable[[Content, float], Cells]:
     """A row of name, how many entries something has, and age."""
 
-    def fill(thing: Thing, now: float) -> Cells:
-        return [name_of(thing), len(part(thing, *path[:-1]).get(path[-1]) or ()), age(thing, now)]
+    def fill(thing: Content, now: float) -> Cells:
+        return [name_of(thing), len(nested_map(thing, *path[:-1]).get(path[-1]) or ()), age(thing, now)]
 
     return fill
 
 
-def _namespace(thing: Thing, now: float) -> Cells:
-    return [name_of(thing), part(thing, "status").get("phase") or "", age(thing, now)]
+def _namespace(thing: Content, now: float) -> Cells:
+    return [name_of(thing), nested_map(thing, "status").get("phase") or "", age(thing, now)]
 
 
-def _event(thing: Thing, now: float) -> Cells:
+def _event(thing: Content, now: float) -> Cells:
     """Both ways of counting: an old event has a count and two times, a new one a series."""
-    series = part(thing, "series")
+    series = nested_map(thing, "series")
     first = thing.get("firstTimestamp") or thing.get("deprecatedFirstTimestamp") or thing.get("eventTime")
     last = (
         series.get("lastObservedTime") or thing.get("lastTimestamp") or thing.get("deprecatedLastTimestamp")
     )
-    about = part(thing, "involvedObject") or part(thing, "regarding")
-    source = part(thing, "source") or part(thing, "deprecatedSource")
+    about = nested_map(thing, "involvedObject") or nested_map(thing, "regarding")
+    source = nested_map(thing, "source") or nested_map(thing, "deprecatedSource")
     told_by = [source.get("component") or thing.get("reportingComponent") or thing.get("reportingController")]
     told_by.append(source.get("host") or thing.get("reportingInstance"))
     return [
@@ -55,7 +55,7 @@ def _event(thing: Thing, now: float) -> Cells:
         thing.get("reason") or "",
         f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}",
         about.get("fieldPath") or "",
-        ", ".join(str(part) for part in told_by if part),
+        ", ".join(str(nested_map) for nested_map in told_by if nested_map),
         str(thing.get("message") or thing.get("note") or "").strip(),
         ago(first, now),
         series.get("count") or thing.get("count") or thing.get("deprecatedCount") or 1,
@@ -63,12 +63,12 @@ def _event(thing: Thing, now: float) -> Cells:
     ]
 
 
-def _lease(thing: Thing, now: float) -> Cells:
-    return [name_of(thing), part(thing, "spec").get("holderIdentity") or "", age(thing, now)]
+def _lease(thing: Content, now: float) -> Cells:
+    return [name_of(thing), nested_map(thing, "spec").get("holderIdentity") or "", age(thing, now)]
 
 
-def _service(thing: Thing, now: float) -> Cells:
-    spec = part(thing, "spec")
+def _service(thing: Content, now: float) -> Cells:
+    spec = nested_map(thing, "spec")
     type = spec.get("type") or "ClusterIP"
     return [
         name_of(thing),
@@ -77,42 +77,42 @@ def _service(thing: Thing, now: float) -> Cells:
         _external(thing, type),
         ",".join(map(_port, spec.get("ports") or ())) or NONE,
         age(thing, now),
-        pairs(spec.get("selector")),
+        format_labels(spec.get("selector")),
     ]
 
 
-def _external(thing: Thing, type: str) -> str:
-    spec = part(thing, "spec")
+def _external(thing: Content, type: str) -> str:
+    spec = nested_map(thing, "spec")
     given = list(spec.get("externalIPs") or ())
     if type == "ExternalName":
         return spec.get("externalName") or NONE
     if type == "LoadBalancer":
-        entries = part(thing, "status", "loadBalancer").get("ingress") or ()
+        entries = nested_map(thing, "status", "loadBalancer").get("ingress") or ()
         given = [entry.get("ip") or entry.get("hostname") for entry in entries] + given
         return ",".join(given) or "<pending>"
     return ",".join(given) or NONE
 
 
-def _port(port: Thing) -> str:
+def _port(port: Content) -> str:
     behind = f":{port['nodePort']}" if port.get("nodePort") else ""
     return f"{port.get('port')}{behind}/{port.get('protocol', 'TCP')}"
 
 
-def _endpoints(thing: Thing, now: float) -> Cells:
+def _endpoints(thing: Content, now: float) -> Cells:
     found = [
         f"{address.get('ip')}:{port.get('port')}"
         for subset in thing.get("subsets") or ()
         for port in subset.get("ports") or ()
         for address in subset.get("addresses") or ()
     ]
-    return [name_of(thing), listed(found), age(thing, now)]
+    return [name_of(thing), format_list(found), age(thing, now)]
 
 
-def _secret(thing: Thing, now: float) -> Cells:
+def _secret(thing: Content, now: float) -> Cells:
     return [name_of(thing), thing.get("type") or "Opaque", len(thing.get("data") or ()), age(thing, now)]
 
 
-def _config_map(thing: Thing, now: float) -> Cells:
+def _config_map(thing: Content, now: float) -> Cells:
     return [
         name_of(thing),
         len(thing.get("data") or ()) + len(thing.get("binaryData") or ()),
@@ -120,8 +120,11 @@ def _config_map(thing: Thing, now: float) -> Cells:
     ]
 
 
-def _quota(thing: Thing, now: float) -> Cells:
-    hard, used = part(thing, "status", "hard") or part(thing, "spec", "hard"), part(thing, "status", "used")
+def _quota(thing: Content, now: float) -> Cells:
+    hard, used = (
+        nested_map(thing, "status", "hard") or nested_map(thing, "spec", "hard"),
+        nested_map(thing, "status", "used"),
+    )
     requests: list[str] = []
     limits: list[str] = []
     for name in sorted(hard):
@@ -131,7 +134,7 @@ def _quota(thing: Thing, now: float) -> Cells:
     return [name_of(thing), ", ".join(requests), ", ".join(limits), age(thing, now)]
 
 
-def _priority_class(thing: Thing, now: float) -> Cells:
+def _priority_class(thing: Content, now: float) -> Cells:
     return [
         name_of(thing),
         thing.get("value") or 0,
@@ -141,8 +144,8 @@ def _priority_class(thing: Thing, now: float) -> Cells:
     ]
 
 
-def _budget(thing: Thing, now: float) -> Cells:
-    spec = part(thing, "spec")
+def _budget(thing: Content, now: float) -> Cells:
+    spec = nested_map(thing, "spec")
 
     def bound(value: Any) -> str:
         return "N/A" if value is None else str(value)
@@ -151,13 +154,13 @@ def _budget(thing: Thing, now: float) -> Cells:
         name_of(thing),
         bound(spec.get("minAvailable")),
         bound(spec.get("maxUnavailable")),
-        part(thing, "status").get("disruptionsAllowed") or 0,
+        nested_map(thing, "status").get("disruptionsAllowed") or 0,
         age(thing, now),
     ]
 
 
-def _binding(thing: Thing, now: float) -> Cells:
-    role, subjects = part(thing, "roleRef"), thing.get("subjects") or []
+def _binding(thing: Content, now: float) -> Cells:
+    role, subjects = nested_map(thing, "roleRef"), thing.get("subjects") or []
     users, groups, accounts = (
         [subject for subject in subjects if subject.get("kind") == kind]
         for kind in ("User", "Group", "ServiceAccount")
@@ -172,25 +175,25 @@ def _binding(thing: Thing, now: float) -> Cells:
     ]
 
 
-def _network_policy(thing: Thing, now: float) -> Cells:
-    return [name_of(thing), selector_text(part(thing, "spec").get("podSelector")), age(thing, now)]
+def _network_policy(thing: Content, now: float) -> Cells:
+    return [name_of(thing), selector_text(nested_map(thing, "spec").get("podSelector")), age(thing, now)]
 
 
-NAMESPACES = layout("Name | Status | Age", _namespace)
-EVENTS = layout(
+NAMESPACES = printer("Name | Status | Age", _namespace)
+EVENTS = printer(
     "Last Seen | Type | Reason | Object | Subobject+ | Source+ | Message | First Seen+ | Count#+ | Name+",
     _event,
 )
-LEASES = layout("Name | Holder | Age", _lease)
-SERVICES = layout("Name | Type | Cluster-IP | External-IP | Port(s) | Age | Selector+", _service)
-ENDPOINTS = layout("Name | Endpoints | Age", _endpoints)
-SECRETS = layout("Name | Type | Data# | Age", _secret)
-CONFIG_MAPS = layout("Name | Data# | Age", _config_map)
-SERVICE_ACCOUNTS = layout("Name | Secrets# | Age", _count("secrets"))
-WEBHOOKS = layout("Name | Webhooks# | Age", _count("webhooks"))
-CSI_NODES = layout("Name | Drivers# | Age", _count("spec", "drivers"))
-QUOTAS = layout("Name | Request | Limit | Age", _quota)
-PRIORITY_CLASSES = layout("Name | Value# | Global-Default | Age | PreemptionPolicy", _priority_class)
-BUDGETS = layout("Name | Min Available | Max Unavailable | Allowed Disruptions# | Age", _budget)
-BINDINGS = layout("Name | Role | Age | Users+ | Groups+ | ServiceAccounts+", _binding)
-NETWORK_POLICIES = layout("Name | Pod-Selector | Age", _network_policy)
+LEASES = printer("Name | Holder | Age", _lease)
+SERVICES = printer("Name | Type | Cluster-IP | External-IP | Port(s) | Age | Selector+", _service)
+ENDPOINTS = printer("Name | Endpoints | Age", _endpoints)
+SECRETS = printer("Name | Type | Data# | Age", _secret)
+CONFIG_MAPS = printer("Name | Data# | Age", _config_map)
+SERVICE_ACCOUNTS = printer("Name | Secrets# | Age", _count("secrets"))
+WEBHOOKS = printer("Name | Webhooks# | Age", _count("webhooks"))
+CSI_NODES = printer("Name | Drivers# | Age", _count("spec", "drivers"))
+QUOTAS = printer("Name | Request | Limit | Age", _quota)
+PRIORITY_CLASSES = printer("Name | Value# | Global-Default | Age | PreemptionPolicy", _priority_class)
+BUDGETS = printer("Name | Min Available | Max Unavailable | Allowed Disruptions# | Age", _budget)
+BINDINGS = printer("Name | Role | Age | Users+ | Groups+ | ServiceAccounts+", _binding)
+NETWORK_POLICIES = printer("Name | Pod-Selector | Age", _network_policy)

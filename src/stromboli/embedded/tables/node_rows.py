@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from stromboli.embedded.tables.age_text import age
-from stromboli.embedded.tables.layout import (
+from stromboli.embedded.tables.table_printer import (
     NONE,
     UNKNOWN,
     Cells,
-    Layout,
-    Thing,
+    Content,
+    TablePrinter,
     condition,
-    layout,
     name_of,
-    part,
+    nested_map,
+    printer,
 )
 
 ROLE = "node-role.kubernetes.io/"
 
 
-def _fill(node: Thing, now: float) -> Cells:
-    about = part(node, "status", "nodeInfo")
+def _fill(node: Content, now: float) -> Cells:
+    about = nested_map(node, "status", "nodeInfo")
     return [
         name_of(node),
         state_text(node),
@@ -34,30 +34,30 @@ def _fill(node: Thing, now: float) -> Cells:
     ]
 
 
-NODES: Layout = layout(
+NODES: TablePrinter = printer(
     "Name | Status | Roles | Age | Version"
     " | Internal-IP+ | External-IP+ | OS-Image+ | Kernel-Version+ | Container-Runtime+",
     _fill,
 )
 
 
-def state_text(node: Thing) -> str:
+def state_text(node: Content) -> str:
     ready = condition(node, "Ready")
     words = ["Ready" if ready["status"] == "True" else "NotReady"] if ready.get("status") else ["Unknown"]
-    if part(node, "spec").get("unschedulable"):
+    if nested_map(node, "spec").get("unschedulable"):
         words.append("SchedulingDisabled")
     return ",".join(words)
 
 
-def _roles(node: Thing) -> str:
-    labels = part(node, "metadata", "labels")
+def _roles(node: Content) -> str:
+    labels = nested_map(node, "metadata", "labels")
     roles = {key.removeprefix(ROLE) for key in labels if key.startswith(ROLE)}
     roles.add(labels.get("kubernetes.io/role", ""))
     return ",".join(sorted(roles - {""})) or NONE
 
 
-def _address(node: Thing, type: str) -> str:
-    for address in part(node, "status").get("addresses") or ():
+def _address(node: Content, type: str) -> str:
+    for address in nested_map(node, "status").get("addresses") or ():
         if address.get("type") == type:
             return str(address.get("address", ""))
     return NONE

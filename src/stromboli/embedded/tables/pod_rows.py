@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.embedded.tables.age_text import age, ago, instant
-from stromboli.embedded.tables.layout import NONE, Cells, Layout, Thing, condition, layout, name_of, part
+from stromboli.embedded.tables.table_printer import (
+    NONE,
+    Cells,
+    Content,
+    TablePrinter,
+    condition,
+    name_of,
+    nested_map,
+    printer,
+)
 
 FINISHED = ("Succeeded", "Failed")
 
 
-def _fill(pod: Thing, now: float) -> Cells:
-    spec, status = part(pod, "spec"), part(pod, "status")
+def _fill(pod: Content, now: float) -> Cells:
+    spec, status = nested_map(pod, "spec"), nested_map(pod, "status")
     ready, total = _ready(pod)
     return [
         name_of(pod),
@@ -26,14 +35,14 @@ def _fill(pod: Thing, now: float) -> Cells:
     ]
 
 
-PODS: Layout = layout(
+PODS: TablePrinter = printer(
     "Name | Ready | Status | Restarts | Age | IP+ | Node+ | Nominated Node+ | Readiness Gates+", _fill
 )
 
 
-def state_text(pod: Thing) -> str:
+def state_text(pod: Content) -> str:
     """What stands under STATUS: the phase, or what says more than the phase does."""
-    status = part(pod, "status")
+    status = nested_map(pod, "status")
     phase = status.get("phase") or "Unknown"
     shown = str(status.get("reason") or phase)
     if condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
@@ -43,19 +52,18 @@ def state_text(pod: Thing) -> str:
         shown = initialising
     if not initialising or condition(pod, "Initialized").get("status") == "True":
         shown = _containers(pod, shown)
-    if part(pod, "metadata").get("deletionTimestamp"):
+    if nested_map(pod, "metadata").get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
             return "Unknown"
         return shown if phase in FINISHED else "Terminating"
     return shown
 
 
-def _initialising(pod: Thing) -> str:
+def _initialising(pod: Content) -> str:
     """How far the init containers are; empty when they are through."""
-    spec, status = part(pod, "spec"), part(pod, "status")
-    wanted = spec.get("initContainers") or []
+    wanted = nested_map(pod, "spec").get("initContainers") or []
     sidecars = _sidecars(pod)
-    for index, status in enumerate(status.get("initContainerStatuses") or ()):
+    for index, status in enumerate(nested_map(pod, "status").get("initContainerStatuses") or ()):
         state = status.get("state") or {}
         over, waits = state.get("terminated"), state.get("waiting")
         if over is not None and not over.get("exitCode"):
@@ -70,10 +78,10 @@ def _initialising(pod: Thing) -> str:
     return ""
 
 
-def _containers(pod: Thing, shown: str) -> str:
+def _containers(pod: Content, shown: str) -> str:
     """The first container that has something to say speaks for all."""
     running = False
-    for status in reversed(part(pod, "status").get("containerStatuses") or []):
+    for status in reversed(nested_map(pod, "status").get("containerStatuses") or []):
         state = status.get("state") or {}
         waits, over = state.get("waiting"), state.get("terminated")
         if waits is not None and waits.get("reason"):
@@ -87,23 +95,23 @@ def _containers(pod: Thing, shown: str) -> str:
     return shown
 
 
-def _ending(over: Thing) -> str:
+def _ending(over: Content) -> str:
     if over.get("reason"):
         return str(over["reason"])
     return f"Signal:{over['signal']}" if over.get("signal") else f"ExitCode:{over.get('exitCode', 0)}"
 
 
-def _sidecars(pod: Thing) -> set[Any]:
+def _sidecars(pod: Content) -> set[Any]:
     """Init containers that stay."""
     return {
         container.get("name")
-        for container in part(pod, "spec").get("initContainers") or ()
+        for container in nested_map(pod, "spec").get("initContainers") or ()
         if container.get("restartPolicy") == "Always"
     }
 
 
-def _ready(pod: Thing) -> tuple[int, int]:
-    spec, status = part(pod, "spec"), part(pod, "status")
+def _ready(pod: Content) -> tuple[int, int]:
+    spec, status = nested_map(pod, "spec"), nested_map(pod, "status")
     sidecars = _sidecars(pod)
     statuses = [
         status for status in status.get("initContainerStatuses") or () if status.get("name") in sidecars
@@ -117,8 +125,8 @@ def _ready(pod: Thing) -> tuple[int, int]:
     return ready, len(spec.get("containers") or ()) + len(sidecars)
 
 
-def _restarts(pod: Thing, now: float) -> str:
-    status = part(pod, "status")
+def _restarts(pod: Content, now: float) -> str:
+    status = nested_map(pod, "status")
     statuses = status.get("containerStatuses") or []
     if _initialising(pod):
         statuses = status.get("initContainerStatuses") or []
@@ -134,8 +142,8 @@ def _restarts(pod: Thing, now: float) -> str:
     return f"{count} ({ago(max(ends, key=lambda end: instant(end) or 0), now)} ago)"
 
 
-def _gates(pod: Thing) -> str:
-    gates = part(pod, "spec").get("readinessGates") or []
+def _gates(pod: Content) -> str:
+    gates = nested_map(pod, "spec").get("readinessGates") or []
     if not gates:
         return NONE
     true = sum(condition(pod, gate.get("conditionType", "")).get("status") == "True" for gate in gates)

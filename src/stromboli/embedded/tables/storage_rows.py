@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stromboli.embedded.tables.age_text import age
-from stromboli.embedded.tables.layout import UNSET, Cells, Thing, layout, name_of, part
+from stromboli.embedded.tables.table_printer import UNSET, Cells, Content, name_of, nested_map, printer
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -20,24 +20,28 @@ def _modes(modes: list[str] | None) -> str:
     return ",".join(short for mode, short in _MODES.items() if mode in given)
 
 
-def _class(thing: Thing) -> str:
-    old = part(thing, "metadata", "annotations").get(OLD_CLASS)
-    return old or part(thing, "spec").get("storageClassName") or ""
+def _class(thing: Content) -> str:
+    old = nested_map(thing, "metadata", "annotations").get(OLD_CLASS)
+    return old or nested_map(thing, "spec").get("storageClassName") or ""
 
 
-def _state(thing: Thing) -> str:
+def _state(thing: Content) -> str:
     return (
         "Terminating"
-        if part(thing, "metadata").get("deletionTimestamp")
-        else part(thing, "status").get("phase", "")
+        if nested_map(thing, "metadata").get("deletionTimestamp")
+        else nested_map(thing, "status").get("phase", "")
     )
 
 
-def _volume(thing: Thing, now: float) -> Cells:
-    spec, status, claim = part(thing, "spec"), part(thing, "status"), part(thing, "spec", "claimRef")
+def _volume(thing: Content, now: float) -> Cells:
+    spec, status, claim = (
+        nested_map(thing, "spec"),
+        nested_map(thing, "status"),
+        nested_map(thing, "spec", "claimRef"),
+    )
     return [
         name_of(thing),
-        part(spec, "capacity").get("storage") or "",
+        nested_map(spec, "capacity").get("storage") or "",
         _modes(spec.get("accessModes")),
         spec.get("persistentVolumeReclaimPolicy") or "Retain",
         _state(thing),
@@ -50,14 +54,14 @@ def _volume(thing: Thing, now: float) -> Cells:
     ]
 
 
-def _claim(thing: Thing, now: float) -> Cells:
-    spec, status = part(thing, "spec"), part(thing, "status")
+def _claim(thing: Content, now: float) -> Cells:
+    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
     bound = bool(spec.get("volumeName"))
     return [
         name_of(thing),
         _state(thing),
         spec.get("volumeName") or "",
-        part(status, "capacity").get("storage", "") if bound else "",
+        nested_map(status, "capacity").get("storage", "") if bound else "",
         _modes(status.get("accessModes")) if bound else "",
         _class(thing),
         spec.get("volumeAttributesClassName") or UNSET,
@@ -66,8 +70,8 @@ def _claim(thing: Thing, now: float) -> Cells:
     ]
 
 
-def _storage_class(thing: Thing, now: float) -> Cells:
-    marked = part(thing, "metadata", "annotations").get(DEFAULT_CLASS) == "true"
+def _storage_class(thing: Content, now: float) -> Cells:
+    marked = nested_map(thing, "metadata", "annotations").get(DEFAULT_CLASS) == "true"
     return [
         f"{name_of(thing)} (default)" if marked else name_of(thing),
         thing.get("provisioner") or "",
@@ -78,15 +82,15 @@ def _storage_class(thing: Thing, now: float) -> Cells:
     ]
 
 
-VOLUMES = layout(
+VOLUMES = printer(
     "Name | Capacity | Access Modes | Reclaim Policy | Status | Claim | StorageClass | VolumeAttributesClass"
     " | Reason | Age | VolumeMode+",
     _volume,
 )
-CLAIMS = layout(
+CLAIMS = printer(
     "Name | Status | Volume | Capacity | Access Modes | StorageClass | VolumeAttributesClass | Age | VolumeMode+",
     _claim,
 )
-STORAGE_CLASSES = layout(
+STORAGE_CLASSES = printer(
     "Name | Provisioner | ReclaimPolicy | VolumeBindingMode | AllowVolumeExpansion | Age", _storage_class
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stromboli.embedded.tables.layout import Layout, Thing, part
 from stromboli.embedded.tables.pod_rows import FINISHED, PODS
+from stromboli.embedded.tables.table_printer import Content, TablePrinter, nested_map
 
 VERSION = "meta.k8s.io/v1"
 INCLUDE = ("Metadata", "Object", "None")
@@ -14,11 +14,11 @@ INCLUDE = ("Metadata", "Object", "None")
 
 
 def table(
-    layout: Layout,
-    things: Iterable[Thing],
+    layout: TablePrinter,
+    things: Iterable[Content],
     now: float,
     include: str = "Metadata",
-    meta: Thing | None = None,
+    meta: Content | None = None,
     heads: bool = True,
     version: str = VERSION,
 ) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def table(
     }
 
 
-def _row(layout: Layout, thing: Thing, now: float, include: str) -> dict[str, Any]:
+def _row(layout: TablePrinter, thing: Content, now: float, include: str) -> dict[str, Any]:
     row: dict[str, Any] = {"cells": layout.row(thing, now)}
     if layout is PODS:
         _finished(thing, row)
@@ -43,20 +43,20 @@ def _row(layout: Layout, thing: Thing, now: float, include: str) -> dict[str, An
     return row
 
 
-def _finished(pod: Thing, row: dict[str, Any]) -> None:
+def _finished(pod: Content, row: dict[str, Any]) -> None:
     """Mark a pod that is over, as clients expect it."""
-    phase = part(pod, "status").get("phase")
+    phase = nested_map(pod, "status").get("phase")
     if phase in FINISHED:
         text = "The pod has completed successfully." if phase == "Succeeded" else "The pod failed."
         row["conditions"] = [{"type": "Completed", "status": "True", "reason": phase, "message": text}]
 
 
-def partial_metadata(thing: Thing, version: str = VERSION) -> dict[str, Any]:
+def partial_metadata(thing: Content, version: str = VERSION) -> dict[str, Any]:
     """An object's metadata alone (`as=PartialObjectMetadata`)."""
     return {"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": thing.get("metadata") or {}}
 
 
-def partial_list(things: Iterable[Thing], meta: Thing, version: str = VERSION) -> dict[str, Any]:
+def partial_list(things: Iterable[Content], meta: Content, version: str = VERSION) -> dict[str, Any]:
     """A list of metadata (`as=PartialObjectMetadataList`)."""
     return {
         "kind": "PartialObjectMetadataList",

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from stromboli.embedded.tables.age_text import age, ago, between, duration_text, instant
-from stromboli.embedded.tables.layout import (
+from stromboli.embedded.tables.table_printer import (
     NONE,
     Cells,
-    Thing,
+    Content,
     condition,
-    layout,
+    format_labels,
     name_of,
-    pairs,
-    part,
+    nested_map,
+    printer,
     selector_text,
 )
 
 
-def _images(thing: Thing, *path: str) -> Cells:
+def _images(thing: Content, *path: str) -> Cells:
     """The names and the images of its containers."""
-    containers = part(thing, *path, "template", "spec").get("containers") or []
+    containers = nested_map(thing, *path, "template", "spec").get("containers") or []
     return [
         ",".join(str(container.get(field, "")) for container in containers) or NONE
         for field in ("name", "image")
     ]
 
 
-def _deployment(thing: Thing, now: float) -> Cells:
-    spec, status = part(thing, "spec"), part(thing, "status")
+def _deployment(thing: Content, now: float) -> Cells:
+    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
     return [
         name_of(thing),
         f"{status.get('readyReplicas') or 0}/{spec.get('replicas', 1)}",
@@ -38,8 +38,8 @@ def _deployment(thing: Thing, now: float) -> Cells:
     ]
 
 
-def _replica_set(thing: Thing, now: float) -> Cells:
-    spec, status = part(thing, "spec"), part(thing, "status")
+def _replica_set(thing: Content, now: float) -> Cells:
+    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
     wanted = spec.get("selector")
     plain = thing.get("kind") == "ReplicationController"
     return [
@@ -49,32 +49,32 @@ def _replica_set(thing: Thing, now: float) -> Cells:
         status.get("readyReplicas") or 0,
         age(thing, now),
         *_images(thing, "spec"),
-        pairs(wanted) if plain else selector_text(wanted),
+        format_labels(wanted) if plain else selector_text(wanted),
     ]
 
 
-def _stateful_set(thing: Thing, now: float) -> Cells:
-    spec, status = part(thing, "spec"), part(thing, "status")
+def _stateful_set(thing: Content, now: float) -> Cells:
+    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
     ready = f"{status.get('readyReplicas') or 0}/{spec.get('replicas', 1)}"
     return [name_of(thing), ready, age(thing, now), *_images(thing, "spec")]
 
 
-def _daemon_set(thing: Thing, now: float) -> Cells:
-    spec, status = part(thing, "spec"), part(thing, "status")
+def _daemon_set(thing: Content, now: float) -> Cells:
+    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
     counts = ["desiredNumberScheduled", "currentNumberScheduled", "numberReady"]
     counts += ["updatedNumberScheduled", "numberAvailable"]
     return [
         name_of(thing),
         *(status.get(count) or 0 for count in counts),
-        pairs(part(spec, "template", "spec").get("nodeSelector")),
+        format_labels(nested_map(spec, "template", "spec").get("nodeSelector")),
         age(thing, now),
         *_images(thing, "spec"),
         selector_text(spec.get("selector")),
     ]
 
 
-def _job(thing: Thing, now: float) -> Cells:
-    spec, status = part(thing, "spec"), part(thing, "status")
+def _job(thing: Content, now: float) -> Cells:
+    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
     return [
         name_of(thing),
         _job_state(thing),
@@ -95,8 +95,8 @@ _JOB_STATES = {
 }
 
 
-def _job_state(thing: Thing) -> str:
-    if part(thing, "metadata").get("deletionTimestamp"):
+def _job_state(thing: Content) -> str:
+    if nested_map(thing, "metadata").get("deletionTimestamp"):
         return "Terminating"
     return next(
         (text for type, text in _JOB_STATES.items() if condition(thing, type).get("status") == "True"),
@@ -104,7 +104,7 @@ def _job_state(thing: Thing) -> str:
     )
 
 
-def _completions(spec: Thing, status: Thing) -> str:
+def _completions(spec: Content, status: Content) -> str:
     done, wanted = status.get("succeeded") or 0, spec.get("completions")
     if wanted is not None:
         return f"{done}/{wanted}"
@@ -112,8 +112,8 @@ def _completions(spec: Thing, status: Thing) -> str:
     return f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
 
 
-def _job_duration(thing: Thing, now: float) -> str:
-    status = part(thing, "status")
+def _job_duration(thing: Content, now: float) -> str:
+    status = nested_map(thing, "status")
     begin = instant(status.get("startTime"))
     if begin is None:
         return ""
@@ -123,8 +123,8 @@ def _job_duration(thing: Thing, now: float) -> str:
     return duration_text((ended or now) - begin)
 
 
-def _cron_job(thing: Thing, now: float) -> Cells:
-    spec, status = part(thing, "spec"), part(thing, "status")
+def _cron_job(thing: Content, now: float) -> Cells:
+    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
     last = status.get("lastScheduleTime")
     return [
         name_of(thing),
@@ -135,24 +135,24 @@ def _cron_job(thing: Thing, now: float) -> Cells:
         ago(last, now) if last else NONE,
         age(thing, now),
         *_images(thing, "spec", "jobTemplate", "spec"),
-        selector_text(part(spec, "jobTemplate", "spec").get("selector")),
+        selector_text(nested_map(spec, "jobTemplate", "spec").get("selector")),
     ]
 
 
-DEPLOYMENTS = layout(
+DEPLOYMENTS = printer(
     "Name | Ready | Up-to-date | Available | Age | Containers+ | Images+ | Selector+", _deployment
 )
-REPLICA_SETS = layout(
+REPLICA_SETS = printer(
     "Name | Desired# | Current# | Ready# | Age | Containers+ | Images+ | Selector+", _replica_set
 )
-STATEFUL_SETS = layout("Name | Ready | Age | Containers+ | Images+", _stateful_set)
-DAEMON_SETS = layout(
+STATEFUL_SETS = printer("Name | Ready | Age | Containers+ | Images+", _stateful_set)
+DAEMON_SETS = printer(
     "Name | Desired# | Current# | Ready# | Up-to-date# | Available# | Node Selector | Age"
     " | Containers+ | Images+ | Selector+",
     _daemon_set,
 )
-JOBS = layout("Name | Status | Completions | Duration | Age | Containers+ | Images+ | Selector+", _job)
-CRON_JOBS = layout(
+JOBS = printer("Name | Status | Completions | Duration | Age | Containers+ | Images+ | Selector+", _job)
+CRON_JOBS = printer(
     "Name | Schedule | Timezone | Suspend | Active# | Last Schedule | Age | Containers+ | Images+ | Selector+",
     _cron_job,
 )

@@ -3,8 +3,8 @@ import base64
 import pytest
 
 from stromboli.embedded.nodes.real.config_references import references
-from stromboli.embedded.nodes.real.container_environment import Unusable, command, environment, expand
-from tests.embedded.nodes.pods import pod
+from stromboli.embedded.nodes.real.container_environment import ContainerError, command, environment, expand
+from tests.embedded.nodes.node_pods import pod
 
 THINGS = {
     ("ConfigMap", "cm"): {"metadata": {"name": "cm"}, "data": {"A": "1", "not a name": "x", "b.c": "2"}},
@@ -56,7 +56,7 @@ def test_a_variable_comes_from_elsewhere(source, expected):
     ],
 )
 def test_what_is_missing_is_named(source, problem):
-    with pytest.raises(Unusable, match=problem):
+    with pytest.raises(ContainerError, match=problem):
         value(source)
 
 
@@ -79,9 +79,9 @@ def test_our_own_secrets_are_not_handed_down(monkeypatch):
 def test_a_command_is_put_together():
     container = {"command": ["echo", "$(A)"], "args": ["$$(A)", "$(B)"]}
     assert command(container, {"A": "1"}) == ["echo", "1", "$(A)", "$(B)"]
-    with pytest.raises(Unusable, match="no command"):
+    with pytest.raises(ContainerError, match="no command"):
         command({"args": ["x"]}, {})
-    with pytest.raises(Unusable, match="zero byte"):
+    with pytest.raises(ContainerError, match="zero byte"):
         command({"command": ["a\0b"]}, {})
 
 

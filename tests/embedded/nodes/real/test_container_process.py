@@ -9,18 +9,20 @@ import time
 import pytest
 
 from stromboli.embedded.nodes.real import container_process
-from stromboli.embedded.nodes.real.container_environment import Unusable
+from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_logs import LogFile
-from stromboli.embedded.nodes.real.container_process import Running
-from stromboli.embedded.nodes.real.process_guardian import ROOT, Guardian, kill_marked
+from stromboli.embedded.nodes.real.container_process import ContainerProcess
+from stromboli.embedded.nodes.real.process_guardian import ROOT, ProcessGuardian, kill_marked
 
 
 def run(folder, *words, then=lambda running: None):
     async def story():
-        guardian = Guardian()
+        guardian = ProcessGuardian()
         try:
             log = LogFile(folder / "0.log", lambda: 0.0)
-            running = await Running.start(list(words), folder, {"PATH": os.environ["PATH"]}, guardian, log)
+            running = await ContainerProcess.start(
+                list(words), folder, {"PATH": os.environ["PATH"]}, guardian, log
+            )
             await asyncio.sleep(0.1)
             then(running)
             return await asyncio.wait_for(running.ended(), 10)
@@ -58,12 +60,12 @@ def test_a_process_is_over_even_if_somebody_it_left_behind_holds_its_output(tmp_
 
 def test_a_process_may_end_in_order(tmp_path):
     script = "trap 'echo bye; exit 7' TERM; while true; do sleep 0.02; done"
-    assert run(tmp_path, "sh", "-c", script, then=Running.terminate) == (7, 0)
+    assert run(tmp_path, "sh", "-c", script, then=ContainerProcess.terminate) == (7, 0)
     assert said(tmp_path)[-1] == "bye"
 
 
 def test_a_killed_process_takes_its_children_along(tmp_path):
-    assert run(tmp_path, "sh", "-c", "sleep 987 & echo $!; wait", then=Running.kill) == (137, 9)
+    assert run(tmp_path, "sh", "-c", "sleep 987 & echo $!; wait", then=ContainerProcess.kill) == (137, 9)
     child = int(said(tmp_path)[0])
     deadline = time.monotonic() + 5
     while _lives(child) and time.monotonic() < deadline:
@@ -72,16 +74,16 @@ def test_a_killed_process_takes_its_children_along(tmp_path):
 
 
 def test_a_command_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(Unusable, match="/no/such/thing"):
+    with pytest.raises(ContainerError, match="/no/such/thing"):
         run(tmp_path, "/no/such/thing")
 
 
 def test_nothing_outlives_us_even_if_we_are_killed(tmp_path):
     code = """
 import subprocess, sys, time
-from stromboli.embedded.nodes.real.process_guardian import Guardian
+from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
 child = subprocess.Popen(["sleep", "987"], start_new_session=True)
-guardian = Guardian()
+guardian = ProcessGuardian()
 guardian.add(child.pid)
 print(child.pid, flush=True)
 time.sleep(60)
@@ -99,7 +101,7 @@ time.sleep(60)
 
 
 def test_a_guardian_that_died_is_replaced_by_one_that_knows_all(tmp_path):
-    guardian = Guardian()
+    guardian = ProcessGuardian()
     first, second = (subprocess.Popen(["sleep", "987"], start_new_session=True) for _ in range(2))
     with first, second:
         guardian.add(first.pid)
@@ -119,7 +121,7 @@ def test_who_left_the_group_is_known_by_the_root(tmp_path):
         assert strays[0].wait(5) == -9
         kill_marked("")
         assert strays[1].poll() is None
-        guardian = Guardian(str(tmp_path / "pods"))
+        guardian = ProcessGuardian(str(tmp_path / "pods"))
         guardian.add(strays[0].pid)
         guardian.close()
         assert strays[1].wait(5) == -9

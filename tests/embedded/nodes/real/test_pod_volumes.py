@@ -2,9 +2,9 @@ import stat
 
 import pytest
 
-from stromboli.embedded.nodes.real.container_environment import Unusable
-from stromboli.embedded.nodes.real.pod_volumes import Volumes
-from tests.embedded.nodes.pods import pod
+from stromboli.embedded.nodes.real.container_environment import ContainerError
+from stromboli.embedded.nodes.real.pod_volumes import PodVolumes
+from tests.embedded.nodes.node_pods import pod
 
 THINGS = {
     ("ConfigMap", "cm"): {"metadata": {"name": "cm"}, "data": {"a": "1", "b": "2"}},
@@ -14,7 +14,7 @@ THINGS = {
 
 def mounted(folder, mounts, volumes, name="p"):
     spec = {"containers": [{"name": "main", "volumeMounts": mounts}], "volumes": volumes}
-    made = Volumes(pod(name, spec=spec), folder / name, folder / "claims", lambda *key: THINGS.get(key))
+    made = PodVolumes(pod(name, spec=spec), folder / name, folder / "claims", lambda *key: THINGS.get(key))
     made.make()
     return made
 
@@ -80,7 +80,7 @@ def test_projected_volumes_gather(tmp_path):
     ],
 )
 def test_a_volume_that_cannot_be_made_is_explained(tmp_path, volume, problem):
-    with pytest.raises(Unusable, match=problem):
+    with pytest.raises(ContainerError, match=problem):
         mounted(tmp_path, [], [{"name": "v", **volume}])
 
 
@@ -101,7 +101,7 @@ def test_nobody_leaves_the_folder_by_dots(tmp_path):
 
 
 def test_a_mount_without_volume_is_explained(tmp_path):
-    with pytest.raises(Unusable, match="no volume of that name"):
+    with pytest.raises(ContainerError, match="no volume of that name"):
         mounted(tmp_path, [{"name": "x", "mountPath": "/x"}], [])
-    with pytest.raises(Unusable, match="mountPath /"):
+    with pytest.raises(ContainerError, match="mountPath /"):
         mounted(tmp_path, [{"name": "v", "mountPath": "/"}], [{"name": "v", "emptyDir": {}}])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stromboli.embedded.nodes.node_types import NodePod, Thing
+from stromboli.embedded.nodes.node_types import Content, NodePod
 
 Reference = tuple[str, str]
 _KINDS = (("ConfigMap", "configMap"), ("Secret", "secret"))
@@ -24,7 +24,7 @@ def references(pod: NodePod) -> set[Reference]:
     return found
 
 
-def _named(source: Thing, suffix: str) -> Iterator[Reference]:
+def _named(source: Content, suffix: str) -> Iterator[Reference]:
     for kind, field in _KINDS:
         given = source.get(f"{field}{suffix}")
         if isinstance(given, dict):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stromboli.api.resources.quantity import QuantityError, exact
-from stromboli.embedded.nodes.node_types import NodePod, Thing
+from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_addresses import LOCAL
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV")
@@ -20,11 +20,11 @@ NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _REFERENCE = re.compile(r"\$(?:\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
-Fetch = Callable[[str, str], Thing | None]
+Fetch = Callable[[str, str], Content | None]
 """A ConfigMap or Secret of the pod's namespace, by kind and name; None if there is none."""
 
 
-class Unusable(Exception):
+class ContainerError(Exception):
     """A container cannot be made as its pod asks; the reason is one of Kubernetes' words."""
 
     def __init__(self, message: str, reason: str = "CreateContainerConfigError") -> None:
@@ -32,7 +32,7 @@ class Unusable(Exception):
         self.reason = reason
 
 
-def environment(pod: NodePod, container: Thing, fetch: Fetch, own: Mapping[str, str]) -> dict[str, str]:
+def environment(pod: NodePod, container: Content, fetch: Fetch, own: Mapping[str, str]) -> dict[str, str]:
     """All variables: a few of ours, `own`, then `envFrom`, then `env`, each may use those before it."""
     made = {name: os.environ[name] for name in INHERITED if name in os.environ}
     made |= {"HOSTNAME": pod.name, **own}
@@ -51,17 +51,17 @@ def environment(pod: NodePod, container: Thing, fetch: Fetch, own: Mapping[str, 
     return made
 
 
-def command(container: Thing, variables: Mapping[str, str]) -> list[str]:
+def command(container: Content, variables: Mapping[str, str]) -> list[str]:
     """What to run; there is no image that would know."""
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     if not container.get("command"):
-        raise Unusable(
+        raise ContainerError(
             "no command: a real node runs no images, so spec.containers[].command must say what to run",
             "RunContainerError",
         )
     expanded = [expand(str(word), variables) for word in words]
     if any("\0" in word for word in expanded):
-        raise Unusable("a zero byte in the command", "RunContainerError")
+        raise ContainerError("a zero byte in the command", "RunContainerError")
     return expanded
 
 
@@ -76,7 +76,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
-def content(kind: str, thing: Thing) -> dict[str, bytes]:
+def content(kind: str, thing: Content) -> dict[str, bytes]:
     """What is in a ConfigMap or Secret."""
     plain, coded = ("data", "binaryData") if kind == "ConfigMap" else ("stringData", "data")
     found = {key: str(value).encode() for key, value in (thing.get(plain) or {}).items()}
@@ -84,11 +84,11 @@ def content(kind: str, thing: Thing) -> dict[str, bytes]:
         try:
             found[key] = base64.b64decode(value or "", validate=True)
         except (binascii.Error, ValueError):
-            raise Unusable(f"{kind} {thing['metadata']['name']}: {key} is not base64") from None
+            raise ContainerError(f"{kind} {thing['metadata']['name']}: {key} is not base64") from None
     return found
 
 
-def fetched(kind: str, reference: Thing, fetch: Fetch, name_field: str = "name") -> dict[str, bytes] | None:
+def fetched(kind: str, reference: Content, fetch: Fetch, name_field: str = "name") -> dict[str, bytes] | None:
     """The content of what a reference names; None if it is missing and need not be there."""
     name = str(reference.get(name_field) or "")
     thing = fetch(kind, name)
@@ -96,10 +96,10 @@ def fetched(kind: str, reference: Thing, fetch: Fetch, name_field: str = "name")
         return content(kind, thing)
     if reference.get("optional"):
         return None
-    raise Unusable(f'{kind.lower()} "{name}" not found')
+    raise ContainerError(f'{kind.lower()} "{name}" not found')
 
 
-def _all_of(source: Thing, fetch: Fetch) -> dict[str, str]:
+def _all_of(source: Content, fetch: Fetch) -> dict[str, str]:
     prefix = str(source.get("prefix") or "")
     found: dict[str, bytes] = {}
     for kind, field in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
@@ -109,7 +109,7 @@ def _all_of(source: Thing, fetch: Fetch) -> dict[str, str]:
     return {key: text for key, text in texts.items() if NAME.fullmatch(key) and "\0" not in text}
 
 
-def _from(source: Thing, pod: NodePod, container: Thing, fetch: Fetch) -> str | None:
+def _from(source: Content, pod: NodePod, container: Content, fetch: Fetch) -> str | None:
     for kind, field in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
         if source.get(field):
             return _key(kind, source[field], fetch)
@@ -120,14 +120,14 @@ def _from(source: Thing, pod: NodePod, container: Thing, fetch: Fetch) -> str | 
     return None
 
 
-def _key(kind: str, reference: Thing, fetch: Fetch) -> str | None:
+def _key(kind: str, reference: Content, fetch: Fetch) -> str | None:
     found = fetched(kind, reference, fetch)
     key = str(reference.get("key", ""))
     if found is not None and key in found:
         return found[key].decode(errors="replace")
     if reference.get("optional"):
         return None
-    raise Unusable(f"couldn't find key {key} in {kind} {reference.get('name', '')}")
+    raise ContainerError(f"couldn't find key {key} in {kind} {reference.get('name', '')}")
 
 
 def field_value(pod: NodePod, path: str) -> str:
@@ -151,7 +151,7 @@ def field_value(pod: NodePod, path: str) -> str:
         "status.hostIPs": LOCAL,
     }
     if path not in fields:
-        raise Unusable(f"unsupported fieldPath: {path}")
+        raise ContainerError(f"unsupported fieldPath: {path}")
     return str(fields[path])
 
 
@@ -159,7 +159,7 @@ def _lines(marks: Mapping[str, str]) -> str:
     return "\n".join(f'{key}="{value}"' for key, value in sorted(marks.items()))
 
 
-def resource_value(container: Thing, reference: Thing) -> str:
+def resource_value(container: Content, reference: Content) -> str:
     """An amount that the container asks for, in units of the divisor; 0 where it asks for nothing."""
     where, _, resource = str(reference.get("resource", "")).partition(".")
     sizes = container.get("resources") or {}
@@ -168,4 +168,4 @@ def resource_value(container: Thing, reference: Thing) -> str:
         divisor = exact(reference.get("divisor") or "1") or 1
         return str(math.ceil(exact(amounts.get(resource, "0")) / divisor))
     except QuantityError as error:
-        raise Unusable(str(error)) from None
+        raise ContainerError(str(error)) from None

@@ -1,4 +1,4 @@
-"""What containers say, line by line with the time, in files of bounded size; and how it is read again."""
+"""Container logs: output line by line with its time, in files of bounded size; written and read here."""
 
 from __future__ import annotations
 
@@ -8,39 +8,21 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from stromboli.embedded.nodes.pod_logs import LogQuery, NoLog
+
 LARGEST = 16 * 1024 * 1024
-"""Bytes of a file; when it is full it becomes the older half, and what was older is forgotten."""
+"""Bytes of a file; a full file becomes the older half, and the half before it is deleted."""
 LONGEST_LINE = 64 * 1024
 POLL = 0.2
 READ = 1024 * 1024
 
 
-class NoLog(Exception):
-    """There is nothing to be read; says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogQuery:
-    """Which lines somebody wants (`kubectl logs`)."""
-
-    container: str = ""
-    follow: bool = False
-    previous: bool = False
-    timestamps: bool = False
-    tail: int | None = None
-    since: float | None = None
-    """Seconds since the epoch."""
-    limit: int | None = None
-    """Bytes."""
-
-
 def pod_folder(pods: Path, namespace: str, name: str, uid: str) -> Path:
-    """The name as far as there is room: with the others it would be longer than names of files may be."""
+    """The pod's folder; its name is cut, as all three parts could be longer than a file name may be."""
     return pods / f"{namespace}_{name[:120]}_{uid}"
 
 
@@ -49,7 +31,7 @@ def log_file(folder: Path, container: str, run: int) -> Path:
 
 
 class LogFile:
-    """Where one run of a container writes to."""
+    """The log of one run of a container, being written."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -77,14 +59,14 @@ class LogFile:
     def _put(self, lines: list[bytes]) -> None:
         stamp = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ ").encode()
         text = b"".join(stamp + line + b"\n" for line in lines)
-        with suppress(OSError):  # of a full disk: what is said meanwhile is lost, but whoever says it goes on
+        with suppress(OSError):  # a full disk loses output, but does not stop the container
             if self._size + len(text) > LARGEST // 2:
-                self._turn()
+                self._rotate()
             self._file.write(text)
             self._size += len(text)
 
-    def _turn(self) -> None:
-        """Begin anew; the file from before stays open until there is another."""
+    def _rotate(self) -> None:
+        """Start a new file; the full one stays open until the new one is."""
         with suppress(FileNotFoundError):
             self._path.replace(older(self._path))
         full, self._file = self._file, self._path.open("wb", buffering=0)
@@ -96,7 +78,7 @@ def older(path: Path) -> Path:
     return path.with_suffix(".old")
 
 
-def forget_log(path: Path) -> None:
+def delete_log(path: Path) -> None:
     """Both halves."""
     path.unlink(missing_ok=True)
     older(path).unlink(missing_ok=True)
@@ -110,46 +92,38 @@ def runs(folder: Path, container: str) -> list[int]:
 
 
 def find_log(folder: Path, query: LogQuery) -> Path:
-    found = runs(folder, query.container)
+    run_numbers = runs(folder, query.container)
     if query.previous:
-        if len(found) < 2:
+        if len(run_numbers) < 2:
             raise NoLog(f'previous terminated container "{query.container}" not found')
-        return log_file(folder, query.container, found[-2])
-    if not found:
+        return log_file(folder, query.container, run_numbers[-2])
+    if not run_numbers:
         raise NoLog(f'container "{query.container}" is waiting to start')
-    return log_file(folder, query.container, found[-1])
+    return log_file(folder, query.container, run_numbers[-1])
 
 
-async def read_log(path: Path, query: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """The lines that were asked for, and those to come until `over`, if they were asked for too."""
-    left = query.limit
+async def read_log(path: Path, query: LogQuery, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """The lines that were asked for; with `follow` also those to come until the container has `ended`."""
     with _Reader(path) as reader:
-        async for piece in _pieces(reader, query, over):
-            yield piece if left is None else piece[:left]
-            if left is not None and (left := left - len(piece)) <= 0:
+        lines: Iterator[bytes] = (line for line in reader.existing_lines() if _is_wanted(line, query))
+        if query.tail is not None:
+            lines = iter(deque(lines, maxlen=max(0, query.tail)))
+        for block in _blocks(_formatted(line, query) for line in lines):
+            yield block
+            await asyncio.sleep(0)
+        while query.follow:
+            at_end = ended()  # before reading, so that the last lines are not missed
+            piece = b"".join(_formatted(line, query) for line in reader.new_lines())
+            if piece:
+                yield piece
+            elif at_end:
                 return
-
-
-async def _pieces(reader: _Reader, query: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
-    lines: Iterator[bytes] = (line for line in reader.so_far() if _wanted(line, query))
-    if query.tail is not None:
-        lines = iter(deque(lines, maxlen=max(0, query.tail)))
-    for block in _blocks(_shown(line, query) for line in lines):
-        yield block
-        await asyncio.sleep(0)
-    while query.follow:
-        ending = over()  # asked first, so that nothing is missed that was said last
-        piece = b"".join(_shown(line, query) for line in reader.more())
-        if piece:
-            yield piece
-        elif ending:
-            return
-        else:
-            await asyncio.sleep(POLL)
+            else:
+                await asyncio.sleep(POLL)
 
 
 class _Reader:
-    """Reads a log from its beginning, and goes on reading when it was full and began anew."""
+    """Reads a log from its beginning, across rotations."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -162,7 +136,7 @@ class _Reader:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def so_far(self) -> Iterator[bytes]:
+    def existing_lines(self) -> Iterator[bytes]:
         """Whole lines."""
         with suppress(FileNotFoundError), older(self._path).open("rb") as before:
             yield from before
@@ -172,7 +146,7 @@ class _Reader:
             else:
                 self._rest = line
 
-    def more(self) -> list[bytes]:
+    def new_lines(self) -> list[bytes]:
         new = self._file.read(READ)
         if (
             not new
@@ -186,7 +160,7 @@ class _Reader:
         return [line + b"\n" for line in lines]
 
 
-def _wanted(line: bytes, query: LogQuery) -> bool:
+def _is_wanted(line: bytes, query: LogQuery) -> bool:
     if query.since is None:
         return True
     stamp = line.partition(b" ")[0].decode(errors="replace")
@@ -196,7 +170,7 @@ def _wanted(line: bytes, query: LogQuery) -> bool:
         return True
 
 
-def _shown(line: bytes, query: LogQuery) -> bytes:
+def _formatted(line: bytes, query: LogQuery) -> bytes:
     return line if query.timestamps else line.partition(b" ")[2]
 
 

@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from stromboli.embedded.nodes.real.container_environment import Unusable
+from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_logs import LogFile
-from stromboli.embedded.nodes.real.process_guardian import Guardian
+from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
 
 CHUNK = 64 * 1024
 _LAST_WORDS = 2.0
 """Seconds that output is waited for after the end."""
 
 
-class Running:
+class ContainerProcess:
     """A process that was started, with all that it starts itself."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, output: _Output, guardian: Guardian, log: LogFile
+        self, process: asyncio.subprocess.Process, output: _Output, guardian: ProcessGuardian, log: LogFile
     ) -> None:
         self._process = process
         self._output = output
@@ -32,9 +32,14 @@ class Running:
 
     @classmethod
     async def start(
-        cls, words: list[str], folder: Path, variables: Mapping[str, str], guardian: Guardian, log: LogFile
-    ) -> Running:
-        """`Unusable` if there is no such command."""
+        cls,
+        words: list[str],
+        folder: Path,
+        variables: Mapping[str, str],
+        guardian: ProcessGuardian,
+        log: LogFile,
+    ) -> ContainerProcess:
+        """`ContainerError` if there is no such command."""
         output, end = await _Output.opened()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -49,7 +54,7 @@ class Running:
         except (OSError, ValueError) as error:
             output.close()
             log.close()
-            raise Unusable(f"{words[0]}: {error}", "RunContainerError") from None
+            raise ContainerError(f"{words[0]}: {error}", "RunContainerError") from None
         finally:
             os.close(end)
         guardian.add(process.pid)

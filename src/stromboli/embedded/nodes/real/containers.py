@@ -9,23 +9,23 @@ from pathlib import Path
 
 from stromboli.api import names
 from stromboli.embedded.nodes import pod_status_patches
-from stromboli.embedded.nodes.node_types import NodePod, Thing
-from stromboli.embedded.nodes.node_writes import Writes
+from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_addresses import LOCAL
 from stromboli.embedded.nodes.real.container_environment import Fetch
-from stromboli.embedded.nodes.real.container_process import Running
-from stromboli.embedded.nodes.real.process_guardian import Guardian
+from stromboli.embedded.nodes.real.container_process import ContainerProcess
+from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
+from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.timestamps import timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class NodeContext:
     """What all pods of a node share."""
 
     pods: Path
     claims: Path
-    guardian: Guardian
-    writes: Writes
+    guardian: ProcessGuardian
+    writes: WriteQueue
     fetch_all: Callable[[NodePod], Awaitable[Fetch]]
     first_pause: float = 1.0
     longest_pause: float = 60.0
@@ -36,11 +36,11 @@ class Surroundings:
 class Container:
     """One container of the pod, and how it stands."""
 
-    spec: Thing
+    spec: Content
     restarts: int = 0
-    state: Thing = field(default_factory=lambda: {"waiting": {"reason": "PodInitializing"}})
-    last: Thing | None = None
-    process: Running | None = None
+    state: Content = field(default_factory=lambda: {"waiting": {"reason": "PodInitializing"}})
+    last: Content | None = None
+    process: ContainerProcess | None = None
     failures: int = 0
 
     @property
@@ -48,7 +48,7 @@ class Container:
         return str(self.spec.get("name", ""))
 
     @property
-    def ending(self) -> Thing | None:
+    def ending(self) -> Content | None:
         return self.state.get("terminated")
 
     @property
@@ -56,7 +56,7 @@ class Container:
         return self.spec.get("restartPolicy") == names.RESTART_ALWAYS
 
 
-class Standing:
+class StatusManager:
     """Puts the statuses of a pod together; remembers since when each condition has held."""
 
     def __init__(self, inits: list[Container], mains: list[Container], clock: Callable[[], float]) -> None:
@@ -66,7 +66,7 @@ class Standing:
         self._begun = clock()
         self._since: dict[str, tuple[str, str]] = {}
 
-    def now(self, pod: NodePod, initialised: bool, stopping: bool) -> Thing:
+    def now(self, pod: NodePod, initialised: bool, stopping: bool) -> Content:
         """How the pod stands while it has not come to its end."""
         now = self._clock()
         started = initialised and all(
@@ -83,7 +83,7 @@ class Standing:
         ]
         return self._whole(pod, "Running" if started else "Pending", conditions)
 
-    def end(self, pod: NodePod, failed: bool, expired: bool) -> Thing:
+    def end(self, pod: NodePod, failed: bool, expired: bool) -> Content:
         """How the pod ended. A container that never began has failed."""
         for container in [*self._inits, *self._mains]:
             if "waiting" in container.state:
@@ -98,8 +98,8 @@ class Standing:
             {"reason": "DeadlineExceeded", "message": pod_status_patches.EXPIRED} if expired else {}
         )
 
-    def _whole(self, pod: NodePod, phase: str, conditions: list[Thing]) -> Thing:
-        status: Thing = {
+    def _whole(self, pod: NodePod, phase: str, conditions: list[Content]) -> Content:
+        status: Content = {
             "phase": phase,
             "startTime": timestamp(self._begun),
             "hostIP": LOCAL,
@@ -113,7 +113,7 @@ class Standing:
             status["initContainerStatuses"] = self._shown(pod, self._inits)
         return status
 
-    def _stamped(self, condition: Thing) -> Thing:
+    def _stamped(self, condition: Content) -> Content:
         """A condition that held before keeps the time at which it came to hold."""
         type, status = condition["type"], condition["status"]
         held, since = self._since.get(type, ("", ""))
@@ -123,7 +123,7 @@ class Standing:
         return {"reason": None, "message": None, **condition, "lastTransitionTime": since}
 
     @staticmethod
-    def _shown(pod: NodePod, containers: list[Container]) -> list[Thing]:
+    def _shown(pod: NodePod, containers: list[Container]) -> list[Content]:
         return [
             pod_status_patches.container(
                 pod, container.spec, container.state, container.restarts, container.last

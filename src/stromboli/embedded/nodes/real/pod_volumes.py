@@ -6,14 +6,14 @@ import os
 import shutil
 from pathlib import Path, PurePosixPath
 
-from stromboli.embedded.nodes.node_types import NodePod, Thing
-from stromboli.embedded.nodes.real.container_environment import Fetch, Unusable, fetched, field_value
+from stromboli.embedded.nodes.node_types import Content, NodePod
+from stromboli.embedded.nodes.real.container_environment import ContainerError, Fetch, fetched, field_value
 
 SUPPORTED = "configMap, secret, emptyDir, downwardAPI, projected, hostPath, persistentVolumeClaim"
 _FAILED = "FailedMount"
 
 
-class Volumes:
+class PodVolumes:
     """The volumes of one pod."""
 
     def __init__(self, pod: NodePod, folder: Path, claims: Path, fetch: Fetch) -> None:
@@ -25,7 +25,7 @@ class Volumes:
         self.root = folder / "root"
 
     def make(self) -> None:
-        """All folders, with what belongs in them; `Unusable` says what is missing."""
+        """All folders, with what belongs in them; `ContainerError` says what is missing."""
         self.root.mkdir(parents=True, exist_ok=True)
         places = {
             str(volume.get("name", "")): self._volume(volume) for volume in self._pod.spec.volumes or ()
@@ -38,10 +38,10 @@ class Volumes:
         """Where a path of the container is on this machine."""
         return _below(self.root, inside)
 
-    def _mount(self, mount: Thing, places: dict[str, Path]) -> None:
+    def _mount(self, mount: Content, places: dict[str, Path]) -> None:
         name, inside = str(mount.get("name", "")), str(mount.get("mountPath", ""))
         if name not in places:
-            raise Unusable(f'volumeMount "{name}" has no volume of that name', _FAILED)
+            raise ContainerError(f'volumeMount "{name}" has no volume of that name', _FAILED)
         target = places[name]
         if mount.get("subPath"):
             target = _below(target, str(mount["subPath"]))
@@ -49,12 +49,12 @@ class Volumes:
                 target.mkdir(parents=True)
         link = self.path(inside)
         if link == self.root:
-            raise Unusable("mountPath / is not possible on a real node", _FAILED)
+            raise ContainerError("mountPath / is not possible on a real node", _FAILED)
         if not link.is_symlink():
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(target)
 
-    def _volume(self, volume: Thing) -> Path:
+    def _volume(self, volume: Content) -> Path:
         name = str(volume.get("name", ""))
         place = _below(self._folder, name)
         if (path := volume.get("hostPath")) is not None:
@@ -69,14 +69,14 @@ class Volumes:
         sources = self._sources(volume)
         if sources is None:
             kind = next((key for key in volume if key != "name"), "nothing")
-            raise Unusable(
+            raise ContainerError(
                 f'volume "{name}": {kind} is not supported on a real node, only {SUPPORTED}', _FAILED
             )
         for source in sources:
             self._fill(place, source)
         return place
 
-    def _sources(self, volume: Thing) -> list[Thing] | None:
+    def _sources(self, volume: Content) -> list[Content] | None:
         if volume.get("projected") is not None:
             return list(volume["projected"].get("sources") or ())
         found = {
@@ -84,7 +84,7 @@ class Volumes:
         }
         return [found] if found else None
 
-    def _fill(self, place: Path, source: Thing) -> None:
+    def _fill(self, place: Path, source: Content) -> None:
         try:
             for kind, field, named in (
                 ("ConfigMap", "configMap", "name"),
@@ -96,13 +96,13 @@ class Volumes:
                     self._write(
                         place, fetched(kind, given, self._fetch, name_field) or {}, given, kind == "Secret"
                     )
-        except Unusable as error:
-            raise Unusable(f"MountVolume.SetUp failed: {error}", _FAILED) from None
+        except ContainerError as error:
+            raise ContainerError(f"MountVolume.SetUp failed: {error}", _FAILED) from None
         for item in (source.get("downwardAPI") or {}).get("items") or ():
             value = field_value(self._pod, str((item.get("fieldRef") or {}).get("fieldPath", "")))
             _put(_below(place, str(item.get("path", ""))), value.encode(), 0o644)
 
-    def _write(self, place: Path, found: dict[str, bytes], given: Thing, secret: bool) -> None:
+    def _write(self, place: Path, found: dict[str, bytes], given: Content, secret: bool) -> None:
         mode = int(given.get("defaultMode") or (0o600 if secret else 0o644)) & 0o777
         items = given.get("items")
         wanted = (
@@ -112,18 +112,18 @@ class Volumes:
         )
         for key, path in wanted.items():
             if key not in found:
-                raise Unusable(f"references non-existent key: {key}", _FAILED)
+                raise ContainerError(f"references non-existent key: {key}", _FAILED)
             _put(_below(place, path), found[key], mode)
 
 
-def _host_path(path: Thing) -> Path:
+def _host_path(path: Content) -> Path:
     place = Path(str(path.get("path", "")))
     if not place.is_absolute():
-        raise Unusable(f"hostPath {str(place)!r} is not absolute", _FAILED)
+        raise ContainerError(f"hostPath {str(place)!r} is not absolute", _FAILED)
     if path.get("type") == "DirectoryOrCreate":
         place.mkdir(parents=True, exist_ok=True)
     if not place.exists():
-        raise Unusable(f"hostPath {place} does not exist", _FAILED)
+        raise ContainerError(f"hostPath {place} does not exist", _FAILED)
     return place
 
 
@@ -140,6 +140,6 @@ def _put(path: Path, content: bytes, mode: int) -> None:
         file.write(content)
 
 
-def remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """A pod's folder, with everything in it; what links lead to stays."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -10,12 +10,12 @@ from pathlib import Path
 from stromboli.api import names
 from stromboli.embedded.nodes import pod_status_patches
 from stromboli.embedded.nodes.node_types import NodePod
-from stromboli.embedded.nodes.pod_status_patches import Ending
-from stromboli.embedded.nodes.real.container_environment import Fetch, Unusable, command, environment
-from stromboli.embedded.nodes.real.container_logs import LogFile, forget_log, log_file
-from stromboli.embedded.nodes.real.container_process import Running
-from stromboli.embedded.nodes.real.containers import Container, Standing, Surroundings
-from stromboli.embedded.nodes.real.pod_volumes import Volumes
+from stromboli.embedded.nodes.pod_status_patches import Termination
+from stromboli.embedded.nodes.real.container_environment import ContainerError, Fetch, command, environment
+from stromboli.embedded.nodes.real.container_logs import LogFile, delete_log, log_file
+from stromboli.embedded.nodes.real.container_process import ContainerProcess
+from stromboli.embedded.nodes.real.containers import Container, NodeContext, StatusManager
+from stromboli.embedded.nodes.real.pod_volumes import PodVolumes
 from stromboli.embedded.nodes.real.process_guardian import ROOT, kill_marked
 from stromboli.kube.timestamps import timestamp
 
@@ -31,10 +31,10 @@ STABLE = 600.0
 """Seconds after which a container that ran so long is forgiven its earlier ends."""
 
 
-class PodRun:
+class PodWorker:
     """A pod that runs here. `pod` is kept up by whoever hears of changes."""
 
-    def __init__(self, pod: NodePod, folder: Path, around: Surroundings) -> None:
+    def __init__(self, pod: NodePod, folder: Path, around: NodeContext) -> None:
         self.pod = pod
         self.folder = folder
         self._around = around
@@ -46,8 +46,8 @@ class PodRun:
         self._expired = False
         self._inits = [Container(spec) for spec in pod.spec.init_containers or ()]
         self._mains = [Container(spec) for spec in pod.spec.containers]
-        self._standing = Standing(self._inits, self._mains, around.clock)
-        self._volumes: Volumes | None = None
+        self._standing = StatusManager(self._inits, self._mains, around.clock)
+        self._volumes: PodVolumes | None = None
         self._fetch: Fetch = lambda kind, name: None
         self._initialised = False
         self._sidecars: list[asyncio.Task[None]] = []
@@ -65,7 +65,7 @@ class PodRun:
             if container.process is not None:
                 self._end(container, container.process, first)
 
-    def _end(self, container: Container, process: Running, ask: bool = True) -> None:
+    def _end(self, container: Container, process: ContainerProcess, ask: bool = True) -> None:
         if ask:
             process.terminate()
             self._tell_killing(container)
@@ -90,7 +90,7 @@ class PodRun:
         return any(candidate.name == container and candidate.process is not None for candidate in self._all)
 
     @staticmethod
-    def _kill_one(container: Container, process: Running) -> None:
+    def _kill_one(container: Container, process: ContainerProcess) -> None:
         if container.process is process:
             process.kill()
 
@@ -152,7 +152,7 @@ class PodRun:
             if "running" in state:
                 ran = True
                 now = self._around.clock()
-                state = Ending(137, now, now, 9, "the node was restarted").state(self._id(container))
+                state = Termination(137, now, now, 9, "the node was restarted").state(self._id(container))
             if "terminated" in state:
                 if _stays_ended(self._policy, state["terminated"].get("exitCode")):
                     container.state = state
@@ -181,11 +181,11 @@ class PodRun:
         while not self._stopping.is_set():
             try:
                 self._fetch = await self._around.fetch_all(self.pod)
-                self._volumes = Volumes(self.pod, self.folder, self._around.claims, self._fetch)
+                self._volumes = PodVolumes(self.pod, self.folder, self._around.claims, self._fetch)
                 await asyncio.to_thread(self._volumes.make)
                 return True
-            except (Unusable, OSError) as error:
-                reason = error.reason if isinstance(error, Unusable) else "FailedMount"
+            except (ContainerError, OSError) as error:
+                reason = error.reason if isinstance(error, ContainerError) else "FailedMount"
                 self._around.writes.tell(self.pod, names.WARNING, reason, str(error))
                 self._report()
                 await self._pause(UNUSABLE_AGAIN)
@@ -222,7 +222,7 @@ class PodRun:
             return 0.0
         return float(min(around.longest_pause, around.first_pause * 2.0 ** min(failures - 2, 20)))
 
-    async def _once(self, container: Container) -> Ending | None:
+    async def _once(self, container: Container) -> Termination | None:
         """One run of a container; None if it could not begin."""
         around = self._around
         assert self._volumes is not None
@@ -231,10 +231,10 @@ class PodRun:
             variables = environment(self.pod, container.spec, self._fetch, {ROOT: str(root)})
             words = command(container.spec, variables)
             place = self._place(container)
-            forget_log(log_file(self.folder, container.name, container.restarts - KEPT_LOGS))
+            delete_log(log_file(self.folder, container.name, container.restarts - KEPT_LOGS))
             file = LogFile(log_file(self.folder, container.name, container.restarts), around.clock)
-            process = await Running.start(words, place, variables, around.guardian, file)
-        except (Unusable, OSError) as error:
+            process = await ContainerProcess.start(words, place, variables, around.guardian, file)
+        except (ContainerError, OSError) as error:
             return await self._unusable(container, error)
         begun = around.clock()
         container.process = process
@@ -245,18 +245,18 @@ class PodRun:
         self._report()
         code, number = await process.ended()
         container.process = None
-        ending = Ending(code, around.clock(), begun, number)
+        ending = Termination(code, around.clock(), begun, number)
         container.state = ending.state(self._id(container))
         self._report()
         return ending
 
-    async def _unusable(self, container: Container, error: Exception) -> Ending | None:
+    async def _unusable(self, container: Container, error: Exception) -> Termination | None:
         """Tell why a container cannot begin; what has no command never will, the rest may."""
-        reason = error.reason if isinstance(error, Unusable) else "RunContainerError"
+        reason = error.reason if isinstance(error, ContainerError) else "RunContainerError"
         self._around.writes.tell(self.pod, names.WARNING, "Failed", f"Error: {error}")
         if reason == "RunContainerError":
             now = self._around.clock()
-            ending = Ending(128, now, now, message=str(error))
+            ending = Termination(128, now, now, message=str(error))
             container.state = ending.state(self._id(container))
             self._report()
             return ending

@@ -20,7 +20,7 @@ ROUNDS = 10
 """How often those are looked for who may have been forking while others were killed."""
 
 
-class Guardian:
+class ProcessGuardian:
     """Who watches over our processes; started with the first of them."""
 
     def __init__(self, folder: str = "") -> None:

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import msgspec
 
-from stromboli.embedded.nodes.node_types import NodePod, Thing
-from stromboli.embedded.nodes.node_writes import Writes
+from stromboli.embedded.nodes.node_types import Content, NodePod
+from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.real.config_references import references
 from stromboli.embedded.nodes.real.container_environment import Fetch
-from stromboli.embedded.nodes.real.container_logs import LogQuery, find_log, pod_folder, read_log
-from stromboli.embedded.nodes.real.containers import Surroundings
-from stromboli.embedded.nodes.real.pod_volumes import remove
-from stromboli.embedded.nodes.real.pod_worker import GRACE, PodRun
-from stromboli.embedded.nodes.real.process_guardian import Guardian
+from stromboli.embedded.nodes.real.container_logs import find_log, pod_folder, read_log
+from stromboli.embedded.nodes.real.containers import NodeContext
+from stromboli.embedded.nodes.real.pod_volumes import remove_folder
+from stromboli.embedded.nodes.real.pod_worker import GRACE, PodWorker
+from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
+from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError, NoResponse
@@ -34,20 +35,20 @@ PARTING = 3.0
 """Seconds that processes have to end when we do."""
 
 
-class Real:
+class ProcessRuntime:
     """Lets pods run as processes."""
 
-    def __init__(self, client: Client, writes: Writes, folder: Path, first_pause: float = 1.0) -> None:
+    def __init__(self, client: Client, writes: WriteQueue, folder: Path, first_pause: float = 1.0) -> None:
         """`folder` is where pods live and what claims hold is kept."""
         self._client = client
         self._writes = writes
         self._pods = folder / "pods"
-        self._guardian = Guardian(str(self._pods))
+        self._guardian = ProcessGuardian(str(self._pods))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._around = Surroundings(
+        self._around = NodeContext(
             self._pods, folder / "claims", self._guardian, writes, self._fetch_all, first_pause
         )
-        self._runs: dict[str, PodRun] = {}
+        self._runs: dict[str, PodWorker] = {}
         self._folders: dict[str, Path] = {}
         self._leaving: set[str] = set()
         self._ending: set[asyncio.Task[None]] = set()
@@ -57,13 +58,13 @@ class Real:
         run = self._runs.get(pod.uid)
         folder = self._folders[pod.uid] = pod_folder(self._pods, pod.namespace, pod.name, pod.uid)
         if run is None and not pod.finished and not pod.leaving:
-            run = self._runs[pod.uid] = PodRun(pod, folder, self._around)
+            run = self._runs[pod.uid] = PodWorker(pod, folder, self._around)
         elif run is not None:
             run.pod = pod
         if pod.leaving:
             self._leave(pod, run)
 
-    def _leave(self, pod: NodePod, run: PodRun | None) -> None:
+    def _leave(self, pod: NodePod, run: PodWorker | None) -> None:
         """Stop what runs; when nothing does any more, the pod goes."""
         if run is None:
             self._writes.let_go(pod)
@@ -87,11 +88,11 @@ class Real:
             self._ending.add(run.task)
             run.task.add_done_callback(lambda task: self._ended(task, run.folder))
         elif folder is not None:
-            remove(folder)
+            remove_folder(folder)
 
     def _ended(self, task: asyncio.Task[None], folder: Path) -> None:
         self._ending.discard(task)
-        remove(folder)
+        remove_folder(folder)
 
     async def close(self) -> None:
         """End all processes, in order if they let us."""
@@ -115,14 +116,14 @@ class Real:
         asked = replace(query, container=container)
         path = find_log(pod_folder(self._pods, pod.namespace, pod.name, pod.uid), asked)
 
-        def over() -> bool:
+        def ended() -> bool:
             run = self._runs.get(pod.uid)
             return run is None or not run.runs(container)
 
-        return read_log(path, asked, over)
+        return read_log(path, asked, ended)
 
     async def _fetch_all(self, pod: NodePod) -> Fetch:
-        found: dict[tuple[str, str], Thing] = {}
+        found: dict[tuple[str, str], Content] = {}
         for kind, name in references(pod):
             try:
                 body = await self._client.get(SOURCES[kind], name, pod.namespace)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from stromboli.embedded.http.api_server import Server
-from stromboli.embedded.nodes.durations import FOREVER, Span
+from stromboli.embedded.nodes.durations import FOREVER, Duration
 from stromboli.embedded.nodes.node_groups import node_manifests
-from stromboli.embedded.nodes.node_service import Nodes
-from stromboli.embedded.nodes.pod_stages import Habits
-from stromboli.embedded.nodes.real.container_logs import LogQuery
-from stromboli.embedded.nodes.real.process_runtime import Real
+from stromboli.embedded.nodes.node_service import NodeService
+from stromboli.embedded.nodes.pod_logs import LogQuery
+from stromboli.embedded.nodes.pod_stages import StageDelays
+from stromboli.embedded.nodes.real.process_runtime import ProcessRuntime
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access, find_access
@@ -24,13 +24,13 @@ from stromboli.kube.request import ApiError
 PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-HABITS = Habits(Span(0.05, 0.05), FOREVER, 0.05)
+HABITS = StageDelays(Duration(0.05, 0.05), FOREVER, 0.05)
 
 
 class Town:
     """Asks as an administrator, and waits for what is to come."""
 
-    def __init__(self, client: Client, nodes: Nodes) -> None:
+    def __init__(self, client: Client, nodes: NodeService) -> None:
         self.client = client
         self.nodes = nodes
 
@@ -88,7 +88,7 @@ class Town:
 
 
 @asynccontextmanager
-async def town(folder: Path, *orders: str, habits: Habits = HABITS) -> AsyncIterator[Town]:
+async def town(folder: Path, *orders: str, habits: StageDelays = HABITS) -> AsyncIterator[Town]:
     """Nodes as ordered, on a server of their own; again on the same folder, they go on."""
     async with Server(folder / "data", tls=False) as server:
         access = find_access(str(server.kubeconfig(folder / "kubeconfig")))
@@ -97,10 +97,14 @@ async def town(folder: Path, *orders: str, habits: Habits = HABITS) -> AsyncIter
 
 
 @asynccontextmanager
-async def town_on(access: Access, folder: Path, *orders: str, habits: Habits = HABITS) -> AsyncIterator[Town]:
+async def town_on(
+    access: Access, folder: Path, *orders: str, habits: StageDelays = HABITS
+) -> AsyncIterator[Town]:
     """Nodes as ordered, on any server."""
     async with Client(access) as client:
-        nodes = Nodes(client, habits, lambda writes: Real(client, writes, folder / "work", first_pause=0.1))
+        nodes = NodeService(
+            client, habits, lambda writes: ProcessRuntime(client, writes, folder / "work", first_pause=0.1)
+        )
         await nodes.register(node_manifests(list(orders)))
         running = asyncio.create_task(nodes.run())
         try:

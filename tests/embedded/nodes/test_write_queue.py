@@ -3,13 +3,13 @@
 import asyncio
 from itertools import pairwise
 
-from stromboli.embedded.nodes.durations import FOREVER, Span
-from stromboli.embedded.nodes.node_writes import Writes
-from stromboli.embedded.nodes.pod_addresses import Addresses
-from stromboli.embedded.nodes.pod_stages import Habits
-from stromboli.embedded.nodes.simulated_nodes import Simulated
+from stromboli.embedded.nodes.durations import FOREVER, Duration
+from stromboli.embedded.nodes.pod_addresses import PodAddresses
+from stromboli.embedded.nodes.pod_stages import StageDelays
+from stromboli.embedded.nodes.simulated_nodes import SimulatedRuntime
+from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.request import ApiError
-from tests.embedded.nodes.pods import pod
+from tests.embedded.nodes.node_pods import pod
 
 
 class Refusing:
@@ -28,8 +28,10 @@ def test_a_step_that_is_refused_is_tried_ever_more_rarely():
     async def story():
         now = 1000.0
         server = Refusing(lambda: now)
-        writes = Writes(server, lambda: now)
-        simulated = Simulated(writes, Addresses(), Habits(Span(0, 0), FOREVER), lambda: now)
+        writes = WriteQueue(server, lambda: now)
+        simulated = SimulatedRuntime(
+            writes, PodAddresses(), StageDelays(Duration(0, 0), FOREVER), lambda: now
+        )
         writes.start()
         simulated.put(pod())
         for _ in range(200):

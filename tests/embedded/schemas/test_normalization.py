@@ -7,10 +7,10 @@ from hypothesis import given
 
 from stromboli.embedded.schemas import builtin_schemas
 from stromboli.embedded.schemas.compiled_schema import compiled
+from stromboli.embedded.schemas.normalization import default, normalize, prune
 from stromboli.embedded.schemas.schema import Schema
 from stromboli.embedded.schemas.schema_problems import problems
-from stromboli.embedded.schemas.schema_shaping import default, prune, shape
-from tests.embedded.schemas.things import THING, specs, thing
+from tests.embedded.schemas.manifests import THING, specs, thing
 
 
 def pod(**spec: Any) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def pod_schema() -> Schema:
 def test_unknown_fields_go_and_are_named() -> None:
     it = pod(containers=[{"name": "a", "image": "x", "foo": 1}], bar={"x": 1})
     it["metadata"]["labels"] = {"any": "key"}
-    assert shape(it, pod_schema()).unknown == ["spec.containers[0].foo", "spec.bar"]
+    assert normalize(it, pod_schema()).unknown == ["spec.containers[0].foo", "spec.bar"]
     assert "foo" not in it["spec"]["containers"][0]
     assert "bar" not in it["spec"]
 
@@ -40,35 +40,35 @@ def test_what_is_open_keeps_everything_but_only_there() -> None:
 
 def test_a_null_is_as_good_as_nothing_where_there_can_be_none() -> None:
     it = pod(nodeSelector=None, restartPolicy=None)
-    assert shape(it, pod_schema()).problems == []
+    assert normalize(it, pod_schema()).problems == []
     assert "nodeSelector" not in it["spec"]
     assert it["spec"]["restartPolicy"] == "Always"
     kept = thing({"nu": None})
-    shape(kept, THING)
+    normalize(kept, THING)
     assert kept["spec"]["nu"] is None
 
 
 def test_an_empty_word_is_as_good_as_nothing_in_a_built_in_kind() -> None:
     it = pod(restartPolicy="", tolerations=[{"operator": "Exists", "effect": ""}])
-    assert shape(it, pod_schema()).problems == []
+    assert normalize(it, pod_schema()).problems == []
     assert it["spec"]["restartPolicy"] == "Always"
     assert it["spec"]["tolerations"] == [{"operator": "Exists"}]
-    assert shape(thing({"e": ""}), THING).problems != []
+    assert normalize(thing({"e": ""}), THING).problems != []
 
 
 def test_defaults_reach_into_lists_and_into_other_defaults() -> None:
     it = thing({"m": [{"k": "a"}]})
-    shape(it, THING)
+    normalize(it, THING)
     assert it["spec"]["m"] == [{"k": "a", "d": 7}]
     assert it["spec"]["deep"] == {"a": {"b": "c"}}
     other = thing({})
-    shape(other, THING)
+    normalize(other, THING)
     assert other["spec"]["deep"] is not it["spec"]["deep"]
 
 
 def test_a_pod_gets_what_kubernetes_would_give_it() -> None:
     it = pod(containers=[{"name": "a", "image": "x", "ports": [{"containerPort": 80}], "livenessProbe": {}}])
-    shape(it, pod_schema())
+    normalize(it, pod_schema())
     spec = it["spec"]
     assert spec["restartPolicy"] == "Always"
     assert spec["terminationGracePeriodSeconds"] == 30
@@ -81,7 +81,7 @@ def test_a_pod_gets_what_kubernetes_would_give_it() -> None:
 
 def test_numbers_that_are_quantities_become_texts() -> None:
     it = pod(containers=[{"name": "a", "image": "x", "resources": {"limits": {"cpu": 2, "memory": 0.5}}}])
-    assert shape(it, pod_schema()).problems == []
+    assert normalize(it, pod_schema()).problems == []
     assert it["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "0.5"}
 
 
@@ -94,7 +94,7 @@ def slowly(it: Any) -> tuple[list[str], list[Any]]:
 @given(specs)
 def test_the_quick_way_and_the_slow_one_agree(spec: Any) -> None:
     quick, slow = thing(spec), thing(copy.deepcopy(spec))
-    findings = shape(quick, THING)
+    findings = normalize(quick, THING)
     assert (findings.unknown, findings.problems) == slowly(slow)
     assert quick == slow
 
@@ -102,9 +102,9 @@ def test_the_quick_way_and_the_slow_one_agree(spec: Any) -> None:
 @given(specs)
 def test_shaping_twice_is_shaping_once(spec: Any) -> None:
     it = thing(spec)
-    first = shape(it, THING)
+    first = normalize(it, THING)
     once = copy.deepcopy(it)
-    again = shape(it, THING)
+    again = normalize(it, THING)
     assert it == once
     assert again.unknown == []
     assert again.problems == first.problems

@@ -7,12 +7,12 @@ from typing import Any
 
 from stromboli.embedded.tables.age_text import ago, instant
 from stromboli.embedded.tables.jsonpath import BadPath, find
-from stromboli.embedded.tables.layout import INVALID, Cells, Column, Layout, Thing, name_of
+from stromboli.embedded.tables.table_printer import INVALID, Cells, Column, Content, TablePrinter, name_of
 
 _TYPES: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
 
 
-def custom_layout(wanted: list[Thing] | None) -> Layout:
+def crd_printer(wanted: list[Content] | None) -> TablePrinter:
     """The layout of a custom kind: its name, then what it asks for; its age where it asks for nothing."""
     asked = wanted or [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
     heads = tuple(
@@ -27,16 +27,16 @@ def custom_layout(wanted: list[Thing] | None) -> Layout:
     )
     paths = [str(column.get("jsonPath", "")) for column in asked]
 
-    def fill(thing: Thing, now: float) -> Cells:
+    def fill(thing: Content, now: float) -> Cells:
         return [
             name_of(thing),
             *(_cell(thing, path, head, now) for path, head in zip(paths, heads, strict=True)),
         ]
 
-    return Layout((Column("Name", format="name"), *heads), fill)
+    return TablePrinter((Column("Name", format="name"), *heads), fill)
 
 
-def _cell(thing: Thing, path: str, column: Column, now: float) -> Any:
+def _cell(thing: Content, path: str, column: Column, now: float) -> Any:
     """One value in the type that the column has; nothing where there is none."""
     try:
         found = find(path, thing)

@@ -1,4 +1,4 @@
-"""A layout: which columns a kind has, and one function that fills a row of them."""
+"""Table printers: the columns of a kind, and the function that prints a row of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-Thing = dict[str, Any]
+Content = dict[str, Any]
 """An object as plain JSON."""
 Cells = list[Any]
-Fill = Callable[[Thing, float], Cells]
+Fill = Callable[[Content, float], Cells]
 """The cells of one object at a time in seconds."""
 
 NONE = "<none>"
@@ -39,13 +39,13 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TablePrinter:
     """How the objects of a kind are laid out."""
 
     columns: tuple[Column, ...]
     fill: Fill
 
-    def row(self, thing: Thing, now: float) -> Cells:
+    def row(self, thing: Content, now: float) -> Cells:
         """The cells of one object; one that is not as it should be is shown by its name, and hides no others."""
         try:
             return self.fill(thing, now)
@@ -76,14 +76,14 @@ def _column(head: str) -> Column:
     )
 
 
-def layout(heads: str, fill: Fill) -> Layout:
-    return Layout(columns(heads), fill)
+def printer(heads: str, fill: Fill) -> TablePrinter:
+    return TablePrinter(columns(heads), fill)
 
 
 # -- what many rows need
 
 
-def part(thing: Thing, *path: str) -> Thing:
+def nested_map(thing: Content, *path: str) -> Content:
     """A mapping inside an object; empty where there is none."""
     for step in path:
         below = thing.get(step)
@@ -91,16 +91,16 @@ def part(thing: Thing, *path: str) -> Thing:
     return thing
 
 
-def name_of(thing: Thing) -> str:
-    return str(part(thing, "metadata").get("name", ""))
+def name_of(thing: Content) -> str:
+    return str(nested_map(thing, "metadata").get("name", ""))
 
 
-def pairs(labels: Thing | None) -> str:
+def format_labels(labels: Content | None) -> str:
     """`a=b,c=d`."""
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) if labels else NONE
 
 
-def listed(items: list[Any] | None, most: int = 3) -> str:
+def format_list(items: list[Any] | None, most: int = 3) -> str:
     """`a,b,c + 2 more...`."""
     if not items:
         return NONE
@@ -108,9 +108,9 @@ def listed(items: list[Any] | None, most: int = 3) -> str:
     return f"{text} + {len(items) - most} more..." if len(items) > most else text
 
 
-def condition(thing: Thing, type: str) -> Thing:
+def condition(thing: Content, type: str) -> Content:
     """A condition of the status; empty where it was never set."""
-    for item in part(thing, "status").get("conditions") or ():
+    for item in nested_map(thing, "status").get("conditions") or ():
         if item.get("type") == type:
             return dict(item)
     return {}
@@ -119,7 +119,7 @@ def condition(thing: Thing, type: str) -> Thing:
 _OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
-def selector_text(selector: Thing | None) -> str:
+def selector_text(selector: Content | None) -> str:
     """A label selector as kubectl writes it."""
     if not selector:
         return NONE

@@ -1,4 +1,4 @@
-"""Creates, binds or deletes many pods at once, in a process of its own: `python -m tests.kubernetes.crowd VERB ...`."""
+"""Creates, binds or deletes many pods, in a process of its own: `python -m tests.kubernetes.bulk_pods VERB ...`."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ PADDING = 10_000
 """Characters that make a pod large, so that few of them fill every buffer on the way."""
 
 
-async def crowd(verb: str, kubeconfig: str, namespace: str, count: int, group: str) -> None:
+async def write_pods(verb: str, kubeconfig: str, namespace: str, count: int, group: str) -> None:
     async with Client(find_access(kubeconfig)) as client:
 
-        async def one(index: int) -> None:
+        async def write(index: int) -> None:
             name = f"{group}-{index}"
             if verb.startswith("create"):
-                made = pod(name, namespace, group)
+                manifest = pod(name, namespace, group)
                 if verb == "create-large":
-                    made["metadata"]["annotations"]["padding"] = "x" * PADDING
-                await client.create(PODS, made, namespace)
+                    manifest["metadata"]["annotations"]["padding"] = "x" * PADDING
+                await client.create(PODS, manifest, namespace)
             elif verb == "bind":
                 target = binding(name, namespace, f"node-{index % 10}")
                 await client.post(PODS, name, "binding", target, namespace)
             else:
                 await client.delete(PODS, name, namespace, {"gracePeriodSeconds": 0})
 
-        await _all(one, count)
+        await _write_all(write, count)
 
 
-async def _all(one: Callable[[int], Awaitable[None]], count: int) -> None:
+async def _write_all(write: Callable[[int], Awaitable[None]], count: int) -> None:
     numbers = iter(range(count))
 
     async def worker() -> None:
         for number in numbers:
-            await one(number)
+            await write(number)
 
     await asyncio.gather(*(worker() for _ in range(WIDTH)))
 
 
 def start(verb: str, kubeconfig: object, namespace: str, count: int, group: str) -> subprocess.Popen[bytes]:
-    """The same, beside us."""
+    """The same, in a process beside the test."""
     arguments = (verb, str(kubeconfig), namespace, str(count), group)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.Popen((sys.executable, "-m", "tests.kubernetes.crowd", *arguments), env=environment)
+    return subprocess.Popen((sys.executable, "-m", "tests.kubernetes.bulk_pods", *arguments), env=environment)
 
 
 if __name__ == "__main__":
     _, verb, kubeconfig, namespace, count, group = sys.argv
-    asyncio.run(crowd(verb, kubeconfig, namespace, int(count), group))
+    asyncio.run(write_pods(verb, kubeconfig, namespace, int(count), group))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from stromboli.embedded.nodes import node_annotations
-from stromboli.embedded.nodes.node_types import NodePod, Thing
+from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_status_patches import patch
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
@@ -28,7 +28,7 @@ ATTEMPTS = 8
 
 
 @dataclass(slots=True)
-class Write:
+class PendingWrite:
     """One request, and whom to tell if it comes to nothing."""
 
     request: Request
@@ -38,7 +38,7 @@ class Write:
     failures: int = 0
 
 
-class Writes:
+class WriteQueue:
     """A queue of writes by object."""
 
     def __init__(self, client: Api, clock: Callable[[], float] = time.time) -> None:
@@ -46,35 +46,37 @@ class Writes:
         self._clock = clock
         self._events = EventRecorder(node_annotations.AGENT, node_annotations.AGENT, clock)
         self._backoff = Backoff(first=0.1, longest=5.0)
-        self._lanes: KeyedQueue[Write] = KeyedQueue(self._send, WIDTH, _newest)
+        self._queue: KeyedQueue[PendingWrite] = KeyedQueue(self._send, WIDTH, _newest)
 
     def __len__(self) -> int:
-        return len(self._lanes)
+        return len(self._queue)
 
     def start(self) -> None:
-        self._lanes.start()
+        self._queue.start()
 
     async def idle(self) -> None:
-        await self._lanes.idle()
+        await self._queue.idle()
 
     async def stop(self) -> None:
-        await self._lanes.stop()
+        await self._queue.stop()
 
-    def status(self, pod: NodePod, status: Thing, failed: Callable[[Exception], None] | None = None) -> None:
+    def status(
+        self, pod: NodePod, status: Content, failed: Callable[[Exception], None] | None = None
+    ) -> None:
         """Tell what became of a pod; a merge by condition and container, so that others' words stay."""
         path = PODS.path(pod.namespace, pod.name, "status")
         body = msgspec.json.encode(patch(status, pod.uid))
-        self._put(pod.uid, Write(Request("PATCH", path, body, STRATEGIC), True, failed))
+        self._put(pod.uid, PendingWrite(Request("PATCH", path, body, STRATEGIC), True, failed))
 
     def let_go(self, pod: NodePod, failed: Callable[[Exception], None] | None = None) -> None:
         """Take a pod away for good: it has left its node."""
         body = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}}
         request = Request("DELETE", PODS.path(pod.namespace, pod.name), msgspec.json.encode(body))
-        self._put(pod.uid, Write(request, failed=failed))
+        self._put(pod.uid, PendingWrite(request, failed=failed))
 
-    def node(self, name: str, body: Thing, part: str = "") -> None:
+    def node(self, name: str, body: Content, part: str = "") -> None:
         request = Request("PATCH", NODES.path("", name, part), msgspec.json.encode(body), STRATEGIC)
-        self._put(f"node {name}", Write(request))
+        self._put(f"node {name}", PendingWrite(request))
 
     def tell(self, pod: NodePod, type: str, reason: str, message: str) -> None:
         """An event about a pod."""
@@ -91,15 +93,17 @@ class Writes:
     def _say(self, key: str, saying: PendingEvent) -> None:
         request = self._events.request(saying)
         if request is not None:
-            self._put(f"event of {key}", Write(request, failed=lambda error: self._unsaid(saying, error)))
+            self._put(
+                f"event of {key}", PendingWrite(request, failed=lambda error: self._unsaid(saying, error))
+            )
 
     def _unsaid(self, saying: PendingEvent, error: Exception) -> None:
         self._events.failed(saying, error)
 
-    def _put(self, key: str, write: Write) -> None:
-        self._lanes.put(key, write, 0)
+    def _put(self, key: str, write: PendingWrite) -> None:
+        self._queue.put(key, write, 0)
 
-    async def _send(self, write: Write) -> float | None:
+    async def _send(self, write: PendingWrite) -> float | None:
         try:
             await self._client.send(write.request, TIMEOUT)
         except (ApiError, NoResponse) as error:
@@ -113,7 +117,7 @@ class Writes:
         return None
 
 
-def _newest(earlier: Write, later: Write) -> Write | None:
+def _newest(earlier: PendingWrite, later: PendingWrite) -> PendingWrite | None:
     """Of two statuses that wait, the later; what takes a pod away waits its turn."""
     both = earlier.replaceable and later.replaceable and earlier.request.path == later.request.path
     return later if both else None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from stromboli.embedded.tables import cluster_rows, node_rows, pod_rows, storage_rows, workload_rows
-from stromboli.embedded.tables.layout import Layout
+from stromboli.embedded.tables.table_printer import TablePrinter
 
 _RBAC, _APPS, _BATCH = "rbac.authorization.k8s.io", "apps", "batch"
 _ADMISSION = "admissionregistration.k8s.io"
 
-LAYOUTS: dict[tuple[str, str], Layout] = {
+PRINTERS: dict[tuple[str, str], TablePrinter] = {
     ("", "pods"): pod_rows.PODS,
     ("", "nodes"): node_rows.NODES,
     ("", "namespaces"): cluster_rows.NAMESPACES,
@@ -21,7 +21,7 @@ LAYOUTS: dict[tuple[str, str], Layout] = {
     ("", "configmaps"): cluster_rows.CONFIG_MAPS,
     ("", "serviceaccounts"): cluster_rows.SERVICE_ACCOUNTS,
     ("", "resourcequotas"): cluster_rows.QUOTAS,
-    ("", "limitranges"): cluster_rows.dated,
+    ("", "limitranges"): cluster_rows.CREATED_AT,
     ("", "persistentvolumes"): storage_rows.VOLUMES,
     ("", "persistentvolumeclaims"): storage_rows.CLAIMS,
     ("", "replicationcontrollers"): workload_rows.REPLICA_SETS,
@@ -36,16 +36,16 @@ LAYOUTS: dict[tuple[str, str], Layout] = {
     ("scheduling.k8s.io", "priorityclasses"): cluster_rows.PRIORITY_CLASSES,
     ("policy", "poddisruptionbudgets"): cluster_rows.BUDGETS,
     ("networking.k8s.io", "networkpolicies"): cluster_rows.NETWORK_POLICIES,
-    (_RBAC, "roles"): cluster_rows.dated,
-    (_RBAC, "clusterroles"): cluster_rows.dated,
+    (_RBAC, "roles"): cluster_rows.CREATED_AT,
+    (_RBAC, "clusterroles"): cluster_rows.CREATED_AT,
     (_RBAC, "rolebindings"): cluster_rows.BINDINGS,
     (_RBAC, "clusterrolebindings"): cluster_rows.BINDINGS,
     (_ADMISSION, "mutatingwebhookconfigurations"): cluster_rows.WEBHOOKS,
     (_ADMISSION, "validatingwebhookconfigurations"): cluster_rows.WEBHOOKS,
-    ("apiextensions.k8s.io", "customresourcedefinitions"): cluster_rows.dated,
+    ("apiextensions.k8s.io", "customresourcedefinitions"): cluster_rows.CREATED_AT,
 }
 
 
-def layout_of(group: str, resource: str) -> Layout:
+def printer_for(group: str, resource: str) -> TablePrinter:
     """The layout of a built-in kind, by API group and plural name; `custom_layout` is for the others."""
-    return LAYOUTS.get((group, resource), cluster_rows.plain)
+    return PRINTERS.get((group, resource), cluster_rows.DEFAULT)

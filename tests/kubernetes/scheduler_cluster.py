@@ -1,10 +1,10 @@
-"""What a story needs: a control plane with nodes that pretend to run pods, and schedulers to start, stop and kill.
+"""A control plane with simulated nodes, and schedulers to start, stop and kill.
 
-with Stage(folder) as stage:
-    stage.add_nodes(3, cpu=4)
-    scheduler = stage.start_scheduler()
-    stage.submit("train", pods=4, minimum=4)
-    stage.wait_for_pods("train", "Running", 4)
+with SchedulerCluster(folder) as cluster:
+    cluster.add_nodes(3, cpu=4)
+    scheduler = cluster.start_scheduler()
+    cluster.submit("train", pods=4, minimum=4)
+    cluster.wait_for_pods("train", "Running", 4)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.kubernetes.servers import control_plane
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "stories"
 VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
-PRETENDED = {"type": "kwok", "stromboli.sh/node": "simulated"}
+SIMULATED_LABELS = {"type": "kwok", "stromboli.sh/node": "simulated"}
 """Labels of nodes that KWOK, or our own simulated nodes, look after."""
 SOURCE = str(Path(__file__).parents[2] / "src")
 POLICY = """
@@ -45,7 +45,7 @@ tiers:
 
 
 class Scheduler:
-    """One `stromboli scheduler`, running."""
+    """A running `stromboli scheduler` process."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, health: int, metrics: int):
         self.process = process
@@ -58,8 +58,8 @@ class Scheduler:
         url = f"http://127.0.0.1:{self._health if health else self._metrics}{path}"
         request = urllib.request.Request(url, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, answer.read().decode()
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
         except OSError as error:
@@ -73,7 +73,7 @@ class Scheduler:
         self.process.send_signal(number)
 
     def stop(self) -> int:
-        """Gently; the exit status."""
+        """Terminate it; returns the exit status."""
         self.process.terminate()
         return self.process.wait(60)
 
@@ -82,12 +82,12 @@ class Scheduler:
         self.process.wait(20)
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text(errors="replace")
 
 
 def install(plane: ControlPlane, namespace: str, folder: Path) -> None:
-    """Volcano's CRDs, a namespace, and our scheduler's account with its rights and no others."""
+    """Volcano's CRDs, a namespace, and the scheduler's service account with its deployed RBAC permissions."""
     plane.kubectl("apply", "--server-side", "-k", str(ROOT / "deploy/crds"))
     plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
     for name in (namespace, "volcano-system"):
@@ -98,8 +98,8 @@ def install(plane: ControlPlane, namespace: str, folder: Path) -> None:
     (folder / "scheduler.kubeconfig").write_text(json.dumps(plane.config_for(token)))
 
 
-class Stage:
-    """A cluster of pretended nodes, and our scheduler with its own rights and no others."""
+class SchedulerCluster:
+    """A cluster of simulated nodes, and schedulers that have the RBAC permissions of a deployment and no others."""
 
     def __init__(self, folder: Path, **how: object):
         """`how` is for the control plane."""
@@ -109,7 +109,7 @@ class Stage:
         self.policy.write_text(POLICY)
         self.schedulers: list[Scheduler] = []
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> SchedulerCluster:
         self.plane.__enter__()
         try:
             self._install()
@@ -119,9 +119,9 @@ class Stage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for one in self.schedulers:
-            if one.process.poll() is None:
-                one.kill()
+        for scheduler in self.schedulers:
+            if scheduler.process.poll() is None:
+                scheduler.kill()
         self.plane.__exit__()
 
     def _install(self) -> None:
@@ -133,7 +133,7 @@ class Stage:
     def start_scheduler(
         self, *flags: str, wait: bool = True, server: str = "", env: Mapping[str, str] | None = None
     ) -> Scheduler:
-        """One more of them; `server` where something lies between it and the API server."""
+        """Start another scheduler; `server` replaces the API server's address, for a proxy."""
         kubeconfig = self.folder / "scheduler.kubeconfig"
         if server:
             config = json.loads(kubeconfig.read_text())
@@ -176,7 +176,7 @@ class Stage:
             self.wait(lambda: scheduler.get("/readyz", health=True)[0] == 200, "the scheduler to be ready")
         return scheduler
 
-    # -- what users do
+    # -- objects
 
     def add_nodes(self, count: int, cpu: int = 4, prefix: str = "node") -> None:
         size = {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}
@@ -187,7 +187,7 @@ class Stage:
                     "kind": "Node",
                     "metadata": {
                         "name": f"{prefix}-{number}",
-                        "labels": {"type": "kwok", "stromboli.sh/node": "simulated"},
+                        "labels": SIMULATED_LABELS,
                     },
                     "status": {"allocatable": size, "capacity": size},
                 }
@@ -216,20 +216,20 @@ class Stage:
         scheduler: str = "volcano",
         gate: str = "",
     ) -> None:
-        """A gang, with kubectl; `gate` holds its pods until the queue has room."""
+        """Apply a gang; `gate` is a scheduling gate that its pods wait at until the queue has room."""
         group = {
             "apiVersion": "scheduling.volcano.sh/v1beta1",
             "kind": "PodGroup",
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"minMember": minimum or pods, "queue": queue, "priorityClassName": priority},
         }
-        made = [self.pod(name, number, cpu, priority) for number in range(pods)]
-        for pod in made:
+        manifests = [self.pod(name, number, cpu, priority) for number in range(pods)]
+        for pod in manifests:
             pod["spec"]["schedulerName"] = scheduler
             if gate:
                 pod["metadata"]["annotations"][gate] = "true"
                 pod["spec"]["schedulingGates"] = [{"name": gate}]
-        self.plane.apply(group, *made)
+        self.plane.apply(group, *manifests)
 
     def pod(self, group: str, number: int, cpu: int = 1, priority: str = "") -> dict[str, Any]:
         return {
@@ -251,14 +251,14 @@ class Stage:
             },
         }
 
-    def delete(self, *what: str) -> None:
-        self.plane.kubectl("delete", "-n", NAMESPACE, "--ignore-not-found", "--wait=true", *what)
+    def delete(self, *arguments: str) -> None:
+        self.plane.kubectl("delete", "-n", NAMESPACE, "--ignore-not-found", "--wait=true", *arguments)
 
-    def tidy(self) -> None:
-        """As if no story had been told."""
-        for one in self.schedulers:
-            if one.process.poll() is None:
-                one.kill()
+    def reset(self) -> None:
+        """Remove everything that a test made."""
+        for scheduler in self.schedulers:
+            if scheduler.process.poll() is None:
+                scheduler.kill()
         self.schedulers.clear()
         self.policy.write_text(POLICY)
         for collection in (
@@ -271,7 +271,7 @@ class Stage:
         ):
             self.plane.request("DELETE", collection)
 
-    # -- what they see
+    # -- observed state
 
     def read(self, path: str) -> Any:
         return json.loads(self.plane.request("GET", path))
@@ -288,9 +288,9 @@ class Stage:
         return self.read(f"{VOLCANO}/namespaces/{NAMESPACE}/podgroups/{name}")
 
     def events(self, name: str) -> list[tuple[str, str]]:
-        """Reason and message of what was said about an object."""
+        """Reason and message of the events about an object."""
         path = f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector=involvedObject.name%3D{name}"
-        return [(one["reason"], one["message"]) for one in self.read(path)["items"]]
+        return [(event["reason"], event["message"]) for event in self.read(path)["items"]]
 
     def running(self, job: str) -> int:
         return sum(pod["status"].get("phase") == "Running" for pod in self.pods(job))
@@ -299,27 +299,31 @@ class Stage:
         try:
             self.plane.wait(condition, what, seconds)
         except (TimeoutError, RuntimeError) as error:
-            said = "\n".join(f"{one.log.name}:\n{one.said[-4000:]}" for one in self.schedulers)
-            raise AssertionError(f"{error}\n{said}") from None
+            logs = "\n".join(
+                f"{scheduler.log.name}:\n{scheduler.output[-4000:]}" for scheduler in self.schedulers
+            )
+            raise AssertionError(f"{error}\n{logs}") from None
 
     def wait_for_running(self, job: str, count: int, seconds: float = 60.0) -> None:
         self.wait(lambda: self.running(job) == count, f"{count} pods of {job} to run", seconds)
 
-    def check(self) -> None:
-        """No node holds more than it has."""
+    def check_capacity(self) -> None:
+        """No node is overcommitted."""
         sizes = {
             node["metadata"]["name"]: int(node["status"]["allocatable"]["cpu"])
             for node in self.read("/api/v1/nodes")["items"]
         }
         held: dict[str, int] = {}
         for pod in self.bound():
-            asked = sum(int(one["resources"]["requests"]["cpu"]) for one in pod["spec"]["containers"])
+            request = sum(
+                int(container["resources"]["requests"]["cpu"]) for container in pod["spec"]["containers"]
+            )
             if pod["status"].get("phase") not in ("Succeeded", "Failed"):
-                held[pod["spec"]["nodeName"]] = held.get(pod["spec"]["nodeName"], 0) + asked
+                held[pod["spec"]["nodeName"]] = held.get(pod["spec"]["nodeName"], 0) + request
         assert all(held[node] <= sizes.get(node, held[node]) for node in held), (held, sizes)
 
-    def steady(self, seconds: float, condition: Callable[[], bool]) -> bool:
-        """Whether it holds all the time."""
+    def holds_for(self, seconds: float, condition: Callable[[], bool]) -> bool:
+        """Whether the condition holds all the time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if not condition():

@@ -1,4 +1,4 @@
-"""Objects brought into shape: unknown fields out, defaults in, and a list of what is wrong."""
+"""Pruning, defaulting and validation of objects by their schema."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from stromboli.embedded.schemas.compiled_schema import compiled
 from stromboli.embedded.schemas.schema import Schema
 from stromboli.embedded.schemas.schema_problems import Problem, problems
 
-Object = dict[str, Any]
+Content = dict[str, Any]
 
 
-class Findings(NamedTuple):
-    """What shaping an object brought to light: fields that nobody knows (they are gone now), and what is wrong."""
+class ValidationResult(NamedTuple):
+    """Unknown fields, which were pruned, and what is wrong with the rest."""
 
     unknown: list[str]
     problems: list[Problem]
 
 
-NOTHING = Findings([], [])
+VALID = ValidationResult([], [])
 
 
-def shape(thing: Object, schema: Schema) -> Findings:
-    """Prune the object, set its defaults and check it. The object is changed in place."""
+def normalize(thing: Content, schema: Schema) -> ValidationResult:
+    """Prune the object, set its defaults and validate it. The object is changed in place."""
     if compiled(schema)(thing):
-        return NOTHING
+        return VALID
     unknown = prune(thing, schema)
     default(thing, schema)
-    return Findings(unknown, problems(thing, schema))
+    return ValidationResult(unknown, problems(thing, schema))
 
 
 def prune(thing: Any, schema: Schema) -> list[str]:

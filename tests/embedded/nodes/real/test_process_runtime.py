@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from stromboli.embedded.nodes.real.container_process import Running
-from tests.embedded.nodes.town import CONFIG_MAPS, NODES, town
+from stromboli.embedded.nodes.real.container_process import ContainerProcess
+from tests.embedded.nodes.node_services import CONFIG_MAPS, NODES, town
 
 ENDLESS = ["sh", "-c", "echo $$$$; trap 'echo bye; exit 0' TERM; while true; do sleep 0.02; done"]
 
@@ -257,7 +257,7 @@ async def eventually(holds):
 
 
 def test_a_process_that_begins_when_its_pod_is_gone_ends_at_once(tmp_path, monkeypatch):
-    start = Running.start
+    start = ContainerProcess.start
 
     async def late(*args):
         process = await start(*args)
@@ -266,7 +266,7 @@ def test_a_process_that_begins_when_its_pod_is_gone_ends_at_once(tmp_path, monke
 
     async def story():
         async with town(tmp_path, "1x8cpu,real") as here:
-            monkeypatch.setattr(Running, "start", late)
+            monkeypatch.setattr(ContainerProcess, "start", late)
             mark = tmp_path / "pid"
             deaf = f"trap '' TERM; echo $$$$ > {mark}.new; mv {mark}.new {mark}; while :; do sleep 0.05; done"
             await here.pod("deaf", command=["sh", "-c", deaf])
