@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.admission.json_patch_diff import difference
-from stromboli.admission.rules.admission_table import CREATE, DELETE, REVIEWS, UPDATE, admit, complete
-from stromboli.admission.rules.field import MOST
-from tests.admission.judging import job, queue, submitted, task, world
+from stromboli.admission.rules.admission_table import CREATE, DELETE, REVIEWS, UPDATE, admit, with_defaults
+from stromboli.admission.rules.field import MAX_PROBLEMS
+from tests.admission.reviewing import cluster, job, queue, submitted, task
 from tests.admission.rules.test_queue_rules import made
 from tests.admission.test_small_kinds import configured, cron, flow, group, hyper_node, pod
 
@@ -55,36 +55,42 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-WORLD = world(queue("tree", **PLENTY), queue("leaf", "tree"))
+WORLD = cluster(queue("tree", **PLENTY), queue("leaf", "tree"))
 
 
-def places(thing: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = thing.items() if isinstance(thing, dict) else enumerate(thing) if isinstance(thing, list) else ()
+def places(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = (
+        content.items()
+        if isinstance(content, dict)
+        else enumerate(content)
+        if isinstance(content, list)
+        else ()
+    )
     return [path, *(found for key, value in inner for found in places(value, (*path, key)))]
 
 
 @st.composite
 def spoilt(draw: st.DrawFn, kind: str) -> Any:
     """An object of a kind with one or two of its parts replaced by anything."""
-    thing = copy.deepcopy(GOOD[kind])
+    content = copy.deepcopy(GOOD[kind])
     for _ in range(draw(st.integers(1, 2))):
-        path = draw(st.sampled_from([path for path in places(thing) if path]))
-        inner = thing
+        path = draw(st.sampled_from([path for path in places(content) if path]))
+        inner = content
         for step in path[:-1]:
             inner = inner[step]
         inner[path[-1]] = draw(JSON)
-    return thing
+    return content
 
 
 @pytest.mark.parametrize("kind", sorted(GOOD))
 @pytest.mark.parametrize("operation", [CREATE, UPDATE, DELETE])
 @given(data=st.data())
 def test_no_object_is_too_strange_to_be_judged(kind: str, operation: str, data: st.DataObject) -> None:
-    thing, old = data.draw(spoilt(kind)), data.draw(st.just(GOOD[kind]) | spoilt(kind))
+    content, old = data.draw(spoilt(kind)), data.draw(st.just(GOOD[kind]) | spoilt(kind))
     group_name = next(one.resource.group for one in REVIEWS.values() if one.resource.kind == kind)
     for context in (WORLD, configured(gates=True)):
-        verdict = admit(group_name, kind, operation, thing, old, context)
-        assert len(verdict.problems) <= MOST
+        verdict = admit(group_name, kind, operation, content, old, context)
+        assert len(verdict.problems) <= MAX_PROBLEMS
         assert len(str(verdict.report)) < 100_000
 
 
@@ -93,9 +99,9 @@ def test_what_is_good_passes(kind: str) -> None:
     assert [str(one) for one in submitted(kind, GOOD[kind], WORLD).problems] == []
 
 
-def applied(thing: Any, operations: list[dict[str, Any]]) -> Any:
+def applied(content: Any, operations: list[dict[str, Any]]) -> Any:
     """A JSON patch, carried out the plain way."""
-    whole = {"": copy.deepcopy(thing)}
+    whole = {"": copy.deepcopy(content)}
     for operation in operations:
         inner: Any = whole
         steps = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")]
@@ -120,8 +126,8 @@ def test_the_difference_turns_one_into_the_other(before: Any, after: Any) -> Non
 @given(data=st.data())
 def test_completing_twice_completes_once(path: str, data: st.DataObject) -> None:
     review = REVIEWS[path]
-    once = complete(review, data.draw(spoilt(review.resource.kind)), WORLD)
-    assert complete(review, once, WORLD) == once
+    once = with_defaults(review, data.draw(spoilt(review.resource.kind)), WORLD)
+    assert with_defaults(review, once, WORLD) == once
 
 
 def test_an_object_nested_beyond_measure_is_refused() -> None:

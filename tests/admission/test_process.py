@@ -21,12 +21,12 @@ import yaml
 from stromboli.admission import certificate_source, webhook_registration
 from stromboli.admission.options import BadFlag, Options, parse
 from stromboli.admission.process import Process
-from stromboli.admission.webhook_certificates import LASTS, due, issue
+from stromboli.admission.webhook_certificates import VALIDITY, issue, needs_renewal
 from stromboli.embedded.http.api_server import Server
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access, find_access
-from tests.admission.judging import job, task
+from tests.admission.reviewing import job, task
 from tests.deploy.manifests import DEPLOY
 
 QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", False)
@@ -52,7 +52,7 @@ class Stage:
         self.client = client
         self.process = process
 
-    async def ask(self, path: str, thing: Any, old: Any = None, **request: Any) -> dict[str, Any]:
+    async def ask(self, path: str, content: Any, old: Any = None, **request: Any) -> dict[str, Any]:
         group, _, version = request.pop("group", "batch.volcano.sh/v1alpha1").rpartition("/")
         plural = path.split("/")[1]
         body = {
@@ -63,7 +63,7 @@ class Stage:
                 "operation": "CREATE",
                 "resource": {"group": group, "version": version, "resource": plural},
                 "namespace": "team",
-                "object": thing,
+                "object": content,
                 "oldObject": old,
                 **request,
             },
@@ -209,7 +209,7 @@ def test_whatever_goes_wrong_with_the_certificate_it_is_looked_at_again(
 
     async def story() -> None:
         async with stage(tmp_path):
-            monkeypatch.setattr(webhook_registration, "tell", full)
+            monkeypatch.setattr(webhook_registration, "write_ca_bundle", full)
             async with asyncio.timeout(10):
                 while looks < 3:
                     await asyncio.sleep(0.01)
@@ -260,13 +260,13 @@ def test_resource_groups_are_read_again_when_their_file_changes(tmp_path: Path) 
 
 def test_a_certificate_is_renewed_before_it_ends_and_the_authority_stays() -> None:
     keys = issue(["a.svc", "127.0.0.1"], NOW)
-    assert not due(keys, ["a.svc", "127.0.0.1"], NOW)
-    assert due(keys, ["b.svc"], NOW)
-    later = NOW + LASTS - timedelta(days=20)
-    assert due(keys, ["a.svc"], later)
+    assert not needs_renewal(keys, ["a.svc", "127.0.0.1"], NOW)
+    assert needs_renewal(keys, ["b.svc"], NOW)
+    later = NOW + VALIDITY - timedelta(days=20)
+    assert needs_renewal(keys, ["a.svc"], later)
     renewed = issue(["a.svc"], later, keys)
     assert renewed.authority == keys.authority
-    assert not due(renewed, ["a.svc"], later)
+    assert not needs_renewal(renewed, ["a.svc"], later)
 
 
 def test_an_old_authority_is_trusted_until_all_have_heard_of_the_new_one() -> None:
@@ -274,15 +274,15 @@ def test_an_old_authority_is_trusted_until_all_have_heard_of_the_new_one() -> No
     renewed = issue(["a.svc"], NOW + timedelta(days=3400), keys)
     assert renewed.authority.endswith(keys.authority)
     assert renewed.authority != keys.authority
-    assert not due(renewed, ["a.svc"], NOW + timedelta(days=3400))
+    assert not needs_renewal(renewed, ["a.svc"], NOW + timedelta(days=3400))
 
 
 def test_keys_that_cannot_be_read_are_replaced() -> None:
     keys = issue(["a.svc"], NOW)
     for part in keys._fields:
         broken = keys._replace(**{part: b"nonsense"})
-        assert due(broken, ["a.svc"], NOW)
-        assert not due(issue(["a.svc"], NOW, broken), ["a.svc"], NOW)
+        assert needs_renewal(broken, ["a.svc"], NOW)
+        assert not needs_renewal(issue(["a.svc"], NOW, broken), ["a.svc"], NOW)
 
 
 @pytest.mark.parametrize(

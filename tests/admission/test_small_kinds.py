@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.admission.rules.resource_groups import read_groups
 from stromboli.admission.rules.rule_context import Context, Settings
-from tests.admission.judging import queue, submitted, texts, world
+from tests.admission.reviewing import cluster, queue, submitted, texts
 
 TIERS = {"highestTierAllowed": 1, "highestTierName": "rack"}
 BOTH = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously."
@@ -42,7 +42,7 @@ def test_a_namespace_names_the_queue_of_its_groups() -> None:
     ],
 )
 def test_groups(sent: dict[str, Any], expected: list[str]) -> None:
-    assert texts("/podgroups/validate", sent, context=world(queue("shut", state="Closed"))) == expected
+    assert texts("/podgroups/validate", sent, context=cluster(queue("shut", state="Closed"))) == expected
 
 
 CONFIGURATION = """
@@ -120,14 +120,14 @@ def test_a_configuration_that_is_none_says_so(text: str) -> None:
         read_groups(text)
 
 
-LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
+LEAST, MAX_PROBLEMS = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
 
 
 @pytest.mark.parametrize(
     ("annotations", "expected"),
     [
         ({LEAST: "3"}, []),
-        ({MOST: "20%"}, []),
+        ({MAX_PROBLEMS: "20%"}, []),
         ({LEAST: "0"}, [f'invalid value <"0"> for {LEAST}, it must be a positive integer']),
         ({LEAST: "some"}, [f'invalid value <strconv.Atoi: parsing "some": invalid syntax> for {LEAST}']),
         (
@@ -135,12 +135,14 @@ LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
             [f'invalid value <strconv.Atoi: parsing "{"1" * 64}": invalid syntax> for {LEAST}'],
         ),
         (
-            {MOST: "100%"},
-            [f'invalid value <"100%"> for {MOST}, it must be a valid percentage which between 1% ~ 99%'],
+            {MAX_PROBLEMS: "100%"},
+            [
+                f'invalid value <"100%"> for {MAX_PROBLEMS}, it must be a valid percentage which between 1% ~ 99%'
+            ],
         ),
         (
-            {LEAST: "1", MOST: "1"},
-            [f"not allow configure multiple annotations <[{LEAST} {MOST}]> at same time"],
+            {LEAST: "1", MAX_PROBLEMS: "1"},
+            [f"not allow configure multiple annotations <[{LEAST} {MAX_PROBLEMS}]> at same time"],
         ),
     ],
 )

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from stromboli.cli.main import app
-from tests.admission.judging import job, task
+from tests.admission.reviewing import job, task
 from tests.admission.test_small_kinds import cron
 
 

@@ -1,4 +1,4 @@
-"""What users' objects are completed with and refused for: one file per kind, and the webhook server.
+"""Volcano's admission: defaults and checks of every kind (`rules`), and the webhook server around them.
 
-The same functions serve three ways: the webhook server, the embedded API server, and `stromboli lint` without either.
+The embedded API server and `stromboli lint` use the same rules.
 """

@@ -1,7 +1,7 @@
-"""Where the webhook server's certificate comes from: files that somebody else looks after, or a Secret that we do.
+"""Where the webhook server's certificate comes from: files that somebody else renews, or a Secret that we renew.
 
-Several servers share the Secret: whoever finds that it is time writes new keys, on condition that nobody did before;
-the others read them at their next look.
+Several servers share the Secret: the first that finds it due writes new keys, with an optimistic lock; the others
+read them when they next look at it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Protocol
 
 import msgspec
 
-from stromboli.admission.webhook_certificates import Keys, due, issue
+from stromboli.admission.webhook_certificates import Keys, issue, needs_renewal
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError
@@ -27,33 +27,33 @@ log = logging.getLogger(__name__)
 
 SECRETS = Resource("", "v1", "secrets", "Secret")
 ATTEMPTS = 5
-_FIELDS = ("ca.crt", "ca.key", "tls.crt", "tls.key")
+_SECRET_KEYS = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 
 Now = Callable[[], datetime]
 
 
-class CannotServe(Exception):
-    """There is no certificate to serve with; says why and the way out."""
+class CertificateError(Exception):
+    """There is no certificate to serve with; the message says why and how to mend it."""
 
 
-class Ring(Protocol):
-    """A source of keys."""
+class CertificateSource(Protocol):
+    """Provides the keys to serve with."""
 
-    async def look(self) -> Keys:
+    async def current(self) -> Keys:
         """The keys as they are now."""
 
 
-class Files:
+class CertificateFiles:
     """Keys in files, read again each time."""
 
     def __init__(self, certificate: str, key: str, authority: str) -> None:
         self._files = (authority, "", certificate, key)
 
-    async def look(self) -> Keys:
+    async def current(self) -> Keys:
         try:
             return Keys(*(Path(file).read_bytes() if file else b"" for file in self._files))
         except OSError as error:
-            raise CannotServe(f"cannot read {error.filename}: {error.strerror}") from None
+            raise CertificateError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -65,7 +65,7 @@ class _Secret(msgspec.Struct):
     data: dict[str, str] | None = None
 
 
-class Secret:
+class CertificateSecret:
     """Keys in a Secret, made when there are none and renewed before they end."""
 
     def __init__(self, client: Client, namespace: str, name: str, names: list[str], now: Now) -> None:
@@ -75,28 +75,28 @@ class Secret:
         self._names = names
         self._now = now
 
-    async def look(self) -> Keys:
+    async def current(self) -> Keys:
         for _ in range(ATTEMPTS):
             try:
-                return await self._kept_or_made()
+                return await self._read_or_renew()
             except ApiError as error:
                 if error.status != 409:
-                    raise CannotServe(
+                    raise CertificateError(
                         f"cannot keep the certificate in Secret {self._namespace}/{self._name}: {error};"
                         " allow it, or give --tls-cert-file and --tls-private-key-file"
                     ) from None
-                await asyncio.sleep(0.1)  # somebody else was quicker
-        raise CannotServe(f"Secret {self._namespace}/{self._name} changes all the time")
+                await asyncio.sleep(0.1)  # another server wrote first
+        raise CertificateError(f"Secret {self._namespace}/{self._name} changes all the time")
 
-    async def _kept_or_made(self) -> Keys:
+    async def _read_or_renew(self) -> Keys:
         secret = await self._read()
         old = _keys(secret)
-        if old is not None and not due(old, self._names, self._now()):
+        if old is not None and not needs_renewal(old, self._names, self._now()):
             return old
         keys = issue(self._names, self._now(), old)
         body = {
             "data": {
-                field: base64.b64encode(part).decode() for field, part in zip(_FIELDS, keys, strict=True)
+                key: base64.b64encode(part).decode() for key, part in zip(_SECRET_KEYS, keys, strict=True)
             }
         }
         if secret is None:
@@ -119,12 +119,12 @@ class Secret:
 
 
 def _keys(secret: _Secret | None) -> Keys | None:
-    """What a Secret holds, if it holds all of it."""
+    """The keys in a Secret, if it has all of them."""
     data = secret.data if secret is not None else None
-    if not data or not all(data.get(field) for field in _FIELDS):
+    if not data or not all(data.get(key) for key in _SECRET_KEYS):
         return None
     try:
-        return Keys(*(base64.b64decode(data[field], validate=True) for field in _FIELDS))
+        return Keys(*(base64.b64decode(data[key], validate=True) for key in _SECRET_KEYS))
     except binascii.Error:
         return None
 
@@ -138,7 +138,7 @@ def load(context: ssl.SSLContext, keys: Keys, folder: Path) -> None:
     try:
         context.load_cert_chain(*files)
     except ssl.SSLError as error:
-        raise CannotServe(f"the certificate and its key do not fit: {error}") from None
+        raise CertificateError(f"the certificate and its key do not fit: {error}") from None
     finally:
         for file in files:
             file.unlink(missing_ok=True)

@@ -12,25 +12,25 @@ def difference(before: Any, after: Any, path: str = "") -> list[Operation]:
     if isinstance(before, dict) and isinstance(after, dict):
         return _of_maps(before, after, path)
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        found: list[Operation] = []
+        operations: list[Operation] = []
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
-            found += difference(old, new, f"{path}/{index}")
-        return found
+            operations += difference(old, new, f"{path}/{index}")
+        return operations
     return [{"op": "replace", "path": path, "value": after}]
 
 
 def _of_maps(before: dict[str, Any], after: dict[str, Any], path: str) -> list[Operation]:
-    found: list[Operation] = []
+    operations: list[Operation] = []
     for key in before:
         if key not in after:
-            found.append({"op": "remove", "path": f"{path}/{_escaped(key)}"})
+            operations.append({"op": "remove", "path": f"{path}/{_escaped(key)}"})
     for key, value in after.items():
         where = f"{path}/{_escaped(key)}"
         if key in before:
-            found += difference(before[key], value, where)
+            operations += difference(before[key], value, where)
         else:
-            found.append({"op": "add", "path": where, "value": value})
-    return found
+            operations.append({"op": "add", "path": where, "value": value})
+    return operations
 
 
 def _escaped(key: str) -> str:

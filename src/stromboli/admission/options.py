@@ -82,12 +82,12 @@ class Options:
     def own_names(self) -> list[str]:
         """Under which names the API server may call us."""
         service, space = self.webhook_service_name, self.webhook_namespace
-        found = []
+        hosts = []
         if service:
-            found += [service, f"{service}.{space}", f"{service}.{space}.svc"] if space else [service]
+            hosts += [service, f"{service}.{space}", f"{service}.{space}.svc"] if space else [service]
         if host := urlsplit(self.webhook_url).hostname:
-            found.append(host)
-        return found
+            hosts.append(host)
+        return hosts
 
 
 ACCEPTED = flags.Accepted(flags.LOGGING, switches=flags.LOGGING_SWITCHES)
@@ -102,27 +102,27 @@ def parse(arguments: Sequence[str]) -> Options:
 
 
 def _problems(options: Options) -> list[str]:
-    found = []
+    problems = []
     if not 1 <= options.port <= 65535:
-        found.append(
+        problems.append(
             "Configured port is invalid: the port should be in the range of 1 and 65535"
             f" (--port is {options.port})"
         )
-    for one in options.enabled_admission:
-        if one not in REVIEWS:
-            found.append(
-                f"enabled admission {one} not found on the admission registered map;"
+    for review in options.enabled_admission:
+        if review not in REVIEWS:
+            problems.append(
+                f"enabled admission {review} not found on the admission registered map;"
                 f" --enabled-admission takes {', '.join(REVIEWS)}"
             )
     if not (options.webhook_url or options.webhook_service_name or options.webhook_namespace):
-        found.append(
+        problems.append(
             "failed to start webhooks as both 'url' and 'namespace/name' of webhook are empty;"
             " set --webhook-namespace and --webhook-service-name, or --webhook-url"
         )
     given = [bool(file) for file in (options.tls_cert_file, options.tls_private_key_file)]
     if any(given) and not all(given):
-        found.append("--tls-cert-file and --tls-private-key-file go together")
-    return found
+        problems.append("--tls-cert-file and --tls-private-key-file go together")
+    return problems
 
 
 def usage() -> str:

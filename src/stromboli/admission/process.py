@@ -17,12 +17,12 @@ import msgspec
 from aiohttp import web
 
 from stromboli.admission import certificate_source, webhook_registration
-from stromboli.admission.cluster_context import Surroundings
+from stromboli.admission.cluster_context import ClusterContext
 from stromboli.admission.options import Options
 from stromboli.admission.rules.admission_table import REVIEWS
 from stromboli.admission.rules.resource_groups import read_groups
 from stromboli.admission.rules.rule_context import JOB_PLUGINS, Settings
-from stromboli.admission.webhook_handler import LARGEST, handler
+from stromboli.admission.webhook_handler import MAX_BODY, handler
 from stromboli.api import names
 from stromboli.daemon.endpoints import Endpoints
 from stromboli.daemon.log_format import about
@@ -67,25 +67,25 @@ class Process:
             endpoints = Endpoints(self.options, self)
             stack.push_async_callback(endpoints.stop)
             await endpoints.start()
-            surroundings = Surroundings(client, self._settings())
-            self._read_configuration(surroundings)
-            watching = asyncio.create_task(surroundings.reflector.run())
+            cluster = ClusterContext(client, self._settings())
+            self._read_configuration(cluster)
+            watching = asyncio.create_task(cluster.reflector.run())
             stack.push_async_callback(_ended, watching)
-            ring = self._ring(client)
+            source = self._certificate_source(client)
             context = _server_context()
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stromboli-admission-")))
             try:
-                keys = await ring.look()
+                keys = await source.current()
                 certificate_source.load(context, keys, folder)
                 async with UntilStopped(self._stopping):
-                    await surroundings.reflector.synced.wait()
-            except (certificate_source.CannotServe, NoResponse, msgspec.DecodeError) as error:
+                    await cluster.reflector.synced.wait()
+            except (certificate_source.CertificateError, NoResponse, msgspec.DecodeError) as error:
                 log.error("%s", error)
                 return 1
             if self._stopping.is_set():
                 return 0
-            await self._serve(stack, surroundings, context)
-            looking = asyncio.create_task(self._look_after(client, ring, context, folder, surroundings))
+            await self._serve(stack, cluster, context)
+            looking = asyncio.create_task(self._look_after(client, source, context, folder, cluster))
             stack.push_async_callback(_ended, looking)
             await self._stopping.wait()
         return 0
@@ -123,24 +123,22 @@ class Process:
             scheduling_gates=options.gated,
         )
 
-    def _ring(self, client: Client) -> certificate_source.Ring:
+    def _certificate_source(self, client: Client) -> certificate_source.CertificateSource:
         options = self.options
         if options.tls_cert_file:
-            return certificate_source.Files(
+            return certificate_source.CertificateFiles(
                 options.tls_cert_file, options.tls_private_key_file, options.ca_cert_file
             )
         namespace = options.webhook_namespace or names.DEFAULT_NAMESPACE
         own = options.own_names or ["localhost"]
-        return certificate_source.Secret(
+        return certificate_source.CertificateSecret(
             client, namespace, options.webhook_secret, own, lambda: datetime.now(UTC)
         )
 
-    async def _serve(
-        self, stack: AsyncExitStack, surroundings: Surroundings, context: ssl.SSLContext
-    ) -> None:
-        app = web.Application(client_max_size=LARGEST)
+    async def _serve(self, stack: AsyncExitStack, cluster: ClusterContext, context: ssl.SSLContext) -> None:
+        app = web.Application(client_max_size=MAX_BODY)
         for path in self.options.reviews:
-            app.router.add_post(path, handler(REVIEWS[path], surroundings))
+            app.router.add_post(path, handler(REVIEWS[path], cluster))
         runner = web.AppRunner(
             app,
             access_log=None,
@@ -158,26 +156,26 @@ class Process:
     async def _look_after(
         self,
         client: Client,
-        ring: certificate_source.Ring,
+        source: certificate_source.CertificateSource,
         context: ssl.SSLContext,
         folder: Path,
-        surroundings: Surroundings,
+        cluster: ClusterContext,
     ) -> None:
         """Renew what ends, tell the API server whom to trust, and read the configuration again when it changes."""
         served = b""
         while True:
             missing: list[str] = []
             try:
-                keys = await ring.look()
+                keys = await source.current()
                 if keys.certificate != served:
                     certificate_source.load(context, keys, folder)
                     served = keys.certificate
                 if keys.authority:
-                    missing = await webhook_registration.tell(
+                    missing = await webhook_registration.write_ca_bundle(
                         client, self.options.configurations, keys.authority
                     )
             except (
-                certificate_source.CannotServe,
+                certificate_source.CertificateError,
                 ApiError,
                 NoResponse,
                 TimeoutError,
@@ -186,10 +184,10 @@ class Process:
                 log.warning("cannot look after the certificate: %s", error)
             except Exception:  # whatever it is, the certificate must be renewed one day
                 log.exception("cannot look after the certificate")
-            self._read_configuration(surroundings)
+            self._read_configuration(cluster)
             await asyncio.sleep(min(HURRY, self._look) if missing else self._look)
 
-    def _read_configuration(self, surroundings: Surroundings) -> None:
+    def _read_configuration(self, cluster: ClusterContext) -> None:
         """Take in the resource groups if their file changed; what cannot be read leaves the old ones in force."""
         path = self.options.admission_conf
         if path is None:
@@ -206,7 +204,7 @@ class Process:
         except (OSError, ValueError) as error:
             log.error("%s: %s", path, error)
             return
-        surroundings.settings = replace(surroundings.settings, resource_groups=groups)
+        cluster.settings = replace(cluster.settings, resource_groups=groups)
         log.info("read resource groups", extra=about(file=path, groups=len(groups)))
 
 

@@ -1,4 +1,4 @@
-"""The webhook server's keys: an authority that lasts for years, and a certificate that lasts for months."""
+"""The webhook server's keys: an authority that is valid for years, and a certificate that is valid for months."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from stromboli.daemon.certificates import Authority, Pair, hosts_of, new_authority
 
-AUTHORITY_LASTS = timedelta(days=3650)
-AUTHORITY_RESERVE = timedelta(days=365)
-LASTS = timedelta(days=90)
-RESERVE = timedelta(days=30)
-"""How long before the end a new one is made."""
+AUTHORITY_VALIDITY = timedelta(days=3650)
+AUTHORITY_RENEW_BEFORE = timedelta(days=365)
+VALIDITY = timedelta(days=90)
+RENEW_BEFORE = timedelta(days=30)
+"""How long before it ends a certificate is renewed."""
 
 
 class Keys(NamedTuple):
-    """All of it as PEM. `authority` may hold two while one takes over from the other; the first one signs."""
+    """All as PEM. `authority` holds two certificates while one replaces the other; the first one signs."""
 
     authority: bytes
     authority_key: bytes
@@ -27,31 +27,31 @@ class Keys(NamedTuple):
 
 
 def issue(names: Iterable[str], now: datetime, old: Keys | None = None) -> Keys:
-    """A certificate for these names and addresses, from the old authority as long as that one lasts."""
-    pair = _kept_authority(old, now)
+    """A certificate for these names and addresses, signed by the old authority while that one is valid."""
+    pair = _valid_authority(old, now)
     if pair is None:
-        made = new_authority("stromboli admission", now, AUTHORITY_LASTS)
-        still = old.authority if old is not None and _authority(old) is not None else b""
-        pair = Pair(made.certificate + still, made.key)
+        new = new_authority("stromboli admission", now, AUTHORITY_VALIDITY)
+        previous = old.authority if old is not None and _authority(old) is not None else b""
+        pair = Pair(new.certificate + previous, new.key)
     names = sorted(set(names))
-    signed = Authority(pair).for_server(names[0], names, now, LASTS)
+    signed = Authority(pair).for_server(names[0], names, now, VALIDITY)
     return Keys(*pair, *signed)
 
 
-def due(keys: Keys, names: Iterable[str], now: datetime) -> bool:
-    """Whether it is time for new ones: they end soon, or were made for other names, or cannot be read."""
+def needs_renewal(keys: Keys, names: Iterable[str], now: datetime) -> bool:
+    """Whether the keys end soon, are for other names, or cannot be read."""
     authority = _authority(keys)
     certificate = authority.signed(keys.certificate) if authority is not None else None
     if authority is None or certificate is None or not _is_key(keys.key):
         return True
-    ends_soon = certificate.not_valid_after_utc - now < RESERVE
-    authority_ends = authority.ends - now < AUTHORITY_RESERVE
+    ends_soon = certificate.not_valid_after_utc - now < RENEW_BEFORE
+    authority_ends = authority.ends - now < AUTHORITY_RENEW_BEFORE
     return ends_soon or authority_ends or not set(names) <= hosts_of(certificate)
 
 
-def _kept_authority(old: Keys | None, now: datetime) -> Pair | None:
+def _valid_authority(old: Keys | None, now: datetime) -> Pair | None:
     authority = _authority(old) if old is not None else None
-    if old is None or authority is None or authority.ends - now < AUTHORITY_RESERVE:
+    if old is None or authority is None or authority.ends - now < AUTHORITY_RENEW_BEFORE:
         return None
     return Pair(old.authority, old.authority_key)
 

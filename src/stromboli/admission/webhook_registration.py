@@ -1,4 +1,4 @@
-"""Telling the API server whom to trust: our authority goes into the webhook configurations that name us."""
+"""Writes the CA bundle of our certificate into the webhook configurations that name us."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class _Configuration(msgspec.Struct):
     webhooks: list[_Webhook] = []
 
 
-async def tell(client: Client, names: tuple[str, ...], authority: bytes) -> list[str]:
-    """Write the authority wherever it differs; the configurations that do not exist (yet)."""
-    wanted = base64.b64encode(authority).decode()
+async def write_ca_bundle(client: Client, names: tuple[str, ...], authority: bytes) -> list[str]:
+    """Write it wherever it differs; returns the configurations that do not exist (yet)."""
+    bundle = base64.b64encode(authority).decode()
     missing = []
     for name in names:
-        found = [await _tell(client, resource, name, wanted) for resource in CONFIGURATIONS]
-        if not any(found):
+        exists = [await _write(client, resource, name, bundle) for resource in CONFIGURATIONS]
+        if not any(exists):
             missing.append(name)
     return missing
 
 
-async def _tell(client: Client, resource: Resource, name: str, wanted: str) -> bool:
+async def _write(client: Client, resource: Resource, name: str, bundle: str) -> bool:
     """Whether there is such a configuration."""
     try:
         answer = await client.get(resource, name)
@@ -59,9 +59,9 @@ async def _tell(client: Client, resource: Resource, name: str, wanted: str) -> b
         raise
     configuration = msgspec.json.decode(answer, type=_Configuration)
     changes = [
-        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": wanted}
+        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
         for index, webhook in enumerate(configuration.webhooks)
-        if webhook.client_config.ca_bundle != wanted
+        if webhook.client_config.ca_bundle != bundle
     ]
     if changes:
         version = {

@@ -1,4 +1,4 @@
-"""What Kubernetes takes for a name, a label, a port name: the reasons against one, in Kubernetes' words."""
+"""The syntax of names, labels and port names: the errors of a text, with Kubernetes' messages."""
 
 import re
 from functools import lru_cache
@@ -29,66 +29,66 @@ _NOT_VALUE = (
     f"regex used for validation is '({_QUALIFIED})?')"
 )
 
-Reasons = tuple[str, ...]
+Errors = tuple[str, ...]
 
 
 @lru_cache(maxsize=65536)
-def against_label(text: str) -> Reasons:
-    """What keeps a text from being an RFC 1123 label, such as the name of a container."""
-    return _reasons(text, _is_label(text) is not None, _NOT_LABEL, MAX_LABEL)
+def dns_label_errors(text: str) -> Errors:
+    """Why a text is no RFC 1123 label, such as the name of a container."""
+    return _errors(text, _is_label(text) is not None, _NOT_LABEL, MAX_LABEL)
 
 
 @lru_cache(maxsize=65536)
-def against_subdomain(text: str) -> Reasons:
-    """What keeps a text from being an RFC 1123 subdomain, as most names are."""
-    return _reasons(text, _is_subdomain(text) is not None, _NOT_SUBDOMAIN, MAX_NAME)
+def dns_subdomain_errors(text: str) -> Errors:
+    """Why a text is no RFC 1123 subdomain, as most names are."""
+    return _errors(text, _is_subdomain(text) is not None, _NOT_SUBDOMAIN, MAX_NAME)
 
 
 @lru_cache(maxsize=65536)
-def against_label_value(text: str) -> Reasons:
-    """What keeps a text from being the value of a label."""
-    return _reasons(text, not text or _is_qualified(text) is not None, _NOT_VALUE, MAX_LABEL)
+def label_value_errors(text: str) -> Errors:
+    """Why a text cannot be the value of a label."""
+    return _errors(text, not text or _is_qualified(text) is not None, _NOT_VALUE, MAX_LABEL)
 
 
 @lru_cache(maxsize=65536)
-def against_qualified(text: str) -> Reasons:
-    """What keeps a text from being the key of a label: a name, with a domain and a slash before it or without."""
+def qualified_name_errors(text: str) -> Errors:
+    """Why a text is no qualified name, such as a label key: a name with or without a domain prefix."""
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
         return (
             f"a valid label key must {_OF} {_NAME_EXAMPLE} with an optional DNS subdomain prefix and '/' "
             "(e.g. 'example.com/MyName')",
         )
-    reasons: list[str] = []
+    errors: list[str] = []
     if slash and not prefix:
-        reasons.append("prefix part must be non-empty")
+        errors.append("prefix part must be non-empty")
     elif slash:
-        reasons += [f"prefix part {one}" for one in against_subdomain(prefix)]
+        errors += [f"prefix part {error}" for error in dns_subdomain_errors(prefix)]
     if not name:
-        reasons.append("name part must be non-empty")
+        errors.append("name part must be non-empty")
     elif len(name) > MAX_LABEL:
-        reasons.append(f"name part must be no more than {MAX_LABEL} bytes")
+        errors.append(f"name part must be no more than {MAX_LABEL} bytes")
     if not _is_qualified(name):
-        reasons.append(f"name part must {_OF} {_NAME_EXAMPLE}")
-    return tuple(reasons)
+        errors.append(f"name part must {_OF} {_NAME_EXAMPLE}")
+    return tuple(errors)
 
 
-def against_port_name(text: str) -> Reasons:
-    """What keeps a text from being the name of a port."""
-    reasons = []
+def port_name_errors(text: str) -> Errors:
+    """Why a text cannot be the name of a port."""
+    errors = []
     if len(text) > 15:
-        reasons.append("must be no more than 15 characters")
+        errors.append("must be no more than 15 characters")
     if not re.fullmatch(r"[-a-z0-9]+", text):
-        reasons.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not re.search(r"[a-z]", text):
-        reasons.append("must contain at least one letter (a-z)")
+        errors.append("must contain at least one letter (a-z)")
     if "--" in text:
-        reasons.append("must not contain consecutive hyphens")
+        errors.append("must not contain consecutive hyphens")
     if text.startswith("-") or text.endswith("-"):
-        reasons.append("must not begin or end with a hyphen")
-    return tuple(reasons)
+        errors.append("must not begin or end with a hyphen")
+    return tuple(errors)
 
 
-def _reasons(text: str, fits: bool, otherwise: str, limit: int) -> Reasons:
-    long = (f"must be no more than {limit} bytes",) if len(text.encode()) > limit else ()
-    return long if fits else (*long, otherwise)
+def _errors(text: str, is_valid: bool, message: str, limit: int) -> Errors:
+    too_long = (f"must be no more than {limit} bytes",) if len(text.encode()) > limit else ()
+    return too_long if is_valid else (*too_long, message)

@@ -9,7 +9,7 @@ import msgspec
 
 from stromboli.admission.rules.admission_table import CREATE, admit
 from stromboli.admission.rules.field import Problem
-from stromboli.admission.rules.rule_context import Context, KnownQueues, Settings
+from stromboli.admission.rules.rule_context import Context, QueueIndex, Settings
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject, Unreadable
@@ -118,9 +118,9 @@ def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:
                 findings.append(Finding(file, "", Problem("", None, str(error), shows_field=True)))
 
 
-def _queues(manifests: Iterable[_Manifest]) -> KnownQueues:
+def _queues(manifests: Iterable[_Manifest]) -> QueueIndex:
     """The queues of the files, and those that always exist, all of them open."""
-    known = KnownQueues(
+    known = QueueIndex(
         Queue(metadata=ObjectMeta(name=name), status=QueueStatus(state="Open"))
         for name in (names.ROOT_QUEUE, names.DEFAULT_QUEUE)
     )
@@ -135,9 +135,7 @@ def _queues(manifests: Iterable[_Manifest]) -> KnownQueues:
     return known
 
 
-def _problems(
-    manifest: _Manifest, forms: Forms, queues: KnownQueues, settings: Settings
-) -> Iterator[Problem]:
+def _problems(manifest: _Manifest, forms: Forms, queues: QueueIndex, settings: Settings) -> Iterator[Problem]:
     """First the form of what would be stored, then the rules, as far as those do not say the same again."""
     content, group, kind = manifest.content, manifest.group, manifest.kind
     verdict = admit(group, kind, CREATE, content, None, _context(content, queues, settings))
@@ -161,7 +159,7 @@ def _misnamed(manifest: _Manifest, forms: Forms) -> Iterator[Problem]:
         yield Problem("kind", manifest.kind, text, f"known: {', '.join(kinds)}", shows_field=True)
 
 
-def _problems_inside(manifest: _Manifest, queues: KnownQueues, settings: Settings) -> Iterator[Problem]:
+def _problems_inside(manifest: _Manifest, queues: QueueIndex, settings: Settings) -> Iterator[Problem]:
     """What the jobs will be refused for that somebody makes of this."""
     spec = manifest.content.get("spec")
     inside, spec = ("", spec) if manifest.kind == "JobTemplate" else ("spec.jobTemplate.", _template(spec))
@@ -175,7 +173,7 @@ def _template(spec: Any) -> Any:
     return template.get("spec") if isinstance(template, dict) else None
 
 
-def _context(content: dict[str, Any], queues: KnownQueues, settings: Settings) -> Context:
+def _context(content: dict[str, Any], queues: QueueIndex, settings: Settings) -> Context:
     """Queues count as far as the files name them: the others may well exist in the cluster."""
     spec = content.get("spec")
     named = [spec.get("queue"), spec.get("parent")] if isinstance(spec, dict) else []

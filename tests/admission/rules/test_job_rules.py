@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.name_rules import against_qualified, against_subdomain
-from tests.admission.judging import fields, job, queue, submitted, task, texts, world
+from stromboli.api.name_rules import dns_subdomain_errors, qualified_name_errors
+from tests.admission.reviewing import cluster, fields, job, queue, submitted, task, texts
 
 PARTITIONS = {"totalPartitions": 2, "partitionSize": 3}
 BOTH_TIERS = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
@@ -38,7 +38,7 @@ def test_what_a_user_leaves_out_is_filled_in() -> None:
 
 
 def test_the_first_scheduler_name_is_the_default() -> None:
-    made = submitted("Job", job(task()), world(scheduler_names=("mine", "volcano"))).object
+    made = submitted("Job", job(task()), cluster(scheduler_names=("mine", "volcano"))).object
     assert made["spec"]["schedulerName"] == "mine"
 
 
@@ -91,15 +91,15 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         job(task("b" * 60)),
         [
             f"create pod with name train-{'b' * 60}-0 validate failed"
-            f" [{' '.join(against_qualified('train-' + 'b' * 60 + '-0'))}]"
+            f" [{' '.join(qualified_name_errors('train-' + 'b' * 60 + '-0'))}]"
         ],
     ),
     (
         "a job name too long",
         job(task("a"), name=LONG),
         [
-            f"create pod with name {LONG}-a-0 validate failed [{' '.join(against_qualified(LONG + '-a-0'))}]",
-            f"create job with name {LONG} validate failed [{' '.join(against_qualified(LONG))}]",
+            f"create pod with name {LONG}-a-0 validate failed [{' '.join(qualified_name_errors(LONG + '-a-0'))}]",
+            f"create job with name {LONG} validate failed [{' '.join(qualified_name_errors(LONG))}]",
         ],
     ),
     (
@@ -140,7 +140,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "a claim with a bad name",
         job(task(), volumes=[{"mountPath": "/a", "volumeClaimName": "X"}]),
-        [f"invalid VolumeClaimName X : [{' '.join(against_subdomain('X'))}]"],
+        [f"invalid VolumeClaimName X : [{' '.join(dns_subdomain_errors('X'))}]"],
     ),
     (
         "a queue that is not there",
@@ -207,7 +207,7 @@ ROWS: list[tuple[str, dict[str, Any], list[str]]] = [
         ["the cpu request isn't an integer in spec.task[0] container[0]."],
     ),
 ]
-WORLD = world(queue("shut", state="Closed"), queue("tree"), queue("twig", "tree"), queue("leaf", "tree"))
+WORLD = cluster(queue("shut", state="Closed"), queue("tree"), queue("twig", "tree"), queue("leaf", "tree"))
 
 
 @pytest.mark.parametrize(("sent", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
@@ -222,7 +222,7 @@ def test_limits_stand_in_for_requests_that_are_missing_altogether() -> None:
 
 def test_a_queue_that_was_made_a_moment_ago_takes_jobs() -> None:
     """Its controller may not have opened it yet; a file with a queue and its job should apply in one go."""
-    assert texts("/jobs/validate", job(task(), queue="new"), context=world(queue("new", state=""))) == []
+    assert texts("/jobs/validate", job(task(), queue="new"), context=cluster(queue("new", state=""))) == []
 
 
 def test_everything_is_told_at_once_with_field_value_and_way_out() -> None:

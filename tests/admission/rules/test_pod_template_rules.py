@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.admission.judging import job, task, texts
+from tests.admission.reviewing import job, task, texts
 
 AT = "spec.task[0].template.spec"
 

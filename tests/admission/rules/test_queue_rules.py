@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stromboli.admission.rules.rule_context import KnownQueues
-from tests.admission.judging import queue, submitted, texts, world
+from stromboli.admission.rules.rule_context import QueueIndex
+from tests.admission.reviewing import cluster, queue, submitted, texts
 
 
 def made(name: str = "q", annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -19,17 +19,17 @@ def paths(hierarchy: str, weights: str) -> dict[str, str]:
 
 
 def test_what_a_user_leaves_out_is_filled_in() -> None:
-    thing = submitted("Queue", made(annotations=paths("a/b", "1/2"))).object
-    assert (thing["spec"]["reclaimable"], thing["spec"]["weight"]) == (True, 1)
-    assert thing["metadata"]["annotations"] == paths("root/a/b", "1/1/2")
+    content = submitted("Queue", made(annotations=paths("a/b", "1/2"))).object
+    assert (content["spec"]["reclaimable"], content["spec"]["weight"]) == (True, 1)
+    assert content["metadata"]["annotations"] == paths("root/a/b", "1/1/2")
 
 
 def test_what_a_user_says_is_kept() -> None:
-    thing = submitted(
+    content = submitted(
         "Queue", made(weight=5, reclaimable=False, annotations=paths("rootless/x", "1/2"))
     ).object
-    assert (thing["spec"]["reclaimable"], thing["spec"]["weight"]) == (False, 5)
-    assert thing["metadata"]["annotations"] == paths("rootless/x", "1/2")
+    assert (content["spec"]["reclaimable"], content["spec"]["weight"]) == (False, 5)
+    assert content["metadata"]["annotations"] == paths("rootless/x", "1/2")
 
 
 FIELDS: list[tuple[dict[str, Any], list[str]]] = [
@@ -87,7 +87,7 @@ def test_the_fields_of_a_queue(sent: dict[str, Any], expected: list[str]) -> Non
 def test_a_path_above_another_queue_is_refused() -> None:
     below = queue("deep")
     below.metadata.annotations.update(paths("root/a/b", "1/1/1"))
-    assert texts("/queues/validate", made(annotations=paths("root/a", "1/1")), context=world(below)) == [
+    assert texts("/queues/validate", made(annotations=paths("root/a", "1/1")), context=cluster(below)) == [
         'requestBody.metadata.annotations: Invalid value: "root/a":'
         " root/a is not allowed to be in the sub path of root/a/b of queue deep"
     ]
@@ -159,11 +159,11 @@ TREE: list[tuple[str, dict[str, Any], tuple[Any, ...], list[str]]] = [
     ("sent", "queues", "expected"), [row[1:] for row in TREE], ids=[row[0] for row in TREE]
 )
 def test_a_queue_among_queues(sent: dict[str, Any], queues: tuple[Any, ...], expected: list[str]) -> None:
-    assert texts("/queues/validate", sent, context=world(*queues)) == expected
+    assert texts("/queues/validate", sent, context=cluster(*queues)) == expected
 
 
 def test_queues_in_a_circle_are_caught_by_their_depth() -> None:
-    circle = world(queue("a", "b"), queue("b", "a"))
+    circle = cluster(queue("a", "b"), queue("b", "a"))
     assert texts("/queues/validate", made(parent="a"), context=circle) == [
         "queue q exceeds the maximum allowed depth of 5"
     ]
@@ -177,14 +177,14 @@ def test_the_root_queue_keeps_its_amounts() -> None:
     refusal = ["root queue's resource attributes (capability, deserved, guarantee) cannot be modified"]
     assert texts("/queues/validate", other, old=root, operation="UPDATE") == refusal
     assert texts("/queues/validate", root, old=root, operation="UPDATE") == []
-    free = world(root_queue_protection=False)
+    free = cluster(root_queue_protection=False)
     assert texts("/queues/validate", other, old=root, operation="UPDATE", context=free) == []
 
 
 def test_an_update_that_changes_no_amount_is_not_measured_against_the_others() -> None:
-    tight = world(queue("top"), queue("q", "top", deserved={"cpu": 3}))
-    thing = made(parent="top", deserved={"cpu": 3})
-    assert texts("/queues/validate", thing, old=thing, operation="UPDATE", context=tight) == []
+    tight = cluster(queue("top"), queue("q", "top", deserved={"cpu": 3}))
+    content = made(parent="top", deserved={"cpu": 3})
+    assert texts("/queues/validate", content, old=content, operation="UPDATE", context=tight) == []
 
 
 DELETIONS: list[tuple[str, list[str]]] = [
@@ -198,19 +198,19 @@ DELETIONS: list[tuple[str, list[str]]] = [
 
 @pytest.mark.parametrize(("name", "expected"), DELETIONS)
 def test_which_queues_may_go(name: str, expected: list[str]) -> None:
-    context = world(queue("tree"), queue("twig", "tree"), queue("leaf", "tree"), queue("busy", pods=2))
+    context = cluster(queue("tree"), queue("twig", "tree"), queue("leaf", "tree"), queue("busy", pods=2))
     assert texts("/queues/validate", made(name), operation="DELETE", context=context) == expected
 
 
 def test_a_queue_with_pods_stays_where_that_is_asked_for() -> None:
-    context = world(queue("busy", pods=2), queue_allocated_pods_check=True)
+    context = cluster(queue("busy", pods=2), queue_allocated_pods_check=True)
     assert texts("/queues/validate", made("busy"), operation="DELETE", context=context) == [
         "queue busy cannot be deleted because it has allocated Pods: 2"
     ]
 
 
 def test_known_queues_follow_a_move() -> None:
-    known = KnownQueues([queue("a"), queue("b", "a")])
+    known = QueueIndex([queue("a"), queue("b", "a")])
     known.put(queue("b", "root"))
     assert known.children("a") == []
     assert [one.name for one in known.children("root")] == ["a", "b"]

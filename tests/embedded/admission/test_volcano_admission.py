@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stromboli.admission.rules.rule_context import Settings
-from tests.admission.judging import job, task
+from tests.admission.reviewing import job, task
 from tests.embedded.api_requests import PODS, Asker, pod, running
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"

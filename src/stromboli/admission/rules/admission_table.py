@@ -1,4 +1,4 @@
-"""Which rules hold for which objects: the table that webhooks, the embedded API server and `lint` go by."""
+"""Which rules apply to which objects: the table for webhooks, the embedded API server and `lint`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from stromboli.admission.rules import (
     podgroup_rules,
     queue_rules,
 )
-from stromboli.admission.rules.field import Place, Problem, Report
+from stromboli.admission.rules.field import Field, Problem, Report
 from stromboli.admission.rules.rule_context import Context
 
 CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
 
 Default = Callable[[dict[str, Any], Context], None]
-Check = Callable[[Place, Any, str, Context], None]
+Check = Callable[[Field, Any, str, Context], None]
 
 
 class Resource(NamedTuple):
@@ -52,8 +52,8 @@ class Review:
     check: Check | None = None
 
 
-class Verdict(NamedTuple):
-    """An object, completed, and what is wrong with it."""
+class AdmissionResult(NamedTuple):
+    """An object with its defaults, and its problems."""
 
     object: dict[str, Any]
     report: Report
@@ -63,22 +63,22 @@ class Verdict(NamedTuple):
         return list(self.report)
 
 
-def _on_create(check: Callable[[Place, Context], None]) -> Check:
-    return lambda place, old, operation, context: check(place, context)
+def _on_create(check: Callable[[Field, Context], None]) -> Check:
+    return lambda field, old, operation, context: check(field, context)
 
 
-def _check_job(place: Place, old: Any, operation: str, context: Context) -> None:
+def _check_job(field: Field, old: Any, operation: str, context: Context) -> None:
     if operation == CREATE:
-        job_rules.check(place, context)
+        job_rules.check(field, context)
     else:
-        job_update_rules.check(place, old)
+        job_update_rules.check(field, old)
 
 
-def _check_queue(place: Place, old: Any, operation: str, context: Context) -> None:
+def _check_queue(field: Field, old: Any, operation: str, context: Context) -> None:
     if operation == DELETE:
-        queue_rules.check_deletion(place, context)
+        queue_rules.check_deletion(field, context)
     else:
-        queue_rules.check(place, old if operation == UPDATE else None, context)
+        queue_rules.check(field, old if operation == UPDATE else None, context)
 
 
 _JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
@@ -147,39 +147,37 @@ REVIEWS = {
 KINDS = {(review.resource.group, review.resource.kind) for review in REVIEWS.values()}
 
 
-def complete(review: Review, thing: dict[str, Any], context: Context) -> dict[str, Any]:
-    """The object with what its user left out; the one given is not touched."""
+def with_defaults(review: Review, content: dict[str, Any], context: Context) -> dict[str, Any]:
+    """A copy of the object with defaults for what its user left out."""
     if review.default is None:
-        return thing
-    completed = copy.deepcopy(thing)
+        return content
+    completed = copy.deepcopy(content)
     review.default(completed, context)
     return completed
 
 
-def judge(review: Review, thing: Any, old: Any, operation: str, context: Context) -> Report:
-    """What is wrong with an object."""
+def validate(review: Review, content: Any, old: Any, operation: str, context: Context) -> Report:
+    """The problems of an object."""
     report = Report()
     if review.check is not None:
         try:
-            review.check(Place(thing, report), old, operation, context)
+            review.check(Field(content, report), old, operation, context)
         except RecursionError:
             report.add(Problem("", None, "nested too deeply to be read"))
     return report
 
 
-def admit(group: str, kind: str, operation: str, thing: Any, old: Any, context: Context) -> Verdict:
-    """All that holds for an object of a kind: completed first, then judged. Others pass as they are."""
+def admit(group: str, kind: str, operation: str, content: Any, old: Any, context: Context) -> AdmissionResult:
+    """Set defaults, then validate. Objects of kinds without rules pass as they are."""
     report = Report()
     for review in REVIEWS.values():
-        if (review.resource.group, review.resource.kind) != (
-            group,
-            kind,
-        ) or operation not in review.operations:
+        reviewed = review.resource.group, review.resource.kind
+        if reviewed != (group, kind) or operation not in review.operations:
             continue
-        thing = complete(review, thing, context)
-        for problem in judge(review, thing, old, operation, context):
+        content = with_defaults(review, content, context)
+        for problem in validate(review, content, old, operation, context):
             report.add(problem)
-    return Verdict(thing, report)
+    return AdmissionResult(content, report)
 
 
 def message(review: Review, report: Report) -> str:

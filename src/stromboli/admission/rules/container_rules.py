@@ -1,15 +1,15 @@
-"""Containers of a pod template, as far as they can be judged without an API server."""
+"""Containers of a pod template, as far as they can be checked without an API server."""
 
-from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.quantity_rules import check_resources
-from stromboli.api.name_rules import against_label, against_port_name
+from stromboli.api.name_rules import dns_label_errors, port_name_errors
 
 _PULL = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 
 
-def check(container: Place, names: set[str], volumes: set[str], host_network: bool) -> None:
+def check(container: Field, names: set[str], volumes: set[str], host_network: bool) -> None:
     """Report what is wrong; `names` are those of the containers before it, `volumes` those of the pod."""
     _check_name(container["name"], names)
     _check_image(container["image"])
@@ -23,32 +23,32 @@ def check(container: Place, names: set[str], volumes: set[str], host_network: bo
     _check_mounts(container["volumeMounts"], volumes)
 
 
-def _check_name(place: Place, names: set[str]) -> None:
-    name = place.text()
+def _check_name(field: Field, names: set[str]) -> None:
+    name = field.text()
     if not name:
-        place.required()
-    elif reasons := against_label(name):
-        place.invalid("; ".join(reasons))
+        field.required()
+    elif errors := dns_label_errors(name):
+        field.invalid("; ".join(errors))
     elif name in names:
-        place.duplicate()
+        field.duplicate()
     names.add(name)
 
 
-def _check_image(place: Place) -> None:
-    image = place.text()
+def _check_image(field: Field) -> None:
+    image = field.text()
     if not image:
-        place.required()
+        field.required()
     elif image != image.strip():
-        place.invalid("must not have leading or trailing whitespace")
+        field.invalid("must not have leading or trailing whitespace")
 
 
-def _check_ports(ports: Place, host_network: bool) -> None:
+def _check_ports(ports: Field, host_network: bool) -> None:
     names: set[str] = set()
     for port in ports.items():
         name, number, host = port["name"], port["containerPort"], port["hostPort"]
         if name.text():
-            if reasons := against_port_name(name.text()):
-                name.invalid("; ".join(reasons))
+            if errors := port_name_errors(name.text()):
+                name.invalid("; ".join(errors))
             elif name.text() in names:
                 name.duplicate()
             names.add(name.text())
@@ -64,7 +64,7 @@ def _check_ports(ports: Place, host_network: bool) -> None:
             port["protocol"].unsupported(_PROTOCOLS)
 
 
-def _check_variable(variable: Place) -> None:
+def _check_variable(variable: Field) -> None:
     name = variable["name"]
     if not name.text():
         name.required()
@@ -75,18 +75,18 @@ def _check_variable(variable: Place) -> None:
     source = variable["valueFrom"]
     if not source.given:
         return
-    given = [field for field in _SOURCES if source[field].given]
+    sources = [key for key in _SOURCES if source[key].given]
     if variable["value"].text():
         source.invalid("may not be specified when `value` is not empty")
-    elif len(given) != 1:
+    elif len(sources) != 1:
         source.invalid(
             f"must specify one of: {', '.join(_SOURCES)}"
-            if not given
+            if not sources
             else "may not have more than one field specified at a time"
         )
 
 
-def _check_mounts(mounts: Place, volumes: set[str]) -> None:
+def _check_mounts(mounts: Field, volumes: set[str]) -> None:
     paths: set[str] = set()
     for mount in mounts.items():
         name, path = mount["name"], mount["mountPath"]

@@ -1,34 +1,33 @@
-"""Who waits for whom: circles among names that depend on one another."""
+"""Cycles among names that depend on one another."""
 
 from collections.abc import Iterable, Mapping
 
 
-def circle(needs: Mapping[str, Iterable[str]]) -> list[str]:
-    """Names that wait for each other in a circle, or nothing. Unknown names wait for nobody."""
+def find_cycle(dependencies: Mapping[str, Iterable[str]]) -> list[str]:
+    """The names on one cycle, in order, or nothing. Unknown names depend on nothing."""
     done: set[str] = set()
-    for start in needs:
-        found = _circle_from(start, needs, done)
-        if found:
-            return found
+    for start in dependencies:
+        if cycle := _cycle_from(start, dependencies, done):
+            return cycle
     return []
 
 
-def _circle_from(start: str, needs: Mapping[str, Iterable[str]], done: set[str]) -> list[str]:
-    """Depth first without recursion: the graph is as deep as somebody likes."""
+def _cycle_from(start: str, dependencies: Mapping[str, Iterable[str]], done: set[str]) -> list[str]:
+    """Depth first, without recursion because users decide how deep the graph is."""
     path: list[str] = []
     on_path: set[str] = set()
-    todo = [(start, False)]
-    while todo:
-        name, left = todo.pop()
-        if left:
+    stack = [(start, False)]
+    while stack:
+        name, visited = stack.pop()
+        if visited:
             path.pop()
             on_path.discard(name)
             done.add(name)
         elif name in on_path:
             return path[path.index(name) :]
-        elif name not in done and name in needs:
+        elif name not in done and name in dependencies:
             path.append(name)
             on_path.add(name)
-            todo.append((name, True))
-            todo += [(other, False) for other in needs[name]]
+            stack.append((name, True))
+            stack += [(other, False) for other in dependencies[name]]
     return []

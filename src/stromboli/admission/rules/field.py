@@ -1,7 +1,7 @@
-"""A spot in an object that somebody sent: its path, what stands there, and what is wrong with it.
+"""A field of an object under review: its path, its value, and the problems with it.
 
-Nothing is taken for granted: a list may be missing, a number may be a word. What has the wrong type is reported and
-counts as absent, so that every rule reads as if the object were well formed and no rule ever raises.
+The object may have any form. A value of the wrong type is reported and counts as absent, so that rules can be written
+as if the object were well formed, and never raise.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-MOST = 50
-"""Problems worth telling at once."""
-_LONGEST = 64
+MAX_PROBLEMS = 50
+_MAX_VALUE_LENGTH = 64
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong: where, what stands there, what Volcano's users read about it, and the way out."""
+    """One problem: the field and its value, the message (Volcano's where it has one), and how to mend it."""
 
     field: str
     value: Any
@@ -28,7 +27,7 @@ class Problem(NamedTuple):
     def __str__(self) -> str:
         where = []
         if not self.shows_field:
-            where.append(self.field if self.value is None else f"{self.field}: {shown(self.value)}")
+            where.append(self.field if self.value is None else f"{self.field}: {format_value(self.value)}")
         if self.way_out:
             where.append(self.way_out)
         text = self.text.strip(" ;")
@@ -36,57 +35,58 @@ class Problem(NamedTuple):
 
 
 class Report:
-    """Problems, each told once, in the order they were found."""
+    """Distinct problems in the order in which they were found, up to a maximum; the rest is counted."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Problem] = {}
-        self.untold = 0
+        self._problems: dict[str, Problem] = {}
+        self.omitted = 0
 
     def add(self, problem: Problem) -> None:
-        if len(self._found) < MOST or str(problem) in self._found:
-            self._found[str(problem)] = problem
+        if len(self._problems) < MAX_PROBLEMS or str(problem) in self._problems:
+            self._problems[str(problem)] = problem
         else:
-            self.untold += 1
+            self.omitted += 1
 
     def __iter__(self) -> Iterator[Problem]:
-        return iter(self._found.values())
+        return iter(self._problems.values())
 
     def __bool__(self) -> bool:
-        return bool(self._found)
+        return bool(self._problems)
 
     def __str__(self) -> str:
-        more = [f"and {self.untold} more"] if self.untold else []
-        return "; ".join([*self._found, *more])
+        more = [f"and {self.omitted} more"] if self.omitted else []
+        return "; ".join([*self._problems, *more])
 
 
-class Place:
-    """What stands at a path; missing things are places, too."""
+class Field:
+    """A field by its path; one that is missing has no value."""
 
-    __slots__ = ("called", "path", "report", "value")
+    __slots__ = ("path", "report", "shown_path", "value")
 
-    def __init__(self, value: Any, report: Report, path: str = "", called: str | None = None) -> None:
+    def __init__(self, value: Any, report: Report, path: str = "", shown_path: str | None = None) -> None:
         self.value = value
         self.report = report
         self.path = path
-        self.called = path if called is None else called
+        self.shown_path = path if shown_path is None else shown_path
         """The path as Volcano's messages write it."""
 
-    def __getitem__(self, key: str) -> Place:
+    def __getitem__(self, key: str) -> Field:
         """The field of that name."""
-        inside = self._of_type(dict, "must be an object") or {}
         dot = "." if self.path else ""
-        return Place(inside.get(key), self.report, f"{self.path}{dot}{key}", f"{self.called}{dot}{key}")
+        return Field(
+            self.mapping().get(key), self.report, f"{self.path}{dot}{key}", f"{self.shown_path}{dot}{key}"
+        )
 
-    def items(self) -> list[Place]:
+    def items(self) -> list[Field]:
         """The elements of a list."""
         return [
-            Place(value, self.report, f"{self.path}[{index}]", f"{self.called}[{index}]")
+            Field(value, self.report, f"{self.path}[{index}]", f"{self.shown_path}[{index}]")
             for index, value in enumerate(self._of_type(list, "must be a list") or ())
         ]
 
-    def entries(self) -> Iterator[tuple[str, Place]]:
+    def entries(self) -> Iterator[tuple[str, Field]]:
         """The keys and values of a map."""
-        for key in self._of_type(dict, "must be an object") or {}:
+        for key in self.mapping():
             yield key, self[key]
 
     @property
@@ -94,69 +94,74 @@ class Place:
         return self.value is not None
 
     def text(self, default: str = "") -> str:
-        found = self._of_type(str, "must be a string")
-        return default if found is None else found
+        value: str | None = self._of_type(str, "must be a string")
+        return default if value is None else value
 
     def number(self, default: int = 0) -> int:
         if isinstance(self.value, bool):
             self.invalid("must be an integer")
             return default
-        found = self._of_type(int, "must be an integer")
-        return default if found is None else found
+        value: int | None = self._of_type(int, "must be an integer")
+        return default if value is None else value
 
-    def yes(self) -> bool:
+    def boolean(self) -> bool:
         return self._of_type(bool, "must be true or false") is True
 
     def texts(self) -> list[str]:
         """The strings of a list."""
-        return [place.text() for place in self.items()]
+        return [field.text() for field in self.items()]
 
     def mapping(self) -> Mapping[str, Any]:
         return self._of_type(dict, "must be an object") or {}
 
-    def renamed(self, called: str) -> Place:
-        """The same place under the name that messages give it."""
-        return Place(self.value, self.report, self.path, called)
+    def renamed(self, shown_path: str) -> Field:
+        """The same field under the path that messages show."""
+        return Field(self.value, self.report, self.path, shown_path)
 
     def wrong(self, text: str, way_out: str = "") -> None:
-        """Report a problem in words of its own."""
+        """Report a problem with a message of its own."""
         self.report.add(Problem(self.path, self.value, text, way_out))
 
     def required(self, detail: str = "", way_out: str = "") -> None:
-        self._say("Required value", detail, way_out, valued=False)
+        self._add("Required value", detail, way_out, with_value=False)
 
     def invalid(self, detail: str, way_out: str = "") -> None:
-        self._say("Invalid value", detail, way_out)
+        self._add("Invalid value", detail, way_out)
 
     def forbidden(self, detail: str, way_out: str = "") -> None:
-        self._say("Forbidden", detail, way_out, valued=False)
+        self._add("Forbidden", detail, way_out, with_value=False)
 
     def duplicate(self, way_out: str = "give each its own") -> None:
-        self._say("Duplicate value", "", way_out)
+        self._add("Duplicate value", "", way_out)
 
     def not_found(self, way_out: str = "") -> None:
-        self._say("Not found", "", way_out)
+        self._add("Not found", "", way_out)
 
     def unsupported(self, supported: Iterable[str]) -> None:
         values = ", ".join(f'"{value}"' for value in supported)
-        self._say("Unsupported value", f"supported values: {values}", "")
+        self._add("Unsupported value", f"supported values: {values}", "")
 
-    def _say(self, what: str, detail: str, way_out: str, valued: bool = True) -> None:
-        parts = [self.called, what, *([shown(self.value)] if valued else []), *([detail] if detail else [])]
+    def _add(self, error: str, detail: str, way_out: str, with_value: bool = True) -> None:
+        parts = [
+            self.shown_path,
+            error,
+            *([format_value(self.value)] if with_value else []),
+            *([detail] if detail else []),
+        ]
         self.report.add(Problem(self.path, self.value, ": ".join(parts), way_out, shows_field=True))
 
-    def _of_type(self, wanted: type, otherwise: str) -> Any:
+    def _of_type(self, wanted: type, detail: str) -> Any:
         if self.value is None or isinstance(self.value, wanted):
             return self.value
-        self.invalid(otherwise)
+        self.invalid(detail)
         return None
 
 
-def shown(value: Any) -> str:
-    """A value as a message shows it, never at length."""
+def format_value(value: Any) -> str:
+    """A value as messages show it, cut short if it is long."""
     if isinstance(value, dict | list):
         return f"{len(value)} entries" if isinstance(value, dict) else f"a list of {len(value)}"
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an integer of {value.bit_length()} bits"
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    return text if len(text) <= _MAX_VALUE_LENGTH else text[:_MAX_VALUE_LENGTH] + "..."

@@ -1,14 +1,13 @@
-"""Jobs: what they are completed with, and what is wrong with them when they are made."""
+"""Jobs: their defaults, and the problems of a new one."""
 
-from collections.abc import Callable
 from typing import Any
 
 from stromboli.admission.rules import dependency_cycles, lifecycle_policy_rules, task_rules
-from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.network_topology_rules import check_topology
 from stromboli.admission.rules.rule_context import Context, Queues
 from stromboli.api import names
-from stromboli.api.name_rules import against_qualified, against_subdomain
+from stromboli.api.name_rules import dns_subdomain_errors, qualified_name_errors
 
 MAX_RETRY = 3
 _NEEDS_SVC = ("tensorflow", "mpi", "pytorch", "ray")
@@ -22,11 +21,11 @@ def default(job: dict[str, Any], context: Context) -> None:
     spec["queue"] = spec.get("queue") or names.DEFAULT_QUEUE
     spec["schedulerName"] = spec.get("schedulerName") or (*context.settings.scheduler_names, "volcano")[0]
     spec["maxRetry"] = spec.get("maxRetry") or MAX_RETRY
-    tasks = [one for one in _list(spec.get("tasks")) if isinstance(one, dict)]
-    for index, one in enumerate(tasks):
-        task_rules.default(one, index, MAX_RETRY)
+    tasks = [task for task in _list(spec.get("tasks")) if isinstance(task, dict)]
+    for index, task in enumerate(tasks):
+        task_rules.default(task, index, MAX_RETRY)
     if not spec.get("minAvailable"):
-        spec["minAvailable"] = sum(_whole(one.get("minAvailable")) for one in tasks)
+        spec["minAvailable"] = sum(_integer(task.get("minAvailable")) for task in tasks)
     plugins = spec.get("plugins")
     if isinstance(plugins, dict):
         if any(name in plugins for name in _NEEDS_SVC):
@@ -35,7 +34,7 @@ def default(job: dict[str, Any], context: Context) -> None:
             plugins.setdefault("ssh", [])
 
 
-def check(job: Place, context: Context) -> None:
+def check(job: Field, context: Context) -> None:
     """Report what is wrong with a new job."""
     name = job["metadata"]["name"].text()
     spec = job["spec"]
@@ -46,32 +45,32 @@ def check(job: Place, context: Context) -> None:
     _check_mpi_master(spec)
     check_topology(spec["networkTopology"])
     seen: set[str] = set()
-    for index, one in enumerate(tasks):
-        task_rules.check(one, index, name, seen)
-    if reasons := against_qualified(name):
-        job["metadata"]["name"].wrong(f"create job with name {name} validate failed [{' '.join(reasons)}]")
+    for index, task in enumerate(tasks):
+        task_rules.check(task, index, name, seen)
+    if errors := qualified_name_errors(name):
+        job["metadata"]["name"].wrong(f"create job with name {name} validate failed [{' '.join(errors)}]")
     check_total(spec, " job 'minAvailable' should not be greater than total replicas in tasks;")
     lifecycle_policy_rules.check(spec["policies"], "spec.policies")
     _check_plugins(spec["plugins"], context)
     _check_volumes(spec["volumes"])
     if context.queues is not None:
         _check_queue(spec["queue"], context.queues)
-    _check_order(tasks)
+    _check_dependencies(tasks)
 
 
-def check_total(spec: Place, text: str) -> None:
+def check_total(spec: Field, text: str) -> None:
     """The gang must not need more pods than there are."""
-    total = sum(one["replicas"].number() for one in spec["tasks"].items())
+    total = sum(task["replicas"].number() for task in spec["tasks"].items())
     if total < spec["minAvailable"].number():
         spec["minAvailable"].wrong(text, f"the tasks have {total} replicas in total")
 
 
-def _check_mpi_master(spec: Place) -> None:
+def _check_mpi_master(spec: Field) -> None:
     arguments = spec["plugins"].mapping().get("mpi")
     if "mpi" not in spec["plugins"].mapping():
         return
     master = _argument(_list(arguments), "master") or "master"
-    if not any(one["name"].text() == master for one in spec["tasks"].items()):
+    if not any(task["name"].text() == master for task in spec["tasks"].items()):
         spec["plugins"]["mpi"].wrong(
             "The specified mpi master task was not found", f"name a task {master!r}, or say --master=TASK"
         )
@@ -79,23 +78,23 @@ def _check_mpi_master(spec: Place) -> None:
 
 def _argument(arguments: list[Any], name: str) -> str:
     """The value of `--name=value`, or of `--name value`; the last one counts."""
-    found = ""
-    words = [word for word in arguments if isinstance(word, str)]
-    for position, word in enumerate(words):
-        key, equals, value = word.lstrip("-").partition("=")
-        if word.startswith("-") and key == name:
-            found = value if equals else (words[position + 1] if position + 1 < len(words) else "")
-    return found
+    result = ""
+    texts = [argument for argument in arguments if isinstance(argument, str)]
+    for text, following in zip(texts, [*texts[1:], ""], strict=False):
+        key, equals, value = text.lstrip("-").partition("=")
+        if text.startswith("-") and key == name:
+            result = value if equals else following
+    return result
 
 
-def _check_plugins(plugins: Place, context: Context) -> None:
-    for name, place in plugins.entries():
+def _check_plugins(plugins: Field, context: Context) -> None:
+    for name, field in plugins.entries():
         if name not in context.settings.job_plugins:
             known = ", ".join(context.settings.job_plugins)
-            place.wrong(f" unable to find job plugin: {name};", f"known are {known}")
+            field.wrong(f" unable to find job plugin: {name};", f"known are {known}")
 
 
-def _check_volumes(volumes: Place) -> None:
+def _check_volumes(volumes: Field) -> None:
     seen: set[str] = set()
     for volume in volumes.items():
         path, claim, name = volume["mountPath"], volume["volumeClaim"], volume["volumeClaimName"]
@@ -111,65 +110,64 @@ def _check_volumes(volumes: Place) -> None:
                 "conflict: If you want to use an existing PVC, just specify VolumeClaimName."
                 "If you want to create a new PVC, you do not need to specify VolumeClaimName"
             )
-        elif name.text() and (reasons := against_subdomain(name.text())):
-            name.wrong(f"invalid VolumeClaimName {name.text()} : [{' '.join(reasons)}]")
+        elif name.text() and (errors := dns_subdomain_errors(name.text())):
+            name.wrong(f"invalid VolumeClaimName {name.text()} : [{' '.join(errors)}]")
 
 
-def _check_queue(place: Place, queues: Queues) -> None:
-    name = place.text()
+def _check_queue(field: Field, queues: Queues) -> None:
+    name = field.text()
     queue = queues.get(name)
     if queue is None:
-        place.wrong(
+        field.wrong(
             f' unable to find job queue: queue.scheduling.volcano.sh "{name}" not found;',
             "create the queue first, or use another",
         )
         return
     if queue.status.state not in (names.QUEUE_OPEN, ""):
-        place.wrong(
+        field.wrong(
             f" can only submit job to queue with state `Open`, queue `{name}` status is `{queue.status.state}`;",
             "open the queue, or use another",
         )
     children = queues.children(name)
     if name == names.ROOT_QUEUE:
-        place.wrong(" can not submit job to root queue;", "use a queue below it")
+        field.wrong(" can not submit job to root queue;", "use a queue below it")
     elif children:
-        place.wrong(
+        field.wrong(
             f" can only submit job to leaf queue, queue `{name}` has {len(children)} child queues;",
-            f"use {_some([child.name for child in children])}",
+            f"use {_first_few([child.name for child in children])}",
         )
 
 
-def _check_order(tasks: list[Place]) -> None:
-    """Tasks that wait for tasks must not wait for each other, nor for what is not there."""
-    needs: dict[str, list[str]] = {}
-    doubtful: Callable[[str], None] | None = None
-    known = {one["name"].text() for one in tasks}
-    for one in tasks:
-        place = one["dependsOn"]["name"]
-        wanted = place.texts()
-        needs.setdefault(one["name"].text(), []).extend(wanted)
-        why = _why_not(wanted, known)
-        if why:
-            place.wrong(_NOT_A_DAG, why)
-            doubtful = place.wrong
-    found = dependency_cycles.circle(needs)
-    if found and doubtful is None:
-        first = next(one for one in tasks if one["name"].text() == found[0])
-        first["dependsOn"]["name"].wrong(_NOT_A_DAG, f"break the circle {' -> '.join([*found, found[0]])}")
+def _check_dependencies(tasks: list[Field]) -> None:
+    """Tasks must depend on tasks that exist, and not on each other in a cycle."""
+    dependencies: dict[str, list[str]] = {}
+    known = {task["name"].text() for task in tasks}
+    all_exist = True
+    for task in tasks:
+        field = task["dependsOn"]["name"]
+        targets = field.texts()
+        dependencies.setdefault(task["name"].text(), []).extend(targets)
+        if why := _bad_targets(targets, known):
+            field.wrong(_NOT_A_DAG, why)
+            all_exist = False
+    cycle = dependency_cycles.find_cycle(dependencies)
+    if cycle and all_exist:
+        first = next(task for task in tasks if task["name"].text() == cycle[0])
+        first["dependsOn"]["name"].wrong(_NOT_A_DAG, f"break the circle {' -> '.join([*cycle, cycle[0]])}")
 
 
 _NOT_A_DAG = " job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG);"
 
 
-def _why_not(wanted: list[str], known: set[str]) -> str:
-    missing = [name for name in wanted if name not in known]
+def _bad_targets(targets: list[str], known: set[str]) -> str:
+    missing = [name for name in targets if name not in known]
     if missing:
-        return f"there is no task {_some(missing)}"
-    twice = sorted({name for name in wanted if wanted.count(name) > 1})
-    return f"name {_some(twice)} once" if twice else ""
+        return f"there is no task {_first_few(missing)}"
+    repeated = sorted({name for name in targets if targets.count(name) > 1})
+    return f"name {_first_few(repeated)} once" if repeated else ""
 
 
-def _some(values: list[str]) -> str:
+def _first_few(values: list[str]) -> str:
     text = ", ".join(values[:5])
     return f"{text} ..." if len(values) > 5 else text
 
@@ -178,5 +176,5 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -1,24 +1,24 @@
-"""JobFlows: jobs that wait for jobs, but not for each other."""
+"""JobFlows: dependencies that exist and have no cycles."""
 
 from stromboli.admission.rules import dependency_cycles
-from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.rule_context import Context
 
 _NOT_A_DAG = "jobflow Flow is not DAG"
 
 
-def check(flow: Place, context: Context) -> None:
+def check(flow: Field, context: Context) -> None:
     """Report what is wrong with a flow."""
     flows = flow["spec"]["flows"]
     steps = flows.items()
-    needs = {step["name"].text(): step["dependsOn"]["targets"].texts() for step in steps}
+    dependencies = {step["name"].text(): step["dependsOn"]["targets"].texts() for step in steps}
     for step in steps:
         for target in step["dependsOn"]["targets"].items():
-            if target.text() not in needs:
+            if target.text() not in dependencies:
                 target.wrong(
                     f"{_NOT_A_DAG}: vertex is not defined: {target.text()}",
-                    f"the flows are {', '.join(list(needs)[:10])}",
+                    f"the flows are {', '.join(list(dependencies)[:10])}",
                 )
-    found = dependency_cycles.circle(needs)
-    if found:
-        flows.wrong(_NOT_A_DAG, f"break the circle {' -> '.join([*found, found[0]])}")
+    cycle = dependency_cycles.find_cycle(dependencies)
+    if cycle:
+        flows.wrong(_NOT_A_DAG, f"break the circle {' -> '.join([*cycle, cycle[0]])}")

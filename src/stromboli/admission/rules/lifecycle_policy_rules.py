@@ -1,6 +1,6 @@
 """Lifecycle policies: what a job or task does when something happens to its pods."""
 
-from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.field import Field
 from stromboli.api.go_scalars import LONGEST_DURATION, duration
 
 ANY = "*"
@@ -26,9 +26,9 @@ ACTIONS = (
 )
 
 
-def check(policies: Place, called: str) -> None:
-    """Report what is wrong with a list of policies; `called` is its path in Volcano's messages."""
-    events: dict[str, Place] = {}
+def check(policies: Field, shown_path: str) -> None:
+    """Report the problems of a list of policies; `shown_path` is its path in Volcano's messages."""
+    events: dict[str, Field] = {}
     codes: set[int] = set()
     for policy in policies.items():
         named = _events(policy)
@@ -41,9 +41,9 @@ def check(policies: Place, called: str) -> None:
             _check_exit_code(code, codes)
         elif not named:
             policy.wrong("either event and exitCode should be specified", "add event, events or exitCode")
-        _check_timeout(policy["timeout"], called)
-        for event, place in named.items():
-            _check_event(event, place, policy["action"], called, known=events)
+        _check_timeout(policy["timeout"], shown_path)
+        for event, field in named.items():
+            _check_event(event, field, policy["action"], shown_path, known=events)
         events |= named
     if ANY in events and len(events) > 1:
         events[ANY].wrong(
@@ -51,39 +51,39 @@ def check(policies: Place, called: str) -> None:
         )
 
 
-def _events(policy: Place) -> dict[str, Place]:
+def _events(policy: Field) -> dict[str, Field]:
     """The events of a policy, `events` before `event`, each once."""
-    found: dict[str, Place] = {}
-    for place in (*policy["events"].items(), policy["event"]):
-        event = place.text()
+    events: dict[str, Field] = {}
+    for field in (*policy["events"].items(), policy["event"]):
+        event = field.text()
         if event:
-            found.setdefault(event, place)
-    return found
+            events.setdefault(event, field)
+    return events
 
 
-def _check_event(event: str, place: Place, action: Place, called: str, known: dict[str, Place]) -> None:
+def _check_event(event: str, field: Field, action: Field, shown_path: str, known: dict[str, Field]) -> None:
     if event not in EVENTS:
-        place.renamed(called).invalid("invalid policy event", f"valid events are {_listed(EVENTS)}")
+        field.renamed(shown_path).invalid("invalid policy event", f"valid events are {_listed(EVENTS)}")
     if action.text() not in ACTIONS:
-        said = Place(action.text(), action.report, action.path, called)
-        said.invalid("invalid policy action", f"valid actions are {_listed(ACTIONS)}")
+        stated = Field(action.text(), action.report, action.path, shown_path)
+        stated.invalid("invalid policy action", f"valid actions are {_listed(ACTIONS)}")
     if event in known:
-        place.wrong(f"duplicate event {event}  across different policy", "keep one policy for each event")
+        field.wrong(f"duplicate event {event}  across different policy", "keep one policy for each event")
 
 
-def _check_timeout(place: Place, called: str) -> None:
-    text = place.text()
+def _check_timeout(field: Field, shown_path: str) -> None:
+    text = field.text()
     seconds = duration(text)
     if text and (seconds is None or abs(seconds) >= LONGEST_DURATION):
-        place.renamed(f"{called}.timeout").invalid("must be a duration", "such as 90s or 1h30m")
+        field.renamed(f"{shown_path}.timeout").invalid("must be a duration", "such as 90s or 1h30m")
 
 
-def _check_exit_code(place: Place, codes: set[int]) -> None:
-    code = place.number()
+def _check_exit_code(field: Field, codes: set[int]) -> None:
+    code = field.number()
     if code == 0:
-        place.wrong("0 is not a valid error code", "use the event TaskCompleted for success")
+        field.wrong("0 is not a valid error code", "use the event TaskCompleted for success")
     elif code in codes:
-        place.wrong(f"duplicate exitCode {code}", "keep one policy for each exit code")
+        field.wrong(f"duplicate exitCode {code}", "keep one policy for each exit code")
     codes.add(code)
 
 

@@ -1,15 +1,15 @@
-"""PodGroups: the queue that their namespace names, and a queue that takes them."""
+"""PodGroups: the queue that their namespace names, and that it exists and is open."""
 
 from typing import Any
 
-from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.network_topology_rules import BOTH_TIERS, check_topology
 from stromboli.admission.rules.rule_context import Context
 from stromboli.api import names
 
 
 def default(group: dict[str, Any], context: Context) -> None:
-    """The namespace's queue takes the place of `default`."""
+    """The namespace's queue replaces `default`."""
     spec = group.get("spec")
     if context.namespace_queue is None or not isinstance(spec, dict | None):
         return
@@ -17,7 +17,7 @@ def default(group: dict[str, Any], context: Context) -> None:
         group["spec"] = {**(spec or {}), "queue": context.namespace_queue}
 
 
-def check(group: Place, context: Context) -> None:
+def check(group: Field, context: Context) -> None:
     """Report what is wrong with a new group."""
     spec = group["spec"]
     if spec["queue"].text() and context.queues is not None:
@@ -29,16 +29,16 @@ def check(group: Place, context: Context) -> None:
         )
 
 
-def _check_queue(place: Place, context: Context) -> None:
-    name = place.text()
+def _check_queue(field: Field, context: Context) -> None:
+    name = field.text()
     queue = context.queues.get(name) if context.queues is not None else None
     if queue is None:
-        place.wrong(
+        field.wrong(
             f'unable to find queue: queue.scheduling.volcano.sh "{name}" not found',
             "create the queue first, or use another",
         )
     elif queue.status.state not in (names.QUEUE_OPEN, ""):
-        place.wrong(
+        field.wrong(
             f"can only submit PodGroup to queue with state `Open`, queue `{name}`"
             f" status is `{queue.status.state}`.",
             "open the queue, or use another",

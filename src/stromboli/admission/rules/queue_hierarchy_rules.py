@@ -1,8 +1,8 @@
-"""Queues below queues: how deep, and that children are not promised more than their parent has."""
+"""The queue tree: its depth, and that the amounts of children fit those of their parent."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.rule_context import Queues
 from stromboli.api import names
 from stromboli.api.errors import BadObject
@@ -13,7 +13,7 @@ from stromboli.api.types.scheduling import Queue
 Amounts = Mapping[str, int]
 
 
-def check_place(parent: Place, queue: Queue, queues: Queues, deepest: int) -> None:
+def check_parent(parent: Field, queue: Queue, queues: Queues, max_depth: int) -> None:
     """Report a parent that is missing, too deep, or has pods of its own."""
     name = queue.spec.parent
     if name in ("", names.ROOT_QUEUE):
@@ -22,9 +22,10 @@ def check_place(parent: Place, queue: Queue, queues: Queues, deepest: int) -> No
         parent.wrong(f"queue {name} cannot use itself as parent", "use another, or root")
         return
     for depth, (above, known) in enumerate(_ancestors(queue, queues), start=2):
-        if depth > deepest:
+        if depth > max_depth:
             parent.wrong(
-                f"queue {queue.name} exceeds the maximum allowed depth of {deepest}", "see --max-queue-depth"
+                f"queue {queue.name} exceeds the maximum allowed depth of {max_depth}",
+                "see --max-queue-depth",
             )
             return
         if known is None:
@@ -43,8 +44,8 @@ def check_place(parent: Place, queue: Queue, queues: Queues, deepest: int) -> No
         )
 
 
-def check_amounts(spec: Place, queue: Queue, queues: Queues) -> None:
-    """Report amounts that those above or below contradict."""
+def check_amounts(spec: Field, queue: Queue, queues: Queues) -> None:
+    """Report amounts that do not fit those of ancestors or descendants."""
     parent = queue.spec.parent
     if parent not in ("", names.ROOT_QUEUE):
         above = queues.get(parent)
@@ -70,7 +71,7 @@ def allocated_pods(queue: Queue) -> int:
 
 
 def _ancestors(queue: Queue, queues: Queues) -> Iterator[tuple[str, Queue | None]]:
-    """Those above, from the parent on, without the root; the last is None if it does not exist."""
+    """The ancestors from the parent on, without the root; the last is None if it does not exist."""
     name = queue.spec.parent
     while name not in ("", names.ROOT_QUEUE):
         known = queues.get(name)
@@ -80,7 +81,7 @@ def _ancestors(queue: Queue, queues: Queues) -> Iterator[tuple[str, Queue | None
         name = known.spec.parent
 
 
-def _check_against_ancestors(spec: Place, queue: Queue, queues: Queues) -> None:
+def _check_against_ancestors(spec: Field, queue: Queue, queues: Queues) -> None:
     seen: set[str] = set()
     left = _capability(queue)
     for name, above in _ancestors(queue, queues):
@@ -88,52 +89,53 @@ def _check_against_ancestors(spec: Place, queue: Queue, queues: Queues) -> None:
             return
         seen.add(name)
         limit = _capability(above)
-        for resource in [one for one in left if one in limit]:
+        for resource in [resource for resource in left if resource in limit]:
             mine = left.pop(resource)
             if mine > limit[resource]:
                 spec["capability"][resource].wrong(
-                    f"queue {queue.name} capability[{resource}]={_shown(resource, mine)}"
-                    f" exceeds its ancestor's capability={_shown(resource, limit[resource])}",
+                    f"queue {queue.name} capability[{resource}]={_format(resource, mine)}"
+                    f" exceeds its ancestor's capability={_format(resource, limit[resource])}",
                     f"that of queue {name}",
                 )
 
 
-def _check_against_descendants(spec: Place, queue: Queue, children: Iterable[Queue], queues: Queues) -> None:
+def _check_against_descendants(spec: Field, queue: Queue, children: Iterable[Queue], queues: Queues) -> None:
     for resource, mine in _capability(queue).items():
-        most = max(_first_below(child, resource, queues, {queue.name}) for child in children)
+        most = max(_nearest_capability(child, resource, queues, {queue.name}) for child in children)
         if most > mine:
             spec["capability"][resource].wrong(
-                f"queue {queue.name} capability[{resource}]={_shown(resource, mine)}"
-                f" is smaller than its descendants' max capability={_shown(resource, most)}",
+                f"queue {queue.name} capability[{resource}]={_format(resource, mine)}"
+                f" is smaller than its descendants' max capability={_format(resource, most)}",
                 "lower that of the queues below first",
             )
 
 
-def _first_below(queue: Queue, resource: str, queues: Queues, seen: set[str]) -> int:
-    """The capability of a queue or, where it sets none, the largest first one below it."""
+def _nearest_capability(queue: Queue, resource: str, queues: Queues, seen: set[str]) -> int:
+    """The capability of a queue or, where it sets none, the largest among its descendants' nearest ones."""
     own = _capability(queue).get(resource)
     if own is not None:
         return own
     if queue.name in seen:
         return 0
     below = [
-        _first_below(child, resource, queues, seen | {queue.name}) for child in queues.children(queue.name)
+        _nearest_capability(child, resource, queues, seen | {queue.name})
+        for child in queues.children(queue.name)
     ]
     return max(below, default=0)
 
 
-def _check_sums(spec: Place, parent: Queue, children: Iterable[Queue], failed: str) -> None:
+def _check_sums(spec: Field, parent: Queue, children: Iterable[Queue], failed: str) -> None:
     children = list(children)
-    for what, read in (("guarantee", _guarantee), ("deserved", _deserved)):
+    for name, read in (("guarantee", _guarantee), ("deserved", _deserved)):
         total: dict[str, int] = {}
         for child in children:
             for resource, amount in read(child).items():
                 total[resource] = total.get(resource, 0) + amount
         limit = read(parent)
         if _exceeds(total, limit):
-            spec[what].wrong(
-                f"{failed}: sum of children's {what} ({_all(total)}) exceeds parent's {what} limit"
-                f" ({_all(limit)})",
+            spec[name].wrong(
+                f"{failed}: sum of children's {name} ({_format_all(total)}) exceeds parent's {name} limit"
+                f" ({_format_all(limit)})",
                 f"raise that of queue {parent.name}, or lower those of its children",
             )
 
@@ -167,13 +169,13 @@ def _read(resources: Mapping[str, str | int | float]) -> dict[str, int]:
         return {}  # a stored queue from before this rule: its own next update will say so
 
 
-def _shown(resource: str, amount: int) -> str:
+def _format(resource: str, amount: int) -> str:
     if resource == names.CPU:
         return format_milli(amount)
     return format_bytes(amount) if resource == names.MEMORY else f"{amount:.2f}"
 
 
-def _all(resources: Amounts) -> str:
+def _format_all(resources: Amounts) -> str:
     first = [f"{name} {resources.get(name, 0):.2f}" for name in (names.CPU, names.MEMORY)]
     rest = [
         f"{name} {resources[name]:.2f}" for name in sorted(resources) if name not in (names.CPU, names.MEMORY)

@@ -1,4 +1,4 @@
-"""Queues: what they are completed with, and what is wrong with one that is made, changed or deleted."""
+"""Queues: their defaults, and the problems of one that is created, updated or deleted."""
 
 from fractions import Fraction
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from stromboli.admission.rules import queue_hierarchy_rules
-from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.quantity_rules import check_amounts
 from stromboli.admission.rules.rule_context import Context, Queues
 from stromboli.admission.rules.semantic_equality import same
@@ -23,19 +23,19 @@ _STATES = (names.QUEUE_OPEN, names.QUEUE_CLOSED)
 def default(queue: dict[str, Any], context: Context) -> None:
     """Fill in what the user left out."""
     meta, spec = queue.get("metadata"), queue.setdefault("spec", {})
-    marks = meta.get("annotations") if isinstance(meta, dict) else None
-    if isinstance(marks, dict):
-        path, weights = marks.get(names.HIERARCHY), marks.get(names.HIERARCHY_WEIGHTS)
+    annotations = meta.get("annotations") if isinstance(meta, dict) else None
+    if isinstance(annotations, dict):
+        path, weights = annotations.get(names.HIERARCHY), annotations.get(names.HIERARCHY_WEIGHTS)
         if path and weights and not str(path).startswith(names.ROOT_QUEUE):
-            marks[names.HIERARCHY] = f"{names.ROOT_QUEUE}/{path}"
-            marks[names.HIERARCHY_WEIGHTS] = f"1/{weights}"
+            annotations[names.HIERARCHY] = f"{names.ROOT_QUEUE}/{path}"
+            annotations[names.HIERARCHY_WEIGHTS] = f"1/{weights}"
     if isinstance(spec, dict):
         if spec.get("reclaimable") is None:
             spec["reclaimable"] = True
         spec["weight"] = spec.get("weight") or 1
 
 
-def check(queue: Place, old: Any, context: Context) -> None:
+def check(queue: Field, old: Any, context: Context) -> None:
     """Report what is wrong with a new queue (`old` is None) or a changed one."""
     _check_fields(queue, context.queues)
     if queue.report:
@@ -51,45 +51,45 @@ def check(queue: Place, old: Any, context: Context) -> None:
     moved = old is None or not same(queue["spec"]["parent"].value, before.get("parent"))
     resized = any(not same(queue["spec"][part].value, before.get(part), "limits") for part in _AMOUNTS)
     if moved:
-        queue_hierarchy_rules.check_place(
+        queue_hierarchy_rules.check_parent(
             queue["spec"]["parent"], now, context.queues, context.settings.max_queue_depth
         )
     if (moved or resized) and not queue.report:
         queue_hierarchy_rules.check_amounts(queue["spec"], now, context.queues)
 
 
-def check_deletion(queue: Place, context: Context) -> None:
-    """Report why a queue must stay."""
+def check_deletion(queue: Field, context: Context) -> None:
+    """Report why a queue must not be deleted."""
     name = _name(queue)
-    place = queue["metadata"]["name"]
+    field = queue["metadata"]["name"]
     if name in (names.DEFAULT_QUEUE, names.ROOT_QUEUE):
-        place.wrong(f"`{name}` queue can not be deleted", "close it instead")
+        field.wrong(f"`{name}` queue can not be deleted", "close it instead")
         return
     if context.queues is None:
         return
     known = context.queues.get(name)
     if known is None:
-        place.wrong(f'queue.scheduling.volcano.sh "{name}" not found')
+        field.wrong(f'queue.scheduling.volcano.sh "{name}" not found')
         return
     pods = queue_hierarchy_rules.allocated_pods(known)
     if context.settings.queue_allocated_pods_check and pods:
-        place.wrong(
+        field.wrong(
             f"queue {name} cannot be deleted because it has allocated Pods: {pods}", "let its jobs end first"
         )
     children = context.queues.children(name)
     if children:
         listed = ", ".join(child.name for child in children)
-        place.wrong(
+        field.wrong(
             f"queue {name} can not be deleted because it has {len(children)} child queues: {listed}",
             "delete or move those first",
         )
 
 
-def _check_fields(queue: Place, queues: Queues | None) -> None:
+def _check_fields(queue: Field, queues: Queues | None) -> None:
     spec = queue["spec"].renamed(f"{_BODY}.spec")
-    capability = check_amounts(_quoted(spec["capability"]))
-    deserved = check_amounts(_quoted(spec["deserved"]))
-    guarantee = check_amounts(_quoted(spec["guarantee"]["resource"]))
+    capability = check_amounts(_with_texts(spec["capability"]))
+    deserved = check_amounts(_with_texts(spec["deserved"]))
+    guarantee = check_amounts(_with_texts(spec["guarantee"]["resource"]))
     _check_order(spec, capability, deserved, guarantee)
     state = queue["status"]["state"]
     if state.text() not in ("", *_STATES):
@@ -97,65 +97,69 @@ def _check_fields(queue: Place, queues: Queues | None) -> None:
     _check_hierarchy(queue, queues)
 
 
-def _quoted(amounts: Place) -> Place:
-    """The same list with numbers as text, the way messages show quantities."""
+def _with_texts(amounts: Field) -> Field:
+    """The same resource list with numbers as text, as messages show quantities."""
     plain = {
         key: str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
         for key, value in amounts.mapping().items()
     }
-    return Place(plain or None, amounts.report, amounts.path, amounts.called)
+    return Field(plain or None, amounts.report, amounts.path, amounts.shown_path)
 
 
 def _check_order(
-    spec: Place,
+    spec: Field,
     capability: dict[str, Fraction],
     deserved: dict[str, Fraction],
     guarantee: dict[str, Fraction],
 ) -> None:
     """No more is guaranteed than deserved, and no more deserved than allowed."""
-    place = _quoted(spec["deserved"])
-    for name, least in guarantee.items():
+    stated = _with_texts(spec["deserved"])
+    for name, minimum in guarantee.items():
         text = spec["guarantee"]["resource"][name].value
         if name not in deserved:
-            absent = Place("<nil>", place.report, f"{place.path}.{name}", f"{place.called}.{name}")
+            absent = Field("<nil>", stated.report, f"{stated.path}.{name}", f"{stated.shown_path}.{name}")
             absent.invalid(f"deserved[{name}] must be >= guarantee[{name}]={text}", "set deserved, too")
-        elif deserved[name] < least:
-            place[name].invalid(f"deserved[{name}]={place[name].value} must be >= guarantee[{name}]={text}")
-    for name, share in deserved.items():
-        if name in capability and share > capability[name]:
-            most = spec["capability"][name].value
-            place[name].invalid(f"deserved[{name}]={place[name].value} must be <= capability[{name}]={most}")
+        elif deserved[name] < minimum:
+            stated[name].invalid(f"deserved[{name}]={stated[name].value} must be >= guarantee[{name}]={text}")
+    for name, amount in deserved.items():
+        if name in capability and amount > capability[name]:
+            limit = spec["capability"][name].value
+            stated[name].invalid(
+                f"deserved[{name}]={stated[name].value} must be <= capability[{name}]={limit}"
+            )
 
 
-def _check_hierarchy(queue: Place, queues: Queues | None) -> None:
-    marks = queue["metadata"]["annotations"]
-    path, weights = marks[names.HIERARCHY].text(), marks[names.HIERARCHY_WEIGHTS].text()
+def _check_hierarchy(queue: Field, queues: Queues | None) -> None:
+    annotations = queue["metadata"]["annotations"]
+    path, weights = annotations[names.HIERARCHY].text(), annotations[names.HIERARCHY_WEIGHTS].text()
     if not path and not weights:
         return
-    place = Place(path, marks.report, f"{marks.path}.{names.HIERARCHY}", f"{_BODY}.metadata.annotations")
+    field = Field(
+        path, annotations.report, f"{annotations.path}.{names.HIERARCHY}", f"{_BODY}.metadata.annotations"
+    )
     if len(path.split("/")) != len(weights.split("/")):
-        place.invalid(f"{names.HIERARCHY} must have the same length with {names.HIERARCHY_WEIGHTS}")
+        field.invalid(f"{names.HIERARCHY} must have the same length with {names.HIERARCHY_WEIGHTS}")
     else:
         for weight in weights.split("/"):
-            _check_weight(place, weight, weights)
+            _check_weight(field, weight, weights)
     for other in queues.all() if queues is not None else ():
         below = other.metadata.annotations.get(names.HIERARCHY, "")
         if path and other.name != _name(queue) and below.startswith(f"{path}/"):
-            place.invalid(f"{path} is not allowed to be in the sub path of {below} of queue {other.name}")
+            field.invalid(f"{path} is not allowed to be in the sub path of {below} of queue {other.name}")
 
 
-def _check_weight(place: Place, weight: str, weights: str) -> None:
+def _check_weight(field: Field, weight: str, weights: str) -> None:
     try:
         value = float(weight)
     except ValueError:
         why = f'strconv.ParseFloat: parsing "{weight}": invalid syntax'
-        place.invalid(f"{weight} in the {weights} is invalid number: {why}")
+        field.invalid(f"{weight} in the {weights} is invalid number: {why}")
         return
     if not value > 0:
-        place.invalid(f"{weight} in the {weights} must be larger than 0")
+        field.invalid(f"{weight} in the {weights} must be larger than 0")
 
 
-def _check_root(spec: Place, old: Any) -> None:
+def _check_root(spec: Field, old: Any) -> None:
     before = _spec_of(old)
     for part in _AMOUNTS:
         if not same(spec[part].value, before.get(part), "limits"):
@@ -166,16 +170,16 @@ def _check_root(spec: Place, old: Any) -> None:
             return
 
 
-def _decoded(queue: Place) -> Queue | None:
+def _decoded(queue: Field) -> Queue | None:
     plain = {key: queue.value.get(key) for key in ("metadata", "spec") if isinstance(queue.value, dict)}
     try:
-        found = decode_as(Queue, msgspec.json.encode(plain))
+        decoded = decode_as(Queue, msgspec.json.encode(plain))
     except (BadObject, RecursionError) as error:
-        field = error.field if isinstance(error, BadObject) else ""
+        path = error.field if isinstance(error, BadObject) else ""
         text = error.problem if isinstance(error, BadObject) else "nested too deeply"
-        queue[field or "spec"].wrong(text)
+        queue[path or "spec"].wrong(text)
         return None
-    return found if isinstance(found, Queue) else None
+    return decoded if isinstance(decoded, Queue) else None
 
 
 def _spec_of(old: Any) -> dict[str, Any]:
@@ -183,5 +187,5 @@ def _spec_of(old: Any) -> dict[str, Any]:
     return spec if isinstance(spec, dict) else {}
 
 
-def _name(queue: Place) -> str:
+def _name(queue: Field) -> str:
     return queue["metadata"]["name"].text()

@@ -1,4 +1,4 @@
-"""The admission configuration: groups of pods, by namespace or annotation, and what their pods get."""
+"""The admission configuration: groups of pods, by namespace or annotation, and what is set on their pods."""
 
 import copy
 import json
@@ -23,7 +23,7 @@ class Selection(Value, frozen=True):
 
 
 class ResourceGroup(Value, frozen=True):
-    """One group: its pods, and where they go."""
+    """One group: its pods, and what decides where they run."""
 
     name: str = msgspec.field(default="", name="resourceGroup")
     object: Selection = Selection()
@@ -32,19 +32,19 @@ class ResourceGroup(Value, frozen=True):
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     affinity: str = ""
 
-    def takes(self, namespace: str, annotations: Mapping[str, Any]) -> bool:
+    def matches(self, namespace: str, annotations: Mapping[str, Any]) -> bool:
         """Whether a pod belongs to the group."""
         match self.object.key:
             case "namespace":
                 return namespace in self.object.value
             case "annotation":
-                return self._annotated(annotations)
+                return self._matches_annotation(annotations)
             case "":
-                return self._annotated(annotations) or annotations.get(RESOURCE_GROUP) == self.name
+                return self._matches_annotation(annotations) or annotations.get(RESOURCE_GROUP) == self.name
             case _:
                 return False
 
-    def _annotated(self, annotations: Mapping[str, Any]) -> bool:
+    def _matches_annotation(self, annotations: Mapping[str, Any]) -> bool:
         wanted: dict[str, str] = {}
         for item in self.object.value:
             key, colon, value = item.partition(":")
@@ -52,11 +52,11 @@ class ResourceGroup(Value, frozen=True):
                 wanted.setdefault(key.strip(), value.strip())
         return any(annotations.get(key) == value for key, value in wanted.items())
 
-    def settle(self, spec: dict[str, Any]) -> None:
-        """Give a pod what the group's pods get."""
+    def apply(self, spec: dict[str, Any]) -> None:
+        """Set on a pod what the group's pods get."""
         if self.labels:
             spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **self.labels}
-        if self.affinity and not spec.get("affinity") and (affinity := _read(self.affinity)):
+        if self.affinity and not spec.get("affinity") and (affinity := _read_object(self.affinity)):
             spec["affinity"] = affinity
         if self.tolerations:
             spec["tolerations"] = [*(spec.get("tolerations") or ()), *copy.deepcopy(self.tolerations)]
@@ -71,26 +71,26 @@ class _Configuration(Value, frozen=True):
 def read_groups(text: str) -> tuple[ResourceGroup, ...]:
     """The groups of a configuration; `ValueError` says what is wrong with it."""
     try:
-        found: Any = next(iter(documents(text)), {})
-        return msgspec.convert(_with_go_keys(found), _Configuration).groups
+        content: Any = next(iter(documents(text)), {})
+        return msgspec.convert(_with_go_keys(content), _Configuration).groups
     except (Unreadable, msgspec.ValidationError, yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"not an admission configuration: {error}") from None
 
 
-def _with_go_keys(found: Any) -> Any:
+def _with_go_keys(content: Any) -> Any:
     """Volcano reads the keys of tolerations in lower case, so `tolerationseconds` means `tolerationSeconds`."""
-    groups = found.get("resourceGroups") if isinstance(found, dict) else None
+    groups = content.get("resourceGroups") if isinstance(content, dict) else None
     for group in groups if isinstance(groups, list) else ():
         tolerations = group.get("tolerations") if isinstance(group, dict) else None
         for toleration in tolerations if isinstance(tolerations, list) else ():
             if isinstance(toleration, dict) and "tolerationseconds" in toleration:
                 toleration["tolerationSeconds"] = toleration.pop("tolerationseconds")
-    return found
+    return content
 
 
-def _read(text: str) -> dict[str, Any] | None:
+def _read_object(text: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None

@@ -22,8 +22,8 @@ class Queues(Protocol):
     def all(self) -> Iterable[Queue]: ...
 
 
-class KnownQueues:
-    """Queues by name and by parent, kept up one at a time."""
+class QueueIndex:
+    """Queues by name and by parent."""
 
     def __init__(self, queues: Iterable[Queue] = ()) -> None:
         self._by_name: dict[str, Queue] = {}
@@ -48,8 +48,8 @@ class KnownQueues:
         return self._by_name.get(name)
 
     def children(self, parent: str) -> list[Queue]:
-        found = self._by_parent.get(parent, {})
-        return [found[name] for name in sorted(found)]
+        children = self._by_parent.get(parent, {})
+        return [children[name] for name in sorted(children)]
 
     def all(self) -> Iterable[Queue]:
         return self._by_name.values()
@@ -57,7 +57,7 @@ class KnownQueues:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the flags of the admission server say about the rules."""
+    """The flags of the admission server that change the rules."""
 
     scheduler_names: tuple[str, ...] = (names.SCHEDULER_NAME,)
     job_plugins: tuple[str, ...] = JOB_PLUGINS
@@ -71,7 +71,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The world around an object. Without queues (None), nothing is said about queues."""
+    """What the rules know besides the object. Without queues (None), queues are not checked."""
 
     queues: Queues | None = None
     namespace_queue: str | None = None

@@ -1,4 +1,4 @@
-"""Whether two objects mean the same: what is empty equals what is absent, and quantities count by value."""
+"""Equality as Kubernetes' `equality.Semantic` has it: empty equals absent, and quantities compare by value."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from stromboli.api.resources.quantity import QuantityError, exact
 
 _AMOUNTS = frozenset({"requests", "limits", "capacity", "overhead", "sizeLimit", "divisor"})
-_TELLING_ZEROS = frozenset(
+_SIGNIFICANT_ZEROS = frozenset(
     {
         "allowPrivilegeEscalation",
         "automountServiceAccountToken",
@@ -32,34 +32,34 @@ _TELLING_ZEROS = frozenset(
 """Fields in which 0 or false is not the same as nothing."""
 
 
-def same(one: Any, other: Any, field: str = "", amounts: bool = False) -> bool:
-    """Whether the two mean the same."""
-    if _absent(one, field) and _absent(other, field):
+def same(left: Any, right: Any, field: str = "", amounts: bool = False) -> bool:
+    """Whether the two are semantically equal."""
+    if _absent(left, field) and _absent(right, field):
         return True
-    if isinstance(one, Mapping) and isinstance(other, Mapping | None):
-        return _same_entries(one, other or {}, amounts or field in _AMOUNTS)
-    if isinstance(other, Mapping) and one is None:
-        return _same_entries({}, other, amounts or field in _AMOUNTS)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
-    if (amounts or field in _AMOUNTS) and not (_absent(one, "") or _absent(other, "")):
-        return _same_amount(one, other)
-    return type(one) is type(other) and bool(one == other)
+    if isinstance(left, Mapping) and isinstance(right, Mapping | None):
+        return _same_entries(left, right or {}, amounts or field in _AMOUNTS)
+    if isinstance(right, Mapping) and left is None:
+        return _same_entries({}, right, amounts or field in _AMOUNTS)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+    if (amounts or field in _AMOUNTS) and not (_absent(left, "") or _absent(right, "")):
+        return _same_amount(left, right)
+    return type(left) is type(right) and bool(left == right)
 
 
-def _same_entries(one: Mapping[str, Any], other: Mapping[str, Any], amounts: bool) -> bool:
-    return all(same(one.get(key), other.get(key), key, amounts) for key in one.keys() | other.keys())
+def _same_entries(left: Mapping[str, Any], right: Mapping[str, Any], amounts: bool) -> bool:
+    return all(same(left.get(key), right.get(key), key, amounts) for key in left.keys() | right.keys())
 
 
-def _same_amount(one: Any, other: Any) -> bool:
+def _same_amount(left: Any, right: Any) -> bool:
     try:
-        return exact(one) == exact(other)
+        return exact(left) == exact(right)
     except QuantityError:
-        return bool(one == other)
+        return bool(left == right)
 
 
 def _absent(value: Any, field: str) -> bool:
     """Whether a value says no more than its absence; a map of empty things is empty."""
     if value is None or value in ("", [], {}):
         return True
-    return field not in _TELLING_ZEROS and value in (0, False) and isinstance(value, bool | int)
+    return field not in _SIGNIFICANT_ZEROS and value in (0, False) and isinstance(value, bool | int)

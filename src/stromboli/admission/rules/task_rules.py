@@ -1,11 +1,11 @@
-"""The tasks of a job: their defaults and their problems."""
+"""The tasks of a job: their defaults, and the problems of new ones."""
 
 from typing import Any
 
 from stromboli.admission.rules import lifecycle_policy_rules, pod_template_rules
-from stromboli.admission.rules.field import Place
+from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.network_topology_rules import check_topology
-from stromboli.api.name_rules import against_qualified
+from stromboli.api.name_rules import qualified_name_errors
 from stromboli.api.resources.quantity import QuantityError, exact
 
 
@@ -17,22 +17,22 @@ def default(task: dict[str, Any], index: int, max_retry: int) -> None:
     if isinstance(spec, dict) and spec.get("hostNetwork") is True and not spec.get("dnsPolicy"):
         spec["dnsPolicy"] = "ClusterFirstWithHostNet"
     if task.get("minAvailable") is None:
-        task["minAvailable"] = _least(task)
+        task["minAvailable"] = _min_available(task)
     task["maxRetry"] = task.get("maxRetry") or max_retry
 
 
-def _least(task: dict[str, Any]) -> int:
-    """The gang's share: the partitions that must run, else every replica."""
+def _min_available(task: dict[str, Any]) -> int:
+    """The minimum number of pods: those of the partitions that must run, else all replicas."""
     policy = task.get("partitionPolicy")
     if isinstance(policy, dict):
-        least, size = policy.get("minPartitions"), policy.get("partitionSize")
-        if isinstance(least, int) and isinstance(size, int) and least > 0:
-            return least * size
+        minimum, size = policy.get("minPartitions"), policy.get("partitionSize")
+        if isinstance(minimum, int) and isinstance(size, int) and minimum > 0:
+            return minimum * size
     replicas = task.get("replicas")
     return replicas if isinstance(replicas, int) else 0
 
 
-def check(task: Place, index: int, job: str, seen: set[str]) -> None:
+def check(task: Field, index: int, job: str, seen: set[str]) -> None:
     """Report what is wrong with a task of a new job; `seen` are the names of the tasks before it."""
     name = task["name"].text()
     if task["minAvailable"].number() > task["replicas"].number():
@@ -45,30 +45,30 @@ def check(task: Place, index: int, job: str, seen: set[str]) -> None:
     seen.add(name)
     lifecycle_policy_rules.check(task["policies"], "spec.tasks.policies")
     pod = f"{job}-{name}-{index}"
-    if reasons := against_qualified(pod):
+    if errors := qualified_name_errors(pod):
         task["name"].wrong(
-            f"create pod with name {pod} validate failed [{' '.join(reasons)}];",
+            f"create pod with name {pod} validate failed [{' '.join(errors)}];",
             "shorten the names of job and task",
         )
     _check_template(task, index)
     check_partitions(task, job)
 
 
-def _check_template(task: Place, index: int) -> None:
-    fine = pod_template_rules.check(task["template"].renamed(f"spec.task[{index}].template"))
+def _check_template(task: Field, index: int) -> None:
+    is_valid = pod_template_rules.check(task["template"].renamed(f"spec.task[{index}].template"))
     policy = task["topologyPolicy"].text()
-    if fine and policy not in ("", "none"):
+    if is_valid and policy not in ("", "none"):
         _check_whole_cpus(task["template"]["spec"], index)
 
 
-def _check_whole_cpus(spec: Place, index: int) -> None:
+def _check_whole_cpus(spec: Field, index: int) -> None:
     """CPUs are pinned in whole numbers only."""
     containers = [*spec["containers"].items(), *spec["initContainers"].items()]
     for number, container in enumerate(containers):
         resources = container["resources"]
-        asked = resources["requests"] if resources["requests"].mapping() else resources["limits"]
-        if not _is_whole(asked["cpu"].value):
-            asked["cpu"].wrong(
+        stated = resources["requests"] if resources["requests"].mapping() else resources["limits"]
+        if not _is_whole(stated["cpu"].value):
+            stated["cpu"].wrong(
                 f"the cpu request isn't an integer in spec.task[{index}] container[{number}].",
                 "ask for whole CPUs, or drop topologyPolicy",
             )
@@ -83,16 +83,16 @@ def _is_whole(quantity: Any) -> bool:
     return cpus > 0 and cpus.denominator == 1
 
 
-def check_partitions(task: Place, job: str) -> None:
+def check_partitions(task: Field, job: str) -> None:
     """A task in partitions has as many replicas as its partitions hold."""
     policy = task["partitionPolicy"]
     if not policy.given:
         return
-    total, size, least = (
-        policy[field].number() for field in ("totalPartitions", "partitionSize", "minPartitions")
+    total, size, minimum = (
+        policy[key].number() for key in ("totalPartitions", "partitionSize", "minPartitions")
     )
     where = f"in task: {task['name'].text()}, job: {job}"
-    minimum = task["minAvailable"]
+    min_available = task["minAvailable"]
     if total <= 0:
         policy["totalPartitions"].wrong(f"'TotalPartitions' must be greater than 0 {where}")
     elif size <= 0:
@@ -101,9 +101,9 @@ def check_partitions(task: Place, job: str) -> None:
         task["replicas"].wrong(
             f"'Replicas' are not equal to TotalPartitions*PartitionSize {where}", f"they are {total * size}"
         )
-    elif least > 0 and minimum.given and minimum.number() != least * size:
-        minimum.wrong(
+    elif minimum > 0 and min_available.given and min_available.number() != minimum * size:
+        min_available.wrong(
             f"'MinAvailable' is not equal to MinPartitions*PartitionSize {where}",
-            f"it is {least * size}; leave it out to have it filled in",
+            f"it is {minimum * size}; leave it out to have it filled in",
         )
     check_topology(policy["networkTopology"])

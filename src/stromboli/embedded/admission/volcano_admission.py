@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.admission.rules.admission_table import REVIEWS, Review, complete, judge, message
-from stromboli.admission.rules.rule_context import Context, KnownQueues, Settings
+from stromboli.admission.rules.admission_table import REVIEWS, Review, message, validate, with_defaults
+from stromboli.admission.rules.rule_context import Context, QueueIndex, Settings
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
@@ -30,7 +30,7 @@ class VolcanoRules:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._queues = KnownQueues()
+        self._queues = QueueIndex()
         for record in store.all(QUEUES):
             self._put(record)
         store.observe(self._applied)
@@ -49,9 +49,9 @@ class VolcanoRules:
         context = self._context(question, content)
         for review in self._reviews(question):
             if content is not None:
-                content = complete(review, content, context)
+                content = with_defaults(review, content, context)
             thing = old if question.operation == "DELETE" else content
-            report = judge(review, thing, old, question.operation, context)
+            report = validate(review, thing, old, question.operation, context)
             if report:
                 raise Refusal(400, message(review, report))
         return content

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stromboli.api.name_rules import against_label, against_label_value, against_qualified, against_subdomain
+from stromboli.api.name_rules import (
+    dns_label_errors,
+    dns_subdomain_errors,
+    label_value_errors,
+    qualified_name_errors,
+)
 from stromboli.embedded.schemas.schema_problems import Problem, invalid, required, too_long
 
 MAX_ANNOTATIONS = 256 * 1024
@@ -30,16 +35,16 @@ def path_errors(text: str) -> tuple[str, ...]:
 def name_errors(kind: str) -> Callable[[str], tuple[str, ...]]:
     """The rule for the names of a kind."""
     if kind in _LABEL_NAMES:
-        return against_label
-    return path_errors if kind in _PATH_NAMES else against_subdomain
+        return dns_label_errors
+    return path_errors if kind in _PATH_NAMES else dns_subdomain_errors
 
 
 def label_problems(labels: dict[str, str], path: str) -> Iterator[Problem]:
     """Problems of labels and of selectors that name labels."""
     for key, value in labels.items():
-        for error in against_qualified(key):
+        for error in qualified_name_errors(key):
             yield invalid(path, key, error)
-        for error in against_label_value(value):
+        for error in label_value_errors(value):
             yield invalid(path, value, error)
 
 
@@ -77,7 +82,7 @@ def _annotation_problems(annotations: dict[str, str]) -> Iterator[Problem]:
     size = 0
     for key, value in annotations.items():
         size += len(key) + len(value)
-        for error in against_qualified(key.lower()):
+        for error in qualified_name_errors(key.lower()):
             yield invalid("metadata.annotations", key, error)
     if size > MAX_ANNOTATIONS:
         yield too_long("metadata.annotations", MAX_ANNOTATIONS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from stromboli.api.name_rules import against_label, against_subdomain
+from stromboli.api.name_rules import dns_label_errors, dns_subdomain_errors
 from stromboli.api.resources.quantity import QuantityError, exact
 from stromboli.embedded.schemas.metadata_rules import label_problems
 from stromboli.embedded.schemas.schema_problems import Problem, duplicate, invalid, required
@@ -73,7 +73,7 @@ def pod_problems(spec: Spec, path: str = "spec") -> Iterator[Problem]:
         yield from label_problems(selector, f"{path}.nodeSelector")
     for field in ("nodeName", "serviceAccountName"):
         if value := spec.get(field):
-            for error in against_subdomain(value):
+            for error in dns_subdomain_errors(value):
                 yield invalid(f"{path}.{field}", value, error)
     yield from _amounts(spec.get("overhead") or {}, f"{path}.overhead")
 
@@ -92,7 +92,7 @@ def _container(container: Spec, names: set[str], volumes: set[str], path: str) -
 
 
 def _name(name: str, seen: set[str], path: str) -> Iterator[Problem]:
-    for error in against_label(name) if name else ():
+    for error in dns_label_errors(name) if name else ():
         yield invalid(path, name, error)
     if name in seen:
         yield duplicate(path, name)

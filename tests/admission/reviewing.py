@@ -1,12 +1,12 @@
-"""Judge an object in one line."""
+"""Builds objects and reviews them in one line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from stromboli.admission.rules.admission_table import CREATE, REVIEWS, Verdict, admit, judge
-from stromboli.admission.rules.rule_context import Context, KnownQueues, Settings
+from stromboli.admission.rules.admission_table import CREATE, REVIEWS, AdmissionResult, admit, validate
+from stromboli.admission.rules.rule_context import Context, QueueIndex, Settings
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.scheduling import Guarantee, Queue, QueueSpec, QueueStatus
 
@@ -29,28 +29,28 @@ def queue(
     )
 
 
-def world(*queues: Queue, **settings: Any) -> Context:
+def cluster(*queues: Queue, **settings: Any) -> Context:
     """A cluster with the default queue and these."""
     root = Queue(metadata=ObjectMeta(name="root"), status=QueueStatus(state="Open"))
-    return Context(KnownQueues([root, queue("default"), *queues]), settings=Settings(**settings))
+    return Context(QueueIndex([root, queue("default"), *queues]), settings=Settings(**settings))
 
 
-def submitted(kind: str, thing: dict[str, Any], context: Context | None = None) -> Verdict:
-    """What becomes of an object that is created: completed, then judged."""
-    return admit(GROUPS[kind], kind, CREATE, thing, None, context or world())
+def submitted(kind: str, content: dict[str, Any], context: Context | None = None) -> AdmissionResult:
+    """The object with defaults, and its problems, when it is created."""
+    return admit(GROUPS[kind], kind, CREATE, content, None, context or cluster())
 
 
 def texts(
-    path: str, thing: Any, old: Any = None, operation: str = CREATE, context: Context | None = None
+    path: str, content: Any, old: Any = None, operation: str = CREATE, context: Context | None = None
 ) -> list[str]:
-    """What one endpoint says about an object."""
-    report = judge(REVIEWS[path], thing, old, operation, context or world())
+    """The messages of one endpoint about an object."""
+    report = validate(REVIEWS[path], content, old, operation, context or cluster())
     return [problem.text.strip(" ;") for problem in report]
 
 
-def fields(path: str, thing: Any, context: Context | None = None) -> list[str]:
-    """Where one endpoint finds fault."""
-    return [problem.field for problem in judge(REVIEWS[path], thing, None, CREATE, context or world())]
+def fields(path: str, content: Any, context: Context | None = None) -> list[str]:
+    """The fields that one endpoint finds problems with."""
+    return [problem.field for problem in validate(REVIEWS[path], content, None, CREATE, context or cluster())]
 
 
 def job(*tasks: dict[str, Any], name: str = "train", **spec: Any) -> dict[str, Any]:
