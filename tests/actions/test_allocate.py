@@ -18,15 +18,15 @@ from tests.building import cluster_of, engine, group, job_of, node, pod, policy_
 
 
 def allocate(
-    *things: Object, tiers: str = "priority, gang", own: Any = (), actions: str = "allocate"
+    *objects: Object, tiers: str = "priority, gang", own: Any = (), actions: str = "allocate"
 ) -> Outcome:
-    outcome = engine(tiers, actions=actions, own=own).cycle(cluster_of(queue(), *things), 0.0)
+    outcome = engine(tiers, actions=actions, own=own).cycle(cluster_of(queue(), *objects), 0.0)
     assert outcome.lost is None
     return outcome
 
 
 def bound(outcome: Outcome) -> list[str]:
-    return [one.name for one in outcome.decisions if isinstance(one, Bind)]
+    return [decision.name for decision in outcome.decisions if isinstance(decision, Bind)]
 
 
 def gang(name: str, count: int, minimum: int, *, cpu: Any = 1, **more: Any) -> list[Object]:
@@ -56,9 +56,9 @@ def test_a_gang_that_could_start_on_what_is_leaving_keeps_its_room() -> None:
 
 
 def test_a_pending_job_is_left_to_enqueue_if_there_is_one() -> None:
-    things = [node("n0"), *gang("a", 1, 1, phase="Pending")]
-    assert bound(allocate(*things, actions="allocate, enqueue")) == []
-    assert bound(allocate(*things)) == ["a-w-0"]
+    objects = [node("n0"), *gang("a", 1, 1, phase="Pending")]
+    assert bound(allocate(*objects, actions="allocate, enqueue")) == []
+    assert bound(allocate(*objects)) == ["a-w-0"]
 
 
 def test_best_effort_and_gated_tasks_are_not_for_allocate() -> None:
@@ -115,32 +115,36 @@ def test_a_role_that_failed_is_not_tried_again() -> None:
 def test_after_a_failure_it_goes_on_only_while_the_job_may_still_start(
     minimum: int, roles: dict[str, int], pods: list[tuple[str, str]], expected: list[str]
 ) -> None:
-    things = [
+    objects = [
         pod(f"p-x-{number}", "job", cpu=9 if size == "big" else 1, role=role)
         for number, (size, role) in enumerate(pods)
     ]
-    outcome = allocate(node("n0", cpu=4), group("job", minimum, roles=roles), *things)
+    outcome = allocate(node("n0", cpu=4), group("job", minimum, roles=roles), *objects)
     assert bound(outcome) == expected
 
 
 def test_the_role_minimum_counts_not_only_the_number() -> None:
-    things = [
+    objects = [
         pod("p-x-0", "job", role="ps"),
         pod("p-x-1", "job", role="ps"),
         pod("p-x-2", "job", role="worker", cpu=9),
     ]
-    outcome = allocate(node("n0", cpu=4), group("job", 2, roles={"ps": 1, "worker": 1}), *things)
+    outcome = allocate(node("n0", cpu=4), group("job", 2, roles={"ps": 1, "worker": 1}), *objects)
     assert bound(outcome) == []
 
 
 def test_the_nominated_node_is_taken_if_it_still_serves() -> None:
     nominee = pod("p", "job")
     nominee.status.nominated_node_name = "n1"
-    things = [node("n0"), node("n1"), group("job", 1)]
-    (decision,) = [one for one in allocate(*things, nominee).decisions if isinstance(one, Bind)]
+    objects = [node("n0"), node("n1"), group("job", 1)]
+    (decision,) = [
+        decision for decision in allocate(*objects, nominee).decisions if isinstance(decision, Bind)
+    ]
     assert decision.node == "n1"
     full = running("r", "n1", cpu=4)
-    (decision,) = [one for one in allocate(*things, full, nominee).decisions if isinstance(one, Bind)]
+    (decision,) = [
+        decision for decision in allocate(*objects, full, nominee).decisions if isinstance(decision, Bind)
+    ]
     assert decision.node == "n0"
 
 

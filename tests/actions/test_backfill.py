@@ -12,16 +12,16 @@ from stromboli.model.status import Status
 from tests.building import cluster_of, engine, group, idle_pod, job_of, node, pod, queue, running, task_of
 
 
-def backfill(*things: Object, tiers: str = "gang", own: list[type[Plugin]] | None = None) -> Outcome:
+def backfill(*objects: Object, tiers: str = "gang", own: list[type[Plugin]] | None = None) -> Outcome:
     outcome = engine(tiers, actions="allocate, backfill", own=own or []).cycle(
-        cluster_of(queue(), *things), 0.0
+        cluster_of(queue(), *objects), 0.0
     )
     assert outcome.lost is None
     return outcome
 
 
 def bound(outcome: Outcome) -> list[str]:
-    return [one.name for one in outcome.decisions if isinstance(one, Bind)]
+    return [decision.name for decision in outcome.decisions if isinstance(decision, Bind)]
 
 
 def test_a_task_that_asks_for_nothing_runs_on_a_full_node() -> None:
@@ -55,11 +55,11 @@ def test_tasks_of_an_unready_gang_are_not_bound() -> None:
 def test_a_best_effort_task_that_makes_its_gang_ready_binds_what_the_gang_holds() -> None:
     """The gang was kept: one task allocated, one promised; with the third it has enough."""
     leaving = running("old", "n0", cpu=2, dying=True)
-    things = [pod("a-x-0", "job", cpu=1), pod("a-x-1", "job", cpu=2), idle_pod("a-x-2", "job")]
-    outcome = backfill(node("n0", cpu=3), leaving, group("job", 3), *things)
+    objects = [pod("a-x-0", "job", cpu=1), pod("a-x-1", "job", cpu=2), idle_pod("a-x-2", "job")]
+    outcome = backfill(node("n0", cpu=3), leaving, group("job", 3), *objects)
     assert bound(outcome) == []
     assert outcome.pipelined == {"default/a-x-1": "n0"}
-    outcome = backfill(node("n0", cpu=3), leaving, group("job", 2), *things)
+    outcome = backfill(node("n0", cpu=3), leaving, group("job", 2), *objects)
     assert sorted(bound(outcome)) == ["a-x-0", "a-x-2"]
 
 

@@ -26,9 +26,9 @@ class OnlyTwo(Plugin):
         self._seen.append(f"{job.name} in from {job.phase or 'nothing'}")
 
 
-def enqueue(*things: Object) -> tuple[list[str], dict[str, str]]:
+def enqueue(*objects: Object) -> tuple[list[str], dict[str, str]]:
     running = engine("only-two", actions="enqueue", own=[OnlyTwo])
-    outcome = running.cycle(cluster_of(*things), 0.0)
+    outcome = running.cycle(cluster_of(*objects), 0.0)
     phases = {job.name: job.phase for job in outcome.session.cluster.jobs.values()}
     return running.rules.plugins[0]._seen, phases
 

@@ -10,7 +10,7 @@ from stromboli.engine.decisions import Evict, PodCondition
 from stromboli.testing import Result, World
 from tests.evicting import STOCK, pod, policy
 
-RAID = "enqueue, allocate, gangpreempt"
+ACTIONS = "enqueue, allocate, gangpreempt"
 THREE = "n1 cpu=2; n2 cpu=2; n3 cpu=2"
 
 
@@ -22,7 +22,7 @@ def gang(world: World, name: str, on: str, minimum: int, **terms: Any) -> World:
 
 
 def run(world: World, plugins: str = STOCK, **arguments: Any) -> Result:
-    return world.run(policy=policy(RAID, plugins, gangpreempt=arguments))
+    return world.run(policy=policy(ACTIONS, plugins, gangpreempt=arguments))
 
 
 def test_the_surplus_of_a_gang_goes_before_any_gang_goes_whole() -> None:
@@ -119,15 +119,25 @@ def test_victims_that_were_not_needed_are_spared_if_asked_to() -> None:
 def test_who_wins_is_nominated_and_its_room_held_if_asked_to() -> None:
     world = gang(World(nodes="n1 cpu=1"), "old", "n1", 0)
     result = run(world.job("new", cpu=1, priority=9), holdFor="1m")
-    assert [one.nominated_node for one in result.decisions if isinstance(one, PodCondition)] == ["n1"]
+    assert [
+        decision.nominated_node for decision in result.decisions if isinstance(decision, PodCondition)
+    ] == ["n1"]
     assert [held.node.name for held in world.cluster.reservations] == ["n1"]
 
 
 def test_the_decision_says_why() -> None:
     world = gang(World(nodes="n1 cpu=1"), "old", "n1", 0)
-    (one,) = (one for one in run(world.job("new", cpu=1, priority=9)).decisions if isinstance(one, Evict))
-    assert (one.action, one.reason, one.beneficiary) == ("gangpreempt", "gangpreempt", "default/new")
-    assert one.chosen_by.startswith("tier 1 (")
+    (decision,) = (
+        decision
+        for decision in run(world.job("new", cpu=1, priority=9)).decisions
+        if isinstance(decision, Evict)
+    )
+    assert (decision.action, decision.reason, decision.beneficiary) == (
+        "gangpreempt",
+        "gangpreempt",
+        "default/new",
+    )
+    assert decision.chosen_by.startswith("tier 1 (")
 
 
 def test_a_gang_bound_to_a_network_topology_takes_part() -> None:

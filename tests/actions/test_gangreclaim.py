@@ -7,7 +7,7 @@ from typing import Any
 from stromboli.testing import Result, World
 from tests.evicting import SHARES, pod, policy
 
-RAID = "enqueue, allocate, gangreclaim"
+ACTIONS = "enqueue, allocate, gangreclaim"
 
 
 def world_of(queues: str = "mine; theirs", cpu: int = 4, minimum: int = 1, **terms: Any) -> World:
@@ -19,7 +19,7 @@ def world_of(queues: str = "mine; theirs", cpu: int = 4, minimum: int = 1, **ter
 
 
 def run(world: World, plugins: str = SHARES, **arguments: Any) -> Result:
-    return world.run(policy=policy(RAID, plugins, gangreclaim=arguments))
+    return world.run(policy=policy(ACTIONS, plugins, gangreclaim=arguments))
 
 
 def test_a_gang_takes_back_what_its_queue_deserves_as_one_bundle() -> None:

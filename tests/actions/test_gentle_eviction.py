@@ -101,7 +101,7 @@ def test_gang_actions_name_the_tier_that_chose():
     world = World(nodes=FULL_NODE).job("gang", pods=4, cpu=1, priority=1, running_on="n1 n1 n1 n1")
     world.job("urgent", pods=2, cpu=1, priority=9, phase="Inqueue")
     result = world.run("gangpreempt", "priority gang conformance | predicates")
-    chosen = {one.chosen_by for one in result.decisions if isinstance(one, Evict)}
+    chosen = {decision.chosen_by for decision in result.decisions if isinstance(decision, Evict)}
     assert chosen == {"tier 1 (priority, gang, conformance)"}
 
 
@@ -220,7 +220,7 @@ def test_who_only_a_later_tier_lets_go_goes_if_nobody_else_can():
     world.job("tight", pods=2, cpu=1, running_on="n1 n1", queue="theirs")
     result = world.job("new", cpu=1, queue="mine").run(policy="fair-share")
     assert result.evicted == ["default/tight-0", "default/tight-1"]
-    chosen = {one.chosen_by for one in result.decisions if isinstance(one, Evict)}
+    chosen = {decision.chosen_by for decision in result.decisions if isinstance(decision, Evict)}
     assert chosen == {"tier 2 (proportion)"}
 
 
@@ -230,7 +230,7 @@ def test_a_job_that_lost_pods_evicts_nobody_while_its_place_is_held():
     world.job("rich", pods=2, minimum=0, cpu=1, priority=1, running_on="n2 n2", queue="b")
     world.job("urgent", pods=2, cpu=1, priority=9, queue="a")
     first = world.run(policy="full")
-    assert {one.job for one in first.decisions if isinstance(one, Evict)} == {"default/victim"}
+    assert {decision.job for decision in first.decisions if isinstance(decision, Evict)} == {"default/victim"}
     for name in ("victim-9", "victim-10"):
         world.add(pod(name, "victim"))
     assert world.step(2).evicted == []

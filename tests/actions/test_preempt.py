@@ -61,7 +61,7 @@ def test_the_lesser_job_goes_first_and_of_it_the_last_task() -> None:
     world.job("low", pods=2, minimum=0, cpu=1, priority=1, running_on="n1 n1")
     world.job("new", cpu=3, priority=9)
     result = world.run(PREEMPT, STOCK)
-    order = [one.name for one in result.decisions if isinstance(one, Evict)]
+    order = [decision.name for decision in result.decisions if isinstance(decision, Evict)]
     assert order == ["low-1", "low-0", "middle-1"]
 
 
@@ -102,7 +102,9 @@ def test_what_was_cleared_for_a_best_effort_pod_stays_its_own_in_backfill() -> N
     world = World(nodes="n1 cpu=2,pods=1").job("old", minimum=0, priority=1, running_on="n1")
     result = world.job("new", priority=9).run("enqueue, allocate, preempt, backfill", STOCK)
     assert (result.evicted, result.pipelined) == (["default/old-0"], {"default/new-0": "n1"})
-    assert [one.nominated_node for one in result.decisions if isinstance(one, PodCondition)] == ["n1"]
+    assert [
+        decision.nominated_node for decision in result.decisions if isinstance(decision, PodCondition)
+    ] == ["n1"]
     assert world.step().binds == {"default/new-0": "n1"}
 
 
@@ -235,7 +237,7 @@ def test_no_more_nodes_are_compared_than_asked_for() -> None:
     assert names_of(aware(world, maxCandidateNodesAbsolute=1)) == ["p0"]
 
 
-# -- with manners
+# -- with the options beyond Volcano
 
 
 def test_room_comes_before_evictions() -> None:

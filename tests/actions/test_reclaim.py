@@ -25,7 +25,7 @@ def lender(queues: str = "mine; theirs", nodes: str = "n1 cpu=4", pods: int = 4,
 
 
 def evictions(result: Result) -> list[Evict]:
-    return [one for one in result.decisions if isinstance(one, Evict)]
+    return [decision for decision in result.decisions if isinstance(decision, Evict)]
 
 
 def test_a_queue_takes_back_its_share_from_one_that_has_more() -> None:
@@ -148,15 +148,15 @@ def test_a_queue_that_has_its_share_takes_nothing() -> None:
 
 def test_each_eviction_names_action_beneficiary_tier_and_what_it_frees() -> None:
     result = lender(memory="1Gi").job("new", cpu=1, queue="mine").run(RECLAIM, SHARES)
-    (one,) = evictions(result)
-    assert (one.action, one.reason, one.beneficiary, one.job) == (
+    (decision,) = evictions(result)
+    assert (decision.action, decision.reason, decision.beneficiary, decision.job) == (
         "reclaim",
         "reclaim",
         "default/new",
         "default/old",
     )
-    assert one.chosen_by == "tier 1 (gang, conformance)"
-    assert one.frees == {"cpu": "1", "memory": "1Gi", "pods": "1"}
+    assert decision.chosen_by == "tier 1 (gang, conformance)"
+    assert decision.frees == {"cpu": "1", "memory": "1Gi", "pods": "1"}
     told = {
         event.kind: event.message
         for event in result.decisions
@@ -166,7 +166,7 @@ def test_each_eviction_names_action_beneficiary_tier_and_what_it_frees() -> None
     assert told == {"Pod": f"Pod is evicted, because of {why}", "PodGroup": f"old-3: {why}"}
 
 
-# -- with manners
+# -- with the options beyond Volcano
 
 
 def test_a_victim_is_found_where_one_is_legal_though_votes_name_another() -> None:
@@ -234,7 +234,7 @@ def test_no_queue_is_taken_below_its_guarantee() -> None:
     assert run(3, doNoHarm=True) == ["default/old-3"]
 
 
-def test_the_preset_reclaims_with_manners() -> None:
+def test_the_preset_reclaims_with_the_options_beyond_volcano() -> None:
     world = lender().job("new", pods=2, cpu=1, queue="mine", min_resources={"cpu": 2})
     result = world.run(policy="fair-share")
     assert result.evicted == ["default/old-2", "default/old-3"]

@@ -76,8 +76,8 @@ class Broken(Plugin):
 OWN = [Restless, Picky, Careless, OneOnly, Guard, Broken]
 
 
-def shuffle(*tiers: str, things: Iterable[Object] = (), actions: str = "shuffle") -> Outcome:
-    world = cluster_of(queue(), node("n0", cpu=8), *things)
+def shuffle(*tiers: str, objects: Iterable[Object] = (), actions: str = "shuffle") -> Outcome:
+    world = cluster_of(queue(), node("n0", cpu=8), *objects)
     outcome = engine(*tiers, actions=actions, own=OWN).cycle(world, 0.0)
     assert outcome.lost is None
     return outcome
@@ -85,7 +85,9 @@ def shuffle(*tiers: str, things: Iterable[Object] = (), actions: str = "shuffle"
 
 def evictions(outcome: Outcome) -> dict[str, str]:
     """Who left, and who chose it."""
-    return {one.name: one.chosen_by for one in outcome.decisions if isinstance(one, Evict)}
+    return {
+        decision.name: decision.chosen_by for decision in outcome.decisions if isinstance(decision, Evict)
+    }
 
 
 def three() -> list[Object]:
@@ -94,28 +96,28 @@ def three() -> list[Object]:
 
 def test_running_tasks_that_a_plugin_names_are_evicted_whatever_their_gang_needs() -> None:
     waiting = [group("new"), pod("d", "new"), running("free", "n0")]
-    outcome = shuffle("gang, restless", things=[*three(), *waiting])
+    outcome = shuffle("gang, restless", objects=[*three(), *waiting])
     assert evictions(outcome) == dict.fromkeys("abc", "tier 1 (restless)")
-    first = next(one for one in outcome.decisions if isinstance(one, Evict))
+    first = next(decision for decision in outcome.decisions if isinstance(decision, Evict))
     assert (first.reason, first.action, first.beneficiary, first.node) == ("shuffle", "shuffle", "", "n0")
 
 
 def test_a_native_group_that_goes_as_a_whole_leaves_if_all_of_it_is_named() -> None:
     members = [running(name, "n0", native="job") for name in "abc"]
     whole, single = native_group("job", 3, mode="PodGroup"), native_group("job", 3)
-    assert set(evictions(shuffle("restless", things=[whole, *members]))) == set("abc")
-    assert set(evictions(shuffle("picky", things=[whole, *members]))) == set()
-    assert set(evictions(shuffle("restless", "one-only", things=[whole, *members]))) == set()
-    assert set(evictions(shuffle("picky", things=[single, *members]))) == {"a"}
+    assert set(evictions(shuffle("restless", objects=[whole, *members]))) == set("abc")
+    assert set(evictions(shuffle("picky", objects=[whole, *members]))) == set()
+    assert set(evictions(shuffle("restless", "one-only", objects=[whole, *members]))) == set()
+    assert set(evictions(shuffle("picky", objects=[single, *members]))) == {"a"}
 
 
 def test_nobody_leaves_where_no_plugin_names_any() -> None:
-    assert evictions(shuffle("gang, one-only", things=three())) == {}
+    assert evictions(shuffle("gang, one-only", objects=three())) == {}
 
 
 def test_the_first_tier_that_names_any_decides() -> None:
-    assert evictions(shuffle("gang", "picky", "restless", things=three())) == {"a": "tier 2 (picky)"}
-    assert evictions(shuffle("picky, restless", things=three())) == {
+    assert evictions(shuffle("gang", "picky", "restless", objects=three())) == {"a": "tier 2 (picky)"}
+    assert evictions(shuffle("picky, restless", objects=three())) == {
         "a": "tier 1 (picky, restless)",
         "b": "tier 1 (restless)",
         "c": "tier 1 (restless)",
@@ -124,18 +126,18 @@ def test_the_first_tier_that_names_any_decides() -> None:
 
 def test_others_limit_what_was_named_from_any_tier_the_last_of_the_last_job_first() -> None:
     younger = [group("young", created=9), running("y-x-0", "n0", "young"), running("y-x-1", "n0", "young")]
-    for things in ([*younger, *three()], [*three(), *younger]):
-        assert evictions(shuffle("restless", "one-only", things=things)) == {"y-x-1": "tier 1 (restless)"}
+    for objects in ([*younger, *three()], [*three(), *younger]):
+        assert evictions(shuffle("restless", "one-only", objects=objects)) == {"y-x-1": "tier 1 (restless)"}
 
 
 def test_who_is_not_running_does_not_leave() -> None:
     leaving = running("old", "n0", "new", dying=True)
-    things = [*three(), group("new"), pod("d", "new"), leaving]
-    assert evictions(shuffle("careless", things=things)).keys() == {"a", "b", "c"}
+    objects = [*three(), group("new"), pod("d", "new"), leaving]
+    assert evictions(shuffle("careless", objects=objects)).keys() == {"a", "b", "c"}
 
 
 def test_a_task_that_may_not_leave_does_not_keep_the_others() -> None:
-    outcome = shuffle("restless, guard", things=three())
+    outcome = shuffle("restless, guard", objects=three())
     assert evictions(outcome).keys() == {"a", "c"}
     assert {task.name: task.status for task in outcome.session.cluster.tasks.values()} == {
         "a": Status.RELEASING,
@@ -146,7 +148,7 @@ def test_a_task_that_may_not_leave_does_not_keep_the_others() -> None:
 
 def test_a_plugin_that_fails_costs_the_shuffle_alone() -> None:
     outcome = shuffle(
-        "restless, broken", things=[*three(), group("new"), pod("d", "new")], actions="shuffle, allocate"
+        "restless, broken", objects=[*three(), group("new"), pod("d", "new")], actions="shuffle, allocate"
     )
     assert evictions(outcome) == {}
     assert [failure.plugin for failure in outcome.session.failures] == ["broken"]
@@ -161,7 +163,7 @@ def test_pdb_restricts_what_others_name_and_names_nobody_itself() -> None:
         PodDisruptionBudgetSpec(LabelSelector({"app": "web"})),
         PodDisruptionBudgetStatus(disruptions_allowed=1),
     )
-    things = [group("job"), *labelled, budget]
-    assert evictions(shuffle("pdb", things=things)) == {}
-    assert evictions(shuffle("restless", "pdb", things=things)) == {"c": "tier 1 (restless)"}
-    assert evictions(shuffle("restless", things=things)).keys() == {"a", "b", "c"}
+    objects = [group("job"), *labelled, budget]
+    assert evictions(shuffle("pdb", objects=objects)) == {}
+    assert evictions(shuffle("restless", "pdb", objects=objects)) == {"c": "tier 1 (restless)"}
+    assert evictions(shuffle("restless", objects=objects)).keys() == {"a", "b", "c"}

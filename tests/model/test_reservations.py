@@ -290,13 +290,13 @@ def random_queue(chance: random.Random) -> Object:
     return queue(chance.choice(names), parent=chance.choice((*names, "", "nowhere")))
 
 
-@given(things=worlds(), later=worlds(), seed=st.integers(0, 2**32))
+@given(objects=worlds(), later=worlds(), seed=st.integers(0, 2**32))
 @examples(40)
-def test_whatever_happens_the_numbers_are_right(things: list[Any], later: list[Any], seed: int) -> None:
+def test_whatever_happens_the_numbers_are_right(objects: list[Any], later: list[Any], seed: int) -> None:
     """Objects come, change and go, time passes, tasks move, while room is held."""
     chance = random.Random(seed)
-    intake = intake_of(*things, *contest(chance))
-    cluster, pool = intake.cluster, [*things, *later]
+    intake = intake_of(*objects, *contest(chance))
+    cluster, pool = intake.cluster, [*objects, *later]
     for now in range(8):
         cluster.settle()
         cluster.reservations.advance(float(now))

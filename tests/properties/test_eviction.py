@@ -79,12 +79,12 @@ def make(policy: str) -> Callable[[], Engine]:
 class Contest(LivingWorld):
     """A living world in which victims linger for a cycle, if told to, and are submitted again under another uid."""
 
-    def __init__(self, things: Iterable[Object], policy: str, linger: bool = False, resubmit: bool = False):
+    def __init__(self, objects: Iterable[Object], policy: str, linger: bool = False, resubmit: bool = False):
         self.linger, self.resubmit = linger, resubmit
         self.leaving: list[Pod] = []
         self.reborn: dict[str, str] = {}
         """Who took the place of an evicted pod, by uid, and whose place it is."""
-        super().__init__(things, make(policy))
+        super().__init__(objects, make(policy))
 
     @property
     def cluster(self) -> Cluster:
@@ -127,7 +127,7 @@ class Contest(LivingWorld):
 
 
 def evictions(outcome: Outcome) -> list[Evict]:
-    return [one for one in outcome.decisions if isinstance(one, Evict)]
+    return [decision for decision in outcome.decisions if isinstance(decision, Evict)]
 
 
 def job_named(cluster: Cluster, key: str) -> Job:
@@ -138,10 +138,10 @@ def job_named(cluster: Cluster, key: str) -> Job:
 
 
 @every_policy
-@given(things=contests())
+@given(objects=contests())
 @examples(40)
-def test_nobody_goes_unless_its_beneficiary_gets_a_place(policy: str, things: list[Object]) -> None:
-    world = Contest(things, policy)
+def test_nobody_goes_unless_its_beneficiary_gets_a_place(policy: str, objects: list[Object]) -> None:
+    world = Contest(objects, policy)
     for _ in range(3):
         outcome = world.cycle()
         promised = {
@@ -149,20 +149,20 @@ def test_nobody_goes_unless_its_beneficiary_gets_a_place(policy: str, things: li
             for task in world.cluster.tasks.values()
             if task.job and task.key in outcome.pipelined
         }
-        bound = {one.job for one in outcome.decisions if isinstance(one, Bind)}
-        for one in evictions(outcome):
-            assert one.beneficiary in promised | bound
-            assert one.action in ("preempt", "reclaim", "gangpreempt", "gangreclaim")
-            assert one.chosen_by
-            assert one.reason == one.action
+        bound = {decision.job for decision in outcome.decisions if isinstance(decision, Bind)}
+        for eviction in evictions(outcome):
+            assert eviction.beneficiary in promised | bound
+            assert eviction.action in ("preempt", "reclaim", "gangpreempt", "gangreclaim")
+            assert eviction.chosen_by
+            assert eviction.reason == eviction.action
         world.come_true(outcome.decisions)
 
 
 @every_policy
-@given(things=contests(), linger=st.booleans())
+@given(objects=contests(), linger=st.booleans())
 @examples(40)
-def test_no_node_ever_carries_more_than_it_has(policy: str, things: list[Object], linger: bool) -> None:
-    world = Contest(things, policy, linger, resubmit=True)
+def test_no_node_ever_carries_more_than_it_has(policy: str, objects: list[Object], linger: bool) -> None:
+    world = Contest(objects, policy, linger, resubmit=True)
     for _ in range(4):
         world.step()
         for node in world.cluster.columns.nodes:
@@ -172,10 +172,10 @@ def test_no_node_ever_carries_more_than_it_has(policy: str, things: list[Object]
 
 
 @every_policy
-@given(things=contests(), linger=st.booleans())
+@given(objects=contests(), linger=st.booleans())
 @examples(40)
 def test_a_cycle_of_evictions_that_breaks_at_its_end_leaves_no_trace(
-    policy: str, things: list[Object], linger: bool
+    policy: str, objects: list[Object], linger: bool
 ) -> None:
     def collapse(session: Session) -> None:
         if broken:
@@ -184,7 +184,7 @@ def test_a_cycle_of_evictions_that_breaks_at_its_end_leaves_no_trace(
     known, broken = built_in(), False
     catalog = Catalog({**known.actions, "collapse": Action("collapse", collapse)}, known.plugins)
     first, rest = POLICIES[policy].split('"\n', 1)
-    world = Contest(things, policy, linger, resubmit=True)
+    world = Contest(objects, policy, linger, resubmit=True)
     world.engine = Engine(load_policy(f'{first}, collapse"\n{rest}', catalog), catalog)
     for _ in range(2):
         world.cluster.settle()
@@ -198,11 +198,11 @@ def test_a_cycle_of_evictions_that_breaks_at_its_end_leaves_no_trace(
         world.step()
 
 
-@given(things=contests(), seed=st.integers(0, 2**32))
+@given(objects=contests(), seed=st.integers(0, 2**32))
 @examples(250)
-def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(things: list[Object], seed: int) -> None:
+def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(objects: list[Object], seed: int) -> None:
     """Evict, spare, promise and release at random, with room held for some; then leave without committing."""
-    cluster, chance = Contest(things, "stock").cluster, random.Random(seed)
+    cluster, chance = Contest(objects, "stock").cluster, random.Random(seed)
     cluster.settle()
     tasks, nodes = list(cluster.tasks.values()), cluster.columns.nodes
     assume(tasks)
@@ -230,11 +230,11 @@ def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(things: list
 
 
 @every_policy
-@given(things=contests(), seed=st.integers(0, 2**32))
+@given(objects=contests(), seed=st.integers(0, 2**32))
 @examples(40)
-def test_objects_in_any_order_give_the_same_evictions(policy: str, things: list[Object], seed: int) -> None:
-    straight = Contest(things, policy, resubmit=True)
-    mixed = Contest(random.Random(seed).sample(things, len(things)), policy, resubmit=True)
+def test_objects_in_any_order_give_the_same_evictions(policy: str, objects: list[Object], seed: int) -> None:
+    straight = Contest(objects, policy, resubmit=True)
+    mixed = Contest(random.Random(seed).sample(objects, len(objects)), policy, resubmit=True)
     for _ in range(3):
         first, second = straight.step(), mixed.step()
         assert evictions(first) == evictions(second)
@@ -243,19 +243,19 @@ def test_objects_in_any_order_give_the_same_evictions(policy: str, things: list[
 
 
 @every_policy
-@given(things=contests(), later=contests(), linger=st.booleans(), seed=st.integers(0, 2**32))
+@given(objects=contests(), later=contests(), linger=st.booleans(), seed=st.integers(0, 2**32))
 @examples(40)
 def test_an_engine_that_lives_on_evicts_like_one_made_for_the_cycle(
-    policy: str, things: list[Object], later: list[Object], linger: bool, seed: int
+    policy: str, objects: list[Object], later: list[Object], linger: bool, seed: int
 ) -> None:
-    old, new = (Contest(things, policy, linger, resubmit=True) for _ in range(2))
+    old, new = (Contest(objects, policy, linger, resubmit=True) for _ in range(2))
     for number in range(4):
         new.engine = new.make_engine()
         first, second = old.step(), new.step()
         assert plain(first.decisions) == plain(second.decisions)
         assert first.pipelined == second.pipelined
         for world in (old, new):
-            world.surprise((one for one in later if isinstance(one, Pod)), random.Random(seed + number))
+            world.surprise((pod for pod in later if isinstance(pod, Pod)), random.Random(seed + number))
 
 
 # -- under our presets
@@ -280,9 +280,9 @@ def _whole(job: Job) -> bool:
     return len(ready) >= job.minimum and job.roles_ready and job.sub_groups_ready
 
 
-def cycles(policy: str, things: list[Object], count: int = 3) -> Iterable[tuple[Contest, Before, Outcome]]:
+def cycles(policy: str, objects: list[Object], count: int = 3) -> Iterable[tuple[Contest, Before, Outcome]]:
     """Cycle by cycle, with how things stood before each."""
-    world = Contest(things, policy, resubmit=True)
+    world = Contest(objects, policy, resubmit=True)
     for _ in range(count):
         world.cluster.settle()
         before = Before(world.cluster)
@@ -292,18 +292,18 @@ def cycles(policy: str, things: list[Object], count: int = 3) -> Iterable[tuple[
 
 
 @gentle_policy
-@given(things=contests())
+@given(objects=contests())
 @examples(85)
 def test_victims_are_of_lower_priority_or_of_another_queue_that_gives_back(
-    policy: str, things: list[Object]
+    policy: str, objects: list[Object]
 ) -> None:
-    for world, before, outcome in cycles(policy, things):
-        for one in evictions(outcome):
-            victim, status, job = before.standing[one.uid]
-            winner = job_named(world.cluster, one.beneficiary)
+    for world, before, outcome in cycles(policy, objects):
+        for eviction in evictions(outcome):
+            victim, status, job = before.standing[eviction.uid]
+            winner = job_named(world.cluster, eviction.beneficiary)
             assert victim.preemptable
             assert victim.namespace != names.SYSTEM_NAMESPACE
-            if one.action == "reclaim":
+            if eviction.action == "reclaim":
                 assert status is Status.RUNNING
                 assert job.queue is not winner.queue
                 assert job.queue.reclaimable
@@ -316,59 +316,59 @@ def test_victims_are_of_lower_priority_or_of_another_queue_that_gives_back(
 
 
 @gentle_policy
-@given(things=contests())
+@given(objects=contests())
 @examples(85)
-def test_no_gang_is_left_below_its_minimum_unless_all_of_it_goes(policy: str, things: list[Object]) -> None:
-    for _, before, outcome in cycles(policy, things):
-        lost = {before.standing[one.uid][2] for one in evictions(outcome)}
+def test_no_gang_is_left_below_its_minimum_unless_all_of_it_goes(policy: str, objects: list[Object]) -> None:
+    for _, before, outcome in cycles(policy, objects):
+        lost = {before.standing[eviction.uid][2] for eviction in evictions(outcome)}
         for job in lost:
             assert job not in before.whole or _whole(job) or not _running(job) & before.members[job]
 
 
 @gentle_policy
-@given(things=contests())
+@given(objects=contests())
 @examples(85)
-def test_no_queue_is_taken_below_its_guarantee(policy: str, things: list[Object]) -> None:
-    for world, before, outcome in cycles(policy, things):
-        for one in evictions(outcome):
-            queue = before.standing[one.uid][2].queue
-            if job_named(world.cluster, one.beneficiary).queue is not queue:
+def test_no_queue_is_taken_below_its_guarantee(policy: str, objects: list[Object]) -> None:
+    for world, before, outcome in cycles(policy, objects):
+        for eviction in evictions(outcome):
+            queue = before.standing[eviction.uid][2].queue
+            if job_named(world.cluster, eviction.beneficiary).queue is not queue:
                 assert less_equal(queue.guarantee, queue.allocated)
 
 
 @gentle_policy
-@example(things=contest(random.Random(3019), 3, 3, ("high", "low")))
-@given(things=contests(levels=("high", "low")))
+@example(objects=contest(random.Random(3019), 3, 3, ("high", "low")))
+@given(objects=contests(levels=("high", "low")))
 @examples(85)
-def test_a_victim_that_comes_back_drives_nobody_out(policy: str, things: list[Object]) -> None:
+def test_a_victim_that_comes_back_drives_nobody_out(policy: str, objects: list[Object]) -> None:
     """Where there are two priorities, so that nobody is below a victim of preempt.
 
     Who lost a place to another queue may still take that of a lesser job in its own, as anybody of its priority may.
     """
-    world = Contest(things, policy, resubmit=True)
+    world = Contest(objects, policy, resubmit=True)
     for _ in range(4):
         returned = set(world.reborn)
         before = Before(world.cluster)
         outcome = world.step()
-        for one in evictions(outcome):
-            winner = job_named(world.cluster, one.beneficiary)
+        for eviction in evictions(outcome):
+            winner = job_named(world.cluster, eviction.beneficiary)
             if returned & {uid for uid, (_, status, job) in before.standing.items() if job is winner}:
                 assert policy == "full"
-                assert one.action == "preempt"
-                assert before.standing[one.uid][2].priority < winner.priority
+                assert eviction.action == "preempt"
+                assert before.standing[eviction.uid][2].priority < winner.priority
 
 
 @gentle_policy
-@given(things=contests())
+@given(objects=contests())
 @examples(85)
-def test_no_two_jobs_take_turns_in_evicting_each_other(policy: str, things: list[Object]) -> None:
-    world = Contest(things, policy, resubmit=True)
+def test_no_two_jobs_take_turns_in_evicting_each_other(policy: str, objects: list[Object]) -> None:
+    world = Contest(objects, policy, resubmit=True)
     gained: set[tuple[str, str]] = set()
     for _ in range(6):
-        for one in evictions(world.step()):
-            if one.beneficiary != one.job:
-                assert (one.job, one.beneficiary) not in gained
-                gained.add((one.beneficiary, one.job))
+        for eviction in evictions(world.step()):
+            if eviction.beneficiary != eviction.job:
+                assert (eviction.job, eviction.beneficiary) not in gained
+                gained.add((eviction.beneficiary, eviction.job))
 
 
 def test_the_nightly_profile_sees_ten_thousand_worlds() -> None:

@@ -71,14 +71,14 @@ class Soak:
         assert outcome.lost is None
         assert not outcome.session.failures
         self.world.sync()
-        for one in outcome.decisions:
-            if isinstance(one, Bind):
+        for decision in outcome.decisions:
+            if isinstance(decision, Bind):
                 self.starts += 1
-                self.ends[one.key] = number + self.length[one.key]
-            elif isinstance(one, Evict):
-                self.evictions.append((number, one))
-                self.ends.pop(one.key)
-                self.submit_again(one.key)
+                self.ends[decision.key] = number + self.length[decision.key]
+            elif isinstance(decision, Evict):
+                self.evictions.append((number, decision))
+                self.ends.pop(decision.key)
+                self.submit_again(decision.key)
         for key in [key for key, end in self.ends.items() if end <= number]:
             del self.ends[key]
             self.world.finish(self.task(key))
@@ -115,12 +115,12 @@ class Soak:
         """Pods that were evicted again for a job that had gained by it before and lost nothing since."""
         gained: dict[tuple[str, str], int] = {}
         lost: dict[str, int] = defaultdict(lambda: -1)
-        for number, one in self.evictions:
-            before = gained.get((one.key, one.beneficiary))
-            if before is not None and before < number and lost[one.beneficiary] < before:
-                yield f"{one.key} left for {one.beneficiary} at {before} and at {number}"
-            gained[one.key, one.beneficiary] = number
-            lost[one.job] = number
+        for number, eviction in self.evictions:
+            before = gained.get((eviction.key, eviction.beneficiary))
+            if before is not None and before < number and lost[eviction.beneficiary] < before:
+                yield f"{eviction.key} left for {eviction.beneficiary} at {before} and at {number}"
+            gained[eviction.key, eviction.beneficiary] = number
+            lost[eviction.job] = number
 
 
 @pytest.mark.slow

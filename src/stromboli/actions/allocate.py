@@ -34,16 +34,18 @@ def allocate(session: Session) -> None:
     if "enqueue" not in session.policy.actions:
         for job in list(session.cluster.waiting):
             session.set_phase(job, names.GROUP_INQUEUE)
-    sheets = {job: sheet for job in list(session.cluster.backlog) if (sheet := _intake(session, job))}
-    jobs_by_queue = session.jobs_by_queue(sheets)
+    pending = {
+        job: pending for job in list(session.cluster.backlog) if (pending := _pending_tasks(session, job))
+    }
+    jobs_by_queue = session.jobs_by_queue(pending)
     for _, job in jobs_by_queue.turns(skip=session.rules.overused):
         with session.guard(job):
-            if _give_room(session, job, sheets[job]) and sheets[job]:
+            if _allocate_job(session, job, pending[job]) and pending[job]:
                 jobs_by_queue.push(job)
 
 
-def _intake(session: Session, job: Job) -> PendingTasks | None:
-    """What there is to do for a job, if it may be scheduled at all."""
+def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
+    """The tasks to place of a job, if it may be scheduled at all."""
     with session.guard(job):
         if job.waits_for_queue:
             return None
@@ -54,10 +56,14 @@ def _intake(session: Session, job: Job) -> PendingTasks | None:
     return None
 
 
-def _give_room(session: Session, job: Job, sheet: PendingTasks) -> bool:
+def _allocate_job(session: Session, job: Job, pending: PendingTasks) -> bool:
     """One turn of a job; whether it is ready, so that what is left may have another turn."""
     with session.statement() as trial:
-        placed = _fill_job(session, trial, job, sheet) if job.policies else _fill_whole(session, trial, sheet)
+        placed = (
+            _place_sub_groups(session, trial, job, pending)
+            if job.policies
+            else _place_all(session, trial, pending)
+        )
         if placed and session.rules.job_ready(job):
             trial.commit()
             return True
@@ -66,30 +72,30 @@ def _give_room(session: Session, job: Job, sheet: PendingTasks) -> bool:
     return False
 
 
-def _fill_whole(session: Session, trial: Statement, sheet: PendingTasks) -> bool:
+def _place_all(session: Session, trial: Statement, pending: PendingTasks) -> bool:
     """A job without sub-groups: its one sub-job is the job."""
-    return all(_fill(session, trial, sub_job, tasks) for sub_job, tasks in sheet.items())
+    return all(_place_sub_job(session, trial, sub_job, tasks) for sub_job, tasks in pending.items())
 
 
-def _fill_job(
-    session: Session, trial: Statement, job: Job, sheet: PendingTasks, within: Bools | None = None
+def _place_sub_groups(
+    session: Session, trial: Statement, job: Job, pending: PendingTasks, within: Bools | None = None
 ) -> bool:
     """Sub-group by sub-group until the job is ready; one that gains nothing is dropped for the rest of the action."""
-    while sheet:
-        sub_job, tasks = sheet.pop()
+    while pending:
+        sub_job, tasks = pending.pop()
         session.clear_failed_roles(sub_job)
         with session.statement() as part:
-            if not _fill(session, part, sub_job, tasks, within) or not len(part):
+            if not _place_sub_job(session, part, sub_job, tasks, within) or not len(part):
                 continue
             part.keep()
         if tasks:
-            sheet.push(sub_job, tasks)
+            pending.push(sub_job, tasks)
         if session.rules.job_ready(job):
             break
     return len(trial) > 0 and (session.rules.job_ready(job) or session.rules.job_pipelined(job))
 
 
-def _fill(
+def _place_sub_job(
     session: Session, trial: Statement, sub_job: SubJob, tasks: list[Task], within: Bools | None = None
 ) -> bool:
     """Place tasks one after the other until the sub-job is ready; whether it is, or will be."""
@@ -97,7 +103,7 @@ def _fill(
         task = tasks.pop()
         if not _may_be_placed(session, sub_job, task):
             continue
-        place = _find(session, task, within)
+        place = _find_node(session, task, within)
         if isinstance(place, Verdict):
             session.explain(task, place)
             if worth_going_on(session, sub_job):
@@ -113,7 +119,7 @@ def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:
     if queue is None or not session.rules.allocatable(queue, task):
         return False
     if task.gates:
-        if _may_be_let_out(session, task):
+        if _may_lift_gate(session, task):
             session.lift_gate(task)
         return False
     if task.role and task.role in session.failed_roles(sub_job):
@@ -122,7 +128,7 @@ def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:
     return True
 
 
-def _may_be_let_out(session: Session, task: Task) -> bool:
+def _may_lift_gate(session: Session, task: Task) -> bool:
     """Whether only our own gate holds a task, and it asked for that (spec 05 6.5)."""
     gate = names.QUEUE_ALLOCATION_GATE
     return (
@@ -132,12 +138,12 @@ def _may_be_let_out(session: Session, task: Task) -> bool:
     )
 
 
-def _find(session: Session, task: Task, within: Bools | None) -> Place | Verdict:
+def _find_node(session: Session, task: Task, within: Bools | None) -> Place | Verdict:
     """The node that was nominated for the task if it still serves, else the best of all."""
     nominated = session.cluster.nodes.get(task.nominated) if task.nominated else None
     if nominated is not None and nominated.row >= 0:
-        there = session.only(nominated)
-        place = session.place(task, there if within is None else there & within)
+        candidates = session.only(nominated)
+        place = session.place(task, candidates if within is None else candidates & within)
         if isinstance(place, Place):
             return place
     return session.place(task, within)

@@ -35,27 +35,27 @@ class Arguments:
 @action("backfill", Arguments)
 def backfill(session: Session) -> None:
     """Place best-effort tasks one by one, on any node that takes them; then, if asked to, redistribute."""
-    cleared: dict[Task, Node | None] = {}
-    candidates = [job for job in list(session.cluster.backlog) if _takes_part(session, job, cleared)]
+    nominated: dict[Task, Node | None] = {}
+    candidates = [job for job in list(session.cluster.backlog) if _takes_part(session, job, nominated)]
     for job in list(session.jobs_by_queue(candidates).drain()):
         with session.guard(job):
             for task in sorted(_best_effort(job), key=session.task_key):
                 _place(session, job, task)
-    for task, node in cleared.items():
+    for task, node in nominated.items():
         if task.status is Status.PENDING:
             session.move(task, Status.PIPELINED, node)
     if session.arguments("backfill").redistribution:
         redistribute(session)
 
 
-def _takes_part(session: Session, job: Job, cleared: dict[Task, Node | None]) -> bool:
-    """Whether there is work for a job; notes the places that were cleared for it, to be held if none is free now."""
+def _takes_part(session: Session, job: Job, nominated: dict[Task, Node | None]) -> bool:
+    """Whether a job has tasks to place. Pipelined ones are tried again; nodes that were cleared for them are noted."""
     with session.guard(job):
         if job.waits_for_queue or session.rules.job_valid(job) is not None:
             return False
         for task in [task for task in job.by_status[Status.PIPELINED] if task.best_effort]:
             if session.is_nominated(task):
-                cleared[task] = task.node
+                nominated[task] = task.node
             session.move(task, Status.PENDING, None)
         return bool(_best_effort(job))
     return False
@@ -69,7 +69,7 @@ def _best_effort(job: Job) -> list[Task]:
 
 def _place(session: Session, job: Job, task: Task) -> None:
     """Put a task on the best node; once its job is ready, all that the job holds is bound."""
-    place = _find(session, task)
+    place = _find_node(session, task)
     if isinstance(place, Verdict):
         session.explain(task, place)
         return
@@ -80,19 +80,18 @@ def _place(session: Session, job: Job, task: Task) -> None:
         session.bind_allocated(job)
 
 
-def _find(session: Session, task: Task) -> Place | Verdict:
-    """The best node. One that carries more than it has takes nobody: the last look before a bind would refuse it."""
+def _find_node(session: Session, task: Task) -> Place | Verdict:
+    """The best node that has room now; an overloaded one would be refused by the last check before the bind."""
     best = session.place(task, resource_fit=False)
     dims, idle = session.cluster.dims, session.cluster.reservations.idle_for(task)
-    if isinstance(best, Verdict) or not (short := _short(dims, idle, task, best.node.row)):
+    if isinstance(best, Verdict) or not (lacking := _lacking(dims, idle, task, best.node.row)):
         return best
     elsewhere = session.place(task, fits(task, idle), resource_fit=False)
     if isinstance(elsewhere, Place):
         return elsewhere
-    return verdict_text(names.INSUFFICIENT.format(dims.names[short[0]]))
+    return verdict_text(names.INSUFFICIENT.format(dims.names[lacking[0]]))
 
 
-def _short(dims: Dimensions, idle: Ints, task: Task, row: int) -> list[int]:
-    """What a node lacks right now for a task to be bound there."""
-    wanted = task.request
-    return [dim for dim in dims.ordered(task.dims) if idle[dim, row] < wanted.get(dim, 0)]
+def _lacking(dims: Dimensions, idle: Ints, task: Task, row: int) -> list[int]:
+    """The resources of which a node has too little idle for a task."""
+    return [dim for dim in dims.ordered(task.dims) if idle[dim, row] < task.request.get(dim, 0)]

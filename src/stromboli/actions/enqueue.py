@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.urgent_admission import Urgency
+from stromboli.engine.eviction.urgent_admission import UrgentAdmission
 from stromboli.engine.session import Session
 from stromboli.model.job import Job
 from stromboli.policy.arguments import arg
@@ -27,10 +27,10 @@ class Arguments:
 def enqueue(session: Session) -> None:
     """Let waiting jobs in: one job per turn of its queue; a refused one does not hold up the next."""
     arguments: Arguments = session.arguments("enqueue")
-    urgency = Urgency(session) if arguments.urgent_through and session.cluster.waiting else None
+    urgent = UrgentAdmission(session) if arguments.urgent_through and session.cluster.waiting else None
     for _, job in session.jobs_by_queue(list(session.cluster.waiting)).turns():
         with session.guard(job):
-            if _may_enter(session, job) or (urgency is not None and urgency.lets_through(job)):
+            if _may_enter(session, job) or (urgent is not None and urgent.admit(job)):
                 session.rules.job_enqueued(job)
                 session.set_phase(job, names.GROUP_INQUEUE)
 

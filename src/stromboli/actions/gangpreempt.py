@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.gang_eviction import Arguments, Raid, raid
-from stromboli.engine.eviction.victim_bundles import Bundle, by_job
+from stromboli.engine.eviction.gang_eviction import (
+    GangEviction,
+    GangEvictionOptions,
+    evict_for_gangs,
+)
+from stromboli.engine.eviction.victim_bundles import Bundle, order_by_job
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts
 from stromboli.model.job import Job
@@ -12,25 +16,25 @@ from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 
 
-@action("gangpreempt", Arguments)
+@action("gangpreempt", GangEvictionOptions)
 def gangpreempt(session: Session) -> None:
     """For each starving gang: evict lesser jobs of its queue, their surplus first, until all of it has a place."""
-    raid(
+    evict_for_gangs(
         session,
-        Raid(
+        GangEviction(
             action="gangpreempt",
             kind="preempt",
             statuses=(Status.BOUND, Status.RUNNING),
-            from_job=_lesser,
-            order=_order,
-            may_begin=lambda session, queue, tasks: True,
+            may_take_from=_has_lower_priority,
+            order_bundles=_order_bundles,
+            may_start=lambda session, queue, tasks: True,
         ),
     )
 
 
-def _lesser(job: Job, other: Job) -> bool:
+def _has_lower_priority(job: Job, other: Job) -> bool:
     return other.queue is job.queue and other.priority < job.priority
 
 
-def _order(session: Session, bundles: list[Bundle], queue: Queue, need: Amounts) -> list[Bundle]:
-    return by_job(session, bundles)
+def _order_bundles(session: Session, bundles: list[Bundle], queue: Queue, need: Amounts) -> list[Bundle]:
+    return order_by_job(session, bundles)

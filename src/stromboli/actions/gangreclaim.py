@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.gang_eviction import Arguments, Raid, raid
-from stromboli.engine.eviction.victim_bundles import by_queue
+from stromboli.engine.eviction.gang_eviction import (
+    GangEviction,
+    GangEvictionOptions,
+    evict_for_gangs,
+)
+from stromboli.engine.eviction.victim_bundles import order_by_queue
 from stromboli.engine.session import Session
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
@@ -12,24 +16,24 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 
-@action("gangreclaim", Arguments)
+@action("gangreclaim", GangEvictionOptions)
 def gangreclaim(session: Session) -> None:
     """For each starving gang: evict what other queues hold, their surplus first, until all of it has a place."""
-    raid(
+    evict_for_gangs(
         session,
-        Raid(
+        GangEviction(
             action="gangreclaim",
             kind="reclaim",
             statuses=(Status.RUNNING,),
-            from_job=_of_another_queue,
-            order=by_queue,
-            may_begin=_may_reclaim,
-            skip=session.rules.overused,
+            may_take_from=_is_of_another_queue,
+            order_bundles=order_by_queue,
+            may_start=_may_reclaim,
+            skip_queue=session.rules.overused,
         ),
     )
 
 
-def _of_another_queue(job: Job, other: Job) -> bool:
+def _is_of_another_queue(job: Job, other: Job) -> bool:
     return other.queue is not job.queue and other.queue is not None and other.queue.reclaimable
 
 

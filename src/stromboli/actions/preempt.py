@@ -8,10 +8,18 @@ from functools import partial
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.eviction_options import Manners, settle_in, welcome
-from stromboli.engine.eviction.node_clearing import clear
-from stromboli.engine.eviction.starving_jobs import feed, rests, seal, starving_jobs, wanting
-from stromboli.engine.eviction.victim_search import Hunt, Offer, enough
+from stromboli.engine.eviction.eviction_options import EvictionOptions
+from stromboli.engine.eviction.node_clearing import clear_node, has_enough, would_admit
+from stromboli.engine.eviction.starving_jobs import (
+    commit_evictions,
+    lost_pods_lately,
+    make_room_for_job,
+    pending_ungated,
+    pipeline_without_eviction,
+    starving_jobs,
+)
+from stromboli.engine.eviction.victim_candidates import VictimCandidates
+from stromboli.engine.eviction.victim_search import VictimSearch
 from stromboli.engine.points import Choice
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
@@ -25,7 +33,7 @@ from stromboli.policy.arguments import arg
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments(Manners):
+class Arguments(EvictionOptions):
     """Arguments of the preempt action."""
 
     predicate_error_cache: bool = error_cache()
@@ -40,8 +48,8 @@ class Arguments(Manners):
     candidate_percentage: int = arg(
         "minCandidateNodesPercentage", 10, "How many of the nodes to compare, in percent."
     )
-    fewest_candidates: int = arg("minCandidateNodesAbsolute", 1, "How many nodes to compare at least.")
-    most_candidates: int = arg("maxCandidateNodesAbsolute", 100, "How many nodes to compare at most.")
+    min_candidates: int = arg("minCandidateNodesAbsolute", 1, "How many nodes to compare at least.")
+    max_candidates: int = arg("maxCandidateNodesAbsolute", 100, "How many nodes to compare at most.")
 
 
 @action("preempt", Arguments)
@@ -50,38 +58,40 @@ def preempt(session: Session) -> None:
     arguments: Arguments = session.arguments("preempt")
 
     def accepts(task: Task, victim: Task) -> bool:
-        return _not_above_best_effort(task, victim) and arguments.lets_go(session, victim)
+        return _may_be_victim_of(task, victim) and arguments.has_run_long_enough(session, victim)
 
-    def hunt(from_job: Callable[[Task, Job], bool]) -> Hunt:
-        offer = Offer("preemptable", (Status.BOUND, Status.RUNNING), from_job, accepts)
-        return Hunt(session, offer, arguments.fewest_victims, arguments.no_harm)
+    def victim_search(may_take_from: Callable[[Task, Job], bool]) -> VictimSearch:
+        statuses = (Status.BOUND, Status.RUNNING)
+        candidates = VictimCandidates("preemptable", statuses, may_take_from, accepts)
+        return VictimSearch(session, candidates, arguments.fewest_victims, arguments.no_harm)
 
-    between, within = hunt(_of_another_job), hunt(_of_the_same_job)
-    hungry = [job for job in starving_jobs(session) if not _bound_to_topology(job)]
-    for _, jobs in session.jobs_by_queue(hungry).visits():
-        served = []
+    between_jobs, within_job = victim_search(_is_other_job), victim_search(_is_same_job)
+    starving = [job for job in starving_jobs(session) if not _has_network_topology(job)]
+    for _, jobs in session.jobs_by_queue(starving).visits():
+        visited = []
         for job in jobs:
-            served.append(job)
-            feed(session, job, partial(_make_room, session, between, arguments), arguments)
-        for job in served:
-            _rearrange(session, within, arguments, job)
+            visited.append(job)
+            make_room = partial(_make_room, session, between_jobs, arguments)
+            make_room_for_job(session, job, make_room, arguments)
+        for job in visited:
+            _preempt_within(session, within_job, arguments, job)
 
 
-def _of_another_job(task: Task, job: Job) -> bool:
+def _is_other_job(task: Task, job: Job) -> bool:
     return task.job is not None and job is not task.job and job.queue is task.job.queue
 
 
-def _of_the_same_job(task: Task, job: Job) -> bool:
-    """A group that may only be disturbed as a whole does not disturb itself."""
+def _is_same_job(task: Task, job: Job) -> bool:
+    """A group that may only be evicted as a whole does not evict its own tasks."""
     return job is task.job and not job.goes_whole
 
 
-def _not_above_best_effort(task: Task, victim: Task) -> bool:
-    """A best-effort task takes nobody's place but that of its like."""
+def _may_be_victim_of(task: Task, victim: Task) -> bool:
+    """A best-effort task evicts best-effort tasks only."""
     return victim.best_effort or not task.best_effort
 
 
-def _bound_to_topology(job: Job) -> bool:
+def _has_network_topology(job: Job) -> bool:
     group = job.group
     return group is not None and (
         group.spec.network_topology is not None
@@ -89,40 +99,38 @@ def _bound_to_topology(job: Job) -> bool:
     )
 
 
-def _rearrange(session: Session, hunt: Hunt, arguments: Arguments, job: Job) -> None:
+def _preempt_within(session: Session, search: VictimSearch, arguments: Arguments, job: Job) -> None:
     """Within a job, each task by itself; the first that finds no place ends it."""
-    if rests(session, job, arguments):
+    if lost_pods_lately(session, job, arguments):
         return
     with session.guard(job):
-        for task in wanting(session, job):
+        for task in pending_ungated(session, job):
             with session.statement() as trial:
-                if not _make_room(session, hunt, arguments, trial, task):
+                if not _make_room(session, search, arguments, trial, task):
                     return
                 if arguments.fewest_victims and not session.rules.job_pipelined(job):
-                    return  # room for one is of no use to a gang that cannot start with it
-                seal(session, trial, arguments)
+                    return  # room for one task is of no use to a gang that cannot start with it
+                commit_evictions(session, trial, arguments)
 
 
-def _make_room(session: Session, hunt: Hunt, arguments: Arguments, trial: Statement, task: Task) -> bool:
+def _make_room(
+    session: Session, search: VictimSearch, arguments: Arguments, trial: Statement, task: Task
+) -> bool:
     if not task.may_preempt:
         return False
-    if arguments.fewest_victims and settle_in(session, trial, task):
+    if arguments.fewest_victims and pipeline_without_eviction(session, trial, task):
         return True
-    if _has_its_node(session, task) or hunt.hopeless(task):
+    if _waits_for_nominated_node(session, task) or search.failed_before(task):
         return False
-    for step in hunt.steps(task):
-        if arguments.topology_aware:
-            found = _take_the_best(session, step, arguments, task)
-        else:
-            found = any(_take(session, step, arguments, task, node) for node in step.nodes_by_score(task))
-        if found:
-            return True
-    hunt.give_up(task)
+    clear = _clear_best if arguments.topology_aware else _clear_first
+    if any(clear(session, stage, arguments, task) for stage in search.stages(task)):
+        return True
+    search.remember_failure(task)
     return False
 
 
-def _has_its_node(session: Session, task: Task) -> bool:
-    """Whether the node that was cleared for a task lets it in or is about to be free; if so, it need not try again."""
+def _waits_for_nominated_node(session: Session, task: Task) -> bool:
+    """Whether the node that was cleared for a task admits it or is about to be free; then nobody else is evicted."""
     if not task.nominated:
         return False
     node = session.cluster.nodes.get(task.nominated)
@@ -133,66 +141,68 @@ def _has_its_node(session: Session, task: Task) -> bool:
     )
 
 
-def _take(session: Session, hunt: Hunt, arguments: Arguments, task: Task, node: Node) -> bool:
-    """Evict on one node until the task is let in."""
-    choice = hunt.choose(task, node) or Choice([])
-    if not enough(session, task, node, choice.victims):
-        return False
-    return clear(session, hunt, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, welcome)
+def _clear_first(session: Session, search: VictimSearch, arguments: Arguments, task: Task) -> bool:
+    """Evict on the first node by score on which the task is admitted after evictions."""
+    for node in search.nodes_by_score(task):
+        choice = search.choose(task, node) or Choice([])
+        if has_enough(session, task, node, choice.victims) and clear_node(
+            session, search, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit
+        ):
+            return True
+    return False
 
 
-# -- comparing nodes by whom they would lose
+# -- topology-aware: comparing nodes by their victims
 
 
-def _take_the_best(session: Session, hunt: Hunt, arguments: Arguments, task: Task) -> bool:
+def _clear_best(session: Session, search: VictimSearch, arguments: Arguments, task: Task) -> bool:
     """Of several nodes the one that loses least; one that loses nobody wins at once (spec 02 6.4)."""
-    nodes = list(hunt.nodes_in_order(task))
     share = len(session.cluster.columns) * arguments.candidate_percentage // 100
-    wanted = min(arguments.most_candidates, max(arguments.fewest_candidates, share))
+    limit = min(arguments.max_candidates, max(arguments.min_candidates, share))
     plans: list[tuple[Node, Choice]] = []
-    for node in nodes:
-        choice = _least_loss(session, hunt, task, node)
+    for node in list(search.nodes_in_order(task)):
+        choice = _needed_victims(session, search, task, node)
         if choice is not None:
             plans.append((node, choice))
-            if not choice.victims or len(plans) == wanted:
+            if not choice.victims or len(plans) == limit:
                 break
     plans.sort(key=lambda plan: _loss(session, plan[1].victims))
     return any(
-        clear(session, hunt, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, welcome)
+        clear_node(session, search, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit)
         for node, choice in plans
     )
 
 
-def _least_loss(session: Session, hunt: Hunt, task: Task, node: Node) -> Choice | None:
-    """Whom a node must lose for the task: remove until it fits, then let back in who need not go."""
-    choice = hunt.choose(task, node) or Choice([])
-    if not enough(session, task, node, choice.victims):
+def _needed_victims(session: Session, search: VictimSearch, task: Task, node: Node) -> Choice | None:
+    """The victims that a node must lose for the task: evict until it fits, then restore those it can do without."""
+    choice = search.choose(task, node) or Choice([])
+    if not has_enough(session, task, node, choice.victims):
         return None
-    removed: list[Task] = []
-    with session.statement() as look:
+    evicted: list[Task] = []
+    with session.statement() as trial:
         for victim in choice.victims:
-            if welcome(session, task, node):
+            if would_admit(session, task, node):
                 break
-            if look.evict(victim, EvictionReason(names.EVICTED_BY_PREEMPT)) is None:
-                removed.append(victim)
-        if not welcome(session, task, node):
+            if trial.evict(victim, EvictionReason(names.EVICTED_BY_PREEMPT)) is None:
+                evicted.append(victim)
+        if not would_admit(session, task, node):
             return None
-        needed = [victim for victim in reversed(removed) if not _can_stay(session, look, task, node, victim)]
-    return choice._replace(victims=[victim for victim in removed if victim in needed])
+        needed = [victim for victim in reversed(evicted) if not _can_stay(session, trial, task, node, victim)]
+    return choice._replace(victims=[victim for victim in evicted if victim in needed])
 
 
-def _can_stay(session: Session, look: Statement, task: Task, node: Node, victim: Task) -> bool:
-    status = look.status_before(victim)
-    note = session.eviction_of(victim)
-    look.restore(victim, status)
-    if welcome(session, task, node):
+def _can_stay(session: Session, trial: Statement, task: Task, node: Node, victim: Task) -> bool:
+    """Restore a victim if the task is admitted beside it."""
+    reason = session.eviction_of(victim)
+    trial.restore(victim, trial.status_before(victim))
+    if would_admit(session, task, node):
         return True
-    look.evict(victim, note)
+    trial.evict(victim, reason)
     return False
 
 
 def _loss(session: Session, victims: list[Task]) -> tuple[float, ...]:
-    """Smaller is better: priority of who goes last, sum of priorities, number, then the latest start of the highest."""
+    """Smaller is better: priority of the last victim, sum of priorities, number, latest start of the highest."""
     if not victims:
         return ()
     highest = max(victim.pod_priority for victim in victims)

@@ -29,7 +29,7 @@ def shuffle(session: Session) -> None:
 
 
 def _victims(session: Session) -> dict[Task, str]:
-    """Who goes, and who chose it; nobody if a plugin fails."""
+    """The victims, and which plugin named each; none if a plugin fails."""
 
     def rank(task: Task) -> tuple[Any, ...]:
         job = session.job_key(task.job) if task.job is not None else ()
@@ -39,13 +39,12 @@ def _victims(session: Session) -> dict[Task, str]:
         running = [task for job in session.jobs() for task in job.by_status[Status.RUNNING]]
         named = session.rules.victim_tasks(running)
         victims = [task for task in named if task.status is Status.RUNNING]
-        last_first = sorted(victims, key=rank, reverse=True)
-        going = session.rules.victim_limits(last_first)
-        named_of = Counter(task.job for task in going)
-        return {task: named[task] for task in going if not _some_stay(task.job, named_of)}
+        allowed = session.rules.victim_limits(sorted(victims, key=rank, reverse=True))
+        victims_of = Counter(task.job for task in allowed)
+        return {task: named[task] for task in allowed if not _breaks_group(task.job, victims_of)}
     return {}
 
 
-def _some_stay(job: Job | None, named_of: Counter[Job | None]) -> bool:
-    """Whether a group that may only go as a whole would leave somebody behind."""
-    return job is not None and job.goes_whole and named_of[job] < job.allocated_count
+def _breaks_group(job: Job | None, victims_of: Counter[Job | None]) -> bool:
+    """Whether a group that may only be evicted as a whole would lose a part of its tasks."""
+    return job is not None and job.goes_whole and victims_of[job] < job.allocated_count

@@ -96,4 +96,4 @@ def test_times_that_are_none_are_told_and_the_default_is_used(action: str, value
     assert len(read.warnings) == 2
     assert all("must be a duration such as 5m or 0s" in warning for warning in read.warnings)
     used = read.configurations[action]
-    assert (used.hold, used.min_run_time) == (0.0, "")
+    assert (used.hold_seconds, used.min_run_time) == (0.0, "")

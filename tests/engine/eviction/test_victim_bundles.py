@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.engine.eviction.victim_bundles import Bundle, Surplus, bundles_of, intact, shrink
+from stromboli.engine.eviction.victim_bundles import Bundle, Surplus, allowed_bundles, bundles_of, is_complete
 from stromboli.model.job import Job
 from tests.building import (
     cluster_of,
@@ -98,10 +98,10 @@ def test_what_is_taken_from_the_surplus_is_gone_from_it() -> None:
 
 
 def test_a_gang_is_intact_with_members_roles_and_sub_groups() -> None:
-    assert intact(gang(1, member("a")))
-    assert not intact(gang(2, member("a")))
-    assert not intact(gang(1, member("a", role="ps"), roles={"worker": 1}))
-    assert not intact(gang(1, in_rack("a", "1"), policies=[RACKS]))
+    assert is_complete(gang(1, member("a")))
+    assert not is_complete(gang(2, member("a")))
+    assert not is_complete(gang(1, member("a", role="ps"), roles={"worker": 1}))
+    assert not is_complete(gang(1, in_rack("a", "1"), policies=[RACKS]))
 
 
 # -- what plugins leave of them
@@ -111,11 +111,11 @@ def test_a_surplus_may_shrink_a_whole_bundle_may_not() -> None:
     job = gang(2, *(member(name) for name in "abcd"))
     safe, whole = bundles_of(job, job.tasks.values())
     some = {safe.tasks[0], whole.tasks[0]}
-    assert shrink([safe, whole], some, whole_too=True) == [Bundle(job, safe.tasks[:1], safe=True)]
+    assert allowed_bundles([safe, whole], some, whole_too=True) == [Bundle(job, safe.tasks[:1], safe=True)]
     everybody = {*safe.tasks, *whole.tasks}
-    assert shrink([safe, whole], everybody, whole_too=True) == [safe, whole]
-    assert shrink([safe, whole], everybody, whole_too=False) == [safe]
-    assert shrink([safe, whole], set(), whole_too=True) == []
+    assert allowed_bundles([safe, whole], everybody, whole_too=True) == [safe, whole]
+    assert allowed_bundles([safe, whole], everybody, whole_too=False) == [safe]
+    assert allowed_bundles([safe, whole], set(), whole_too=True) == []
 
 
 def test_efficiency_is_the_part_of_the_need_that_is_met_for_what_the_job_loses() -> None:

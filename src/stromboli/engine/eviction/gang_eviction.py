@@ -1,6 +1,6 @@
 """Room for a whole gang at once: evict bundles in a domain until every pending task of the job has a place (spec 02 7).
 
-A trial is a statement: victims leave, tasks are placed, and unless all of them find room it is as if nothing had been.
+Each try is a statement: victims are evicted and tasks pipelined, and unless all of them find room it is undone.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.engine.eviction.eviction_options import Manners
+from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import guarantees_hold
-from stromboli.engine.eviction.starving_jobs import rests, seal, starving_jobs
-from stromboli.engine.eviction.victim_bundles import Bundle, bundles_of, shrink, without_cripples
+from stromboli.engine.eviction.starving_jobs import commit_evictions, lost_pods_lately, starving_jobs
+from stromboli.engine.eviction.victim_bundles import (
+    Bundle,
+    allowed_bundles,
+    bundles_of,
+    only_complete_gangs,
+)
 from stromboli.engine.pending_tasks import pending_tasks
 from stromboli.engine.placement.evaluation import fits
 from stromboli.engine.plugin import Eviction
@@ -34,141 +39,143 @@ if TYPE_CHECKING:
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
-MOST_DOMAINS = 8
+DEFAULT_MAX_DOMAINS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments(Manners):
+class GangEvictionOptions(EvictionOptions):
     """Arguments that gangpreempt and gangreclaim share."""
 
-    most_domains: int = arg("maxDomains", MOST_DOMAINS, "How many domains to try; 0 or less: 8.")
-    whole_bundles: bool = arg(
+    max_domains: int = arg("maxDomains", DEFAULT_MAX_DOMAINS, "How many domains to try; 0 or less: 8.")
+    allow_whole_bundle: bool = arg(
         "allowWholeBundle", True, "Whether a gang may be evicted whole, not just its surplus."
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Raid:
-    """How one of the gang actions goes about it."""
+class GangEviction:
+    """What gangpreempt and gangreclaim differ in."""
 
     action: str
     kind: str
     """What plugins are asked about: "preempt" or "reclaim"."""
     statuses: tuple[Status, ...]
-    from_job: Callable[[Job, Job], bool]
-    order: Callable[[Session, list[Bundle], Queue, Amounts], list[Bundle]]
-    may_begin: Callable[[Session, Queue, list[Task]], bool]
-    skip: Callable[[Queue], bool] | None = None
+    """The statuses of tasks that may be victims."""
+    may_take_from: Callable[[Job, Job], bool]
+    order_bundles: Callable[[Session, list[Bundle], Queue, Amounts], list[Bundle]]
+    may_start: Callable[[Session, Queue, list[Task]], bool]
+    skip_queue: Callable[[Queue], bool] | None = None
 
 
-def raid(session: Session, how: Raid) -> None:
-    """Queue by queue, job by job: whoever starves gets a plan that lets it start, or nothing."""
-    arguments: Arguments = session.arguments(how.action)
-    for _, jobs in session.jobs_by_queue(starving_jobs(session)).visits(skip=how.skip):
+def evict_for_gangs(session: Session, eviction: GangEviction) -> None:
+    """Queue by queue, job by job: every starving job gets room to start as a whole, or nothing."""
+    options: GangEvictionOptions = session.arguments(eviction.action)
+    for _, jobs in session.jobs_by_queue(starving_jobs(session)).visits(skip=eviction.skip_queue):
         for job in jobs:
-            if rests(session, job, arguments):
+            if lost_pods_lately(session, job, options):
                 continue
             with session.guard(job), session.statement() as trial:
-                if Plan(session, how, arguments, job).works() and session.rules.job_pipelined(job):
-                    seal(session, trial, arguments)
+                search = GangVictimSearch(session, eviction, options, job)
+                if search.make_room() and session.rules.job_pipelined(job):
+                    commit_evictions(session, trial, options)
 
 
-class Plan:
-    """The search for a domain and for bundles with which a job can start; what works stays in the statement around."""
+class GangVictimSearch:
+    """The search for a domain and for bundles with which a job can start."""
 
-    def __init__(self, session: Session, how: Raid, arguments: Arguments, job: Job):
+    def __init__(self, session: Session, eviction: GangEviction, options: GangEvictionOptions, job: Job):
         self._session = session
-        self._how = how
-        self._arguments = arguments
+        self._eviction = eviction
+        self._options = options
         self._job = job
-        self._sheet = self._pending()
-        tasks = [task for part in self._sheet.values() for task in part]
-        self._tasks = tasks
-        self._need = total_of(task.request for task in tasks)
+        self._pending = self._pending_by_sub_job()
+        self._tasks = [task for tasks in self._pending.values() for task in tasks]
+        self._need = total_of(task.request for task in self._tasks)
 
-    def _pending(self) -> dict[SubJob, list[Task]]:
+    def _pending_by_sub_job(self) -> dict[SubJob, list[Task]]:
         """Ungated pending tasks by sub-job; of a job that is ready, just the first sub-job that has any."""
-        sheet, pending = pending_tasks(self._session, self._job), {}
-        while sheet:
-            sub_job, tasks = sheet.pop()
+        waiting, pending = pending_tasks(self._session, self._job), {}
+        while waiting:
+            sub_job, tasks = waiting.pop()
             if ungated := [task for task in reversed(tasks) if not task.gates]:
                 pending[sub_job] = ungated
                 if self._session.rules.job_ready(self._job):
                     break
         return pending
 
-    def works(self) -> bool:
-        """Try domain after domain."""
-        queue, most = self._job.queue, self._arguments.most_domains
+    def make_room(self) -> bool:
+        """Try domain after domain; the first try that works is kept in the statement around."""
+        queue, limit = self._job.queue, self._options.max_domains
         if queue is None or not self._tasks or not all(task.may_preempt for task in self._tasks):
             return False
-        if not self._how.may_begin(self._session, queue, self._tasks):
+        if not self._eviction.may_start(self._session, queue, self._tasks):
             return False
-        domains = self._session.domains(self._job, "evict")[: most if most > 0 else MOST_DOMAINS]
-        return any(self._works_in(domain, queue) for domain in domains)
+        domains = self._session.domains(self._job, "evict")[: limit if limit > 0 else DEFAULT_MAX_DOMAINS]
+        return any(self._make_room_in(domain, queue) for domain in domains)
 
-    def _works_in(self, domain: Bools, queue: Queue) -> bool:
+    def _make_room_in(self, domain: Bools, queue: Queue) -> bool:
         """Add bundle after bundle until they could be enough, then try; failing that, go on adding."""
-        if self._arguments.fewest_victims and self._try([], domain, ""):
+        if self._options.fewest_victims and self._try_evicting([], domain, ""):
             return True
         columns = self._session.cluster.columns
         room = columns.total((columns.idle + columns.releasing)[:, domain])
         bundles, chosen_by = self._bundles(domain, queue)
         victims: list[Task] = []
-        slots = Slots(self._session, next(iter(self._sheet.values())), domain)
+        slots = SlotBound(self._session, next(iter(self._pending.values())), domain)
         for bundle in bundles:
             victims += bundle.tasks
-            slots.free(bundle.tasks)
+            slots.add_freed(bundle.tasks)
             shift(room, bundle.frees)
-            enough = less_equal(self._need, room) and slots.suffice()
-            if enough and self._try(victims, domain, chosen_by):
+            may_suffice = less_equal(self._need, room) and slots.may_suffice()
+            if may_suffice and self._try_evicting(victims, domain, chosen_by):
                 return True
         return False
 
     def _bundles(self, domain: Bools, queue: Queue) -> tuple[list[Bundle], str]:
-        """What may go in a domain, in the order in which it goes, and who said so."""
-        session, how = self._session, self._how
-        found = [
+        """What may be evicted in a domain, in order, and which plugins chose it."""
+        session, eviction = self._session, self._eviction
+        candidates = [
             bundle
             for other in session.jobs()
-            if other is not self._job and other.yields and how.from_job(self._job, other)
-            for bundle in bundles_of(other, self._inside(other, domain))
+            if other is not self._job and other.yields and eviction.may_take_from(self._job, other)
+            for bundle in bundles_of(other, self._tasks_inside(other, domain))
         ]
-        offered = [task for bundle in how.order(session, found, queue, self._need) for task in bundle.tasks]
-        if not offered:
+        ordered = eviction.order_bundles(session, candidates, queue, self._need)
+        if not ordered:
             return [], ""
-        choice = session.rules.unified_evictable(Eviction(how.kind, self._job), offered)
-        left = shrink(found, set(choice.victims), self._arguments.whole_bundles)
-        if self._arguments.no_harm:
-            left = without_cripples(left)
-        return how.order(session, left, queue, self._need), choice.by
+        offered = [task for bundle in ordered for task in bundle.tasks]
+        choice = session.rules.unified_evictable(Eviction(eviction.kind, self._job), offered)
+        allowed = allowed_bundles(candidates, set(choice.victims), self._options.allow_whole_bundle)
+        if self._options.no_harm:
+            allowed = only_complete_gangs(allowed)
+        return eviction.order_bundles(session, allowed, queue, self._need), choice.by
 
-    def _inside(self, job: Job, domain: Bools) -> list[Task]:
+    def _tasks_inside(self, job: Job, domain: Bools) -> list[Task]:
         return [
             task
-            for status in self._how.statuses
+            for status in self._eviction.statuses
             for task in job.by_status[status]
             if task.preemptable
             and task.node is not None
             and task.node.row >= 0
             and domain[task.node.row]
-            and self._arguments.lets_go(self._session, task)
+            and self._options.has_run_long_enough(self._session, task)
         ]
 
     # -- trying it out
 
-    def _try(self, victims: list[Task], domain: Bools, chosen_by: str) -> bool:
-        """Let the victims go and place everybody; it stays done only if the job can then start."""
+    def _try_evicting(self, victims: list[Task], domain: Bools, chosen_by: str) -> bool:
+        """Evict the victims and pipeline all tasks; undone unless the job can then start."""
         session, job = self._session, self._job
         was_ready = session.rules.job_ready(job)
-        note = EvictionReason(self._how.action, job.key, chosen_by)
+        reason = EvictionReason(self._eviction.action, job.key, chosen_by)
         with session.statement() as trial:
             for victim in victims:
-                trial.evict(victim, note)
-            if self._arguments.no_harm and not guarantees_hold(session, trial, job.queue):
+                trial.evict(victim, reason)
+            if self._options.no_harm and not guarantees_hold(session, trial, job.queue):
                 return False
-            for sub_job, tasks in self._sheet.items():
-                if not self._place_all(trial, sub_job, tasks, domain, bool(victims)):
+            for sub_job, tasks in self._pending.items():
+                if not self._pipeline_all(trial, sub_job, tasks, domain, bool(victims)):
                     return False
                 if was_ready or session.rules.job_pipelined(job):
                     break
@@ -177,21 +184,21 @@ class Plan:
                 return True
         return False
 
-    def _place_all(
+    def _pipeline_all(
         self, trial: Statement, sub_job: SubJob, tasks: list[Task], domain: Bools, evicted: bool
     ) -> bool:
         session, queue = self._session, sub_job.job.queue
         for task in tasks:
             if queue is None or not session.rules.allocatable(queue, task):
                 return False
-            node = _best(session, task, domain)
+            node = _best_node(session, task, domain)
             if node is None or trial.pipeline(task, node, evicted) is not None:
                 return False
         return session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)
 
 
-class Slots:
-    """For how many tasks of each shape nodes would have room once some have gone: a bound, before anybody is tried."""
+class SlotBound:
+    """An upper bound on how many tasks of each shape find room once some victims have left."""
 
     def __init__(self, session: Session, tasks: list[Task], domain: Bools):
         cluster = session.cluster
@@ -200,29 +207,29 @@ class Slots:
             own = cluster.reservations.own_room(task)
             if own is not None:
                 self._room[:, own.row] += own.amount
-        self._wanted = Counter(task.shape for task in tasks)
+        self._needed = Counter(task.shape for task in tasks)
 
-    def free(self, victims: Iterable[Task]) -> None:
+    def add_freed(self, victims: Iterable[Task]) -> None:
         for victim in victims:
             if victim.node is not None:
                 self._room[:, victim.node.row] += victim.shape.dense(len(self._room))
 
-    def suffice(self) -> bool:
+    def may_suffice(self) -> bool:
         """Whether each shape by itself would find enough; together they may still not."""
-        return all(self._count(shape) >= wanted for shape, wanted in self._wanted.items())
+        return all(self._slots(shape) >= count for shape, count in self._needed.items())
 
-    def _count(self, shape: Shape) -> int:
-        asked = [(dim, int(amount)) for dim, amount in shape.request.items() if amount > 0]
-        there = [np.maximum(self._room[dim], 0) // amount for dim, amount in asked]
-        return int(np.minimum.reduce(there).sum())
+    def _slots(self, shape: Shape) -> int:
+        request = [(dim, int(amount)) for dim, amount in shape.request.items() if amount > 0]
+        by_dimension = [np.maximum(self._room[dim], 0) // amount for dim, amount in request]
+        return int(np.minimum.reduce(by_dimension).sum())
 
 
-def _best(session: Session, task: Task, domain: Bools) -> Node | None:
-    """The best node with room now, else with room to come; what an eviction may cure keeps nobody out here."""
+def _best_node(session: Session, task: Task, domain: Bools) -> Node | None:
+    """The best node with room now, else with room to come; filters that an eviction may cure are not asked."""
     cluster = session.cluster
     later = domain & session.reachable(task) & fits(task, cluster.reservations.future_idle_for(task))
     now = later & fits(task, cluster.columns.idle)
-    for group in (now, later):
-        if np.any(group):
-            return next(session.ranked(task, group))
+    for candidates in (now, later):
+        if np.any(candidates):
+            return next(session.ranked(task, candidates))
     return None

@@ -1,18 +1,21 @@
-"""Clearing a node for a task: victim by victim until it fits, all or nothing, and without doing harm beyond that."""
+"""Clearing a node for a task: evict one victim after the other until the task fits, all or nothing.
+
+With `doNoHarm`, no gang is left below its minimum unless all of it goes, and no queue falls below its guarantee.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from stromboli.engine.eviction.victim_bundles import Surplus, intact
+from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
 from stromboli.engine.transaction import EvictionReason
-from stromboli.model.amounts import Vector, less_equal, minus, total_of
+from stromboli.model.amounts import Vector, less_equal, minus, plus, total_of
 from stromboli.model.queue import lineage
 
 if TYPE_CHECKING:
-    from stromboli.engine.eviction.eviction_options import Manners
-    from stromboli.engine.eviction.victim_search import Hunt
+    from stromboli.engine.eviction.eviction_options import EvictionOptions
+    from stromboli.engine.eviction.victim_search import VictimSearch
     from stromboli.engine.points import Choice
     from stromboli.engine.session import Session
     from stromboli.engine.statement import Statement
@@ -24,107 +27,131 @@ if TYPE_CHECKING:
 Fits = Callable[["Session", "Task", "Node"], bool]
 
 
-def clear(
+def would_admit(session: Session, task: Task, node: Node) -> bool:
+    """Whether a task's queue and every filter admit it to a node, once what is leaving has left."""
+    queue = session.queue_of(task)
+    return queue is not None and session.rules.allocatable(queue, task) and session.admits(task, node)
+
+
+def has_enough(session: Session, task: Task, node: Node, victims: Iterable[Task] = ()) -> bool:
+    """Whether what a node will have free, together with what victims hold there, is enough for a task."""
+    future = session.future_idle(node, task)
+    return less_equal(task.request, plus(future, total_of(victim.request for victim in victims)))
+
+
+def clear_node(
     session: Session,
-    hunt: Hunt,
-    manners: Manners,
+    search: VictimSearch,
+    options: EvictionOptions,
     action: str,
     task: Task,
     node: Node,
     choice: Choice,
     fits: Fits,
 ) -> bool:
-    """Evict on one node until the task fits there, and promise it the place."""
-    note = EvictionReason(action, task.job.key if task.job else "", choice.by)
-    gangs = {victim.job for victim in choice.victims if manners.no_harm and victim.job and intact(victim.job)}
-    with session.statement() as there:
+    """Evict chosen victims on a node until the task fits there, and pipeline the task to it."""
+    reason = EvictionReason(action, task.job.key if task.job else "", choice.by)
+    complete = {
+        victim.job for victim in choice.victims if options.no_harm and victim.job and is_complete(victim.job)
+    }
+    with session.statement() as trial:
         for victim in choice.victims:
             if fits(session, task, node):
                 break
-            if not _bound_to_others(hunt, task, victim) and (
-                not manners.no_harm or _expendable(session, hunt, task, victim)
+            if _may_leave_its_group(search, task, victim) and (
+                not options.no_harm or _is_harmless_victim(session, search, task, victim)
             ):
-                there.evict(victim, note)
-        if not fits(session, task, node) or not _nobody_left_behind(hunt, there, task, note):
+                trial.evict(victim, reason)
+        if not fits(session, task, node) or not _evict_whole_groups(search, trial, task, reason):
             return False
-        if manners.no_harm and not _harmless(session, hunt, there, task, gangs, note):
+        if options.no_harm and not _avoid_harm(session, search, trial, task, complete, reason):
             return False
-        gone = there.evicted()
-        if there.pipeline(task, node, bool(gone)) is None:
-            there.keep()
-            hunt.lost(gone)
+        evicted = trial.evicted()
+        if trial.pipeline(task, node, bool(evicted)) is None:
+            trial.keep()
+            search.note_evicted(evicted)
             return True
     return False
 
 
-def _expendable(session: Session, hunt: Hunt, task: Task, victim: Task) -> bool:
+def _is_harmless_victim(session: Session, search: VictimSearch, task: Task, victim: Task) -> bool:
     """Whether a victim's gang can spare it or may go as a whole, and its queue's guarantee holds without it.
 
-    Whom the first tier spares for himself stays, even if that tier names nobody and the next one is asked.
+    The plugins of the first tier must allow the victim by itself, even where a later tier chose it.
     """
     job, queue = victim.job, session.queue_of(victim)
     if job is None or queue is None:
         return True
-    if not hunt.may_go(task, victim):
+    if not search.may_evict(task, victim):
         return False
     if not guarantee_holds(session, queue, session.queue_of(task), victim.request):
         return False
-    return not intact(job) or Surplus(job).take(victim) or _may_go_whole(hunt, task, job)
+    return not is_complete(job) or Surplus(job).take(victim) or _may_evict_whole(search, task, job)
 
 
-def _bound_to_others(hunt: Hunt, task: Task, victim: Task) -> bool:
-    """Whether a victim may only go with its whole group, of which somebody must stay."""
+def _may_leave_its_group(search: VictimSearch, task: Task, victim: Task) -> bool:
+    """Not if its group may only be evicted as a whole and some member of it must stay."""
     job = victim.job
-    return job is not None and job.goes_whole and not _may_go_whole(hunt, task, job)
+    return job is None or not job.goes_whole or _may_evict_whole(search, task, job)
 
 
-def _nobody_left_behind(hunt: Hunt, there: Statement, task: Task, note: EvictionReason) -> bool:
-    """Let the rest of those groups go that are disturbed as a whole or not at all."""
-    jobs = dict.fromkeys(victim.job for victim in there.evicted())
-    return all(_complete(hunt, there, task, job, note) for job in jobs if job is not None and job.goes_whole)
+def _evict_whole_groups(search: VictimSearch, trial: Statement, task: Task, reason: EvictionReason) -> bool:
+    """Evict the rest of those groups that may only be evicted as a whole."""
+    jobs = dict.fromkeys(victim.job for victim in trial.evicted())
+    return all(
+        _evict_rest(search, trial, task, job, reason) for job in jobs if job is not None and job.goes_whole
+    )
 
 
-def _may_go_whole(hunt: Hunt, task: Task, job: Job) -> bool:
-    members = hunt.members(job)
+def _may_evict_whole(search: VictimSearch, task: Task, job: Job) -> bool:
+    members = search.members(job)
     if len(members) != job.allocated_count:
         return False
     if job.goes_whole:
-        return hunt.may_all_go(task, members)
-    return all(hunt.may_go(task, member) for member in members)
+        return search.may_evict_together(task, members)
+    return all(search.may_evict(task, member) for member in members)
 
 
-def _harmless(
-    session: Session, hunt: Hunt, there: Statement, task: Task, gangs: set[Job], note: EvictionReason
+def _avoid_harm(
+    session: Session,
+    search: VictimSearch,
+    trial: Statement,
+    task: Task,
+    complete: set[Job],
+    reason: EvictionReason,
 ) -> bool:
-    """Let gangs that were intact and are no more go as a whole, and see that no queue lost its guarantee."""
-    for job in dict.fromkeys(victim.job for victim in there.evicted()):
-        if job in gangs and not intact(job) and not _complete(hunt, there, task, job, note):
+    """Evict the rest of gangs that were complete before; false if some must stay or a queue lost its guarantee."""
+    for job in dict.fromkeys(victim.job for victim in trial.evicted()):
+        if job in complete and not is_complete(job) and not _evict_rest(search, trial, task, job, reason):
             return False
-    return guarantees_hold(session, there, session.queue_of(task))
+    return guarantees_hold(session, trial, session.queue_of(task))
 
 
-def guarantees_hold(session: Session, there: Statement, mine: Queue | None) -> bool:
-    """Whether no other queue, nor any above it, was taken below its guarantee."""
-    queues = dict.fromkeys(session.queue_of(victim) for victim in there.evicted())
-    return all(queue is None or guarantee_holds(session, queue, mine) for queue in queues)
+def _evict_rest(search: VictimSearch, trial: Statement, task: Task, job: Job, reason: EvictionReason) -> bool:
+    """Evict the rest of a gang too; false if some member must stay."""
+    if not _may_evict_whole(search, task, job):
+        return False
+    return all(trial.evict(victim, reason) is None for victim in search.members(job))
+
+
+def guarantees_hold(session: Session, trial: Statement, preemptor: Queue | None) -> bool:
+    """Whether no queue that lost tasks in a statement, nor any above it, is below its guarantee."""
+    queues = dict.fromkeys(session.queue_of(victim) for victim in trial.evicted())
+    return all(queue is None or guarantee_holds(session, queue, preemptor) for queue in queues)
 
 
 def guarantee_holds(
-    session: Session, queue: Queue, mine: Queue | None, without: Vector | None = None
+    session: Session, queue: Queue, preemptor: Queue | None, without: Vector | None = None
 ) -> bool:
-    """Whether a queue and those above it keep their guarantees, some amount less; what I am below of is no matter."""
-    known = session.cluster.queues
-    ours = lineage(mine, known) if mine is not None else []
-    for above in lineage(queue, known):
-        if above.guarantee and above not in ours:
-            held = total_of(one.held for one in known.values() if above in lineage(one, known))
+    """Whether a queue and those above it keep their guarantees, less some amount.
+
+    Queues above the preemptor's do not count: what leaves one of their branches comes back in another.
+    """
+    queues = session.cluster.queues
+    gaining = lineage(preemptor, queues) if preemptor is not None else []
+    for above in lineage(queue, queues):
+        if above.guarantee and above not in gaining:
+            held = total_of(other.held for other in queues.values() if above in lineage(other, queues))
             if not less_equal(above.guarantee, minus(held, without or {})):
                 return False
     return True
-
-
-def _complete(hunt: Hunt, there: Statement, task: Task, job: Job, note: EvictionReason) -> bool:
-    """Let the rest of a gang go too; false if somebody of it must stay."""
-    if not _may_go_whole(hunt, task, job):
-        return False
-    return all(there.evict(victim, note) is None for victim in hunt.members(job))

@@ -1,6 +1,6 @@
-"""What gangs that did not get ready hold goes to jobs of the same queue that can start with it (spec 02 4.2).
+"""Backfill from gangs that did not get ready: jobs of their queue start with what they hold (spec 02 4.2).
 
-Nothing runs yet of what is handed on, so nobody is evicted. What does not help is given back exactly as it was.
+The tasks that give up their room do not run yet, so nobody is evicted. An attempt that fails is undone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.api import names
-from stromboli.engine.eviction.victim_search import in_victim_order
+from stromboli.engine.eviction.victim_candidates import in_victim_order
 from stromboli.engine.pending_tasks import worth_going_on
 from stromboli.engine.placement.evaluation import fits
 from stromboli.engine.placement.node_placement import Place
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 
 def redistribute(session: Session) -> None:
-    """Queue by queue, job by job: start whoever can start with what unready gangs hold."""
-    holders = [job for job in session.jobs() if _holds(session, job)]
-    queues = dict.fromkeys(job.queue for job in holders)
+    """Queue by queue, job by job: start jobs that can start with what unready gangs hold."""
+    queues = {job.queue for job in session.jobs() if _holds_idle_room(session, job)}
     candidates = [
         job for job in list(session.cluster.backlog) if job.queue in queues and _may_benefit(session, job)
     ]
@@ -38,12 +37,12 @@ def redistribute(session: Session) -> None:
     for _, jobs in jobs_by_queue.visits():
         for job in jobs:
             with session.guard(job):
-                for again in _help(session, job):
-                    jobs_by_queue.push(again)
+                for next_job in _start(session, job):
+                    jobs_by_queue.push(next_job)
 
 
-def _holds(session: Session, job: Job) -> bool:
-    """Whether a job keeps room that it cannot start with; what was cleared for it by eviction is its own."""
+def _holds_idle_room(session: Session, job: Job) -> bool:
+    """Whether a job keeps room that it cannot start with; not if somebody was evicted for it."""
     return (
         job.counts[Status.ALLOCATED] > 0
         and not session.rules.job_ready(job)
@@ -68,8 +67,8 @@ def _eligible(job: Job) -> list[Task]:
     return [task for task in job.by_status[Status.PENDING] if not task.best_effort and not task.gates]
 
 
-def _help(session: Session, job: Job) -> Iterable[Job]:
-    """One job's attempt; gives the jobs that should have another turn after it."""
+def _start(session: Session, job: Job) -> Iterable[Job]:
+    """Try to start a job; gives the jobs that should have another turn after it."""
     tasks = sorted(_eligible(job), key=session.task_key)
     possible = job.ready_count + job.pending_best_effort + len(tasks)
     if not tasks or (not session.rules.job_ready(job) and possible < job.minimum):
@@ -81,18 +80,18 @@ def _help(session: Session, job: Job) -> Iterable[Job]:
         released = [change for change in trial.changes() if change.status is Status.PENDING]
         trial.commit()
     session.bind_allocated(job)
-    robbed = dict.fromkeys(change.task.job for change in released if change.task.job is not None)
+    donors = dict.fromkeys(change.task.job for change in released if change.task.job is not None)
     for change in released:
         if change.old_node is not None:
             text = names.REDISTRIBUTED.format(node=change.old_node.name, job=job.key)
             session.explain(change.task, verdict_text(text))
-    for other in robbed:
-        _let_go(session, other)
-    return [other for other in (job, *robbed) if _eligible(other) and _may_benefit(session, other)]
+    for donor in donors:
+        _release_promises(session, donor)
+    return [other for other in (job, *donors) if _eligible(other) and _may_benefit(session, other)]
 
 
-def _let_go(session: Session, job: Job) -> None:
-    """A robbed job that could not start any more gives up what it was promised."""
+def _release_promises(session: Session, job: Job) -> None:
+    """A job that lost room and can no longer start gives up what is pipelined for it."""
     if not session.rules.job_pipelined(job):
         for task in list(job.by_status[Status.PIPELINED]):
             session.move(task, Status.PENDING, None)
@@ -111,65 +110,65 @@ def _place_tasks(session: Session, trial: Statement, job: Job, tasks: list[Task]
 
 
 def _place(session: Session, trial: Statement, job: Job, task: Task, first: bool) -> bool:
-    """A node that needs no release beats one that does; among these, by score."""
+    """Allocate on a node that has room now, else on the best one where victims can be released."""
     queue = job.queue
     if queue is None:
         return False
     place = session.place(task)
-    if isinstance(place, Place) and place.now and _allowed(session, queue, task, first):
+    if isinstance(place, Place) and place.now and _queue_allows(session, queue, task, first):
         return trial.allocate(task, place.node) is None
-    for node in _with_victims(session, queue, task):
-        if _clear(session, queue, task, node, first):
+    for node in _nodes_with_victims(session, queue, task):
+        if _release_and_allocate(session, queue, task, node, first):
             return True
     if isinstance(place, Verdict):
         session.explain(task, place)
     return False
 
 
-def _allowed(session: Session, queue: Queue, task: Task, first: bool) -> bool:
+def _queue_allows(session: Session, queue: Queue, task: Task, first: bool) -> bool:
     return session.rules.allocatable(queue, task) and not (first and session.rules.overused(queue))
 
 
 def _victims(session: Session, queue: Queue, task: Task) -> dict[Node, list[Task]]:
-    """By node, what unready gangs of the queue hold and may be asked for."""
-    found: dict[Node, list[Task]] = {}
+    """By node, allocated tasks of unready gangs in the queue that plugins allow to be victims."""
+    by_node: dict[Node, list[Task]] = {}
     for job in queue.jobs:
-        if job is not task.job and _holds(session, job):
+        if job is not task.job and _holds_idle_room(session, job):
             for victim in job.by_status[Status.ALLOCATED]:
                 if (
                     victim.node is not None
                     and not victim.best_effort
                     and session.rules.backfill_victim(task, victim)
                 ):
-                    found.setdefault(victim.node, []).append(victim)
-    return found
+                    by_node.setdefault(victim.node, []).append(victim)
+    return by_node
 
 
-def _with_victims(session: Session, queue: Queue, task: Task) -> Iterable[Node]:
-    """Nodes that would have room if all victims there let go, the best first."""
+def _nodes_with_victims(session: Session, queue: Queue, task: Task) -> Iterable[Node]:
+    """Nodes that would have room if all victims there were released, the best first."""
     columns = session.cluster.columns
     freed = np.zeros_like(columns.idle)
     for node, victims in _victims(session, queue, task).items():
         for victim in victims:
             freed[:, node.row] += victim.shape.dense(len(freed))
-    worthwhile = session.reachable(task) & freed.any(axis=0) & fits(task, columns.idle + freed)
-    return session.ranked(task, worthwhile)
+    candidates = session.reachable(task) & freed.any(axis=0) & fits(task, columns.idle + freed)
+    return session.ranked(task, candidates)
 
 
-def _clear(session: Session, queue: Queue, task: Task, node: Node, first: bool) -> bool:
-    """Let victims on a node go, one by one, until the task fits there right now; all or nothing."""
+def _release_and_allocate(session: Session, queue: Queue, task: Task, node: Node, first: bool) -> bool:
+    """Release victims on a node, one by one, until the task fits there right now; all or nothing."""
     victims = _victims(session, queue, task).get(node, [])
-    with session.statement() as there:
+    with session.statement() as trial:
         for victim in in_victim_order(session, task, victims):
             if _fits(session, queue, task, node, first):
                 break
-            there.release(victim)
-        if _fits(session, queue, task, node, first) and there.allocate(task, node) is None:
-            there.keep()
+            trial.release(victim)
+        if _fits(session, queue, task, node, first) and trial.allocate(task, node) is None:
+            trial.keep()
             return True
     return False
 
 
 def _fits(session: Session, queue: Queue, task: Task, node: Node, first: bool) -> bool:
     place = session.place(task, session.only(node))
-    return isinstance(place, Place) and place.now and _allowed(session, queue, task, first)
+    return isinstance(place, Place) and place.now and _queue_allows(session, queue, task, first)

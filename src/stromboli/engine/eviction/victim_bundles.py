@@ -1,7 +1,8 @@
-"""Victims in bundles: what a gang can spare, or the rest of it as a whole (spec 02 7.2)."""
+"""Victims in bundles: the surplus of a gang, or the rest of it as a whole (spec 02 7.2)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cmp_to_key
@@ -34,14 +35,14 @@ class Bundle:
         if self.safe:
             return float("inf")
         dims = [dim for dim, amount in need.items() if amount > 0]
-        here, lost = self.frees, self.job.total
-        met = sum(min(here.get(dim, 0), need[dim]) / need[dim] for dim in dims)
-        cost = sum(lost.get(dim, 0) / need[dim] for dim in dims)
+        freed, total = self.frees, self.job.total
+        met = sum(min(freed.get(dim, 0), need[dim]) / need[dim] for dim in dims)
+        cost = sum(total.get(dim, 0) / need[dim] for dim in dims)
         return met / cost if cost else float("inf")
 
 
 def bundles_of(job: Job, tasks: Iterable[Task]) -> list[Bundle]:
-    """Split a job's tasks into what it can spare and the rest; a group that goes as a whole can spare nobody."""
+    """Split a job's tasks into its surplus and the rest; a group that goes as a whole has no surplus."""
     ordered = sorted(tasks, key=lambda task: (task.priority, task.uid))
     if job.goes_whole:
         return [Bundle(job, tuple(ordered), safe=False)] if 0 < len(ordered) == job.allocated_count else []
@@ -50,14 +51,14 @@ def bundles_of(job: Job, tasks: Iterable[Task]) -> list[Bundle]:
     surplus = Surplus(job)
     safe = [task for task in ordered if surplus.take(task)]
     rest = [task for task in ordered if task not in set(safe)]
-    if job.native is not None:  # whoever can be spared goes by himself
-        alone = [Bundle(job, (task,), safe=True) for task in safe]
-        return [*alone, Bundle(job, tuple(rest), safe=False)] if rest else alone
-    return [Bundle(job, tuple(part), kind) for part, kind in ((safe, True), (rest, False)) if part]
+    if job.native is not None:  # each task of the surplus goes by itself
+        single = [Bundle(job, (task,), safe=True) for task in safe]
+        return [*single, Bundle(job, tuple(rest), safe=False)] if rest else single
+    return [Bundle(job, tuple(part), is_safe) for part, is_safe in ((safe, True), (rest, False)) if part]
 
 
-def intact(job: Job) -> bool:
-    """Whether a gang has all that it must have: members, roles and sub-groups."""
+def is_complete(job: Job) -> bool:
+    """Whether a gang has its minimum of members, roles and sub-groups."""
     return job.ready_count >= job.minimum and job.roles_ready and job.sub_groups_ready
 
 
@@ -68,10 +69,10 @@ class Surplus:
         self._job = job
         self._left = job.ready_count - job.minimum
         self._roles = {
-            role: sum(job.role_counts.get(role, ())[status] for status in READY_STATUSES) - least
+            role: sum(job.role_counts.get(role, ())[status] for status in READY_STATUSES) - minimum
             if role in job.role_counts
-            else -least
-            for role, least in (job.role_minimums.items() if job.roles_bind else ())
+            else -minimum
+            for role, minimum in (job.role_minimums.items() if job.roles_bind else ())
         }
         self._spare_groups = {
             policy.name: sum(
@@ -85,7 +86,7 @@ class Surplus:
         self._broken: set[SubJob] = {sub for sub in job.sub_jobs.values() if not sub.enough_ready}
 
     def take(self, task: Task) -> bool:
-        """Whether the job can spare this task too; if so, it is gone from the surplus."""
+        """Take a task out of the surplus; false if the job cannot spare it too."""
         if self._left <= 0 or self._roles.get(task.role, 1) <= 0 or not self._group_can_spare(task):
             return False
         self._left -= 1
@@ -109,8 +110,8 @@ class Surplus:
                 self._spare_groups[group.policy.name] -= 1
 
 
-def shrink(bundles: Iterable[Bundle], allowed: set[Task], whole_too: bool) -> list[Bundle]:
-    """What plugins leave of the bundles: a surplus may shrink, a whole one goes only as a whole."""
+def allowed_bundles(bundles: Iterable[Bundle], allowed: set[Task], whole_too: bool) -> list[Bundle]:
+    """The bundles reduced to tasks that plugins allow: a surplus may shrink, a whole bundle goes only as a whole."""
     kept = []
     for bundle in bundles:
         tasks = tuple(task for task in bundle.tasks if task in allowed)
@@ -121,34 +122,36 @@ def shrink(bundles: Iterable[Bundle], allowed: set[Task], whole_too: bool) -> li
     return kept
 
 
-def without_cripples(bundles: list[Bundle]) -> list[Bundle]:
-    """Leave out the rest of a gang of which somebody else would stay behind."""
-    going: dict[Job, int] = {}
+def only_complete_gangs(bundles: list[Bundle]) -> list[Bundle]:
+    """Leave out whole bundles of gangs that would not go completely, as some of their tasks are in no bundle."""
+    counts: Counter[Job] = Counter()
     for bundle in bundles:
-        going[bundle.job] = going.get(bundle.job, 0) + len(bundle.tasks)
-    return [bundle for bundle in bundles if bundle.safe or going[bundle.job] == bundle.job.allocated_count]
+        counts[bundle.job] += len(bundle.tasks)
+    return [bundle for bundle in bundles if bundle.safe or counts[bundle.job] == bundle.job.allocated_count]
 
 
-def by_job(session: Session, bundles: Iterable[Bundle]) -> list[Bundle]:
-    """What jobs can spare first; of these, the job that comes last."""
-    ordered = sorted(bundles, key=_tie)
+def order_by_job(session: Session, bundles: Iterable[Bundle]) -> list[Bundle]:
+    """Surplus first; then by job, the last one first."""
+    ordered = sorted(bundles, key=_tie_break)
     ordered.sort(key=lambda bundle: session.job_key(bundle.job), reverse=True)
     return sorted(ordered, key=lambda bundle: not bundle.safe)
 
 
-def by_queue(session: Session, bundles: Iterable[Bundle], mine: Queue, need: Amounts) -> list[Bundle]:
-    """What jobs can spare first; of these, by the queue that loses first, then what helps most."""
+def order_by_queue(
+    session: Session, bundles: Iterable[Bundle], preemptor: Queue, need: Amounts
+) -> list[Bundle]:
+    """Surplus first; then by the queue that loses first, then by efficiency."""
 
     def compare(left: Bundle, right: Bundle) -> int:
-        one, other = left.job.queue, right.job.queue
-        if one is None or other is None or one is other:
+        first, second = left.job.queue, right.job.queue
+        if first is None or second is None or first is second:
             return 0
-        return session.compare_victim_queues(one, other, mine)
+        return session.compare_victim_queues(first, second, preemptor)
 
-    ordered = sorted(bundles, key=lambda bundle: (-bundle.efficiency(need), *_tie(bundle)))
+    ordered = sorted(bundles, key=lambda bundle: (-bundle.efficiency(need), *_tie_break(bundle)))
     ordered.sort(key=cmp_to_key(compare))
     return sorted(ordered, key=lambda bundle: not bundle.safe)
 
 
-def _tie(bundle: Bundle) -> tuple[Any, ...]:
+def _tie_break(bundle: Bundle) -> tuple[Any, ...]:
     return (bundle.job.id, bundle.tasks[0].uid, len(bundle.tasks))

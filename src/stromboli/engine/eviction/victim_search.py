@@ -1,171 +1,99 @@
-"""Making room: who may be a victim, in which order, and on which nodes it is worth asking (spec 02 0.4, 5, 6).
+"""The search for victims: on which nodes it is worth asking, and whom plugins allow there (spec 02 0.4, 5, 6).
 
-Bound before you search: what a node could free at most is a column; a node that cannot reach the request even then is
-never visited, and what failed for one task is not tried for the next of its kind until something moved.
+What a node could free at most is kept as a column, and a node on which a task would not fit even then is never
+visited. What failed for one task is not tried for the next of its kind until something moved.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cmp_to_key
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stromboli.engine.eviction.victim_candidates import FreeableRoom, VictimCandidates, in_victim_order
 from stromboli.engine.placement.evaluation import fits
 from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.points import Choice
-from stromboli.model.amounts import less_equal, plus, total_of
-from stromboli.model.job import Job
-from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.session import Session
-    from stromboli.model.node_columns import Ints, Node
-    from stromboli.model.queue import Queue
+    from stromboli.model.job import Job
+    from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """Whom an action offers: tasks of which jobs, in which statuses, and which of them for a given task."""
-
-    point: str
-    """Where plugins vote on them: `preemptable` or `reclaimable`."""
-    statuses: tuple[Status, ...]
-    from_job: Callable[[Task, Job], bool]
-    accepts: Callable[[Task, Task], bool] = field(default=lambda task, victim: True)
-    somebody: bool = False
-    """Whether nodes on which nobody is offered are passed over even if the task fits there."""
-    depends_on: Callable[[Task], Hashable] = field(default=lambda task: None)
-    """What of a task decides who is offered to it, besides its queue and whether it is best-effort."""
-
-    def on(self, task: Task, node: Node) -> list[Task]:
-        """The tasks of a node that are offered."""
-        return [
-            victim for victim in node.tasks if victim.status in self.statuses and self.includes(task, victim)
-        ]
-
-    def includes(self, task: Task, victim: Task) -> bool:
-        """Whether a task that holds room is offered, whatever its status."""
-        return (
-            victim.preemptable
-            and victim.job is not None
-            and victim.job.visible
-            and self.from_job(task, victim.job)
-            and self.accepts(task, victim)
-        )
-
-
-def in_victim_order(session: Session, task: Task, victims: Iterable[Task]) -> list[Task]:
-    """First who goes first: by queue, then the job that comes last, then the task that comes last (spec 02 0.4)."""
-    ordered = sorted(victims, key=session.task_key, reverse=True)
-    ordered.sort(key=lambda victim: _job_rank(session, victim), reverse=True)
-    if task.job is not None and task.job.queue is not None:
-        mine = task.job.queue
-        queues = {victim.job.queue for victim in ordered if victim.job and victim.job.queue}
-
-        def compare(left: Queue, right: Queue) -> int:
-            return session.compare_victim_queues(left, right, mine)
-
-        ranked = sorted(queues, key=cmp_to_key(compare))
-        rank = {queue: place for place, queue in enumerate(ranked)}
-        ordered.sort(key=lambda victim: rank[victim.job.queue] if victim.job and victim.job.queue else -1)
-    return ordered
-
-
-def _job_rank(session: Session, victim: Task) -> tuple[Any, ...]:
-    return session.rules.job_order(victim.job) if victim.job is not None else ()
-
-
-@dataclass(slots=True)
-class Freeable:
-    """What each node could free at most, and how many are offered there at all, as of a moment of the session."""
-
-    freed: Ints
-    offered: Ints
-    asker: Task
-    """One of the tasks to whom they are offered."""
-    counted: set[Task]
-    position: int
-    """How long the journal was."""
-    seen: int
-    """How many roll-backs there had been."""
-
-    def holds(self, session: Session) -> bool:
-        """Whether it is still an upper bound: none of the evictions it takes for granted may be undone."""
-        if any(start < self.position for start in session.rollbacks[self.seen :]):
-            return False
-        self.seen = len(session.rollbacks)
-        return True
-
-    def lose(self, victim: Task, row: int, position: int) -> None:
-        """A victim that was offered went: it can free nothing again."""
-        self.offered[row] -= 1
-        self.position = position
-        if victim in self.counted:
-            self.counted.discard(victim)
-            self.freed[:, row] -= victim.shape.dense(len(self.freed))
-
-
-class Hunt:
+class VictimSearch:
     """The search for victims in one run of an action."""
 
-    def __init__(self, session: Session, offer: Offer, legal_only: bool = False, no_harm: bool = False):
+    def __init__(
+        self,
+        session: Session,
+        candidates: VictimCandidates,
+        fewest_victims: bool = False,
+        no_harm: bool = False,
+    ):
         self._session = session
-        self._offer = offer
-        self._legal_only = legal_only
+        self._candidates = candidates
+        self._fewest_victims = fewest_victims
         self._no_harm = no_harm
-        self._columns: dict[Hashable, Freeable] = {}
+        self._freeable: dict[Hashable, FreeableRoom] = {}
         self._failed: dict[Hashable, tuple[int, int]] = {}
-        self._family: list[Hunt] = [self]
-        """This search, and those among its offer that look no higher than some priority."""
+        self._searches: list[VictimSearch] = [self]
+        """This search, and those among its candidates up to some priority."""
         self._last_tier: int | None = None
-        """The last tier whose word counts, where not all do."""
-        self._up_to: dict[int, Hunt] = {}
-        self._levels: dict[Job | None, list[int]] = {}
+        """The last tier whose choice counts, where not all do."""
+        self._by_priority: dict[int, VictimSearch] = {}
+        self._priorities_for: dict[Job | None, list[int]] = {}
 
-    def steps(self, task: Task) -> list[Hunt]:
+    def stages(self, task: Task) -> list[VictimSearch]:
         """The searches to make one after the other.
 
-        With manners, whom the first tier lets go is looked for everywhere, the least urgent first, before anybody else.
+        With `fewestVictims`, victims that the first tier allows are looked for on every node, those of the lowest
+        priority first, before any others.
         """
-        if not self._legal_only:
+        if not self._fewest_victims:
             return [self]
-        return [*(self._no_higher_than(level) for level in self._priorities(task)), self]
+        return [*(self._up_to_priority(priority) for priority in self._priorities(task)), self]
 
-    def _no_higher_than(self, level: int) -> Hunt:
-        known = self._up_to.get(level)
-        if known is None:
-            offer = self._offer
+    def _up_to_priority(self, priority: int) -> VictimSearch:
+        search = self._by_priority.get(priority)
+        if search is None:
+            candidates = self._candidates
 
             def accepts(task: Task, victim: Task) -> bool:
-                return victim.job is not None and victim.job.priority <= level and offer.accepts(task, victim)
+                return (
+                    victim.job is not None
+                    and victim.job.priority <= priority
+                    and candidates.accepts(task, victim)
+                )
 
-            known = Hunt(self._session, replace(offer, accepts=accepts), self._legal_only, self._no_harm)
-            known._family = self._family
-            known._last_tier = self._session.rules.first_tier(offer.point)
-            self._family.append(known)
-            self._up_to[level] = known
-        return known
+            limited = replace(candidates, accepts=accepts)
+            search = VictimSearch(self._session, limited, self._fewest_victims, self._no_harm)
+            search._searches = self._searches
+            search._last_tier = self._session.rules.first_tier(candidates.point)
+            self._searches.append(search)
+            self._by_priority[priority] = search
+        return search
 
     def _priorities(self, task: Task) -> list[int]:
-        """The priorities of jobs that are offered to a task's job, the lowest first."""
-        found = self._levels.get(task.job)
-        if found is None:
-            offered = (job for job in self._session.jobs() if self._offer.from_job(task, job))
-            running = {
-                job.priority for job in offered if any(job.counts[status] for status in self._offer.statuses)
-            }
-            found = self._levels[task.job] = sorted(running)
-        return found
+        """The priorities of jobs that have candidates for a task's job, the lowest first."""
+        priorities = self._priorities_for.get(task.job)
+        if priorities is None:
+            jobs = (job for job in self._session.jobs() if self._candidates.may_take_from(task, job))
+            statuses = self._candidates.statuses
+            priorities = sorted(
+                {job.priority for job in jobs if any(job.counts[status] for status in statuses)}
+            )
+            self._priorities_for[task.job] = priorities
+        return priorities
 
-    # -- where it is worth asking
+    # -- on which nodes it is worth asking
 
     def nodes_in_order(self, task: Task) -> Iterator[Node]:
-        """Nodes worth asking, one after the other."""
+        """Nodes worth asking, by row."""
         worthwhile = self._nodes(task)
         nodes = self._session.cluster.columns.nodes
         for group in own_nodes_first(self._session.cluster, worthwhile):
@@ -177,85 +105,86 @@ class Hunt:
         return self._session.ranked(task, self._nodes(task))
 
     def _nodes(self, task: Task) -> Bools:
-        """Nodes that could take the task if all who may go went."""
+        """Nodes on which the task could fit if all possible victims were evicted."""
         session = self._session
-        bound = session.rules.bound(self._offer.point, task, self._no_harm)
-        key = (session.queue_of(task), task.best_effort, bound.key, self._offer.depends_on(task))
-        freed, offered = self._freed(key, task, bound.may)
+        room = self._freeable_for(task)
         reach = session.reachable(task)
         future = session.cluster.reservations.future_idle_for(task)
-        worthwhile = reach & fits(task, future + freed)
-        if self._offer.somebody:
-            return worthwhile & (offered > 0)
-        return worthwhile & ((offered > 0) | fits(task, future))
+        worthwhile = reach & fits(task, future + room.freed)
+        has_candidates: Bools = room.candidate_counts > 0
+        if self._candidates.required:
+            return worthwhile & has_candidates
+        return worthwhile & (has_candidates | fits(task, future))
 
-    def _freed(self, key: Hashable, task: Task, may: Callable[[Job], bool]) -> tuple[Ints, Ints]:
+    def _freeable_for(self, task: Task) -> FreeableRoom:
         session = self._session
-        own = (key, task.job if self._depends_on_job(task) else None)
-        known = self._columns.get(own)
-        if known is None or not known.holds(session):
-            known = self._columns[own] = self._sum_up(task, may)
-        return known.freed, known.offered
+        bound = session.rules.bound(self._candidates.point, task, self._no_harm)
+        job = task.job if self._depends_on_job(task) else None
+        key = (session.queue_of(task), task.best_effort, bound.key, self._candidates.key(task), job)
+        room = self._freeable.get(key)
+        if room is None or not room.is_valid(session):
+            room = self._freeable[key] = self._sum_freeable(task, bound.may)
+        return room
 
     def _depends_on_job(self, task: Task) -> bool:
-        """A job that has running tasks itself is offered to others but not to itself."""
-        return task.job is not None and any(task.job.counts[status] for status in self._offer.statuses)
+        """The tasks of a job that has running ones see other candidates than the tasks of other jobs."""
+        return task.job is not None and any(task.job.counts[status] for status in self._candidates.statuses)
 
-    def _sum_up(self, task: Task, may: Callable[[Job], bool]) -> Freeable:
-        columns, offer = self._session.cluster.columns, self._offer
-        everybody: list[int] = []
-        counted: dict[Any, list[Task]] = {}
+    def _sum_freeable(self, task: Task, may: Callable[[Job], bool]) -> FreeableRoom:
+        columns, candidates = self._session.cluster.columns, self._candidates
+        rows: list[int] = []
+        by_shape: dict[Any, list[Task]] = {}
         for job in self._session.cluster.jobs.values():
-            if not job.visible or not offer.from_job(task, job):
+            if not job.visible or not candidates.may_take_from(task, job):
                 continue
             counts = may(job)
-            for status in offer.statuses:
+            for status in candidates.statuses:
                 for victim in job.by_status[status]:
                     node = victim.node
                     if (
                         victim.preemptable
                         and node is not None
                         and node.row >= 0
-                        and offer.accepts(task, victim)
+                        and candidates.accepts(task, victim)
                     ):
-                        everybody.append(node.row)
+                        rows.append(node.row)
                         if counts:
-                            counted.setdefault(victim.shape, []).append(victim)
+                            by_shape.setdefault(victim.shape, []).append(victim)
         freed = np.zeros_like(columns.idle)
-        for shape, victims in counted.items():
-            rows = [victim.node.row for victim in victims if victim.node is not None]
-            freed += shape.dense(len(freed))[:, None] * np.bincount(rows, minlength=len(columns))
-        return Freeable(
+        for shape, victims in by_shape.items():
+            shape_rows = [victim.node.row for victim in victims if victim.node is not None]
+            freed += shape.dense(len(freed))[:, None] * np.bincount(shape_rows, minlength=len(columns))
+        return FreeableRoom(
             freed,
-            np.bincount(np.array(everybody, dtype=np.int64), minlength=len(columns)),
+            np.bincount(np.array(rows, dtype=np.int64), minlength=len(columns)),
             task,
-            {victim for victims in counted.values() for victim in victims},
+            {victim for victims in by_shape.values() for victim in victims},
             len(self._session.journal),
             len(self._session.rollbacks),
         )
 
-    def lost(self, victims: Iterable[Task]) -> None:
-        """These went: nobody need look for them again."""
-        gone = list(victims)
-        for hunt in self._family:
-            hunt._lose(gone)
+    def note_evicted(self, victims: Iterable[Task]) -> None:
+        """These were evicted: they can free nothing again."""
+        evicted = list(victims)
+        for search in self._searches:
+            search._remove(evicted)
 
-    def _lose(self, victims: list[Task]) -> None:
-        position = len(self._session.journal)
-        for known in self._columns.values():
+    def _remove(self, victims: list[Task]) -> None:
+        session, journal_length = self._session, len(self._session.journal)
+        for room in self._freeable.values():
             for victim in victims:
                 if (
                     victim.node is not None
-                    and self._offer.includes(known.asker, victim)
-                    and known.holds(self._session)
+                    and self._candidates.includes(room.preemptor, victim)
+                    and room.is_valid(session)
                 ):
-                    known.lose(victim, victim.node.row, position)
+                    room.remove(victim, victim.node.row, journal_length)
 
-    # -- who goes
+    # -- whom plugins allow
 
     def choose(self, task: Task, node: Node) -> Choice | None:
-        """The victims that plugins allow on a node, in the order in which they go; none if nobody is offered there."""
-        candidates = in_victim_order(self._session, task, self._offer.on(task, node))
+        """The victims that plugins allow on a node, in the order of eviction; none if there are no candidates."""
+        candidates = in_victim_order(self._session, task, self._candidates.on_node(task, node))
         if not candidates:
             return None
         choice = self._vote(task, candidates)
@@ -265,71 +194,66 @@ class Hunt:
         return choice._replace(victims=[victim for victim in candidates if victim in chosen])
 
     def _vote(self, task: Task, candidates: list[Task]) -> Choice:
-        ask: Callable[[Task, list[Task]], Choice] = getattr(self._session.rules, self._offer.point)
-        if not self._legal_only:
-            return ask(task, candidates)
-        # Votes that count (so many per gang, per budget) name the first they see, and together may miss whoever all of
-        # them would let go. So ask about one more at a time; what an earlier tier names beats what a later one does.
-        choice = Choice([])
-        for one in candidates:
-            more = ask(task, [*choice.victims, one])
-            if more.victims and (not choice.victims or _beats(more, choice)):
-                choice = more
+        if not self._fewest_victims:
+            return self._ask(task, candidates)
+        # Plugins that allow so many per gang or budget name the first ones they see, and together they may miss a
+        # candidate that all of them would allow. So add one candidate at a time; an earlier tier beats a later one.
+        best = Choice([])
+        for candidate in candidates:
+            choice = self._ask(task, [*best.victims, candidate])
+            if choice.victims and (not best.victims or _is_better(choice, best)):
+                best = choice
+        return best
+
+    def _ask(self, task: Task, candidates: list[Task]) -> Choice:
+        choice: Choice = getattr(self._session.rules, self._candidates.point)(task, candidates)
         return choice
 
     def members(self, job: Job) -> list[Task]:
         """The tasks of a job that could be victims by their status, the last one first."""
-        found = (
+        members = (
             victim
-            for status in self._offer.statuses
+            for status in self._candidates.statuses
             for victim in job.by_status[status]
             if victim.node is not None and victim.node.row >= 0
         )
-        return sorted(found, key=self._session.task_key, reverse=True)
+        return sorted(members, key=self._session.task_key, reverse=True)
 
-    def may_go(self, task: Task, victim: Task) -> bool:
-        """Whether a task could go by itself; what a gang could spare does not count, since all of it goes."""
-        if not victim.preemptable or not self._offer.accepts(task, victim):
+    def may_evict(self, task: Task, victim: Task) -> bool:
+        """Whether the first tier allows a victim by itself, plugins aside that only count what its gang can spare."""
+        if not victim.preemptable or not self._candidates.accepts(task, victim):
             return False
         return all(
             answer is None or victim in answer
-            for plugin, answer in self._session.rules.votes(self._offer.point, task, [victim])
+            for plugin, answer in self._session.rules.votes(self._candidates.point, task, [victim])
             if not plugin.counts_gangs
         )
 
-    def may_all_go(self, task: Task, victims: list[Task]) -> bool:
-        """Whether plugins would let all of these go together."""
-        if not all(victim.preemptable and self._offer.accepts(task, victim) for victim in victims):
+    def may_evict_together(self, task: Task, victims: list[Task]) -> bool:
+        """Whether plugins allow all of these victims at once."""
+        if not all(victim.preemptable and self._candidates.accepts(task, victim) for victim in victims):
             return False
-        ask: Callable[[Task, list[Task]], Choice] = getattr(self._session.rules, self._offer.point)
-        return set(ask(task, victims).victims) >= set(victims)
+        return set(self._ask(task, victims).victims) >= set(victims)
 
     # -- what failed before
 
-    def hopeless(self, task: Task) -> bool:
+    def failed_before(self, task: Task) -> bool:
         """Whether a task like this one found nothing, and nothing moved since."""
-        return self._failed.get(self._kind(task)) == self._moment()
+        return self._failed.get(self._failure_key(task)) == self._state_version()
 
-    def give_up(self, task: Task) -> None:
-        """Remember that a task found nothing."""
-        self._failed[self._kind(task)] = self._moment()
+    def remember_failure(self, task: Task) -> None:
+        self._failed[self._failure_key(task)] = self._state_version()
 
-    def _kind(self, task: Task) -> Hashable:
+    def _failure_key(self, task: Task) -> Hashable:
         session = self._session
-        bound = session.rules.bound(self._offer.point, task)
-        own = task.job if self._depends_on_job(task) else None
-        return (session.queue_of(task), session.shape_key(task), bound.key, own, self._offer.depends_on(task))
+        bound = session.rules.bound(self._candidates.point, task)
+        job = task.job if self._depends_on_job(task) else None
+        return (session.queue_of(task), session.shape_key(task), bound.key, job, self._candidates.key(task))
 
-    def _moment(self) -> tuple[int, int]:
+    def _state_version(self) -> tuple[int, int]:
         cluster = self._session.cluster
         return (cluster.columns.clock, len(cluster.touched))
 
 
-def _beats(more: Choice, choice: Choice) -> bool:
-    return (more.tier, -len(more.victims)) < (choice.tier, -len(choice.victims))
-
-
-def enough(session: Session, task: Task, node: Node, victims: Iterable[Task] = ()) -> bool:
-    """Whether what a node will have free, together with these victims, is enough for a task."""
-    future = session.future_idle(node, task)
-    return less_equal(task.request, plus(future, total_of(victim.request for victim in victims)))
+def _is_better(choice: Choice, best: Choice) -> bool:
+    return (choice.tier, -len(choice.victims)) < (best.tier, -len(best.victims))
