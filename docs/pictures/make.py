@@ -16,7 +16,7 @@ from stromboli.cli.demo.chronicle import Chronicle
 from stromboli.cli.demo.command import play
 from stromboli.cli.demo.frame import Sight
 from stromboli.cli.demo.view import scene
-from stromboli.cli.plan_text import tell_plan
+from stromboli.cli.plan_text import print_plan
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import preset
@@ -53,7 +53,7 @@ def picture_of_plan() -> Console:
     prompt(out, f"stromboli plan -f {EXAMPLE} --preset basic")
     policy = load_policy(preset("basic"), catalog, "preset basic")
     loaded = load(lambda: open_paths([str(ROOT / EXAMPLE)]))
-    tell_plan(out, make_plan(loaded, policy, catalog, NOW))
+    print_plan(out, make_plan(loaded, policy, catalog, NOW))
     return out
 
 

@@ -22,17 +22,17 @@ def test_the_demo_tells_its_story(tmp_path: Path) -> None:
         cwd=tmp_path,
         check=True,
     )
-    told = done.stdout
+    output = done.stdout
     assert done.stderr == ""
-    assert "train starts: 2 pods together" in told
-    assert "(reclaim for production/train)" in told
-    assert "(preempt for production/incident)" in told
-    assert "heartbeat starts: 1 pod" in told
-    assert 'pods "greedy-0" is forbidden: exceeded quota' in told
-    assert "model starts: 4 pods together" in told
-    assert told.index("sweep is done") < told.index("model starts")
-    assert "4 of 4 gangs ran only ever whole" in told
-    assert told.count("\n  stromboli ") == 3
+    assert "train starts: 2 pods together" in output
+    assert "(reclaim for production/train)" in output
+    assert "(preempt for production/incident)" in output
+    assert "heartbeat starts: 1 pod" in output
+    assert 'pods "greedy-0" is forbidden: exceeded quota' in output
+    assert "model starts: 4 pods together" in output
+    assert output.index("sweep is done") < output.index("model starts")
+    assert "4 of 4 gangs ran only ever whole" in output
+    assert output.count("\n  stromboli ") == 3
 
 
 def test_every_chapter_has_its_manifests() -> None:
@@ -48,7 +48,7 @@ def test_pods_run_so_much_faster_as_one_asks() -> None:
     assert fast[1]["metadata"]["annotations"][RUN_TIME] == "3.750s"
 
 
-# -- sights and news
+# -- frames and the chronicle
 
 
 def node(name: str) -> dict:
@@ -89,28 +89,28 @@ EVICTED = {
 }
 
 
-def test_news_tell_what_changed() -> None:
+def test_the_chronicle_says_what_changed() -> None:
     chronicle = Chronicle()
 
-    def news(now: float, pods: list, waits: str = "", events: list = []) -> list[str]:  # noqa: B006
-        seen = frame.put_together([node("n1")], pods, [group("gang", 2, waits)], QUEUES, events)
-        return chronicle.news(seen, now)
+    def messages(now: float, pods: list, waits: str = "", events: list = []) -> list[str]:  # noqa: B006
+        state = frame.build_frame([node("n1")], pods, [group("gang", 2, waits)], QUEUES, events)
+        return chronicle.update(state, now)
 
     waiting = [pod("gang-0", "Pending", "", "no room"), pod("gang-1", "Pending", "", "no room")]
-    assert news(0, waiting, "not ready") == []
-    assert news(5, waiting, "not ready") == ["gang waits: no room"]
-    assert news(6, waiting, "not ready") == []
-    assert news(7, [pod("gang-0"), pod("gang-1")]) == ["gang starts: 2 pods together on 1 node"]
-    assert news(8, [pod("gang-0")], events=[EVICTED]) == [
+    assert messages(0, waiting, "not ready") == []
+    assert messages(5, waiting, "not ready") == ["gang waits: no room"]
+    assert messages(6, waiting, "not ready") == []
+    assert messages(7, [pod("gang-0"), pod("gang-1")]) == ["gang starts: 2 pods together on 1 node"]
+    assert messages(8, [pod("gang-0")], events=[EVICTED]) == [
         "gang loses 1 pod: gives back what it borrowed (reclaim for b/other)"
     ]
-    assert news(9, [pod("gang-0", "Succeeded")], events=[EVICTED]) == ["gang is done"]
-    life = chronicle.lives["a/gang"]
-    assert (life.started, life.finished, life.evicted, life.fewest) == (7, 9, 1, 1)
+    assert messages(9, [pod("gang-0", "Succeeded")], events=[EVICTED]) == ["gang is done"]
+    record = chronicle.jobs["a/gang"]
+    assert (record.started, record.finished, record.evicted, record.min_running) == (7, 9, 1, 1)
 
 
-def test_a_moment_shows_queues_nodes_and_jobs() -> None:
-    seen = frame.put_together(
+def test_a_frame_shows_queues_nodes_and_jobs() -> None:
+    state = frame.build_frame(
         [node("n1"), node("n2")],
         [pod("gang-0"), pod("gang-1", "Pending", "")],
         [group("gang", 2, "why")],
@@ -119,8 +119,8 @@ def test_a_moment_shows_queues_nodes_and_jobs() -> None:
     )
     out = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     chronicle = Chronicle()
-    chronicle.news(seen, 1.0)
-    out.print(view.scene(seen, chronicle, 3.0, ["   1 s  news"]))
+    chronicle.update(state, 1.0)
+    out.print(view.render_frame(state, chronicle, 3.0, ["   1 s  news"]))
     out.print(view.summary(chronicle, 3.0, ["too much"]))
     out.file.close()
     text = out.export_text()

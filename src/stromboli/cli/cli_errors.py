@@ -1,4 +1,4 @@
-"""What goes wrong, as a sentence on standard error: never a traceback unless `--debug` asks for one."""
+"""Errors as a sentence on standard error; a traceback only with `--debug`."""
 
 import logging
 from typing import Any
@@ -15,38 +15,36 @@ BAD_INPUT = 2
 
 
 class Usage(Exception):
-    """Options that do not go together, or a value that makes no sense; says the way out."""
+    """Options that exclude each other, or a bad value; the message says how to mend it."""
 
 
 EXPECTED = (BadInput, PolicyError, ExtensionError, Usage)
 
 
 class Commands(TyperGroup):
-    """The commands; what they raise about their input becomes a message and an exit status."""
+    """The commands; errors about their input become a message and an exit status."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except PolicyError as error:
             for message in error.errors:
-                complain(message)
+                print_error(message)
             raise typer.Exit(BAD_INPUT) from None
         except EXPECTED as error:
-            complain(str(error))
+            print_error(str(error))
             raise typer.Exit(BAD_INPUT) from None
 
 
-def complain(message: str) -> None:
-    """Say an error."""
+def print_error(message: str) -> None:
     typer.echo(f"error: {message}", err=True)
 
 
-def warn(message: str) -> None:
-    """Say what is odd."""
+def print_warning(message: str) -> None:
     typer.echo(f"warning: {message}", err=True)
 
 
-class _Sentences(logging.Handler):
+class _StderrHandler(logging.Handler):
     """`error: message` on standard error, with the traceback only when debugging."""
 
     def __init__(self, debug: bool) -> None:
@@ -62,4 +60,4 @@ class _Sentences(logging.Handler):
 
 def set_up_log(debug: bool) -> None:
     """Let what the scheduler logs appear on standard error."""
-    logging.getLogger("stromboli").handlers[:] = [_Sentences(debug)]
+    logging.getLogger("stromboli").handlers[:] = [_StderrHandler(debug)]

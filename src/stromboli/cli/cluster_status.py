@@ -1,4 +1,4 @@
-"""What `stromboli status` shows: counted from what the API server has."""
+"""What `stromboli status` shows, read from the API server."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ RESOURCES = {
     "podgroups": Resource(*_VOLCANO, "podgroups", "PodGroup"),
     "jobs": Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job"),
 }
-Thing = dict[str, Any]
+Content = dict[str, Any]
 
 
-async def gathered(running: Running) -> Thing:
-    """Everything, as plain data."""
+async def read_status(running: Running) -> Content:
+    """The status as plain data, as JSON shows it."""
     try:
         async with Client(find_access(str(running.kubeconfig))) as client:
-            things = {name: await _all(client, resource) for name, resource in RESOURCES.items()}
+            objects = {name: await _all(client, resource) for name, resource in RESOURCES.items()}
     except (NoResponse, BadConfig) as error:
         raise FolderError(f"{running.url} does not answer: {error}") from None
     return {
@@ -46,18 +46,16 @@ async def gathered(running: Running) -> Thing:
         "kubeconfig": str(running.kubeconfig),
         "pid": running.pid,
         "upSeconds": round(time.time() - running.since),
-        "nodes": {"total": len(things["nodes"]), **Counter(map(state_text, things["nodes"]))},
-        "queues": [_queue(one, things["podgroups"]) for one in things["queues"]],
-        "jobs": dict(Counter(map(_job_phase, things["jobs"]))),
-        "podGroups": dict(
-            Counter((one.get("status") or {}).get("phase") or "Pending" for one in things["podgroups"])
-        ),
-        "pods": dict(Counter((one.get("status") or {}).get("phase") or "Pending" for one in things["pods"])),
+        "nodes": {"total": len(objects["nodes"]), **Counter(map(state_text, objects["nodes"]))},
+        "queues": [_queue(queue, objects["podgroups"]) for queue in objects["queues"]],
+        "jobs": dict(Counter(map(_job_phase, objects["jobs"]))),
+        "podGroups": dict(Counter(map(_phase, objects["podgroups"]))),
+        "pods": dict(Counter(map(_phase, objects["pods"]))),
     }
 
 
-async def _all(client: Client, resource: Resource) -> list[Thing]:
-    found: list[Thing] = []
+async def _all(client: Client, resource: Resource) -> list[Content]:
+    items: list[Content] = []
     token = ""
     while True:
         try:
@@ -66,43 +64,49 @@ async def _all(client: Client, resource: Resource) -> list[Thing]:
             if error.status == 404:
                 return []
             raise
-        found += page.get("items") or []
+        items += page.get("items") or []
         token = (page.get("metadata") or {}).get("continue") or ""
         if not token:
-            return found
+            return items
 
 
-def _queue(queue: Thing, groups: list[Thing]) -> Thing:
+def _queue(queue: Content, groups: list[Content]) -> Content:
     name = queue["metadata"]["name"]
     phases = Counter(
-        (one.get("status") or {}).get("phase") or "Pending"
-        for one in groups
-        if (one.get("spec") or {}).get("queue", names.DEFAULT_QUEUE) == name
+        _phase(group)
+        for group in groups
+        if (group.get("spec") or {}).get("queue", names.DEFAULT_QUEUE) == name
     )
     return {"name": name, "state": (queue.get("status") or {}).get("state") or "", "podGroups": dict(phases)}
 
 
-def _job_phase(job: Thing) -> str:
+def _phase(content: Content) -> str:
+    return (content.get("status") or {}).get("phase") or "Pending"
+
+
+def _job_phase(job: Content) -> str:
     return ((job.get("status") or {}).get("state") or {}).get("phase") or "Pending"
 
 
-def show(found: Thing) -> None:
-    """The same for people."""
+def print_status(status: Content) -> None:
+    """The status as text."""
     out = console()
-    up = duration_text(found["upSeconds"])
-    out.print(f"{found['url']}, up for {up}, process {found['pid']}, data in {found['data']}", markup=False)
-    out.print(f"export KUBECONFIG={found['kubeconfig']}{os.linesep}", markup=False)
-    nodes = dict(found["nodes"])
+    up = duration_text(status["upSeconds"])
+    out.print(
+        f"{status['url']}, up for {up}, process {status['pid']}, data in {status['data']}", markup=False
+    )
+    out.print(f"export KUBECONFIG={status['kubeconfig']}{os.linesep}", markup=False)
+    nodes = dict(status["nodes"])
     total = nodes.pop("total")
-    out.print(f"Nodes  {total}: {_counted(nodes)}", markup=False)
-    out.print(f"Pods   {sum(found['pods'].values())}: {_counted(found['pods'])}", markup=False)
-    out.print(f"Jobs   {sum(found['jobs'].values())}: {_counted(found['jobs'])}", markup=False)
+    out.print(f"Nodes  {total}: {_format_counts(nodes)}", markup=False)
+    out.print(f"Pods   {sum(status['pods'].values())}: {_format_counts(status['pods'])}", markup=False)
+    out.print(f"Jobs   {sum(status['jobs'].values())}: {_format_counts(status['jobs'])}", markup=False)
     table = Table("Queue", "State", "PodGroups", box=None, pad_edge=False, header_style="dim")
-    for queue in found["queues"]:
-        table.add_row(queue["name"], queue["state"], _counted(queue["podGroups"]))
+    for queue in status["queues"]:
+        table.add_row(queue["name"], queue["state"], _format_counts(queue["podGroups"]))
     out.print("")
     out.print(table)
 
 
-def _counted(counts: dict[str, int]) -> str:
+def _format_counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"

@@ -2,7 +2,7 @@
 
 import typer
 
-from stromboli.cli.cli_errors import complain
+from stromboli.cli.cli_errors import print_error
 from stromboli.cli.daemon_command import access_of, serve, set_up_logs, to_its_end
 from stromboli.controllers.options import Options, parse, usage
 
@@ -19,7 +19,7 @@ def _run(options: Options) -> int:
     set_up_logs(options)
     load_job_plugins(options.plugins_dir)  # a mistake in one is told at once, not when a job needs it
     if options.leader_elect and (problem := terms(options, "me").problem()):
-        complain(problem)
+        print_error(problem)
         return 1
     access = access_of(options)
     return to_its_end(lambda: Process(options, access).run())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import typer
 
 from stromboli import __version__
-from stromboli.cli.cli_errors import Usage, complain
+from stromboli.cli.cli_errors import Usage, print_error
 from stromboli.daemon.flags import BadFlag
 
 if TYPE_CHECKING:
@@ -89,5 +89,5 @@ def to_its_end(process: Callable[[], Awaitable[int]]) -> int:
     try:
         return asyncio.run(main())
     except OSError as error:
-        complain(f"cannot listen: {error.strerror or error}")
+        print_error(f"cannot listen: {error.strerror or error}")
         return 1

@@ -32,7 +32,7 @@ def lint(
             {
                 "checked": result.checked,
                 "passedOver": result.passed_over,
-                "problems": [finding.shown() for finding in result.findings],
+                "problems": [finding.as_json() for finding in result.findings],
             },
         )
     else:

@@ -1,4 +1,4 @@
-"""Manifests judged offline: all that an API server and admission would say, for all objects at once."""
+"""Manifests checked offline: all that an API server and admission would refuse, for all objects at once."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         return ": ".join(part for part in (self.file, self.subject, str(self.problem)) if part)
 
-    def shown(self) -> dict[str, Any]:
-        """For programs."""
+    def as_json(self) -> dict[str, Any]:
         field, value, text, way_out, _ = self.problem
         return {
             "file": self.file,
@@ -47,8 +46,8 @@ class Finding(NamedTuple):
         }
 
 
-class Linted(NamedTuple):
-    """How many objects were looked at, how many nobody knows, and what was found."""
+class LintResult(NamedTuple):
+    """How many objects were checked, how many are of unknown kinds, and the problems."""
 
     checked: int
     passed_over: int
@@ -81,8 +80,8 @@ class _Manifest(NamedTuple):
         return f"{self.kind} {path}".strip()
 
 
-def lint_paths(paths: Iterable[str], settings: Settings) -> Linted:
-    """What is wrong with the objects of files and folders; kinds that nobody knows are passed over."""
+def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
+    """The problems of the objects in files and folders; unknown kinds are passed over."""
     findings: list[Finding] = []
     manifests = list(_read(paths, findings))
     queues = _queues(manifests)
@@ -90,10 +89,12 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> Linted:
     checked = 0
     for manifest in manifests:
         known = forms.know(manifest.content)
-        problems = list(_problems(manifest, forms, queues, settings) if known else _misnamed(manifest, forms))
+        problems = list(
+            _problems(manifest, forms, queues, settings) if known else _unknown_kind(manifest, forms)
+        )
         checked += known or bool(problems)
         findings += [Finding(manifest.where, manifest.subject, problem) for problem in problems]
-    return Linted(checked, len(manifests) - checked, findings)
+    return LintResult(checked, len(manifests) - checked, findings)
 
 
 def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:
@@ -129,30 +130,30 @@ def _queues(manifests: Iterable[_Manifest]) -> QueueIndex:
             try:
                 queue = decode_as(Queue, msgspec.json.encode(manifest.content))
             except (BadObject, RecursionError):
-                continue  # told in its turn
+                continue  # reported when its turn comes
             if isinstance(queue, Queue):
                 known.put(queue)
     return known
 
 
 def _problems(manifest: _Manifest, forms: Forms, queues: QueueIndex, settings: Settings) -> Iterator[Problem]:
-    """First the form of what would be stored, then the rules, as far as those do not say the same again."""
+    """First what the schema says, then the rules, except for fields that the schema has complained about."""
     content, group, kind = manifest.content, manifest.group, manifest.kind
-    verdict = admit(group, kind, CREATE, content, None, _context(content, queues, settings))
-    told = set()
+    result = admit(group, kind, CREATE, content, None, _context(content, queues, settings))
+    reported = set()
     for path in forms.findings(content).unknown:
         yield Problem(path, None, f'unknown field "{path}"', _UNKNOWN, shows_field=True)
-    for problem in forms.findings(verdict.object).problems:
-        told.add(problem.field)
+    for problem in forms.findings(result.object).problems:
+        reported.add(problem.field)
         yield Problem(problem.field, None, str(problem), shows_field=True)
-    rules = list(verdict.problems)
+    rules = list(result.problems)
     if kind == "JobTemplate" or (group, kind) == (_JOBS, "CronJob"):
         rules += _problems_inside(manifest, queues, settings)
-    yield from (problem for problem in rules if problem.field not in told)
+    yield from (problem for problem in rules if problem.field not in reported)
 
 
-def _misnamed(manifest: _Manifest, forms: Forms) -> Iterator[Problem]:
-    """A kind that Volcano's groups do not have is a slip of the pen; those of other groups may well exist."""
+def _unknown_kind(manifest: _Manifest, forms: Forms) -> Iterator[Problem]:
+    """An unknown kind of Volcano's groups is a mistake; those of other groups may well exist."""
     kinds = forms.kinds_of(manifest.group) if manifest.group.endswith(_VOLCANO) else []
     if kinds:
         text = f'there is no kind "{manifest.kind}" in version "{manifest.version}"'
@@ -160,7 +161,7 @@ def _misnamed(manifest: _Manifest, forms: Forms) -> Iterator[Problem]:
 
 
 def _problems_inside(manifest: _Manifest, queues: QueueIndex, settings: Settings) -> Iterator[Problem]:
-    """What the jobs will be refused for that somebody makes of this."""
+    """The problems of the jobs that will be made from this template."""
     spec = manifest.content.get("spec")
     inside, spec = ("", spec) if manifest.kind == "JobTemplate" else ("spec.jobTemplate.", _template(spec))
     job = {"metadata": {"name": "job"}, "spec": spec}
@@ -174,7 +175,7 @@ def _template(spec: Any) -> Any:
 
 
 def _context(content: dict[str, Any], queues: QueueIndex, settings: Settings) -> Context:
-    """Queues count as far as the files name them: the others may well exist in the cluster."""
+    """Queues are checked only if the files define them: others may well exist in the cluster."""
     spec = content.get("spec")
     named = [spec.get("queue"), spec.get("parent")] if isinstance(spec, dict) else []
     known = all(not name or (isinstance(name, str) and queues.get(name) is not None) for name in named)

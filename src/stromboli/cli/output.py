@@ -1,4 +1,4 @@
-"""Where results go: tables for people, JSON and YAML for programs."""
+"""Output formats: tables, JSON and YAML."""
 
 import enum
 import json
@@ -10,19 +10,17 @@ import yaml
 from rich.console import Console
 
 WIDE = 160
-"""Columns when nobody watches: a file has no edge."""
+"""Columns where the output is no terminal."""
 
 
 class Format(enum.StrEnum):
-    """For lists."""
-
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
 
 
 class PlanFormat(enum.StrEnum):
-    """For plans; `jsonl` is one line per case."""
+    """The same for plans; `jsonl` is one line per case."""
 
     TABLE = "table"
     JSON = "json"
@@ -30,22 +28,13 @@ class PlanFormat(enum.StrEnum):
     YAML = "yaml"
 
 
-class StatusFormat(enum.StrEnum):
-    """For what is one thing."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-
-
 def console() -> Console:
-    """Standard output, as wide as it is."""
-    watched = sys.stdout.isatty()
-    return Console(highlight=False, width=None if watched else WIDE)
+    """Standard output, as wide as the terminal."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 
 
 def write_as(format: Format, value: Any) -> None:
-    """JSON or YAML, as was asked for."""
+    """Write JSON or YAML."""
     (write_yaml if format is Format.YAML else write_json)(value)
 
 
@@ -58,12 +47,12 @@ def write_line(value: Any) -> None:
 
 
 def write_yaml(value: Any) -> None:
-    text = yaml.dump(value, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=WIDE)
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDE)
     typer.echo(text.rstrip())
 
 
-class _Plain(yaml.SafeDumper):
-    """Says things twice rather than by reference."""
+class _Dumper(yaml.SafeDumper):
+    """Repeats values instead of using anchors and aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

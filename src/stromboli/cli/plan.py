@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import typer
 
 from stromboli.api.manifests.manifest_sources import kept
-from stromboli.cli.cli_errors import EXPECTED, Usage, complain
+from stromboli.cli.cli_errors import EXPECTED, Usage, print_error
 from stromboli.cli.output import PlanFormat, console, write_json, write_line, write_yaml
 from stromboli.cli.plan_inputs import Input, inputs_of, with_progress
-from stromboli.cli.plan_text import tell_plan
-from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, chosen_policy, own_policy, preset_names
+from stromboli.cli.plan_text import print_plan
+from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, case_policy, chosen_policy, preset_names
 from stromboli.engine.catalog import Catalog
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import Policy
@@ -25,8 +25,8 @@ from stromboli.simulator.cycle_plan import Plan, document, make_plan
 CASE_CLOCK = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()
 
 
-class Wishes(NamedTuple):
-    """How the user wants it planned."""
+class PlanOptions(NamedTuple):
+    """The options of the command."""
 
     catalog: Catalog
     policy: Policy | None
@@ -77,7 +77,7 @@ def plan(
 ) -> None:
     """What would a cycle decide for this cluster? Nothing outside this process is touched."""
     catalog = load_catalog(plugins_dir)
-    wishes = Wishes(
+    options = PlanOptions(
         catalog,
         chosen_policy(policy, preset, catalog, lenient),
         lenient,
@@ -87,23 +87,23 @@ def plan(
         period,
         output is PlanFormat.TABLE,
     )
-    given = [*files, *(paths or [])]
-    if not given:
+    all_paths = [*files, *(paths or [])]
+    if not all_paths:
         raise Usage("nothing to plan: give a file or a folder with -f")
-    with kept(given):
-        inputs = inputs_of(given, keep_going)
+    with kept(all_paths):
+        inputs = inputs_of(all_paths, keep_going)
         if output is PlanFormat.JSON and len(inputs) > 1:
             raise Usage(
                 f"these are {len(inputs)} clusters, and JSON holds one: take -o jsonl, a line for each"
             )
         many = len(inputs) > 1 or output is PlanFormat.JSONL
-        failed = _plan_all(inputs, wishes, output) if many else _show(_plan_one(inputs[0], wishes), output)
+        failed = _plan_all(inputs, options, output) if many else _show(_plan_one(inputs[0], options), output)
     if failed:
         raise typer.Exit(1)
 
 
 def clock_of(text: str) -> float:
-    """Seconds since 1970 from a time as Kubernetes writes it (UTC unless it says otherwise), or from seconds."""
+    """Seconds since 1970 from a time as Kubernetes writes it (UTC unless it has a zone), or from seconds."""
     try:
         time = datetime.fromtimestamp(float(text), UTC) if _is_number(text) else datetime.fromisoformat(text)
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
@@ -115,41 +115,41 @@ def _is_number(text: str) -> bool:
     return text.replace(".", "", 1).isdecimal()
 
 
-def _plan_one(one: Input, wishes: Wishes) -> Plan:
-    loaded = load(one.open, wishes.keep_going, with_progress, by_hand=not one.is_case)
-    policy = wishes.policy or own_policy(one.config, wishes.catalog, one.name, wishes.lenient)
-    now = wishes.now
+def _plan_one(source: Input, options: PlanOptions) -> Plan:
+    loaded = load(source.open, options.keep_going, with_progress, by_hand=not source.is_case)
+    policy = options.policy or case_policy(source.config, options.catalog, source.name, options.lenient)
+    now = options.now
     if now is None:
-        now = CASE_CLOCK if one.is_case else datetime.now(UTC).timestamp()
-    name = one.name if one.is_case else ""
-    with redirect_stdout(sys.stdout if wishes.for_people else sys.stderr):  # a plugin may print
-        return make_plan(loaded, policy, wishes.catalog, now, wishes.cycles, wishes.period, name)
+        now = CASE_CLOCK if source.is_case else datetime.now(UTC).timestamp()
+    name = source.name if source.is_case else ""
+    with redirect_stdout(sys.stdout if options.for_people else sys.stderr):  # a plugin may print
+        return make_plan(loaded, policy, options.catalog, now, options.cycles, options.period, name)
 
 
-def _plan_all(inputs: list[Input], wishes: Wishes, output: PlanFormat) -> bool:
-    """One after the other; a bad one is told in its place. Whether any was bad."""
+def _plan_all(inputs: list[Input], options: PlanOptions, output: PlanFormat) -> bool:
+    """Plan one after the other, printing errors in their place; whether there were any."""
     failed = False
-    for one in inputs:
+    for source in inputs:
         try:
-            made = _plan_one(one, wishes)
-            if made.lost and output is PlanFormat.JSONL:
+            plan = _plan_one(source, options)
+            if plan.lost and output is PlanFormat.JSONL:
                 failed = True
-                write_line({"name": one.name, "error": f"the cycle is lost: {made.lost}"})
+                write_line({"name": source.name, "error": f"the cycle is lost: {plan.lost}"})
             else:
-                failed |= _show(made, output, one.name)
+                failed |= _show(plan, output, source.name)
         except EXPECTED as error:
             failed = True
             if output is PlanFormat.JSONL:
-                write_line({"name": one.name, "error": str(error)})
+                write_line({"name": source.name, "error": str(error)})
             else:
-                complain(f"{one.name}: {error}")
+                print_error(f"{source.name}: {error}")
     return failed
 
 
-def _show(made: Plan, output: PlanFormat, title: str = "") -> bool:
+def _show(plan: Plan, output: PlanFormat, title: str = "") -> bool:
     """Print a plan; whether a plugin failed in it."""
     if output is PlanFormat.TABLE:
-        tell_plan(console(), made, title)
+        print_plan(console(), plan, title)
     else:
         write: Callable[[Any], None] = {
             PlanFormat.JSON: write_json,
@@ -158,5 +158,5 @@ def _show(made: Plan, output: PlanFormat, title: str = "") -> bool:
         }[output]
         if output is PlanFormat.YAML and title:
             typer.echo("---")
-        write({"name": title, **document(made)} if title else document(made))
-    return made.failed
+        write({"name": title, **document(plan)} if title else document(plan))
+    return plan.failed

@@ -1,4 +1,4 @@
-"""What the paths of a plan stand for: one cluster in manifests, or cases that are clusters of their own."""
+"""The inputs of a plan: one cluster in manifests, or case files that are one cluster each."""
 
 import sys
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ from stromboli.api.manifests.case_files import is_case, read_case
 from stromboli.api.manifests.manifest_reader import Item, Manifests, open_paths
 from stromboli.api.manifests.manifest_sources import find_files
 
-MANY = 5_000
-"""Objects from which on a progress bar is worth its line."""
+PROGRESS_FROM = 5_000
+"""The number of objects from which on loading shows a progress bar."""
 
 
 class Input:
@@ -28,7 +28,7 @@ class Input:
         self._keep_going = keep_going
 
     def open(self) -> Manifests:
-        """Read the files; objects are decoded as they are asked for."""
+        """Read the files; objects are decoded while iterating."""
         return open_paths(self._paths, self._keep_going)
 
 
@@ -45,24 +45,24 @@ class CaseInput(Input):
 
 def inputs_of(paths: list[str], keep_going: bool) -> list[Input]:
     """The cases among the paths, one by one; all other paths together are one cluster."""
-    found: list[Input] = []
+    inputs: list[Input] = []
     plain: list[str] = []
     for path in paths:
         files = _files(path)
         if any(map(is_case, files)):
-            found += [CaseInput(_case_name(path, file), [file], keep_going) for file in files]
+            inputs += [CaseInput(_case_name(path, file), [file], keep_going) for file in files]
         else:
             plain.append(path)
     if plain:
-        found.append(Input(", ".join(plain), plain, keep_going))
-    return found
+        inputs.append(Input(", ".join(plain), plain, keep_going))
+    return inputs
 
 
 def _files(path: str) -> list[str]:
     try:
         return find_files(path)
     except Unreadable:
-        return []  # told when it is opened
+        return []  # the error is raised when it is opened
 
 
 def _case_name(path: str, file: str) -> str:
@@ -72,7 +72,7 @@ def _case_name(path: str, file: str) -> str:
 
 
 def with_progress(items: Iterable[Item], count: int) -> Iterable[Item]:
-    """A progress bar for a long load, if somebody watches."""
-    if count < MANY or not sys.stderr.isatty():
+    """Show a progress bar for a long load on a terminal."""
+    if count < PROGRESS_FROM or not sys.stderr.isatty():
         return items
     return track(items, "Loading", count, console=Console(stderr=True), transient=True)

@@ -1,4 +1,4 @@
-"""A plan for people: what is bound, what is evicted and for whom, what waits and what to do about it."""
+"""A plan as text: binds, evictions, pending jobs with reasons and hints."""
 
 from collections import Counter
 from itertools import islice
@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from stromboli.api.types.kinds import KINDS
-from stromboli.cli.cli_errors import warn
+from stromboli.cli.cli_errors import print_warning
 from stromboli.engine.decisions import Evict
 from stromboli.simulator.cycle_plan import Plan
 from stromboli.simulator.cycle_report import Report
@@ -15,38 +15,38 @@ from stromboli.simulator.dangling_references import some
 from stromboli.simulator.waiting_jobs import Waiting
 
 _JOB = "a Job is not scheduled itself: add the PodGroup and the pods that its controller makes of it"
-MOST = 50
+MAX_LINES = 50
 """Lines per section; JSON has them all."""
 
 
-def tell_plan(out: Console, plan: Plan, title: str = "") -> None:
+def print_plan(out: Console, plan: Plan, title: str = "") -> None:
     """Print a plan."""
     for message in plan.warnings:
-        warn(message)
+        print_warning(message)
     for problem in plan.loaded.problems:
-        warn(f"left out: {problem}")
+        print_warning(f"left out: {problem}")
     if title:
         out.rule(Text(title))
     for number, cycle in enumerate(plan.cycles, start=1):
-        _tell_cycle(out, cycle, number if len(plan.cycles) > 1 else 0)
-    _tell_waiting(out, plan.cycles[-1])
-    _tell_unseen(out, plan)
-    _tell_sum(out, plan)
+        _print_cycle(out, cycle, number if len(plan.cycles) > 1 else 0)
+    _print_waiting(out, plan.cycles[-1])
+    _print_unscheduled(out, plan)
+    _print_summary(out, plan)
 
 
-def _tell_cycle(out: Console, cycle: Report, number: int) -> None:
+def _print_cycle(out: Console, cycle: Report, number: int) -> None:
     if cycle.binds:
         out.print(Text("Binds" + (f" of cycle {number}" if number else ""), style="bold"))
-        _tell_binds(out, dict(islice(cycle.binds.items(), MOST)))
-        _tell_rest(out, len(cycle.binds))
+        _print_binds(out, dict(islice(cycle.binds.items(), MAX_LINES)))
+        _print_rest(out, len(cycle.binds))
     if cycle.evictions:
         out.print(Text("Evictions" + (f" of cycle {number}" if number else ""), style="bold"))
-        for eviction in cycle.evictions[:MOST]:
+        for eviction in cycle.evictions[:MAX_LINES]:
             out.print(Text(f"  {eviction_sentence(eviction)}"))
-        _tell_rest(out, len(cycle.evictions))
+        _print_rest(out, len(cycle.evictions))
 
 
-def _tell_binds(out: Console, binds: dict[str, str]) -> None:
+def _print_binds(out: Console, binds: dict[str, str]) -> None:
     """Pods and nodes in two columns."""
     width = max(map(len, binds))
     out.print(Text(f"  {'Pod':{width}}  Node", "dim"), soft_wrap=True)
@@ -55,7 +55,7 @@ def _tell_binds(out: Console, binds: dict[str, str]) -> None:
 
 
 def eviction_sentence(eviction: Evict) -> str:
-    """Who is taken off where, by which action, for whom."""
+    """Which pod leaves which node, because of which action, for which job."""
     why = eviction.action or eviction.reason
     text = f"{eviction.key} leaves {eviction.node}: {why}"
     if eviction.beneficiary:
@@ -66,24 +66,24 @@ def eviction_sentence(eviction: Evict) -> str:
     return text + (f" (chosen by {eviction.chosen_by})" if eviction.chosen_by else "")
 
 
-def _tell_waiting(out: Console, last: Report) -> None:
+def _print_waiting(out: Console, last: Report) -> None:
     if not last.pending:
         return
     out.print(Text("Pending", style="bold"))
-    for job, waiting in islice(last.pending.items(), MOST):
+    for job, waiting in islice(last.pending.items(), MAX_LINES):
         out.print(
             Text(f"  {job}")
             .append(f"  {_pods(waiting)}", style="dim")
             .append(f"  {waiting.reason}", "yellow")
         )
         if waiting.message != waiting.reason:
-            _tell_indented(out, "      ", waiting.message, "dim")
+            _print_indented(out, "      ", waiting.message, "dim")
         if waiting.hint:
-            _tell_indented(out, "      -> ", waiting.hint)
-    _tell_rest(out, len(last.pending))
+            _print_indented(out, "      -> ", waiting.hint)
+    _print_rest(out, len(last.pending))
 
 
-def _tell_indented(out: Console, begin: str, text: str, style: str = "") -> None:
+def _print_indented(out: Console, begin: str, text: str, style: str = "") -> None:
     """A line that stays indented where it has to be broken."""
     for line in Text(text, style).wrap(out, max(20, out.width - len(begin))):
         out.print(Text(begin, style).append_text(line))
@@ -95,8 +95,8 @@ def _pods(waiting: Waiting) -> str:
     return f"({count}, queue {waiting.queue})" if waiting.queue else f"({count})"
 
 
-def _tell_unseen(out: Console, plan: Plan) -> None:
-    """Pods that no cycle sees, with the way to let it see them."""
+def _print_unscheduled(out: Console, plan: Plan) -> None:
+    """Pods that no cycle schedules, and objects that were not read, with the remedy."""
     loaded = plan.loaded
     if loaded.ungrouped:
         out.print(Text(f"No PodGroup, so no cycle sees them: {some(loaded.ungrouped)}", "yellow"))
@@ -112,17 +112,17 @@ def _tell_unseen(out: Console, plan: Plan) -> None:
 
 
 def _unread_hint(kind: str) -> str:
-    """What to do about a kind that was probably meant to be read."""
-    meant = next((known for known in KINDS if known.lower() == kind.lower()), None)
-    if meant is None:
+    """A hint for a kind that was probably meant to be read."""
+    intended = next((known for known in KINDS if known.lower() == kind.lower()), None)
+    if intended is None:
         return _JOB if kind == "Job" else ""
-    if meant != kind:
-        return f"{kind} is spelled {meant}"
+    if intended != kind:
+        return f"{kind} is spelled {intended}"
     group = KINDS[kind][0]
     return f"a {kind} is read if its apiVersion is {f'{group}/...' if group else 'v1'}"
 
 
-def _tell_sum(out: Console, plan: Plan) -> None:
+def _print_summary(out: Console, plan: Plan) -> None:
     whole = plan.whole
     phases = Counter(phase or "Pending" for phase in whole.phases.values())
     groups = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
@@ -134,15 +134,15 @@ def _tell_sum(out: Console, plan: Plan) -> None:
     if whole.pipelined:
         parts.append(f"{len(whole.pipelined)} held for room being freed")
     out.print(Text(", ".join(parts), "bold").append(f"; PodGroups: {groups}" if groups else "", "not bold"))
-    spent = sum(plan.cycles[-1].seconds.values())
+    seconds = sum(plan.cycles[-1].seconds.values())
     out.print(
         Text(
-            f"{plan.loaded.objects} objects in {plan.loaded.seconds:.2f} s, cycle {1000 * spent:.1f} ms",
+            f"{plan.loaded.objects} objects in {plan.loaded.seconds:.2f} s, cycle {1000 * seconds:.1f} ms",
             "dim",
         )
     )
 
 
-def _tell_rest(out: Console, count: int) -> None:
-    if count > MOST:
-        out.print(Text(f"  ... and {count - MOST} more (-o json has them all)", style="dim"))
+def _print_rest(out: Console, count: int) -> None:
+    if count > MAX_LINES:
+        out.print(Text(f"  ... and {count - MAX_LINES} more (-o json has them all)", style="dim"))

@@ -1,4 +1,4 @@
-"""`stromboli plugins` and `stromboli actions`: what a policy may name, with every argument."""
+"""`stromboli plugins` and `stromboli actions`: what a policy may name, with all arguments."""
 
 import inspect
 from collections.abc import Mapping
@@ -25,14 +25,14 @@ Extension = Action | type[Plugin]
 OUTPUT = typer.Option(Format.TABLE, "-o", "--output")
 
 
-def plugin_names(begun: str) -> list[str]:
-    """How the name of a plugin may go on, for shells."""
-    return [name for name in sorted(load_catalog().plugins) if name.startswith(begun)]
+def plugin_names(prefix: str) -> list[str]:
+    """Completions for shells."""
+    return [name for name in sorted(load_catalog().plugins) if name.startswith(prefix)]
 
 
-def action_names(begun: str) -> list[str]:
-    """How the name of an action may go on, for shells."""
-    return [name for name in sorted(load_catalog().actions) if name.startswith(begun)]
+def action_names(prefix: str) -> list[str]:
+    """Completions for shells."""
+    return [name for name in sorted(load_catalog().actions) if name.startswith(prefix)]
 
 
 def plugins(
@@ -41,11 +41,7 @@ def plugins(
     plugins_dir: Path | None = PLUGINS_DIR,
 ) -> None:
     """List the plugins that a policy may name, with their arguments, or show one in detail."""
-    found = load_catalog(plugins_dir).plugins
-    if name is None:
-        _tell(found, output)
-    else:
-        _tell_one(name, _named(name, found, "plugin"), output)
+    _print(name, load_catalog(plugins_dir).plugins, "plugin", output)
 
 
 def actions(
@@ -54,54 +50,53 @@ def actions(
     plugins_dir: Path | None = PLUGINS_DIR,
 ) -> None:
     """List the actions that a policy may name, with their arguments, or show one in detail."""
-    found = load_catalog(plugins_dir).actions
+    _print(name, load_catalog(plugins_dir).actions, "action", output)
+
+
+def _print(name: str | None, extensions: Mapping[str, Extension], kind: str, output: Format) -> None:
     if name is None:
-        _tell(found, output)
+        _print_all(extensions, output)
+    elif name in extensions:
+        _print_details(name, extensions[name], output)
     else:
-        _tell_one(name, _named(name, found, "action"), output)
+        raise Usage(f'there is no {kind} "{name}"{suggestion(name, extensions)}')
 
 
-def _named(name: str, found: Mapping[str, Extension], kind: str) -> Extension:
-    if name not in found:
-        raise Usage(f'there is no {kind} "{name}"{suggestion(name, found)}')
-    return found[name]
-
-
-def _tell(found: Mapping[str, Extension], output: Format) -> None:
-    described = [_described(name, found[name]) for name in sorted(found)]
+def _print_all(extensions: Mapping[str, Extension], output: Format) -> None:
+    described = [_described(name, extensions[name]) for name in sorted(extensions)]
     if output is not Format.TABLE:
         write_as(output, described)
         return
     out = console()
-    for one in described:
-        out.print(Text(one["name"], style="bold").append(f"  {one['doc']}", "not bold"))
-        _tell_arguments(out, one["arguments"])
+    for entry in described:
+        out.print(Text(entry["name"], style="bold").append(f"  {entry['doc']}", "not bold"))
+        _print_arguments(out, entry["arguments"])
 
 
-def _tell_one(name: str, extension: Extension, output: Format) -> None:
-    """All there is to say about one: in full, with its arguments and the points at which it has a say."""
-    one = _described(name, extension)
+def _print_details(name: str, extension: Extension, output: Format) -> None:
+    """The whole documentation, the arguments and the extension points."""
+    entry = _described(name, extension)
     if output is not Format.TABLE:
-        write_as(output, one)
+        write_as(output, entry)
         return
     out = console()
     out.print(Text(name, style="bold"))
     out.print(Text(inspect.cleandoc(_doc(extension))))
-    out.print(Text("\nArguments" if one["arguments"] else "\nNo arguments", style="bold"))
-    _tell_arguments(out, one["arguments"])
-    if one.get("points"):
+    out.print(Text("\nArguments" if entry["arguments"] else "\nNo arguments", style="bold"))
+    _print_arguments(out, entry["arguments"])
+    if entry.get("points"):
         out.print(Text("\nTakes part in", style="bold"))
-        for point in one["points"]:
+        for point in entry["points"]:
             out.print(Text(f"    {point}", style="cyan"))
-            out.print(Text(f"        {_question(extension, point)}"))
+            out.print(Text(f"        {_point_doc(extension, point)}"))
 
 
-def _tell_arguments(out: Console, arguments: list[dict[str, Any]]) -> None:
+def _print_arguments(out: Console, arguments: list[dict[str, Any]]) -> None:
     for argument in arguments:
         head = Text(f"    {argument['key']}", style="cyan").append(f"  {argument['type']}", "dim")
         default = argument["default"]
         out.print(
-            head.append(f", {_shown(default)} unless given" if default not in (None, "") else "", "dim")
+            head.append(f", {_format(default)} unless given" if default not in (None, "") else "", "dim")
         )
         out.print(Text(f"        {argument['doc']}"))
 
@@ -121,8 +116,8 @@ def _doc(extension: Extension) -> str:
     return extension.doc if isinstance(extension, Action) else extension.__doc__ or ""
 
 
-def _question(extension: Extension, point: str) -> str:
-    """What is asked at a point, by the class that declares it."""
+def _point_doc(extension: Extension, point: str) -> str:
+    """The documentation of an extension point, from the class that declares it."""
     declaring = Plugin if point in POINTS else extension
     return " ".join((getattr(declaring, point).__doc__ or "").split())
 
@@ -138,13 +133,15 @@ def _argument(argument: Argument) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A default as JSON can have it."""
+    """A default as a value for JSON."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, ByName):
         return _plain(value.default)
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.spelling: _plain(getattr(value, one.field)) for one in declared(type(value))}
+        return {
+            argument.spelling: _plain(getattr(value, argument.field)) for argument in declared(type(value))
+        }
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -152,9 +149,9 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_shown(part)}" for key, part in value.items())
+        return ", ".join(f"{key} {_format(part)}" for key, part in value.items())
     if isinstance(value, list):
-        return "; ".join(map(_shown, value))
+        return "; ".join(map(_format, value))
     return str(value).lower() if isinstance(value, bool) else str(value)

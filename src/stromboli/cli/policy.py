@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from stromboli.cli.cli_errors import complain, warn
+from stromboli.cli.cli_errors import print_error, print_warning
 from stromboli.cli.output import Format, write_as
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, preset_names, preset_source, read_policy
 from stromboli.extensions import load_catalog
@@ -47,9 +47,9 @@ def check(
         write_as(output, {"schema": 1, "ok": not errors, "errors": list(errors), "warnings": list(warnings)})
     else:
         for message in errors:
-            complain(message)
+            print_error(message)
         for message in warnings:
-            warn(message)
+            print_warning(message)
         if not errors:
             typer.echo(f"{file}: right, {', '.join(policy.actions) or 'no actions'}")
     if errors:

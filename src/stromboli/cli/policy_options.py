@@ -1,4 +1,4 @@
-"""Options that name a policy, and what they stand for."""
+"""Options that name a policy, and the policies that they name."""
 
 import sys
 from pathlib import Path
@@ -42,12 +42,12 @@ def read_policy(file: str, catalog: Catalog, lenient: bool) -> Policy:
     return PolicyFile(Path(file), catalog, lenient).current
 
 
-def preset_names(begun: str) -> list[str]:
-    """How a name that was begun may go on, for shells."""
-    return [name for name in PRESETS if name.startswith(begun)]
+def preset_names(prefix: str) -> list[str]:
+    """Completions for shells."""
+    return [name for name in PRESETS if name.startswith(prefix)]
 
 
-def own_policy(text: str | None, catalog: Catalog, where: str, lenient: bool) -> Policy:
+def case_policy(text: str | None, catalog: Catalog, where: str, lenient: bool) -> Policy:
     """The policy that a case brings along, else the built-in one."""
     if not text or not text.strip():
         return default_policy(catalog)

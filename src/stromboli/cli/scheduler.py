@@ -2,7 +2,7 @@
 
 import typer
 
-from stromboli.cli.cli_errors import complain
+from stromboli.cli.cli_errors import print_error
 from stromboli.cli.daemon_command import access_of, serve, set_up_logs, to_its_end
 from stromboli.daemon.flags import BadFlag
 from stromboli.engine.catalog import Catalog
@@ -23,7 +23,7 @@ def _run(options: Options) -> int:
     set_up_logs(options)
     terms = options.terms("me")
     if terms is not None and (problem := terms.problem()):
-        complain(problem)
+        print_error(problem)
         return 1
     catalog = load_catalog(options.plugins_dir)
     policy = _policy(options, catalog)
@@ -40,7 +40,7 @@ def _policy(options: Options, catalog: Catalog) -> Policy | PolicyFile:
     fallback = None if options.disable_default_scheduler_config else default_policy(catalog)
     policy = PolicyFile(options.scheduler_conf, catalog, options.lenient_policy, fallback)
     for problem in policy.problems:
-        complain(problem)
+        print_error(problem)
     if policy.problems:
-        complain("the built-in policy is in force until the file is right")
+        print_error("the built-in policy is in force until the file is right")
     return policy

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stromboli.cli.cli_errors import Usage, complain
-from stromboli.cli.output import StatusFormat, write_json, write_yaml
+from stromboli.cli.cli_errors import Usage, print_error
+from stromboli.cli.output import Format, write_as
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, chosen_policy, preset_names
 from stromboli.daemon import log_format
 
 if TYPE_CHECKING:
-    from stromboli.embedded.cluster_services import Place
     from stromboli.embedded.data_folder import Folder
     from stromboli.embedded.embedded_cluster import Cluster
 
@@ -96,14 +95,14 @@ def up(
     catalog = load_catalog(plugins_dir)
     chosen = _policy(policy, preset, catalog, lenient_policy)
     try:
-        habits = StageDelays(parse_duration(start_delay), parse_duration(run_time))
+        delays = StageDelays(parse_duration(start_delay), parse_duration(run_time))
         place = Place(
             NOWHERE,
             Path(),
             node_manifests(nodes or [REAL if real else SIMULATED], real),
             catalog,
             chosen,
-            habits,
+            delays,
             parse_duration(schedule_period).low,
             asked_for=bool(nodes) or real,
             job_plugins_dir=job_plugins_dir,
@@ -112,23 +111,23 @@ def up(
     except (BadNodes, BadDuration, FolderError) as error:
         raise Usage(str(error)) from None
     try:
-        status = asyncio.run(_run(Cluster(folder, place, host, port), folder, place))
+        status = asyncio.run(_run(Cluster(folder, place, host, port), folder))
     except OSError as error:
-        complain(f"cannot start: {_listening(error, host, port or folder.last_port)}")
+        print_error(f"cannot start: {_start_error(error, host, port or folder.last_port)}")
         status = 1
     finally:
         folder.release()
     raise typer.Exit(status)
 
 
-def _listening(error: OSError, host: str, port: int) -> str:
+def _start_error(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"{host}:{port} is in use already; --port takes another, or 0 any free one"
     return error.strerror or str(error)
 
 
 def _policy(file: Path | None, preset: str | None, catalog: Any, lenient: bool) -> Any:
-    """A file is watched; a preset stays as it is."""
+    """A file is read again when it changes; a preset never does."""
     from stromboli.policy.policy_file import PolicyFile
 
     if file is not None and preset is None:
@@ -136,8 +135,7 @@ def _policy(file: Path | None, preset: str | None, catalog: Any, lenient: bool) 
     return chosen_policy(file, preset or PRESET, catalog, lenient)
 
 
-async def _run(cluster: Cluster, folder: Folder, place: Place) -> int:
-
+async def _run(cluster: Cluster, folder: Folder) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -151,11 +149,11 @@ async def _run(cluster: Cluster, folder: Folder, place: Place) -> int:
         return 0
     starting.result()
     try:
-        _say_how(cluster, folder)
+        _print_instructions(cluster, folder)
         broken = asyncio.create_task(cluster.broken())
         await asyncio.wait({broken, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if broken.done():
-            complain(str(broken.exception()))
+            print_error(str(broken.exception()))
             return 1
         broken.cancel()
         typer.echo("stopping", err=True)
@@ -165,7 +163,7 @@ async def _run(cluster: Cluster, folder: Folder, place: Place) -> int:
         await cluster.__aexit__()
 
 
-def _say_how(cluster: Cluster, folder: Folder) -> None:
+def _print_instructions(cluster: Cluster, folder: Folder) -> None:
     lines = [
         f"A cluster runs at {cluster.url}. To use it:",
         "",
@@ -189,7 +187,7 @@ def down(data: Path | None = DATA) -> None:
     except FolderError as error:
         raise Usage(str(error)) from None
     if not stop(running):
-        complain(
+        print_error(
             f"process {running.pid} does not stop; kill -9 {running.pid} ends it, and loses nothing that was written"
         )
         raise typer.Exit(1)
@@ -198,23 +196,20 @@ def down(data: Path | None = DATA) -> None:
 
 def status(
     data: Path | None = DATA,
-    output: StatusFormat = typer.Option(StatusFormat.TABLE, "--output", "-o", help="How to show it."),
+    output: Format = typer.Option(Format.TABLE, "--output", "-o", help="How to show it."),
 ) -> None:
     """Show what runs in a cluster that `stromboli up` started: nodes, queues, jobs, pods."""
-    from stromboli.cli.cluster_status import gathered, show
+    from stromboli.cli.cluster_status import print_status, read_status
     from stromboli.embedded.data_folder import FolderError, find
 
     try:
-        found = asyncio.run(gathered(find(data)))
+        summary = asyncio.run(read_status(find(data)))
     except FolderError as error:
         raise Usage(str(error)) from None
-    match output:
-        case StatusFormat.JSON:
-            write_json(found)
-        case StatusFormat.YAML:
-            write_yaml(found)
-        case _:
-            show(found)
+    if output is Format.TABLE:
+        print_status(summary)
+    else:
+        write_as(output, summary)
 
 
 node = typer.Typer(no_args_is_help=True, help="Let nodes of a cluster of `stromboli up` die and come back.")
@@ -223,18 +218,18 @@ node = typer.Typer(no_args_is_help=True, help="Let nodes of a cluster of `stromb
 @node.command("fail")
 def fail(names: list[str] = typer.Argument(..., metavar="NODE..."), data: Path | None = DATA) -> None:
     """Cut a node's power: it is NotReady at once, and its pods are lost."""
-    _mark(names, data, "true")
+    _set_failed(names, data, "true")
     typer.echo(f"{', '.join(names)}: failed; `stromboli node recover {' '.join(names)}` brings it back")
 
 
 @node.command("recover")
 def recover(names: list[str] = typer.Argument(..., metavar="NODE..."), data: Path | None = DATA) -> None:
     """Bring a node back that was made to fail."""
-    _mark(names, data, None)
+    _set_failed(names, data, None)
     typer.echo(f"{', '.join(names)}: back")
 
 
-def _mark(names: list[str], data: Path | None, value: str | None) -> None:
+def _set_failed(names: list[str], data: Path | None, value: str | None) -> None:
     import msgspec
 
     from stromboli.embedded.data_folder import FolderError, find
@@ -244,7 +239,7 @@ def _mark(names: list[str], data: Path | None, value: str | None) -> None:
     from stromboli.kube.cluster_access import find_access
     from stromboli.kube.request import ApiError, NoResponse
 
-    async def mark() -> None:
+    async def patch_nodes() -> None:
         async with Client(find_access(str(find(data).kubeconfig))) as client:
             for name in names:
                 labels = msgspec.json.decode(await client.get(NODES, name))["metadata"].get("labels", {})
@@ -253,7 +248,7 @@ def _mark(names: list[str], data: Path | None, value: str | None) -> None:
                 await client.patch(NODES, name, {"metadata": {"annotations": {FAILED: value}}})
 
     try:
-        asyncio.run(mark())
+        asyncio.run(patch_nodes())
     except (FolderError, NoResponse) as error:
         raise Usage(str(error)) from None
     except ApiError as error:

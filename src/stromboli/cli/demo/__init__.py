@@ -1,7 +1,7 @@
 """`stromboli demo`: two teams share a cluster of `stromboli up`, watched live.
 
-`story` is who submits what and when, from the manifests in `examples/demo`; `sight` is what the API server shows at a
-moment, `news` what changed since the last one, `view` how that looks, `command` puts it together.
+`story` says who submits what and when, from the manifests in `examples/demo`; `frame` is the state of the cluster at a
+moment, `chronicle` what changed since the last one, `view` renders both, `command` runs it all.
 """
 
 from stromboli.cli.demo.command import demo

@@ -1,20 +1,20 @@
-"""What happened between two moments, in words; and what became of every job."""
+"""Turns frames into a chronicle: messages on what changed, and a record of every job."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from stromboli.cli.demo.frame import JobSight, Sight
+from stromboli.cli.demo.frame import Frame, JobState
 
-_BORROWER = {"reclaim": "gives back what it borrowed", "preempt": "makes room for what is more urgent"}
-PATIENCE = 2.0
-"""Seconds that a job may wait before that is news."""
+_EXPLANATIONS = {"reclaim": "gives back what it borrowed", "preempt": "makes room for what is more urgent"}
+REPORT_WAIT_AFTER = 2.0
+"""Seconds that a job waits before a message says so."""
 
 
 @dataclass(slots=True)
-class Life:
-    """What became of a job."""
+class JobRecord:
+    """The history of a job."""
 
     name: str
     queue: str
@@ -24,63 +24,69 @@ class Life:
     started: float | None = None
     finished: float | None = None
     evicted: int = 0
-    fewest: int | None = None
-    """The fewest pods that it ran at once, from its start until one was done."""
+    min_running: int | None = None
+    """The fewest pods that ran at once, from its start until one finished."""
 
 
 @dataclass(slots=True)
 class Chronicle:
-    """Remembers; `news` tells what is new in a sight."""
+    """What is known from all frames so far."""
 
-    lives: dict[str, Life] = field(default_factory=dict)
-    _waits: set[str] = field(default_factory=set)
+    jobs: dict[str, JobRecord] = field(default_factory=dict)
+    _reported_waits: set[str] = field(default_factory=set)
     _evicted: set[str] = field(default_factory=set)
     _ran: set[str] = field(default_factory=set)
 
-    def runs(self, job: str) -> bool:
-        """Whether all of a job was seen to run; nobody waits for no job."""
+    def has_run(self, job: str) -> bool:
+        """Whether all pods of a job ran at once; true for no job."""
         return not job or job in self._ran
 
-    def news(self, sight: Sight, now: float) -> list[str]:
-        self._ran |= {job.name for job in sight.jobs.values() if job.pods and job.running == len(job.pods)}
-        told = [line for job in sight.jobs.values() for line in self._about(job, now)]
-        return told + self._evictions(sight)
+    def update(self, frame: Frame, now: float) -> list[str]:
+        """Messages on what is new in a frame."""
+        self._ran |= {job.name for job in frame.jobs.values() if job.pods and job.running == len(job.pods)}
+        messages = [message for job in frame.jobs.values() for message in self._update_job(job, now)]
+        return messages + self._evictions(frame)
 
-    def _about(self, job: JobSight, now: float) -> list[str]:
-        life = self.lives.setdefault(job.name, Life(job.name, job.queue, job.minimum, 0, now))
-        life.pods = max(life.pods, len(job.pods))
+    def _update_job(self, job: JobState, now: float) -> list[str]:
+        record = self.jobs.setdefault(job.name, JobRecord(job.name, job.queue, job.minimum, 0, now))
+        record.pods = max(record.pods, len(job.pods))
         short = job.name.rpartition("/")[2]
-        if life.started is None:
+        if record.started is None:
             if job.running >= job.minimum and job.running:
-                life.started = now
+                record.started = now
                 nodes = len({pod.node for pod in job.pods if pod.phase == "Running"})
                 together = " together" if job.minimum > 1 else ""
                 return [f"{short} starts: {_pods(job.running)}{together} on {nodes} node{'s' * (nodes > 1)}"]
-            if job.reason and job.name not in self._waits and now - life.submitted > PATIENCE:
-                self._waits.add(job.name)
+            if (
+                job.reason
+                and job.name not in self._reported_waits
+                and now - record.submitted > REPORT_WAIT_AFTER
+            ):
+                self._reported_waits.add(job.name)
                 return [f"{short} waits: {job.reason}"]
             return []
-        if life.finished is None:
-            if job.over:
-                life.finished = now
+        if record.finished is None:
+            if job.finished:
+                record.finished = now
                 return [f"{short} is done"]
             if not job.count("Succeeded", "Failed"):
-                life.fewest = min(job.running, life.fewest if life.fewest is not None else job.running)
+                previous = record.min_running
+                record.min_running = job.running if previous is None else min(job.running, previous)
         return []
 
-    def _evictions(self, sight: Sight) -> list[str]:
-        fresh = {pod: why for pod, why in sight.evictions.items() if pod not in self._evicted}
-        self._evicted |= fresh.keys()
-        told: Counter[tuple[str, str, str]] = Counter()
-        for pod, (action, beneficiary) in fresh.items():
-            job = next((job for job in self.lives if pod.rpartition("-")[0] == job), "")
+    def _evictions(self, frame: Frame) -> list[str]:
+        new = {pod: why for pod, why in frame.evictions.items() if pod not in self._evicted}
+        self._evicted |= new.keys()
+        lost: Counter[tuple[str, str, str]] = Counter()
+        for pod, (action, beneficiary) in new.items():
+            job = next((job for job in self.jobs if pod.rpartition("-")[0] == job), "")
             if job:
-                self.lives[job].evicted += 1
-                told[job.rpartition("/")[2], action, beneficiary] += 1
+                self.jobs[job].evicted += 1
+                lost[job.rpartition("/")[2], action, beneficiary] += 1
         return [
-            f"{job} loses {_pods(count)}: {_BORROWER.get(action, action)} ({action}"
+            f"{job} loses {_pods(count)}: {_EXPLANATIONS.get(action, action)} ({action}"
             f"{f' for {beneficiary}' if beneficiary else ''})"
-            for (job, action, beneficiary), count in told.items()
+            for (job, action, beneficiary), count in lost.items()
         ]
 
 

@@ -1,4 +1,4 @@
-"""The command: starts a cluster, tells the story, shows it live or line by line."""
+"""The command: starts a cluster, plays the story on it, shows it live or line by line."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from stromboli.cli.output import console
 
 if TYPE_CHECKING:
     from stromboli.cli.demo.chronicle import Chronicle
-    from stromboli.cli.demo.frame import Sight
+    from stromboli.cli.demo.frame import Frame
     from stromboli.embedded.embedded_cluster import Cluster
 
-LONGEST = 55.0
-LAST_NEWS = 8
-GLANCE = 0.4
-PERIOD = 0.3
+TIME_LIMIT = 55.0
+LINES_SHOWN = 8
+REFRESH_INTERVAL = 0.4
+SCHEDULE_PERIOD = 0.3
 
-Show = Callable[["Sight", "Chronicle", float, list[str]], None]
+Show = Callable[["Frame", "Chronicle", float, list[str]], None]
 
 
 def demo(
     speed: float = typer.Option(1.0, "--speed", min=0.5, max=4.0, help="So many times as fast."),
 ) -> None:
     """Watch two teams share a cluster on this machine: gangs, quotas, reclaim and preemption, in half a minute."""
-    from stromboli.cli.demo.view import next_steps, scene
+    from stromboli.cli.demo.view import next_steps, render_frame
 
     out = console()
     if out.is_terminal and sys.stdout.isatty():
         with Live(Group("starting a cluster ..."), console=out, auto_refresh=False) as live:
 
-            def draw(sight: Sight, chronicle: Chronicle, now: float, lines: list[str]) -> None:
-                live.update(scene(sight, chronicle, now, lines), refresh=True)
+            def draw(frame: Frame, chronicle: Chronicle, now: float, lines: list[str]) -> None:
+                live.update(render_frame(frame, chronicle, now, lines), refresh=True)
 
             end = play(draw, lambda _: None, speed)
     else:
@@ -55,8 +55,8 @@ def _print(out: Console, line: str) -> None:
     out.file.flush()
 
 
-def play(show: Show, tell: Callable[[str], None], speed: float) -> RenderableType:
-    """Tell the story on a cluster of its own; what became of everybody."""
+def play(show: Show, print_line: Callable[[str], None], speed: float) -> RenderableType:
+    """Play the story on a cluster of its own; the summary at its end."""
     from stromboli.cli.demo.story import NODES
     from stromboli.cli.policy_options import chosen_policy
     from stromboli.cli.up import PRESET
@@ -70,14 +70,14 @@ def play(show: Show, tell: Callable[[str], None], speed: float) -> RenderableTyp
     policy = chosen_policy(None, PRESET, catalog, False)
     assert policy is not None
     folder = Folder(None)
-    place = Place(NOWHERE, Path(), node_manifests([NODES]), catalog, policy, period=PERIOD / speed)
+    place = Place(NOWHERE, Path(), node_manifests([NODES]), catalog, policy, period=SCHEDULE_PERIOD / speed)
 
     async def story() -> RenderableType:
         task = asyncio.current_task()
         assert task is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         async with Cluster(folder, place) as cluster:
-            return await _told(cluster, show, tell, speed)
+            return await _play_chapters(cluster, show, print_line, speed)
 
     try:
         return asyncio.run(story())
@@ -87,36 +87,38 @@ def play(show: Show, tell: Callable[[str], None], speed: float) -> RenderableTyp
         folder.release()
 
 
-async def _told(cluster: Cluster, show: Show, tell: Callable[[str], None], speed: float) -> RenderableType:
-    """Submit chapter after chapter, look, tell; until all jobs are done."""
+async def _play_chapters(
+    cluster: Cluster, show: Show, print_line: Callable[[str], None], speed: float
+) -> RenderableType:
+    """Submit one chapter after the other and show what happens, until all jobs are done."""
     from stromboli.cli.demo.chronicle import Chronicle
-    from stromboli.cli.demo.frame import look
+    from stromboli.cli.demo.frame import read_frame
     from stromboli.cli.demo.story import CHAPTERS, manifests, submit
-    from stromboli.cli.demo.view import at, summary
+    from stromboli.cli.demo.view import summary, timestamped
     from stromboli.kube.api_client import Client
     from stromboli.kube.cluster_access import find_access
 
     chapters, chronicle = deque(CHAPTERS), Chronicle()
-    lines: deque[str] = deque(maxlen=LAST_NEWS)
+    lines: deque[str] = deque(maxlen=LINES_SHOWN)
     refused: list[str] = []
     begin, now = time.monotonic(), 0.0
     async with Client(find_access(str(cluster.kubeconfig))) as client:
-        while now < LONGEST:
+        while now < TIME_LIMIT:
             now = time.monotonic() - begin
-            fresh = []
-            while chapters and chapters[0].at / speed <= now and chronicle.runs(chapters[0].after):
+            new_lines = []
+            while chapters and chapters[0].at / speed <= now and chronicle.has_run(chapters[0].after):
                 chapter = chapters.popleft()
-                fresh.append(chapter.says)
+                new_lines.append(chapter.line)
                 if problem := await submit(client, manifests(chapter.file, speed)):
                     refused.append(problem)
-                    fresh.append(f"refused: {problem}")
-            sight = await look(client)
-            fresh += chronicle.news(sight, now)
-            for line in fresh:
-                lines.append(at(now, line))
-                tell(at(now, line))
-            show(sight, chronicle, now, list(lines))
-            if not chapters and all(job.over for job in sight.jobs.values() if job.pods):
+                    new_lines.append(f"refused: {problem}")
+            frame = await read_frame(client)
+            new_lines += chronicle.update(frame, now)
+            for line in new_lines:
+                lines.append(timestamped(now, line))
+                print_line(lines[-1])
+            show(frame, chronicle, now, list(lines))
+            if not chapters and all(job.finished for job in frame.jobs.values() if job.pods):
                 break
-            await asyncio.sleep(GLANCE / speed)
+            await asyncio.sleep(REFRESH_INTERVAL / speed)
     return summary(chronicle, now, refused)

@@ -1,4 +1,4 @@
-"""What the cluster looks like at a moment, put together from what its API server shows."""
+"""The state of the cluster at one moment, read from its API server."""
 
 from __future__ import annotations
 
@@ -21,50 +21,49 @@ RESOURCES = (
     Resource(*_VOLCANO, "queues", "Queue", namespaced=False),
     EVENTS,
 )
-Thing = dict[str, Any]
+Manifest = dict[str, Any]
 
 
 @dataclass(slots=True)
-class PodSight:
+class PodState:
     name: str
     job: str
     cpu: float
     node: str
     phase: str
-    leaving: bool
+    terminating: bool
     reason: str = ""
-    """Why it finds no node."""
+    """Why it is unschedulable."""
 
     @property
-    def holds(self) -> bool:
-        """Whether it takes room on its node."""
+    def occupies_node(self) -> bool:
         return bool(self.node) and self.phase in ("Pending", "Running")
 
 
 @dataclass(slots=True)
-class JobSight:
+class JobState:
     name: str
     queue: str
     minimum: int
     phase: str
     reason: str
-    born: str
-    pods: list[PodSight] = field(default_factory=list)
+    created: str
+    pods: list[PodState] = field(default_factory=list)
 
     def count(self, *phases: str) -> int:
-        return sum(one.phase in phases and not one.leaving for one in self.pods)
+        return sum(pod.phase in phases and not pod.terminating for pod in self.pods)
 
     @property
     def running(self) -> int:
         return self.count("Running")
 
     @property
-    def over(self) -> bool:
-        return bool(self.pods) and all(one.phase in ("Succeeded", "Failed") for one in self.pods)
+    def finished(self) -> bool:
+        return bool(self.pods) and all(pod.phase in ("Succeeded", "Failed") for pod in self.pods)
 
 
 @dataclass(slots=True)
-class QueueSight:
+class QueueState:
     name: str
     weight: int
     used: float = 0.0
@@ -72,116 +71,118 @@ class QueueSight:
 
 
 @dataclass(slots=True)
-class NodeSight:
+class NodeState:
     name: str
     size: float
-    pods: list[PodSight] = field(default_factory=list)
+    pods: list[PodState] = field(default_factory=list)
 
     @property
     def used(self) -> float:
-        return sum(one.cpu for one in self.pods)
+        return sum(pod.cpu for pod in self.pods)
 
 
 @dataclass(slots=True)
-class Sight:
-    """Everything, at one moment; jobs by `namespace/name`."""
+class Frame:
+    """The whole cluster; jobs by `namespace/name`."""
 
-    queues: dict[str, QueueSight]
-    nodes: list[NodeSight]
-    jobs: dict[str, JobSight]
+    queues: dict[str, QueueState]
+    nodes: list[NodeState]
+    jobs: dict[str, JobState]
     evictions: dict[str, tuple[str, str]]
-    """Pods that were evicted, with the action and for whom, by the event's name."""
+    """The action and the beneficiary, by evicted pod."""
 
     @property
     def size(self) -> float:
         return sum(node.size for node in self.nodes)
 
 
-async def look(client: Client) -> Sight:
-    """Ask for everything."""
+async def read_frame(client: Client) -> Frame:
     bodies = await asyncio.gather(*(client.list(resource) for resource in RESOURCES))
-    return put_together(*(msgspec.json.decode(body)["items"] for body in bodies))
+    return build_frame(*(msgspec.json.decode(body)["items"] for body in bodies))
 
 
-def put_together(
-    nodes: list[Thing], pods: list[Thing], groups: list[Thing], queues: list[Thing], events: list[Thing]
-) -> Sight:
+def build_frame(
+    nodes: list[Manifest],
+    pods: list[Manifest],
+    groups: list[Manifest],
+    queues: list[Manifest],
+    events: list[Manifest],
+) -> Frame:
     hidden = (names.ROOT_QUEUE, names.DEFAULT_QUEUE)
-    sight = Sight(
+    frame = Frame(
         {
-            one["metadata"]["name"]: QueueSight(one["metadata"]["name"], one["spec"].get("weight", 1))
-            for one in queues
-            if one["metadata"]["name"] not in hidden
+            queue["metadata"]["name"]: QueueState(queue["metadata"]["name"], queue["spec"].get("weight", 1))
+            for queue in queues
+            if queue["metadata"]["name"] not in hidden
         },
         [
-            NodeSight(one["metadata"]["name"], milli(one["status"]["allocatable"]["cpu"]) / 1000)
-            for one in nodes
+            NodeState(node["metadata"]["name"], milli(node["status"]["allocatable"]["cpu"]) / 1000)
+            for node in nodes
         ],
-        {job.name: job for job in sorted(map(_job, groups), key=lambda job: (job.born, job.name))},
+        {job.name: job for job in sorted(map(_job, groups), key=lambda job: (job.created, job.name))},
         _evictions(events),
     )
-    by_name = {node.name: node for node in sight.nodes}
+    by_name = {node.name: node for node in frame.nodes}
     for pod in sorted(map(_pod, pods), key=lambda pod: pod.name):
-        job = sight.jobs.get(pod.job)
+        job = frame.jobs.get(pod.job)
         if job is not None:
             job.pods.append(pod)
             job.reason = pod.reason if job.reason and pod.reason else job.reason
-        if pod.holds and pod.node in by_name:
+        if pod.occupies_node and pod.node in by_name:
             by_name[pod.node].pods.append(pod)
-            if job is not None and job.queue in sight.queues:
-                sight.queues[job.queue].used += pod.cpu
-    weights = sum(queue.weight for queue in sight.queues.values())
-    for queue in sight.queues.values():
-        queue.deserved = sight.size * queue.weight / weights
-    return sight
+            if job is not None and job.queue in frame.queues:
+                frame.queues[job.queue].used += pod.cpu
+    weights = sum(queue.weight for queue in frame.queues.values())
+    for queue in frame.queues.values():
+        queue.deserved = frame.size * queue.weight / weights
+    return frame
 
 
-def _job(group: Thing) -> JobSight:
+def _job(group: Manifest) -> JobState:
     meta, spec, status = group["metadata"], group["spec"], group.get("status") or {}
-    waits = [
-        one for one in status.get("conditions") or () if one.get("type") == names.CONDITION_UNSCHEDULABLE
-    ]
-    reason = str(waits[-1].get("message", "")) if waits and waits[-1].get("status") == "True" else ""
-    return JobSight(
+    return JobState(
         f"{meta['namespace']}/{meta['name']}",
         spec.get("queue", ""),
         spec.get("minMember", 1),
         status.get("phase") or "Pending",
-        reason,
+        _condition_message(status, names.CONDITION_UNSCHEDULABLE, "True"),
         meta["creationTimestamp"],
     )
 
 
-def _pod(pod: Thing) -> PodSight:
+def _pod(pod: Manifest) -> PodState:
     meta, spec = pod["metadata"], pod["spec"]
-    requests = [(one.get("resources") or {}).get("requests") or {} for one in spec["containers"]]
+    requests = [(container.get("resources") or {}).get("requests") or {} for container in spec["containers"]]
     group = (meta.get("annotations") or {}).get(names.GROUP_NAME, "")
-    return PodSight(
+    return PodState(
         meta["name"],
         f"{meta['namespace']}/{group}",
-        sum(milli(one.get("cpu", 0)) for one in requests) / 1000,
+        sum(milli(request.get("cpu", 0)) for request in requests) / 1000,
         spec.get("nodeName", ""),
         pod.get("status", {}).get("phase", "Pending"),
         "deletionTimestamp" in meta,
-        _refusal(pod.get("status", {})),
+        _condition_message(pod.get("status", {}), names.CONDITION_POD_SCHEDULED, "False"),
     )
 
 
-def _refusal(status: Thing) -> str:
-    conditions = {one["type"]: one for one in status.get("conditions") or ()}
-    scheduled = conditions.get(names.CONDITION_POD_SCHEDULED, {})
-    return str(scheduled.get("message", "")) if scheduled.get("status") == "False" else ""
+def _condition_message(status: Manifest, type: str, value: str) -> str:
+    """The message of a condition that has this value."""
+    conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
+    condition = conditions.get(type, {})
+    return str(condition.get("message", "")) if condition.get("status") == value else ""
 
 
-def _evictions(events: list[Thing]) -> dict[str, tuple[str, str]]:
+def _evictions(events: list[Manifest]) -> dict[str, tuple[str, str]]:
     return {
-        f"{one['involvedObject']['namespace']}/{one['involvedObject']['name']}": _why(one.get("message", ""))
-        for one in events
-        if one.get("reason") == names.EVENT_EVICT and one["involvedObject"].get("kind") == "Pod"
+        f"{event['involvedObject']['namespace']}/{event['involvedObject']['name']}": _eviction_cause(
+            event.get("message", "")
+        )
+        for event in events
+        if event.get("reason") == names.EVENT_EVICT and event["involvedObject"].get("kind") == "Pod"
     }
 
 
-def _why(message: str) -> tuple[str, str]:
+def _eviction_cause(message: str) -> tuple[str, str]:
     """The action and the beneficiary in an eviction's message."""
     _, _, why = message.partition(names.POD_EVICTED.format(reason=""))
     action, _, beneficiary = (why or message).partition(" for ")

@@ -15,16 +15,16 @@ from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError
 
 NODES = "8x4cpu,16Gi"
-Thing = dict[str, Any]
+Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A file, the second at which it is submitted, what to say about it, and whose start it waits for."""
+    """A file, the second at which it is submitted, the line about it, and the job that has to run before."""
 
     at: float
     file: str
-    says: str
+    line: str
     after: str = ""
 
 
@@ -59,37 +59,37 @@ _CLUSTER = ("Namespace", "Queue", "PriorityClass")
 
 
 def folder() -> Path:
-    """Where the manifests are: beside us where we are installed, in `examples` where we are developed."""
+    """The folder of the manifests: in the package if installed, else `examples/demo` of the repository."""
     here = Path(__file__).parent
-    for place in (here / "manifests", here.parents[3] / "examples" / "demo"):
-        if place.is_dir():
-            return place
+    for candidate in (here / "manifests", here.parents[3] / "examples" / "demo"):
+        if candidate.is_dir():
+            return candidate
     raise FileNotFoundError(f"{here / 'manifests'}: the manifests of the demo are missing")
 
 
-def manifests(file: str, speed: float = 1.0) -> list[Thing]:
-    """What is in a file, with pods that run so much faster."""
-    things = [one for one in yaml.safe_load_all((folder() / file).read_text()) if one]
-    for thing in things:
-        marks = thing["metadata"].get("annotations", {})
-        if RUN_TIME in marks and speed != 1.0:
-            marks[RUN_TIME] = f"{parse_duration(marks[RUN_TIME]).low / speed:.3f}s"
-    return things
+def manifests(file: str, speed: float = 1.0) -> list[Manifest]:
+    """The objects of a file; their pods run `speed` times as fast."""
+    objects = [content for content in yaml.safe_load_all((folder() / file).read_text()) if content]
+    for content in objects:
+        annotations = content["metadata"].get("annotations", {})
+        if RUN_TIME in annotations and speed != 1.0:
+            annotations[RUN_TIME] = f"{parse_duration(annotations[RUN_TIME]).low / speed:.3f}s"
+    return objects
 
 
-async def submit(client: Client, things: list[Thing]) -> str:
-    """Create all of them, as `kubectl create` would; why the first that was refused was, if one was."""
-    for thing in things:
-        meta = thing["metadata"]
+async def submit(client: Client, objects: list[Manifest]) -> str:
+    """Create all of them, as `kubectl create` would; the message of the first refusal, if there is one."""
+    for content in objects:
+        meta = content["metadata"]
         try:
-            await client.create(_resource(thing), thing, meta.get("namespace", ""))
+            await client.create(_resource(content), content, meta.get("namespace", ""))
         except ApiError as error:
             return str(error)
     return ""
 
 
-def _resource(thing: Thing) -> Resource:
-    group, _, version = thing["apiVersion"].rpartition("/")
-    kind = thing["kind"]
+def _resource(content: Manifest) -> Resource:
+    group, _, version = content["apiVersion"].rpartition("/")
+    kind = content["kind"]
     plural = _PLURALS.get(kind, f"{kind.lower()}s")
     return Resource(group, version, plural, kind, kind not in _CLUSTER)
