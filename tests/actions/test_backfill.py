@@ -92,7 +92,7 @@ def test_a_refusal_is_told_and_the_next_task_is_tried() -> None:
         name = "not-a"
 
         def on_move(self, change: Change) -> str | None:
-            return "not this one" if change.task.name == "a" and not change.back else None
+            return "not this one" if change.task.name == "a" and not change.undo else None
 
     outcome = backfill(
         node("n0"), group("job"), idle_pod("a", "job"), idle_pod("b", "job"), tiers="gang, not-a", own=[NotA]

@@ -181,7 +181,7 @@ def test_a_refusal_leaves_everybody_where_he_was() -> None:
 
         def on_move(self, change: Change) -> str | None:
             starts = change.status is Status.ALLOCATED and change.task.name == "small-0"
-            return "not this one" if starts and not change.back else None
+            return "not this one" if starts and not change.undo else None
 
     result = run(holding().job("small", cpu=2), "gang no-small", plugin_classes=[NoSmall])
     assert (result.binds, result.pipelined) == ({}, {"default/gang-1": "n2"})

@@ -61,7 +61,7 @@ class Guard(Plugin):
     name = "guard"
 
     def on_move(self, change: Change) -> str | None:
-        return "not this one" if change.task.name == "b" and not change.back else None
+        return "not this one" if change.task.name == "b" and not change.undo else None
 
 
 class Broken(Plugin):

@@ -133,7 +133,7 @@ class Refuser:
         self.status = status
 
     def on_move(self, change: Change) -> str | None:
-        return "no device left" if change.status is self.status and not change.back else None
+        return "no device left" if change.status is self.status and not change.undo else None
 
 
 def test_a_refused_move_changes_nothing(session: Session) -> None:

@@ -66,7 +66,7 @@ def fits(task: Task, node: Node, free: Callable[[Node, int], int]) -> bool:
 
 def seen(node: Node) -> list[Task]:
     """The pods that Kubernetes' filters see there."""
-    return [task for task in node.tasks if task.status is not Status.RELEASING or task.dying]
+    return [task for task in node.tasks if task.status is not Status.RELEASING or task.terminating]
 
 
 def zone(node: Node) -> str:

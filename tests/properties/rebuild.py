@@ -46,7 +46,8 @@ def says(cluster: Cluster) -> dict[str, Any]:
         "backlog": sorted(job.key for job in cluster.backlog),
         "waiting": sorted(job.key for job in cluster.waiting),
         "tallies": {
-            str(key): [int(count) for count in tally.by_node] for key, tally in cluster.tallies._all.items()
+            str(key): [int(count) for count in tally.by_node]
+            for key, tally in cluster.pod_counts._all.items()
         },
     }
 
@@ -84,9 +85,9 @@ def should_say(cluster: Cluster) -> dict[str, Any]:
         "waiting": sorted(job.key for job in jobs if _visible(job) and job.phase in ("", "Pending")),
         "tallies": {
             str(key): [
-                sum(t.node is node and _in_view(t) and tally.counts(t) for t in tasks) for node in nodes
+                sum(t.node is node and _in_view(t) and tally.counted(t) for t in tasks) for node in nodes
             ]
-            for key, tally in cluster.tallies._all.items()
+            for key, tally in cluster.pod_counts._all.items()
         },
     }
 
@@ -253,7 +254,7 @@ def _named(cluster: Cluster, column: Any) -> dict[str, int]:
 
 
 def _in_view(task: Task) -> bool:
-    return task.node is not None and (task.status is not Status.RELEASING or task.dying)
+    return task.node is not None and (task.status is not Status.RELEASING or task.terminating)
 
 
 def _visible(job: Job) -> bool:
@@ -295,7 +296,7 @@ def facts(cluster: Cluster) -> dict[str, Any]:
                 task.priority,
                 task.gates,
                 task.ours,
-                task.dying,
+                task.terminating,
                 task.job.key if task.job else "",
             )
             for task in cluster.tasks.values()

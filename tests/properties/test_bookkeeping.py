@@ -27,7 +27,7 @@ class Mirror:
         uid = change.task.uid
         before = (change.old_status, change.old_node.name if change.old_node else "")
         assert self.where.get(uid, before) == before
-        if self.moody and not change.back:
+        if self.moody and not change.undo:
             mood = self.chance.random()
             if mood < 0.05:
                 raise OSError("no mood")
@@ -52,9 +52,9 @@ def random_target(cluster: Cluster, chance: random.Random) -> tuple:
 
 def watch(cluster: Cluster) -> None:
     """Tallies of the kind that affinity needs."""
-    cluster.tallies.get("web", lambda task: task.label_set.labels.get("app") == "web")
-    cluster.tallies.get("dying", lambda task: task.dying)
-    cluster.tallies.get("all", lambda task: True)
+    cluster.pod_counts.get("web", lambda task: task.label_set.labels.get("app") == "web")
+    cluster.pod_counts.get("dying", lambda task: task.terminating)
+    cluster.pod_counts.get("all", lambda task: True)
 
 
 def check_moves(things: list, seed: int) -> None:

@@ -102,7 +102,7 @@ def test_a_group_that_goes_as_a_whole_loses_everybody_or_nobody(
         outcome = world.cycle()
         gone = {world.cluster.tasks[one.uid].job for one in outcome.decisions if isinstance(one, Evict)}
         for job in gone:
-            if job.goes_whole:
+            if job.disrupted_as_group:
                 assert not any(ALLOCATED_CLASS[task.status] for task in job.tasks.values())
         world.come_true(outcome.decisions)
 
@@ -115,5 +115,5 @@ def test_groups_do_go_as_a_whole() -> None:
         things = nativised(contest(chance, 3, 3), chance, share=0.8, mode="PodGroup")
         outcome = (world := Contest(things, "stock")).cycle()
         gone = [world.cluster.tasks[one.uid].job for one in outcome.decisions if isinstance(one, Evict)]
-        lost += any(job.goes_whole and gone.count(job) > 1 for job in gone)
+        lost += any(job.disrupted_as_group and gone.count(job) > 1 for job in gone)
     assert lost > 3

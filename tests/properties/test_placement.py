@@ -55,7 +55,7 @@ def zoo(cluster: Cluster, weather: Weather) -> list[Function]:
         return task.label_set.labels.get("app") == "web"
 
     def web_by_zone(nodes: Nodes) -> Column:
-        tally = cluster.tallies.get("web", web)
+        tally = cluster.pod_counts.get("web", web)
         sums, codes = tally.domain_sums(nodes.columns, names.ZONE)
         whole = np.where(codes >= 0, np.append(sums, 0)[codes], 0)
         return nodes.pick(whole)
@@ -71,7 +71,7 @@ def zoo(cluster: Cluster, weather: Weather) -> list[Function]:
         )
 
     def web_version(task: Task) -> int:
-        return cluster.tallies.get("web", web).version
+        return cluster.pod_counts.get("web", web).version
 
     def filter_of(
         passes: Callable[[Task, Nodes], Column], slow: Callable[[Task, Node], bool], **more: Any

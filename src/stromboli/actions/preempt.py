@@ -83,7 +83,7 @@ def _is_other_job(task: Task, job: Job) -> bool:
 
 def _is_same_job(task: Task, job: Job) -> bool:
     """A group that may only be evicted as a whole does not evict its own tasks."""
-    return job is task.job and not job.goes_whole
+    return job is task.job and not job.disrupted_as_group
 
 
 def _may_be_victim_of(task: Task, victim: Task) -> bool:
@@ -137,7 +137,7 @@ def _waits_for_nominated_node(session: Session, task: Task) -> bool:
     if node is None or node.row < 0 or session.admits(task, node):
         return True
     return bool(session.reachable(task)[node.row]) and any(
-        other.leaves_for_another and other.pod_priority < task.pod_priority for other in node.tasks
+        other.preempted and other.pod_priority < task.pod_priority for other in node.tasks
     )
 
 

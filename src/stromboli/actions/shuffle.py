@@ -47,4 +47,4 @@ def _victims(session: Session) -> dict[Task, str]:
 
 def _breaks_group(job: Job | None, victims_of: Counter[Job | None]) -> bool:
     """Whether a group that may only be evicted as a whole would lose a part of its tasks."""
-    return job is not None and job.goes_whole and victims_of[job] < job.allocated_count
+    return job is not None and job.disrupted_as_group and victims_of[job] < job.allocated_count

@@ -169,7 +169,7 @@ class Engine:
             queues = {job.queue for job in outcome.promised if job.queue}
             outcome.held = {queue: dict(queue.held) for queue in queues}
         session.finish()
-        session.cluster.tallies.sweep()
+        session.cluster.pod_counts.sweep()
         outcome.decisions = session.decisions
 
     def _give_up(self, session: Session) -> None:

@@ -1,7 +1,7 @@
 """Arithmetic over resource amounts, each rule of the specification once, under its name there (spec 03 0.1).
 
 An amount vector is a plain dict from dimension to number. A missing dimension is zero; totals drop what becomes zero,
-so that a vector kept up by moves equals one summed afresh. Whole numbers stay exact; floats appear only in shares.
+so that a vector updated by moves equals one summed from zero. Whole numbers stay exact; floats appear only in shares.
 """
 
 from collections.abc import Iterable, Mapping
@@ -59,7 +59,7 @@ def less_equal(left: Vector, right: Vector) -> bool:
 
 
 def lacking(wanted: Vector, limit: Vector, request: Vector) -> list[int]:
-    """FITS, told by what fails: dimensions the request asks for, never pods, where wanted > limit, exactly."""
+    """The dimensions in which FITS fails: those of the request, never pods, where wanted > limit, exactly."""
     return [
         dim
         for dim, asked in request.items()
@@ -84,7 +84,7 @@ def fits_added(held: Vector, request: Vector, limit: Vector) -> bool:
 
 
 def some_fits(wanted: Vector, limit: Vector, request: Vector) -> bool:
-    """ANYFIT: wanted <= limit in one dimension that the request asks for (never pods) and that is there at all."""
+    """ANYFIT: wanted <= limit in one dimension of the request (never pods) of which there is any amount."""
     return any(
         asked > 0
         and dim != PODS
@@ -130,7 +130,7 @@ def excess(left: Vector, right: Vector) -> Amounts:
 
 
 def names(amounts: Vector) -> list[int]:
-    """The dimensions that are there at all."""
+    """The dimensions with an amount above the tolerance."""
     return [dim for dim, amount in amounts.items() if amount >= EPSILON]
 
 
@@ -150,8 +150,7 @@ def dominant_share(part: Vector, whole: Vector) -> float:
     highest = 0.0
     for dim, amount in whole.items():
         if amount >= EPSILON:
-            here = part.get(dim, 0) / amount
-            highest = max(highest, here)
+            highest = max(highest, part.get(dim, 0) / amount)
     return highest
 
 

@@ -1,8 +1,8 @@
-"""The cluster: one live state, and the one way in which a task changes.
+"""The state of the cluster, and the one operation that changes a task.
 
-`move(task, status, node)` takes the old weight off and puts the new one on: node columns, job counters, queue totals,
-the pod view and the listeners. Allocate, pipeline, evict, release and the undo of each are this one call. What a task
-weighs is a function of its status (and, in the pod view, of whether its pod is dying); see `status.WEIGHT`.
+`move(task, status, node)` subtracts the task's old weight and adds the new one: in node columns, job counters, queue
+totals, the pod view and the listeners. Allocate, pipeline, evict, release and the undo of each are this one call. The
+weight follows from the status (in the pod view also from whether the pod is terminating); see `status.WEIGHT`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stromboli.model.amounts import Amounts, shift
-from stromboli.model.constraints.affinity_terms import Terms
-from stromboli.model.constraints.pod_tallies import Tallies
+from stromboli.model.constraints.affinity_terms import AffinityTerms
+from stromboli.model.constraints.pod_counts import PodCounts
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job, JobId
 from stromboli.model.node_columns import Columns, Node
@@ -24,7 +24,7 @@ from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
 from stromboli.model.task import Task
 
 if TYPE_CHECKING:
-    from stromboli.model.lookup_objects import Objects
+    from stromboli.model.lookup_objects import LookupObjects
 
 # Which sum of its job and queue a task of some status belongs to.
 SUM_OF: tuple[str | None, ...] = tuple(
@@ -36,7 +36,7 @@ SUM_OF: tuple[str | None, ...] = tuple(
 
 
 class Change(NamedTuple):
-    """One move: what it was and what it became."""
+    """One move: a task's status and node before and after."""
 
     task: Task
     old_status: Status
@@ -44,14 +44,14 @@ class Change(NamedTuple):
     status: Status
     node: Node | None
     back: bool = False
-    """Whether this takes an earlier move back; then nobody may refuse."""
+    """Whether this undoes an earlier move; then no listener may refuse."""
 
     def reversed(self) -> Change:
         return Change(self.task, self.status, self.node, self.old_status, self.old_node, not self.back)
 
 
 class Refused(NamedTuple):
-    """A listener would not have it; the state is as before."""
+    """A listener refused the move; the state is as before."""
 
     why: str
 
@@ -66,14 +66,14 @@ class ListenerFailed(Exception):
 
 
 class Listener(Protocol):
-    """Told of every move. Its own numbers must follow the change alone, so that the reverse change restores them."""
+    """Called for every move. Its state must depend on the change alone, so that the reversed change restores it."""
 
     def on_move(self, change: Change) -> str | None:
-        """Take the change in; a text refuses it. Never asked to refuse when a move is taken back."""
+        """Follow a change; a returned text refuses it. The answer is ignored when a move is undone."""
 
 
 class Dirty:
-    """What changed since somebody last took note."""
+    """What changed since the last session."""
 
     __slots__ = ("everything", "jobs", "nodes", "objects", "queues")
 
@@ -82,59 +82,59 @@ class Dirty:
         self.jobs: dict[Job, None] = {}
         self.queues: dict[Queue, None] = {}
         self.nodes = False
-        """Whether nodes came, went or changed."""
+        """Whether nodes were added, removed or changed."""
         self.objects = False
-        """Whether any of the plain objects changed."""
+        """Whether any of the lookup objects changed."""
 
     def __bool__(self) -> bool:
         return self.everything or self.nodes or self.objects or bool(self.jobs) or bool(self.queues)
 
 
 class Cluster:
-    """Everything that exists, mirrored from the world."""
+    """All nodes, queues, jobs and tasks, and their sums."""
 
-    def __init__(self, objects: Objects):
+    def __init__(self, objects: LookupObjects):
         self.dims = Dimensions()
         self.columns = Columns(self.dims)
         self.objects = objects
-        """Plain objects that plugins look up: quotas, budgets, claims, namespaces, priority classes."""
-        self.terms = Terms(objects)
-        """The pod affinity terms that tasks carry, placed or not."""
-        self.tallies = Tallies(self.columns, self.terms.marks)
+        """Objects that plugins look up: quotas, budgets, claims, namespaces, priority classes."""
+        self.affinity_terms = AffinityTerms(objects)
+        """The pod affinity terms of all tasks, on nodes or not."""
+        self.pod_counts = PodCounts(self.columns, self.affinity_terms.index_keys)
         self.nodes: dict[str, Node] = {}
         self.jobs: dict[JobId, Job] = {}
         self.queues: dict[str, Queue] = {}
         self.tasks: dict[str, Task] = {}
-        self.unplaced = False
-        """Whether nodes came or went since the columns were laid out."""
+        self.layout_stale = False
+        """Whether nodes were added or removed since the columns were laid out."""
         self.total: Amounts = {}
-        """What all nodes together may give away."""
+        """What is allocatable on all nodes together."""
         self.waiting: dict[Job, None] = {}
-        """Visible jobs that enqueue has not let in."""
+        """Visible jobs that enqueue has not admitted."""
         self.backlog: dict[Job, None] = {}
         """Visible jobs with a Pending or Pipelined task."""
         self.reservations = Reservations(self)
         """Room that is kept beyond a cycle."""
         self.unsettled: dict[Job, None] = {}
-        """Jobs whose outcome was not final when it was last told."""
+        """Jobs whose outcome was not final when it was last reported."""
         self.memory: dict[str, Any] = {}
         """What plugins carry from cycle to cycle: plain data, by plugin name."""
         self.usage: Mapping[str, NodeUsage] = {}
-        """How busy nodes really are, by name; replaced as a whole between cycles, never changed in place."""
+        """Measured load by node name; replaced as a whole between cycles, never changed in place."""
         self.listeners: list[Listener] = []
         self.dirty = Dirty()
         self.shard: Shard | None = None
-        """The nodes that are this scheduler's, if several divide them."""
+        """The nodes of this scheduler, if several share the cluster."""
         self.touched: list[Job] = []
-        """Jobs in the order in which moves touched them, for whoever keeps jobs sorted."""
+        """Jobs in the order in which moves touched them, for sorted collections of jobs."""
 
     def mark_all_dirty(self) -> None:
-        """Let changes pass that nobody takes note of: whoever looks next looks at everything."""
+        """Make the next session look at everything, whatever changed."""
         self.dirty = Dirty()
         self.touched.clear()
 
-    def divide(self, shard: Shard) -> None:
-        """Let other nodes be this scheduler's; what is remembered of nodes is looked at again."""
+    def set_shard(self, shard: Shard) -> None:
+        """Change the nodes of this scheduler; what is cached about nodes becomes invalid."""
         before, self.shard = self.shard, shard
         if before is None or before.nodes != shard.nodes:
             self.columns.objects += 1
@@ -143,29 +143,29 @@ class Cluster:
     # -- the one move
 
     def move(self, task: Task, status: Status, node: Node | None) -> Change | Refused:
-        """Let a task be of another status, on another node or none; a listener may refuse."""
+        """Give a task another status, on another node or none; a listener may refuse."""
         change = Change(task, task.status, task.node, status, node)
         self._apply(change)
-        for told, listener in enumerate(self.listeners):
+        for notified, listener in enumerate(self.listeners):
             try:
                 why = listener.on_move(change)
             except Exception as error:
-                self._unmove(change, told)
+                self._unmove(change, notified)
                 raise ListenerFailed(error, listener) from error
             if why is not None:
-                self._unmove(change, told)
+                self._unmove(change, notified)
                 return Refused(why)
         return change
 
     def undo(self, change: Change) -> None:
-        """Take a move back: nothing is asked, chosen or refused again."""
+        """Undo a move: nothing is chosen or refused again."""
         self._unmove(change, len(self.listeners))
 
-    def _unmove(self, change: Change, told: int) -> None:
-        """The state first: whatever a listener does on being told, it stands as before the move."""
+    def _unmove(self, change: Change, notified: int) -> None:
+        """Restore the state before the listeners: whatever one of them does, the state is as before the move."""
         back = change.reversed()
         self._apply(back)
-        for listener in reversed(self.listeners[:told]):
+        for listener in reversed(self.listeners[:notified]):
             try:
                 listener.on_move(back)
             except Exception as error:
@@ -187,16 +187,16 @@ class Cluster:
             if SUM_OF[old_status] is not SUM_OF[status]:
                 self._sum(task.job, task, old_status, -1)
                 self._sum(task.job, task, status, 1)
-            self.note(task.job)
+            self.mark_dirty(task.job)
         if self.reservations and task.uid in self.reservations:
             self.reservations.update(task.uid)
 
-    # -- a task comes and goes
+    # -- tasks are added and removed
 
     def enter(self, task: Task) -> None:
-        """Put a new task's weight on, as its status and node say."""
+        """Add a task, with the weight of its status on its node."""
         self.tasks[task.uid] = task
-        self.terms.enter(task)
+        self.affinity_terms.add(task)
         if task.node is not None:
             self._weigh(task, task.status, task.node, 1)
         if task.job is not None:
@@ -206,14 +206,14 @@ class Cluster:
             shift(task.job.total, task.request)
             self._count(task.job, task, task.status, 1)
             self._sum(task.job, task, task.status, 1)
-            self.note(task.job)
+            self.mark_dirty(task.job)
         if self.reservations:
             self.reservations.task_entered(task)
 
     def leave(self, task: Task) -> None:
-        """Take a task's weight off and forget it."""
+        """Remove a task and its weight."""
         del self.tasks[task.uid]
-        self.terms.leave(task)
+        self.affinity_terms.remove(task)
         if task.node is not None:
             self._weigh(task, task.status, task.node, -1)
         if task.job is not None:
@@ -225,12 +225,12 @@ class Cluster:
                 del task.group.tasks[task]
                 if not task.group.tasks:
                     task.job.sub_jobs.pop(task.group.id, None)
-            self.note(task.job)
+            self.mark_dirty(task.job)
         if self.reservations:
             self.reservations.update(task.uid)
 
     def join(self, job: Job, queue: Queue | None) -> None:
-        """Let a job belong to a queue, or to none, with all that its tasks hold."""
+        """Move a job, with all that its tasks hold, to a queue or to none."""
         if job.queue is not queue:
             if job.queue is not None:
                 self._transfer(job, job.queue, -1)
@@ -242,23 +242,25 @@ class Cluster:
                 self._transfer(job, queue, 1)
                 self.dirty.queues[queue] = None
             self.reservations.update_all()
-        self.note(job)
+        self.mark_dirty(job)
 
     def set_phase(self, job: Job, phase: str) -> None:
-        """Give a job another phase; who may be let in follows from it."""
+        """Give a job another phase, which decides whether enqueue still has to admit it."""
         job.phase = phase
-        self.note(job)
+        self.mark_dirty(job)
 
     def update_worklists(self, job: Job) -> None:
-        """Bring the lists of work up to date after something about a job changed."""
+        """Update `waiting` and `backlog` after something about a job changed."""
         visible = job.visible
-        _keep(self.waiting, job, visible and job.waits_for_queue)
+        _set_membership(self.waiting, job, visible and job.waits_for_queue)
         counts = job.counts
-        _keep(self.backlog, job, visible and (counts[Status.PENDING] or counts[Status.PIPELINED]) > 0)
+        _set_membership(
+            self.backlog, job, visible and (counts[Status.PENDING] or counts[Status.PIPELINED]) > 0
+        )
 
     def settle(self) -> None:
-        """Lay the columns out if nodes came or went; every session begins with this."""
-        if self.unplaced:
+        """Lay the columns out if nodes were added or removed; every session begins with this."""
+        if self.layout_stale:
             known = [node for node in self.nodes.values() if node.object is not None]
             new = [node for node in known if node.row < 0]
             self.columns.arrange(known)
@@ -267,8 +269,8 @@ class Cluster:
                 for task in node.tasks:
                     self._load(task, task.status, node, 1)
                 self.reservations.load(node)
-            self.tallies.recount()
-            self.unplaced = False
+            self.pod_counts.recount()
+            self.layout_stale = False
             self.dirty.nodes = True
         if self.dirty.nodes or self.dirty.everything:
             self.total = self.columns.total(self.columns.allocatable)
@@ -282,19 +284,19 @@ class Cluster:
     # -- the parts of a weight
 
     def _weigh(self, task: Task, status: Status, node: Node, sign: int) -> None:
-        """The node's part: columns, pod view and tallies, and the node's own list."""
+        """Add or subtract on a node: columns, pod view and pod counts, and the node's own list."""
         if sign > 0:
             node.tasks[task] = None
         else:
             del node.tasks[task]
         if node.row >= 0:
             self._load(task, status, node, sign)
-            if self.tallies and _seen(task, status):
-                self.tallies.add(task, node.row, sign)
+            if self.pod_counts and _in_pod_view(task, status):
+                self.pod_counts.add(task, node.row, sign)
 
     def _load(self, task: Task, status: Status, node: Node, sign: int) -> None:
         self.columns.weigh(node.row, task.shape, WEIGHT[status], sign)
-        if _seen(task, status):
+        if _in_pod_view(task, status):
             self.columns.view_add(node.row, task.shape, sign)
 
     def _count(self, job: Job, task: Task, status: Status, sign: int) -> None:
@@ -325,8 +327,8 @@ class Cluster:
         for which in ("allocated", "pending", "pipelined"):
             shift(getattr(queue, which), getattr(job, which), sign)
 
-    def note(self, job: Job) -> None:
-        """Whoever keeps something about this job looks again."""
+    def mark_dirty(self, job: Job) -> None:
+        """Invalidate what is cached about a job."""
         job.version += 1
         if not self.touched or self.touched[-1] is not job:
             self.touched.append(job)
@@ -334,13 +336,13 @@ class Cluster:
         self.update_worklists(job)
 
 
-def _keep(members: dict[Job, None], job: Job, belongs: bool) -> None:
+def _set_membership(members: dict[Job, None], job: Job, belongs: bool) -> None:
     if belongs:
         members[job] = None
     else:
         members.pop(job, None)
 
 
-def _seen(task: Task, status: Status) -> bool:
-    """Whether Kubernetes' filters see it on its node: until it was evicted, and again once it is dying."""
-    return status is not Status.RELEASING or task.dying
+def _in_pod_view(task: Task, status: Status) -> bool:
+    """Whether Kubernetes' filters see it on its node: until it is evicted, and again once it is terminating."""
+    return status is not Status.RELEASING or task.terminating

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 CPU, MEMORY, PODS = 0, 1, 2
 MOST = 512
-"""More resource names than any cluster has; a bound on what hostile objects can make the columns grow to."""
+"""More resource names than any cluster has: bounds how far hostile objects can grow the columns."""
 
 
 class TooManyResources(ValueError):
@@ -12,7 +12,7 @@ class TooManyResources(ValueError):
 
 
 class Dimensions:
-    """Rows are given out in order of first sight and never change; cpu, memory and pods are always there."""
+    """Rows are numbered in order of first use and never change; cpu, memory and pods always exist."""
 
     __slots__ = ("index", "names")
 
@@ -24,7 +24,7 @@ class Dimensions:
         return len(self.names)
 
     def row(self, name: str) -> int:
-        """The row of a resource, a new one if it was never seen."""
+        """The row of a resource, a new one on first use."""
         row = self.index.get(name)
         if row is None:
             if len(self.names) >= MOST:

@@ -1,4 +1,4 @@
-"""Shapes, label sets and annotations are shared by all tasks that are alike, and gone when the last of them is."""
+"""Equal shapes, label sets and annotations are one shared value, freed with its last task."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _encoder = msgspec.msgpack.Encoder(order="sorted")
 
 
 class Interning:
-    """One table per kind of shared value; ids are never given out twice."""
+    """One table per kind of shared value; ids are never reused."""
 
     def __init__(self, dims: Dimensions) -> None:
         self._dims = dims
         self._shapes: WeakValueDictionary[bytes, Shape] = WeakValueDictionary()
-        self._kin: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
-        self._notes: WeakValueDictionary[bytes, Annotations] = WeakValueDictionary()
+        self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
+        self._annotations: WeakValueDictionary[bytes, Annotations] = WeakValueDictionary()
         self._next = 0
 
     def shape(self, pod: Pod) -> Shape:
-        """The shape of a pod: all that node functions may read of it."""
+        """The shape of a pod: all of it that filters and scores may read."""
         spec, status = pod.spec, pod.status
         key = _encoder.encode(
             (
@@ -58,22 +58,22 @@ class Interning:
 
     def _make_shape(self, pod: Pod) -> Shape:
         request = self._dims.rows(pod_request(pod))
-        seen = view_request(pod)
+        requests = view_request(pod)
         view = (
             1,
-            seen.nonzero_cpu,
-            seen.nonzero_memory,
-            seen.requested.get(names.CPU, 0),
-            seen.requested.get(names.MEMORY, 0),
-            seen.requested.get(names.NVIDIA_GPU, 0),
+            requests.nonzero_cpu,
+            requests.nonzero_memory,
+            requests.requested.get(names.CPU, 0),
+            requests.requested.get(names.MEMORY, 0),
+            requests.requested.get(names.NVIDIA_GPU, 0),
         )
         incoming = (
             1,
-            seen.incoming_nonzero_cpu,
-            seen.incoming_nonzero_memory,
-            seen.incoming.get(names.CPU, 0),
-            seen.incoming.get(names.MEMORY, 0),
-            seen.incoming.get(names.NVIDIA_GPU, 0),
+            requests.incoming_nonzero_cpu,
+            requests.incoming_nonzero_memory,
+            requests.incoming.get(names.CPU, 0),
+            requests.incoming.get(names.MEMORY, 0),
+            requests.incoming.get(names.NVIDIA_GPU, 0),
         )
         spec = msgspec.structs.replace(
             pod.spec, node_name="", priority=None, priority_class_name="", scheduling_group=None
@@ -82,17 +82,17 @@ class Interning:
 
     def label_set(self, namespace: str, labels: dict[str, str]) -> LabelSet:
         key = _encoder.encode((namespace, labels))
-        label_set = self._kin.get(key)
+        label_set = self._label_sets.get(key)
         if label_set is None:
-            label_set = self._kin[key] = LabelSet(self._id(), namespace, labels)
+            label_set = self._label_sets[key] = LabelSet(self._id(), namespace, labels)
         return label_set
 
-    def notes(self, annotations: dict[str, str]) -> Annotations:
+    def annotations(self, annotations: dict[str, str]) -> Annotations:
         key = _encoder.encode(annotations)
-        notes = self._notes.get(key)
-        if notes is None:
-            notes = self._notes[key] = Annotations(annotations)
-        return notes
+        shared = self._annotations.get(key)
+        if shared is None:
+            shared = self._annotations[key] = Annotations(annotations)
+        return shared
 
     def _id(self) -> int:
         self._next += 1

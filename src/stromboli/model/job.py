@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class JobId(NamedTuple):
-    """Native pod groups and Volcano's live side by side, so the kind belongs to the name."""
+    """Native pod groups and Volcano's may share a name, so the kind is part of the id."""
 
     kind: str
     namespace: str
@@ -32,7 +32,7 @@ class Gang:
         self.minimum = minimum
         self.counts = [0] * len(Status)
         self.ready_count = 0
-        """Tasks that hold room or are done."""
+        """Tasks that are allocated or have succeeded."""
         self.pending_best_effort = 0
 
     def count(self, status: Status, best_effort: bool, sign: int) -> None:
@@ -69,7 +69,7 @@ class Gang:
 
 
 class SubJob(Gang):
-    """Tasks that a sub-group policy binds together; a job without policies has one, the whole job."""
+    """Tasks that a sub-group policy groups; a job without policies has one sub-job with all tasks."""
 
     __slots__ = ("id", "job", "match_index", "policy", "tasks")
 
@@ -124,9 +124,9 @@ class Job(Gang):
         super().__init__(0)
         self.id = id
         self.group: PodGroup | None = None
-        """Its terms, of a native group as of one of Volcano's."""
+        """Its PodGroup; a native group is converted to one."""
         self.native = native
-        """What a native group has besides."""
+        """What a native group has beyond a PodGroup."""
         self.queue: Queue | None = None
         self.created = 0.0
         self.priority = 0
@@ -139,7 +139,7 @@ class Job(Gang):
         self.role_minimums: dict[str, int] = {}
         self.min_resources: Amounts | None = None
         self.reservable: Amounts = {}
-        """The part of its minimum resources that is held for it while it waits (spec 04 12)."""
+        """The part of its minimum resources that is reserved for it while it waits (spec 04 12)."""
         self.waiting_time: float | None = None
         self.tasks: dict[str, Task] = {}
         self.by_status: list[dict[Task, None]] = [{} for _ in Status]
@@ -150,11 +150,11 @@ class Job(Gang):
         self.pipelined: Amounts = {}
         self.pending: Amounts = {}
         self.reserved: Amounts = {}
-        """What its Pending tasks ask for that have room held for them beyond a cycle."""
+        """What its Pending tasks request that have a reservation beyond the cycle."""
         self.version = 0
-        """Grows with every change; whoever remembers something about a job remembers this with it."""
+        """Grows with every change; caches about a job keep it as their key."""
 
-    # -- who it is
+    # -- identity
 
     @property
     def namespace(self) -> str:
@@ -175,7 +175,7 @@ class Job(Gang):
 
     @property
     def waits_for_queue(self) -> bool:
-        """Not let in by enqueue yet (PodGroup phase Pending or none)."""
+        """Not admitted by enqueue yet (PodGroup phase Pending or none)."""
         return self.phase in ("", "Pending")
 
     @property
@@ -183,27 +183,27 @@ class Job(Gang):
         return self.group.metadata.annotations if self.group else {}
 
     @property
-    def yields(self) -> bool:
-        """Whether whole-gang evictions may touch it: unless its PodGroup says no (`volcano.sh/preemptable`)."""
+    def gang_evictable(self) -> bool:
+        """Whether gang evictions may take it: unless its PodGroup forbids it (`volcano.sh/preemptable`)."""
         if self.group is None:
             return False
         meta = self.group.metadata
-        wish = meta.annotations.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
-        return wish is None or go_scalars.boolean(wish) is True
+        preemptable = meta.annotations.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
+        return preemptable is None or go_scalars.boolean(preemptable) is True
 
     @property
-    def goes_whole(self) -> bool:
+    def disrupted_as_group(self) -> bool:
         """Whether it may only be evicted as a whole."""
-        return self.native is not None and self.native.goes_whole
+        return self.native is not None and self.native.disrupted_as_group
 
     @property
     def preempts(self) -> bool:
-        """Whether its tasks may take others' places, if they may themselves."""
+        """Whether its PodGroup allows its tasks to preempt."""
         return self.native is None or self.native.preempts
 
     @property
     def starving(self) -> bool:
-        """Whether it is short of its minimum; of pods that are no gang, each by itself is."""
+        """Whether it has fewer tasks than its minimum; without a gang, whether any task is pending."""
         if self.native is not None and self.native.independent:
             return self.counts[Status.PENDING] > 0
         return super().starving
@@ -255,8 +255,8 @@ class Job(Gang):
     def _sub_groups_have(self, enough: str) -> bool:
         for policy in self.policies:
             if policy.min_sub_groups > 0:
-                found = sum(getattr(sub, enough) for sub in self.sub_jobs_of(policy))
-                if found < policy.min_sub_groups:
+                enough_count = sum(getattr(sub, enough) for sub in self.sub_jobs_of(policy))
+                if enough_count < policy.min_sub_groups:
                     return False
         return True
 
@@ -276,7 +276,7 @@ class Job(Gang):
 
     @property
     def held(self) -> Amounts:
-        """What it has or was promised: allocated and pipelined together."""
+        """Allocated and pipelined together."""
         if not self.pipelined:
             return self.allocated
         total = dict(self.allocated)
@@ -289,11 +289,11 @@ class Job(Gang):
         return excess(self.allocated, self.min_resources or {})
 
     def shortfall(self) -> Amounts:
-        """What it still lacks of its minimum resources: the room to hold for it."""
+        """What it lacks of its minimum resources, to be reserved for it."""
         return excess(self.reservable, self.allocated)
 
     def gated_resources(self, own_gate: str) -> Amounts:
-        """What its gated tasks ask for, save those held only by the scheduler's own gate."""
+        """What its gated tasks request, except those with only the scheduler's own gate."""
         total: Amounts = {}
         for task in self.tasks.values():
             if task.gates and task.gates != (own_gate,):
@@ -301,7 +301,7 @@ class Job(Gang):
         return total
 
     def without_gated(self, amounts: Amounts, own_gate: str) -> Amounts:
-        """The amounts less what gated tasks ask for, nothing below zero."""
+        """The amounts less what gated tasks request, nothing below zero."""
         gated = self.gated_resources(own_gate)
         if is_empty(gated):
             return amounts

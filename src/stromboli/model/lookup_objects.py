@@ -1,4 +1,4 @@
-"""Objects that plugins look things up in, kept as they are: no move touches them."""
+"""Objects that plugins look up, kept as they are; no move changes them."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ from stromboli.api.types.workloads import ReplicaSet, ReplicationController, Ser
 
 
 @dataclass(slots=True)
-class Objects:
+class LookupObjects:
     """By `namespace/name`, or by name alone where there is no namespace."""
 
     namespaces: dict[str, Namespace] = field(default_factory=dict)
@@ -38,26 +38,26 @@ class Objects:
     version: int = 0
     """Grows with every change to any of them."""
 
-    def put(self, thing: Object) -> None:
+    def put(self, obj: Object) -> None:
         self.version += 1
-        if isinstance(thing, ReplicaSet | StatefulSet | ReplicationController):
-            self.controllers[type(thing).__name__, thing.key] = thing
+        if isinstance(obj, ReplicaSet | StatefulSet | ReplicationController):
+            self.controllers[type(obj).__name__, obj.key] = obj
         else:
-            self._shelf(thing)[thing.key] = thing
+            self._table(obj)[obj.key] = obj
 
-    def drop(self, thing: Object) -> None:
+    def drop(self, obj: Object) -> None:
         self.version += 1
-        if isinstance(thing, ReplicaSet | StatefulSet | ReplicationController):
-            self.controllers.pop((type(thing).__name__, thing.key), None)
+        if isinstance(obj, ReplicaSet | StatefulSet | ReplicationController):
+            self.controllers.pop((type(obj).__name__, obj.key), None)
         else:
-            self._shelf(thing).pop(thing.key, None)
+            self._table(obj).pop(obj.key, None)
 
-    def _shelf(self, thing: Object) -> dict[str, Object]:
-        shelf: dict[str, Object] = getattr(self, SHELVES[type(thing)])
-        return shelf
+    def _table(self, obj: Object) -> dict[str, Object]:
+        table: dict[str, Object] = getattr(self, TABLES[type(obj)])
+        return table
 
 
-SHELVES: dict[type[Object], str] = {
+TABLES: dict[type[Object], str] = {
     Namespace: "namespaces",
     PriorityClass: "priority_classes",
     ResourceQuota: "quotas",

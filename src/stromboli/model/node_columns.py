@@ -1,4 +1,4 @@
-"""Nodes as columns: one contiguous row per resource, one place per node, in the order in which ties fall."""
+"""Nodes as arrays: one contiguous row per resource, one column per node, ordered so that ties go to the first."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_only(column: A) -> A:
 
 
 class Node:
-    """A node by name: its object once that is known, its tasks, and its place in the columns (-1: none)."""
+    """A node by name: its object once that is known, its tasks, and its index in the columns (-1: none)."""
 
     __slots__ = ("allocatable", "created", "labels", "name", "object", "row", "tasks", "view_allocatable")
 
@@ -48,7 +48,7 @@ class Node:
         self.tasks: dict[Task, None] = {}
         self.labels: dict[str, str] = {}
         self.allocatable: Amounts = {}
-        """What the scheduler may give away, oversubscription included."""
+        """What the scheduler may allocate, oversubscription included."""
         self.view_allocatable: tuple[int, ...] = (0,) * VIEW_ROWS
         """What Kubernetes' own filters and scores see: the node status as it is."""
 
@@ -65,7 +65,7 @@ class Columns:
         self.clock = 0
         """Counts changes to any node; `version` holds its value at each node's last change."""
         self.layout = 0
-        """Counts changes of which node sits where; what is remembered by row is void when it moves on."""
+        """Counts changes of which node has which index; what is cached by index is invalid when it grows."""
         self.objects = 0
         """Counts changes to node objects (labels, taints, sizes)."""
         self.last: tuple[int, Shape | None] = (-1, None)
@@ -78,11 +78,11 @@ class Columns:
         self._derived: dict[Callable[[Columns], Any], Any] = {}
         amounts = np.zeros((AMOUNTS, len(self.dims), count), dtype=np.int64)
         views = np.zeros((VIEWS, VIEW_ROWS, count), dtype=np.int64)
-        self._hold(amounts, views)
+        self._set_blocks(amounts, views)
         return amounts, views
 
-    def _hold(self, amounts: Ints, views: Ints) -> None:
-        """All numbers lie in two blocks, so that those of a few nodes are gathered at once.
+    def _set_blocks(self, amounts: Ints, views: Ints) -> None:
+        """All numbers are in two blocks, so that those of a few nodes are gathered at once.
 
         Only methods of this class write them; whoever else has them, plugins among them, has read-only views.
         """
@@ -95,10 +95,10 @@ class Columns:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    # -- which node sits where
+    # -- layout
 
     def arrange(self, nodes: list[Node]) -> None:
-        """Lay all nodes out afresh; who was already there keeps its numbers."""
+        """Lay all nodes out again; those that had an index keep their numbers."""
         nodes.sort(key=lambda node: (node.created, node.name))
         old_rows = np.array([node.row for node in nodes], dtype=np.int64)
         kept = np.flatnonzero(old_rows >= 0)
@@ -115,14 +115,14 @@ class Columns:
         self.version[:] = self.clock
 
     def widen(self) -> None:
-        """Make room for dimensions that were seen for the first time."""
+        """Add rows for new dimensions."""
         missing = len(self.dims) - self.idle.shape[0]
         if missing > 0:
-            self._hold(np.pad(self.amounts, ((0, 0), (0, missing), (0, 0))), self.views.copy())
+            self._set_blocks(np.pad(self.amounts, ((0, 0), (0, missing), (0, 0))), self.views.copy())
             self.layout += 1
 
     def set_size(self, node: Node) -> None:
-        """Take a node's allocatable amounts over; what its tasks hold stays as it is."""
+        """Copy a node's allocatable amounts; what its tasks hold stays as it is."""
         row = node.row
         self._allocatable[:, row] = 0
         for dim, amount in node.allocatable.items():
@@ -138,10 +138,10 @@ class Columns:
         self._derived.clear()
         self._touch(node.row, None)
 
-    # -- what its tasks weigh
+    # -- tasks
 
     def weigh(self, row: int, shape: Shape, weight: Weight, sign: int) -> None:
-        """Put a task's request on a node's columns, or take it off."""
+        """Add a task's request to a node, or subtract it."""
         vector = shape.dense(self.idle.shape[0])
         if sign < 0:
             vector = -vector
@@ -173,7 +173,7 @@ class Columns:
         return future
 
     def view_add(self, row: int, shape: Shape, sign: int) -> None:
-        """Let the pod view see a pod on a node, or no longer."""
+        """Add a pod to the pod view of a node, or remove it."""
         if sign > 0:
             self._view[:, row] += shape.view
         else:
@@ -209,7 +209,7 @@ class Columns:
         return known
 
     def derived(self, make: Callable[[Columns], T]) -> T:
-        """Something worked out from the node objects alone, kept until one of them changes."""
+        """Something computed from the node objects alone, cached until one of them changes."""
         known = self._derived.get(make)
         if known is None:
             known = self._derived[make] = make(self)
@@ -224,10 +224,10 @@ class Columns:
 
     def row(self, name: str) -> dict[str, dict[str, int]]:
         """One node's numbers by name, for people."""
-        place = next(node.row for node in self.nodes if node.name == name)
+        index = next(node.row for node in self.nodes if node.name == name)
         return {
             column: {
-                resource: int(getattr(self, column)[dim, place])
+                resource: int(getattr(self, column)[dim, index])
                 for dim, resource in enumerate(self.dims.names)
             }
             for column in ("allocatable", "idle", "used", "releasing", "pipelined")

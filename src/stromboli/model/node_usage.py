@@ -1,4 +1,4 @@
-"""How busy nodes really are, as somebody measured it: plain data, whoever gathered it."""
+"""Measured load of nodes: plain data, whatever source it comes from."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -6,13 +6,13 @@ from typing import NamedTuple
 from stromboli.api import go_scalars
 
 FRESH = 300.0
-"""Seconds after which a measurement says nothing any more."""
+"""Seconds after which a measurement is too old to be used."""
 INTERVAL = 30.0
 """Seconds between measurements unless the policy says otherwise."""
 
 
 class NodeUsage(NamedTuple):
-    """What a node used on average over the last ten minutes, in percent of its capacity, and when that was found."""
+    """What a node used on average over the last ten minutes, in percent of its capacity, and when it was measured."""
 
     cpu: float
     memory: float
@@ -23,6 +23,6 @@ class NodeUsage(NamedTuple):
 
 
 def interval(metrics: Mapping[str, str]) -> float:
-    """Seconds between measurements, by the `metrics` section of a policy: so long a new pod may not show in them."""
+    """Seconds between measurements, by the `metrics` section of a policy; a newer pod may not show in them."""
     seconds = go_scalars.duration(metrics.get("interval", ""))
     return seconds if seconds is not None and seconds > 0 else INTERVAL

@@ -1,4 +1,4 @@
-"""A queue: a share of the cluster, with a place in a hierarchy."""
+"""A queue: a share of the cluster, perhaps part of a hierarchy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = "root"
 
 
 class Queue:
-    """A name that jobs point at; it exists once its object arrived, and is open unless told otherwise."""
+    """A queue by name; it exists once its object is known, and is open unless its status says otherwise."""
 
     __slots__ = (
         "allocated",
@@ -41,11 +41,11 @@ class Queue:
         self.deserved: Amounts = {}
         self.guarantee: Amounts = {}
         self.allocated: Amounts = {}
-        """What tasks in an allocated status of its jobs hold."""
+        """What its tasks in an allocated status hold."""
         self.pipelined: Amounts = {}
-        """What is promised to its tasks on nodes that are still being freed."""
+        """What its tasks will hold on nodes that are still being freed."""
         self.pending: Amounts = {}
-        """What its Pending tasks ask for."""
+        """What its Pending tasks request."""
         self.reserved: Amounts = {}
         """What reservations keep for its jobs beyond a cycle."""
         self.reserved_below: Amounts = {}
@@ -64,7 +64,7 @@ class Queue:
 
     @property
     def held(self) -> Amounts:
-        """What its tasks have or were promised: allocated and pipelined together."""
+        """Allocated and pipelined together."""
         return plus(self.allocated, self.pipelined) if self.pipelined else self.allocated
 
     def reserved_beside(self, job: Job | None, below: bool = False) -> Vector:

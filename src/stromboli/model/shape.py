@@ -1,4 +1,4 @@
-"""What tasks have in common: their shape (all a node function may read) and their label set (what selectors see)."""
+"""What equal tasks share: their shape (all that filters and scores read) and their label set (what selectors match)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from stromboli.model.dimensions import CPU, MEMORY
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# The rows of the pod view: Kubernetes' own ledger of a node, beside the scheduler's (spec 04 0.1).
+# The rows of the pod view: a node's sums as kube-scheduler computes them, beside Volcano's (spec 04 0.1).
 VIEW_PODS, VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY, VIEW_CPU, VIEW_MEMORY, VIEW_GPU = range(6)
 VIEW_ROWS = 6
 
 
 class Shape:
-    """Everything a filter or a score may read of a task, interned: ten thousand replicas share one."""
+    """Everything that a filter or a score may read of a task, interned: all replicas share one."""
 
     __slots__ = ("__weakref__", "best_effort", "dims", "id", "incoming", "request", "spec", "vector", "view")
 
@@ -29,18 +29,18 @@ class Shape:
         self.id = id
         self.spec = spec
         self.request = request
-        """What the task weighs, by dimension; names what the pod names, even at zero."""
+        """Amounts by dimension, with every resource that the pod names, even at zero."""
         self.dims = tuple(sorted({CPU, MEMORY, *request}))
-        """What a fit test compares: cpu and memory always, scalars only when named."""
+        """The dimensions of a fit test: cpu and memory always, scalars only when named."""
         self.best_effort = is_empty(request)
         self.view: NDArray[np.int64] = np.array(view, dtype=np.int64)
-        """What the pod weighs in the pod view, once it is there."""
+        """What the pod adds to the pod view of its node."""
         self.incoming: NDArray[np.int64] = np.array(incoming, dtype=np.int64)
-        """What scores expect of it before it is there, in the rows of the pod view."""
+        """What scores count for it before it is on a node, in the rows of the pod view."""
         self.vector: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 
     def dense(self, rows: int) -> NDArray[np.int64]:
-        """The request as one column of the node table."""
+        """The request as one column of the node columns."""
         if len(self.vector) != rows:
             self.vector = np.zeros(rows, dtype=np.int64)
             for dim, amount in self.request.items():
@@ -52,7 +52,7 @@ class Shape:
 
 
 class LabelSet:
-    """Namespace and labels, interned: what other pods' selectors see of a task."""
+    """Namespace and labels, interned: what selectors of other pods match."""
 
     __slots__ = ("__weakref__", "id", "labels", "namespace")
 
@@ -62,10 +62,10 @@ class LabelSet:
         self.labels = labels
 
     def __repr__(self) -> str:
-        return f"Kin({self.namespace}, {self.labels})"
+        return f"LabelSet({self.namespace}, {self.labels})"
 
 
 class Annotations(dict[str, str]):
-    """The annotations of a pod, shared by all pods that have the same; never changed."""
+    """The annotations of a pod, shared by all pods with equal ones; never changed."""
 
     __slots__ = ("__weakref__",)

@@ -1,4 +1,4 @@
-"""The part of a cluster that is this scheduler's, where several divide its nodes among them (spec 05 11.3)."""
+"""The nodes of this scheduler, where several schedulers share a cluster (spec 05 11.3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Shard:
-    """Some nodes by name: the only ones to be used (`strict`), or those to be preferred."""
+    """Nodes by name: the only ones to be used (`strict`), or those to be preferred."""
 
     def __init__(self, nodes: Collection[str], strict: bool):
         self.nodes = frozenset(nodes)
@@ -20,7 +20,7 @@ class Shard:
         self._inside: tuple[int, Bools] | None = None
 
     def inside(self, columns: Columns) -> Bools:
-        """Which of all nodes are in it; known until the nodes are laid out afresh."""
+        """Which of all nodes are in it; cached until the columns are laid out again."""
         if self._inside is None or self._inside[0] != columns.layout:
             members = (node.name in self.nodes for node in columns.nodes)
             self._inside = (columns.layout, np.fromiter(members, dtype=bool, count=len(columns)))

@@ -1,11 +1,11 @@
-"""The statuses of a task and what each weighs (spec 01 2.3, 5.1): tables, not switches."""
+"""The statuses of a task and the weight of each (spec 01 2.3, 5.1), as tables."""
 
 from enum import IntEnum
 from typing import NamedTuple
 
 
 class Status(IntEnum):
-    """Where a task is in its life. Allocated, Pipelined and Binding exist only between a decision and its echo."""
+    """The status of a task. Allocated, Pipelined and Binding last only until a watch event confirms the decision."""
 
     PENDING = 0
     ALLOCATED = 1
@@ -20,7 +20,7 @@ class Status(IntEnum):
 
     @property
     def title(self) -> str:
-        """As users read it in messages."""
+        """Its name in messages to users."""
         return self.name.capitalize()
 
 

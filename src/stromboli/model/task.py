@@ -1,4 +1,4 @@
-"""A task: one pod, as a scheduler thinks of it."""
+"""A task: one pod, as the scheduler sees it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Condition(NamedTuple):
-    """A pod's PodScheduled condition, or a PodGroup's of some type, as it was last seen or written."""
+    """A pod's PodScheduled condition, or a PodGroup's of some type, as last read or written."""
 
     status: str
     reason: str
@@ -22,19 +22,17 @@ class Condition(NamedTuple):
 
 
 class Task:
-    """Who it is, what it asks for (its shape), and where it stands: only `Cluster.move` changes the last."""
+    """One pod: its identity, its request (`shape`), and its status and node, which only `Cluster.move` changes."""
 
     __slots__ = (
         "annotations",
         "assumed",
         "condition",
         "created",
-        "dying",
         "gates",
         "group",
         "job",
         "label_set",
-        "leaves_for_another",
         "name",
         "namespace",
         "node",
@@ -44,6 +42,7 @@ class Task:
         "owner",
         "pod_priority",
         "preemptable",
+        "preempted",
         "preempts",
         "priority",
         "priority_class",
@@ -52,6 +51,7 @@ class Task:
         "shape",
         "started",
         "status",
+        "terminating",
         "uid",
         "zone",
     )
@@ -76,24 +76,24 @@ class Task:
         self.priority_class = ""
         self.preemptable = True
         self.preempts = True
-        """Whether it may take others' places (preemptionPolicy is not Never)."""
+        """Whether it may preempt (preemptionPolicy is not Never)."""
         self.zone = ""
         self.gates: tuple[str, ...] = ()
         self.ours = True
         """Whether its scheduler is this one."""
         self.owner: tuple[str, str] | None = None
         """Kind and name of the controlling owner."""
-        self.dying = False
+        self.terminating = False
         """Its pod carries a deletionTimestamp."""
         self.assumed: Status | None = None
         """What we decided and its pod does not show yet: Releasing if evicted, Binding if deleted while being bound."""
-        self.leaves_for_another = False
-        """It is dying because a scheduler preempted it."""
+        self.preempted = False
+        """It is terminating because a scheduler preempted it."""
         self.pod_priority = 0
         """The priority of its pod, whatever an annotation says."""
         self.nominated = ""
         self.scheduled_at: float | None = None
-        """When its node was chosen, as its pod tells."""
+        """When it was bound, by its PodScheduled condition."""
         self.started: float | None = None
         self.condition: Condition | None = None
 
@@ -103,7 +103,7 @@ class Task:
 
     @property
     def may_preempt(self) -> bool:
-        """Whether neither it nor its group forbids that it takes others' places."""
+        """Whether both it and its group allow it to preempt."""
         return self.preempts and (self.job is None or self.job.preempts)
 
     @property
@@ -120,8 +120,8 @@ class Task:
 
     @property
     def in_view(self) -> bool:
-        """Whether Kubernetes' filters see it on its node: until it was evicted, and again once it is dying."""
-        return self.node is not None and (self.status is not Status.RELEASING or self.dying)
+        """Whether Kubernetes' filters see it on its node: until it is evicted, and again once it is terminating."""
+        return self.node is not None and (self.status is not Status.RELEASING or self.terminating)
 
     def __repr__(self) -> str:
         where = f" on {self.node.name}" if self.node else ""

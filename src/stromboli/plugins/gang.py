@@ -85,7 +85,7 @@ def _surplus(candidates: list[Task], native_too: bool = False) -> list[Task]:
     for task in candidates:
         if native_too and task.job is not None and task.job.native is not None:
             spared.append(task)
-        elif task.job is not None and not task.job.goes_whole:
+        elif task.job is not None and not task.job.disrupted_as_group:
             have = left.setdefault(task.job, task.job.ready_count)
             if have > task.job.minimum:
                 left[task.job] = have - 1

@@ -43,7 +43,7 @@ def native(spec: dict[str, Any], version: str = "v1alpha2") -> NativePodGroup:
 @pytest.mark.parametrize(("spec", "version"), [(OLD, "v1alpha2"), (NEW, "v1beta1"), (NEW, "v1alpha3")])
 def test_both_shapes_say_the_same(spec: dict[str, Any], version: str) -> None:
     group = native(spec, version)
-    assert (group.minimum, group.independent, group.goes_whole) == (3, False, True)
+    assert (group.minimum, group.independent, group.disrupted_as_group) == (3, False, True)
     assert (group.spec.priority, group.spec.priority_class_name) == (7, "high")
     assert (group.metadata.generation, group.api_version) == (4, f"scheduling.k8s.io/{version}")
     check_object(group)
@@ -51,7 +51,7 @@ def test_both_shapes_say_the_same(spec: dict[str, Any], version: str) -> None:
 
 @pytest.mark.parametrize("mode", ["Pod", "", {"single": {}}, {}, None])
 def test_unless_they_say_so_pods_go_one_by_one(mode: Any) -> None:
-    assert not native({"schedulingPolicy": GANG, "disruptionMode": mode}).goes_whole
+    assert not native({"schedulingPolicy": GANG, "disruptionMode": mode}).disrupted_as_group
 
 
 def test_pods_of_a_basic_group_are_no_gang() -> None:

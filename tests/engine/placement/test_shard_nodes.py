@@ -16,7 +16,7 @@ PLUGINS = "priority gang | predicates nodeorder"
 
 def sharded(nodes: str, *own: str, strict: bool) -> World:
     world = World(nodes=nodes)
-    world.cluster.divide(Shard(own, strict))
+    world.cluster.set_shard(Shard(own, strict))
     return world
 
 
@@ -53,7 +53,7 @@ def test_room_is_made_at_home(strict: bool) -> None:
 def test_a_shard_that_changes_is_taken_over_by_the_next_cycle() -> None:
     world = sharded("n1 cpu=9; n2 cpu=9", strict=True).job("job", pods=2, cpu=1, minimum=1)
     assert not world.run(ALLOCATE, PLUGINS).binds
-    world.cluster.divide(Shard({"n2"}, strict=True))
+    world.cluster.set_shard(Shard({"n2"}, strict=True))
     assert set(world.step().binds.values()) == {"n2"}
 
 

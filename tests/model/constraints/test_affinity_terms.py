@@ -11,7 +11,12 @@ from stromboli.api import names
 from stromboli.api.types.meta import LabelSelector, ObjectMeta, Requirement
 from stromboli.api.types.pod import Affinity, PodAffinity, PodAffinityTerm, PreferredPodTerm
 from stromboli.api.types.scheduling import Namespace
-from stromboli.model.constraints.pod_affinity import carried, preferred_terms, required_away, sought
+from stromboli.model.constraints.pod_affinity import (
+    existing_pod_term,
+    incoming_pod_term,
+    preferred_terms,
+    required_anti_affinity,
+)
 from tests.building import cluster_of, intake_of, node, pod, task_of
 
 values = st.sampled_from(["a", "b"])
@@ -55,12 +60,19 @@ def test_the_terms_about_a_pod_are_those_that_mean_it(
     space = Namespace(ObjectMeta("default", labels=team))
     cluster = cluster_of(node("n"), space, *others, pod("p", labels=labels))
     label_set = task_of(cluster, "p").label_set
-    needs = {carried(term, "default") for one in others for term in required_away(one.spec)}
-    meant = {term for term in needs if term.whom.matches(label_set, cluster.objects)}
-    assert cluster.terms.repelling(label_set) == meant
-    wishes = {term for one in others for term in cluster.terms.of(task_of(cluster, one.name)) if term.weight}
-    assert cluster.terms.preferring(label_set) == {
-        t for t in wishes if t.whom.matches(label_set, cluster.objects)
+    needs = {
+        existing_pod_term(term, "default") for one in others for term in required_anti_affinity(one.spec)
+    }
+    meant = {term for term in needs if term.selector.matches(label_set, cluster.objects)}
+    assert cluster.affinity_terms.required_matching(label_set) == meant
+    wishes = {
+        term
+        for one in others
+        for term in cluster.affinity_terms.of(task_of(cluster, one.name))
+        if term.weight
+    }
+    assert cluster.affinity_terms.preferred_matching(label_set) == {
+        t for t in wishes if t.selector.matches(label_set, cluster.objects)
     }
 
 
@@ -76,10 +88,10 @@ def test_a_term_is_forgotten_with_the_last_pod_that_carries_it() -> None:
     intake = intake_of(*twins, pod("p", labels={"app": "web"}))
     cluster = intake.cluster
     label_set = task_of(cluster, "p").label_set
-    assert len(cluster.terms.repelling(label_set)) == 1, "two pods, one term"
+    assert len(cluster.affinity_terms.required_matching(label_set)) == 1, "two pods, one term"
     for twin, left in zip(twins, (1, 0), strict=True):
         intake.drop(twin)
-        assert len(cluster.terms.repelling(label_set)) == left
+        assert len(cluster.affinity_terms.required_matching(label_set)) == left
 
 
 def test_wishes_that_say_the_same_are_one_with_both_weights() -> None:
@@ -88,9 +100,11 @@ def test_wishes_that_say_the_same_are_one_with_both_weights() -> None:
     for side, weight in (("pod_affinity", 5), ("pod_anti_affinity", -5)):
         sides: dict[str, Any] = {side: twice}
         cluster = cluster_of(pod("a", affinity=Affinity(**sides)))
-        assert [one.weight for one in cluster.terms.of(task_of(cluster, "a"))] == [weight]
+        assert [one.weight for one in cluster.affinity_terms.of(task_of(cluster, "a"))] == [weight]
     both = Affinity(None, twice, twice)
-    assert not cluster_of(pod("a", affinity=both)).terms.preferring(task_of(cluster, "a").label_set)
+    assert not cluster_of(pod("a", affinity=both)).affinity_terms.preferred_matching(
+        task_of(cluster, "a").label_set
+    )
 
 
 def test_signs_follow_the_side_of_a_wish() -> None:
@@ -111,19 +125,22 @@ def test_a_term_without_namespaces_speaks_of_its_own_and_a_newcomers_loose_selec
         LabelSelector(), names.HOSTNAME, (), LabelSelector({}, (Requirement("env", "NotIn", ("test",)),))
     )
     assert [
-        carried(own, "default").whom.matches(label_set, cluster.objects) for label_set in (here, there)
+        existing_pod_term(own, "default").selector.matches(label_set, cluster.objects)
+        for label_set in (here, there)
     ] == [
         True,
         False,
     ]
     assert [
-        carried(loose, "default").whom.matches(label_set, cluster.objects) for label_set in (here, there)
+        existing_pod_term(loose, "default").selector.matches(label_set, cluster.objects)
+        for label_set in (here, there)
     ] == [
         True,
         False,
     ]
     assert [
-        sought(loose, "default").whom.matches(label_set, cluster.objects) for label_set in (here, there)
+        incoming_pod_term(loose, "default").selector.matches(label_set, cluster.objects)
+        for label_set in (here, there)
     ] == [
         True,
         True,

@@ -119,8 +119,8 @@ def test_a_failed_eviction_leaves_a_started_task_running() -> None:
 def test_a_pod_that_is_deleted_while_being_bound_is_counted_once_by_affinity() -> None:
     intake = intake_of()
     cluster = intake.cluster
-    alive = cluster.tallies.get("alive", lambda task: not task.dying)
-    deleted = cluster.tallies.get("deleted", lambda task: task.dying)
+    alive = cluster.pod_counts.get("alive", lambda task: not task.terminating)
+    deleted = cluster.pod_counts.get("deleted", lambda task: task.terminating)
     assumed_bound(intake)
     assert (alive.by_node.sum(), deleted.by_node.sum()) == (1, 0)
     intake.put(shown(deleted=True))

@@ -53,7 +53,7 @@ def test_a_group_that_is_deleted_leaves_its_pods_waiting() -> None:
     intake = intake_of(queue(), thing, pod("a", native="g"))
     intake.drop(thing)
     job = native_job_of(intake.cluster, "g")
-    assert (job.visible, job.minimum, job.queue, job.goes_whole, job.preempts) == (
+    assert (job.visible, job.minimum, job.queue, job.disrupted_as_group, job.preempts) == (
         False,
         0,
         None,
@@ -61,7 +61,7 @@ def test_a_group_that_is_deleted_leaves_its_pods_waiting() -> None:
         True,
     )
     intake.put(thing)
-    assert (job.visible, job.minimum, job.goes_whole, job.preempts) == (True, 1, True, False)
+    assert (job.visible, job.minimum, job.disrupted_as_group, job.preempts) == (True, 1, True, False)
     intake.drop(thing)
     intake.drop(pod("a", native="g"))
     assert not intake.cluster.jobs

@@ -188,7 +188,7 @@ def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_place() -> None:
     dying = pod("c", version=2, deletionTimestamp="2026-01-01T00:00:00Z")
     tell(mirror, dying)
     task = mirror.cluster.tasks["Pod-c"]
-    assert (task.status, task.dying) == (Status.RELEASING, True)
+    assert (task.status, task.terminating) == (Status.RELEASING, True)
     assert task.node is mirror.cluster.nodes["n1"]
     mirror.buffer.drop(decoded(dying))
     mirror.sync()

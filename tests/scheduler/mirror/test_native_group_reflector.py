@@ -60,7 +60,7 @@ def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str,
 
     mirror = asyncio.run(story())
     job = mirror.cluster.jobs[JOB]
-    assert (job.minimum, job.goes_whole, len(job.tasks)) == (2, True, 1)
+    assert (job.minimum, job.disrupted_as_group, len(job.tasks)) == (2, True, 1)
     assert job.native is not None
     assert job.native.api_version == f"{NATIVE}/{version}"
     assert "podgroups.scheduling.k8s.io" not in " ".join(map(str, mirror.absent))

@@ -89,7 +89,7 @@ class NativePodGroup(Object):
         return self.spec.scheduling_policy.gang is None
 
     @property
-    def goes_whole(self) -> bool:
+    def disrupted_as_group(self) -> bool:
         """Whether all of its pods go if one does."""
         mode = self.spec.disruption_mode
         return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"

@@ -137,7 +137,7 @@ class GangVictimSearch:
         candidates = [
             bundle
             for other in session.jobs()
-            if other is not self._job and other.yields and eviction.may_take_from(self._job, other)
+            if other is not self._job and other.gang_evictable and eviction.may_take_from(self._job, other)
             for bundle in bundles_of(other, self._tasks_inside(other, domain))
         ]
         ordered = eviction.order_bundles(session, candidates, queue, self._need)

@@ -92,14 +92,14 @@ def _is_harmless_victim(session: Session, search: VictimSearch, task: Task, vict
 def _may_leave_its_group(search: VictimSearch, task: Task, victim: Task) -> bool:
     """Not if its group may only be evicted as a whole and some member of it must stay."""
     job = victim.job
-    return job is None or not job.goes_whole or _may_evict_whole(search, task, job)
+    return job is None or not job.disrupted_as_group or _may_evict_whole(search, task, job)
 
 
 def _evict_whole_groups(search: VictimSearch, trial: Statement, task: Task, reason: EvictionReason) -> bool:
     """Evict the rest of those groups that may only be evicted as a whole."""
     jobs = dict.fromkeys(victim.job for victim in trial.evicted())
     return all(
-        _evict_rest(search, trial, task, job, reason) for job in jobs if job is not None and job.goes_whole
+        _evict_rest(search, trial, task, job, reason) for job in jobs if job is not None and job.disrupted_as_group
     )
 
 
@@ -107,7 +107,7 @@ def _may_evict_whole(search: VictimSearch, task: Task, job: Job) -> bool:
     members = search.members(job)
     if len(members) != job.allocated_count:
         return False
-    if job.goes_whole:
+    if job.disrupted_as_group:
         return search.may_evict_together(task, members)
     return all(search.may_evict(task, member) for member in members)
 

@@ -23,7 +23,7 @@ def restore_unneeded_victims(session: Session, trial: Statement, whole_gangs: bo
     groups: dict[object, list[Task]] = {}
     for victim in reversed(trial.evicted()):
         job = victim.job
-        together = job is not None and (job.goes_whole or (whole_gangs and not is_complete(job)))
+        together = job is not None and (job.disrupted_as_group or (whole_gangs and not is_complete(job)))
         groups.setdefault(job if together else victim, []).append(victim)
     for victims in groups.values():
         _restore_if_unneeded(session, trial, victims)

@@ -44,7 +44,7 @@ class Bundle:
 def bundles_of(job: Job, tasks: Iterable[Task]) -> list[Bundle]:
     """Split a job's tasks into its surplus and the rest; a group that goes as a whole has no surplus."""
     ordered = sorted(tasks, key=lambda task: (task.priority, task.uid))
-    if job.goes_whole:
+    if job.disrupted_as_group:
         return [Bundle(job, tuple(ordered), safe=False)] if 0 < len(ordered) == job.allocated_count else []
     if ordered and job.ready_count < job.minimum:
         return [Bundle(job, tuple(ordered), safe=True)]

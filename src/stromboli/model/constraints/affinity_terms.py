@@ -1,111 +1,116 @@
-"""The pod affinity terms of all tasks there are: who repels or likes a newcomer is found without asking everybody."""
+"""An index of the pod affinity terms of all tasks, to find those that match an incoming pod."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
-from stromboli.model.constraints.pod_affinity import Term, carried, preferred_terms, required_away
+from stromboli.model.constraints.pod_affinity import (
+    AffinityTerm,
+    existing_pod_term,
+    preferred_terms,
+    required_anti_affinity,
+)
 
 if TYPE_CHECKING:
-    from stromboli.model.lookup_objects import Objects
+    from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.shape import LabelSet
     from stromboli.model.task import Task
 
-NO_TERMS: frozenset[Term] = frozenset()
-REMEMBERED = 10_000
-"""Kin whose terms are remembered at a time."""
+NO_TERMS: frozenset[AffinityTerm] = frozenset()
+CACHE_SIZE = 10_000
+"""Label sets whose matching terms are cached at a time."""
 
 
-class Terms:
-    """Required anti-affinity and preferred (anti-)affinity terms that any task carries, each once."""
+class AffinityTerms:
+    """Required anti-affinity and preferred (anti-)affinity terms that any task has, each once."""
 
-    def __init__(self, objects: Objects):
+    def __init__(self, objects: LookupObjects):
         self._objects = objects
-        self._carried: dict[tuple[int, str], tuple[frozenset[Term], list[int]]] = {}
-        self._repelling = _Book()
-        self._preferring = _Book()
-        self._found: dict[tuple[int, bool], frozenset[Term]] = {}
-        self._seen = -1
+        self._terms: dict[tuple[int, str], tuple[frozenset[AffinityTerm], list[int]]] = {}
+        """Terms and number of tasks, by shape and namespace."""
+        self._required = _TermIndex()
+        self._preferred = _TermIndex()
+        self._cache: dict[tuple[int, bool], frozenset[AffinityTerm]] = {}
+        self._cache_version = -1
 
-    def enter(self, task: Task) -> None:
-        """A task is there."""
+    def add(self, task: Task) -> None:
         if not _has_pod_affinity(task):
             return
         key = (task.shape.id, task.namespace)
-        known = self._carried.get(key)
+        known = self._terms.get(key)
         if known is None:
-            known = self._carried[key] = (_terms_of(task), [0])
-            self._book(known[0], 1)
+            known = self._terms[key] = (_terms_of(task), [0])
+            self._index(known[0], 1)
         known[1][0] += 1
 
-    def leave(self, task: Task) -> None:
-        """A task is gone."""
+    def remove(self, task: Task) -> None:
         if not _has_pod_affinity(task):
             return
         key = (task.shape.id, task.namespace)
-        terms, count = self._carried[key]
+        terms, count = self._terms[key]
         count[0] -= 1
         if not count[0]:
-            del self._carried[key]
-            self._book(terms, -1)
+            del self._terms[key]
+            self._index(terms, -1)
 
-    def of(self, task: Task) -> frozenset[Term]:
-        """The terms that a task carries."""
+    def of(self, task: Task) -> frozenset[AffinityTerm]:
+        """The terms of a task."""
         if not _has_pod_affinity(task):
             return NO_TERMS
-        known = self._carried.get((task.shape.id, task.namespace))
+        known = self._terms.get((task.shape.id, task.namespace))
         return known[0] if known else _terms_of(task)
 
-    def marks(self, task: Task) -> Iterable[Hashable]:
-        """By what descriptions of tasks find those whom they mean: labels and terms."""
+    def index_keys(self, task: Task) -> Iterable[Hashable]:
+        """The keys under which pod counts look for a task: its labels and its terms."""
         return (*task.label_set.labels.items(), *self.of(task))
 
-    def repelling(self, label_set: LabelSet) -> frozenset[Term]:
-        """Required anti-affinity terms, of whomever, that mean these pods."""
-        return self._about(label_set, self._repelling, True) if self._repelling else NO_TERMS
+    def required_matching(self, label_set: LabelSet) -> frozenset[AffinityTerm]:
+        """Required anti-affinity terms of any task that match pods with these labels."""
+        return self._matching(label_set, self._required, True) if self._required else NO_TERMS
 
-    def preferring(self, label_set: LabelSet) -> frozenset[Term]:
-        """Preferred terms, of whomever, that mean these pods."""
-        return self._about(label_set, self._preferring, False) if self._preferring else NO_TERMS
+    def preferred_matching(self, label_set: LabelSet) -> frozenset[AffinityTerm]:
+        """Preferred terms of any task that match pods with these labels."""
+        return self._matching(label_set, self._preferred, False) if self._preferred else NO_TERMS
 
-    def _about(self, label_set: LabelSet, book: _Book, required: bool) -> frozenset[Term]:
-        if self._seen != self._objects.version or len(self._found) > REMEMBERED:
-            self._found.clear()
-            self._seen = self._objects.version
+    def _matching(self, label_set: LabelSet, index: _TermIndex, required: bool) -> frozenset[AffinityTerm]:
+        if self._cache_version != self._objects.version or len(self._cache) > CACHE_SIZE:
+            self._cache.clear()
+            self._cache_version = self._objects.version
         key = (label_set.id, required)
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = book.about(label_set, self._objects)
-        return found
+        terms = self._cache.get(key)
+        if terms is None:
+            terms = self._cache[key] = index.matching(label_set, self._objects)
+        return terms
 
-    def _book(self, terms: Iterable[Term], sign: int) -> None:
-        self._found.clear()
+    def _index(self, terms: Iterable[AffinityTerm], sign: int) -> None:
+        self._cache.clear()
         for term in terms:
-            (self._preferring if term.weight else self._repelling).add(term, sign)
+            (self._preferred if term.weight else self._required).add(term, sign)
 
 
-class _Book:
-    """Terms with how often each was entered, found by a label pair that whom they mean must carry."""
+class _TermIndex:
+    """Terms with the number of times each was added, by a label pair that a matching pod must have."""
 
     def __init__(self) -> None:
-        self._by_mark: dict[tuple[str, str] | None, dict[Term, int]] = {}
+        self._by_label: dict[tuple[str, str] | None, dict[AffinityTerm, int]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._by_mark)
+        return bool(self._by_label)
 
-    def add(self, term: Term, sign: int) -> None:
-        for mark in term.whom.marks or (None,):
-            page = self._by_mark.setdefault(mark, {})
-            page[term] = page.get(term, 0) + sign
-            if not page[term]:
-                del page[term]
-                if not page:
-                    del self._by_mark[mark]
+    def add(self, term: AffinityTerm, sign: int) -> None:
+        for label in term.selector.index_keys or (None,):
+            counts = self._by_label.setdefault(label, {})
+            counts[term] = counts.get(term, 0) + sign
+            if not counts[term]:
+                del counts[term]
+                if not counts:
+                    del self._by_label[label]
 
-    def about(self, label_set: LabelSet, objects: Objects) -> frozenset[Term]:
-        pages = [self._by_mark.get(mark, {}) for mark in (None, *label_set.labels.items())]
-        return frozenset(term for page in pages for term in page if term.whom.matches(label_set, objects))
+    def matching(self, label_set: LabelSet, objects: LookupObjects) -> frozenset[AffinityTerm]:
+        labels = (None, *label_set.labels.items())
+        candidates = (term for label in labels for term in self._by_label.get(label, ()))
+        return frozenset(term for term in candidates if term.selector.matches(label_set, objects))
 
 
 def _has_pod_affinity(task: Task) -> bool:
@@ -115,12 +120,14 @@ def _has_pod_affinity(task: Task) -> bool:
     )
 
 
-def _terms_of(task: Task) -> frozenset[Term]:
-    """What others feel of a task's affinities; preferences that say the same are one, with both weights."""
+def _terms_of(task: Task) -> frozenset[AffinityTerm]:
+    """The terms of a task that concern other pods; equal preferences are merged and their weights added."""
     spec, namespace = task.shape.spec, task.namespace
-    weights: dict[Term, int] = {}
-    for term, weight in preferred_terms(spec):
-        wish = carried(term, namespace)
-        weights[wish] = weights.get(wish, 0) + weight
-    preferring = {wish._replace(weight=weight) for wish, weight in weights.items() if weight}
-    return frozenset(preferring.union(carried(term, namespace) for term in required_away(spec)))
+    weights: dict[AffinityTerm, int] = {}
+    for preferred, weight in preferred_terms(spec):
+        term = existing_pod_term(preferred, namespace)
+        weights[term] = weights.get(term, 0) + weight
+    merged = {term._replace(weight=weight) for term, weight in weights.items() if weight}
+    return frozenset(
+        merged.union(existing_pod_term(term, namespace) for term in required_anti_affinity(spec))
+    )

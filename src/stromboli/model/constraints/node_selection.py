@@ -1,4 +1,4 @@
-"""Which nodes a pod asks for by label and name: selectors evaluated over distinct values, not over nodes."""
+"""Node selectors and node affinity: evaluated once per distinct label value, not once per node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def selects_nodes(spec: PodSpec) -> bool:
-    """Whether a pod asks for certain nodes at all; an empty nodeSelector does not."""
+    """Whether a pod has a node selector or required node affinity; an empty nodeSelector does not count."""
     return bool(spec.node_selector) or required_selector(spec) is not None
 
 
@@ -27,20 +27,20 @@ def required_selector(spec: PodSpec) -> NodeSelector | None:
     return affinity.node_affinity.required if affinity and affinity.node_affinity else None
 
 
-def wanted_nodes(cluster: Cluster, spec: PodSpec) -> Bools:
-    """Nodes that carry every pair of nodeSelector and match one term of the required node affinity."""
+def matching_nodes(cluster: Cluster, spec: PodSpec) -> Bools:
+    """Nodes that have every label of nodeSelector and match one term of the required node affinity."""
     columns = cluster.columns
-    wanted = np.ones(len(columns), dtype=bool)
+    matching = np.ones(len(columns), dtype=bool)
     for key, value in (spec.node_selector or {}).items():
         codes, values = columns.label_codes(key)
-        wanted &= codes == values.get(value, len(values))
+        matching &= codes == values.get(value, len(values))
     required = required_selector(spec)
     if required is not None:
         alternatives = np.zeros(len(columns), dtype=bool)
         for term in required.node_selector_terms:
             alternatives |= matching_term(cluster, term)
-        wanted &= alternatives
-    return wanted
+        matching &= alternatives
+    return matching
 
 
 def matching_term(cluster: Cluster, term: NodeSelectorTerm) -> Bools:
@@ -65,14 +65,14 @@ def _matching_labels(columns: Columns, requirement: Requirement) -> Bools:
         case "DoesNotExist":
             return codes < 0
         case "In" | "NotIn":
-            listed = np.zeros(len(values) + 1, dtype=bool)  # the last place is for nodes without the label
+            listed = np.zeros(len(values) + 1, dtype=bool)  # the last entry is for nodes without the label
             listed[[values[value] for value in requirement.values if value in values]] = True
         case _:
             term = NodeSelectorTerm(match_expressions=(requirement,))
-            held = [matches_node_term(term, {requirement.key: value}, "") for value in values]
-            listed = np.array([*held, False])
-    found: Bools = listed[codes]
-    return ~found if requirement.operator == "NotIn" else found
+            matches = [matches_node_term(term, {requirement.key: value}, "") for value in values]
+            listed = np.array([*matches, False])
+    matching: Bools = listed[codes]
+    return ~matching if requirement.operator == "NotIn" else matching
 
 
 def _matching_name(cluster: Cluster, requirement: Requirement) -> Bools:

@@ -1,4 +1,4 @@
-"""Pod affinity terms: which pods a term means, and near which of them one wants to be or not."""
+"""Pod affinity terms: which pods they select, and how many such pods each node runs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from stromboli.api.types.meta import LabelSelector
 if TYPE_CHECKING:
     from stromboli.api.types.pod import PodAffinity, PodAffinityTerm, PodSpec
     from stromboli.model.cluster import Cluster
-    from stromboli.model.constraints.pod_tallies import Tally
-    from stromboli.model.lookup_objects import Objects
+    from stromboli.model.constraints.pod_counts import PodCount
+    from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.shape import LabelSet
     from stromboli.model.task import Task
 
 _encoder = msgspec.msgpack.Encoder(order="sorted")
-_EVERYTHING = LabelSelector()
+_EVERY_NAMESPACE = LabelSelector()
 
 
 class PodSelector:
-    """Which pods a term means, by labels and namespaces; two are equal if they say the same."""
+    """The pods that a term selects, by labels and namespaces; equal if they select alike."""
 
-    __slots__ = ("_namespace_selector", "_namespaces", "_selector", "key", "marks")
+    __slots__ = ("_namespace_selector", "_namespaces", "_selector", "index_keys", "key")
 
     def __init__(
         self,
@@ -37,15 +37,14 @@ class PodSelector:
         self._namespaces = namespaces
         self._namespace_selector = namespace_selector
         self.key = _encoder.encode((selector, sorted(namespaces), namespace_selector))
-        self.marks = label_marks(selector)
+        self.index_keys = index_keys(selector)
 
-    def matches(self, label_set: LabelSet, objects: Objects) -> bool:
-        """Whether a pod is meant."""
-        return self._speaks_of(label_set.namespace, objects) and matches_labels(
+    def matches(self, label_set: LabelSet, objects: LookupObjects) -> bool:
+        return self._matches_namespace(label_set.namespace, objects) and matches_labels(
             self._selector, label_set.labels
         )
 
-    def _speaks_of(self, namespace: str, objects: Objects) -> bool:
+    def _matches_namespace(self, namespace: str, objects: LookupObjects) -> bool:
         if namespace in self._namespaces:
             return True
         if self._namespace_selector is None:
@@ -60,16 +59,16 @@ class PodSelector:
         return hash(self.key)
 
 
-class Term(NamedTuple):
-    """Pods, the domain around each of them that counts, and what it is worth to be in there (0: required)."""
+class AffinityTerm(NamedTuple):
+    """Selected pods, the topology domain around each of them, and the weight of being in it (0: required)."""
 
-    whom: PodSelector
+    selector: PodSelector
     topology_key: str
     weight: int = 0
 
 
-def label_marks(selector: LabelSelector | None) -> tuple[tuple[str, str], ...]:
-    """Labels of which a pod must carry one to match; none where that cannot be said."""
+def index_keys(selector: LabelSelector | None) -> tuple[tuple[str, str], ...]:
+    """Label pairs of which every matching pod has at least one; empty where there are no such pairs."""
     if selector is None:
         return ()
     if selector.match_labels:
@@ -80,56 +79,58 @@ def label_marks(selector: LabelSelector | None) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-# -- what a pod wants, as an incoming one and as one that is there
+# -- the terms of a pod
 
 
-def required_near(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
+def required_affinity(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
     """Required pod affinity."""
-    near = _near(spec)
-    return near.required if near else ()
+    affinity = _affinity(spec)
+    return affinity.required if affinity else ()
 
 
-def required_away(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
+def required_anti_affinity(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
     """Required pod anti-affinity."""
-    away = _away(spec)
-    return away.required if away else ()
+    anti_affinity = _anti_affinity(spec)
+    return anti_affinity.required if anti_affinity else ()
 
 
 def preferred_terms(spec: PodSpec) -> Iterator[tuple[PodAffinityTerm, int]]:
-    """Preferred terms with their weight: above zero to be near, below to be away."""
-    for side, sign in ((_near(spec), 1), (_away(spec), -1)):
-        for preferred in side.preferred if side else ():
+    """Preferred terms with their weight: above zero for affinity, below for anti-affinity."""
+    for affinity, sign in ((_affinity(spec), 1), (_anti_affinity(spec), -1)):
+        for preferred in affinity.preferred if affinity else ():
             yield preferred.term, sign * preferred.weight
 
 
-def _near(spec: PodSpec) -> PodAffinity | None:
+def _affinity(spec: PodSpec) -> PodAffinity | None:
     return spec.affinity.pod_affinity if spec.affinity else None
 
 
-def _away(spec: PodSpec) -> PodAffinity | None:
+def _anti_affinity(spec: PodSpec) -> PodAffinity | None:
     return spec.affinity.pod_anti_affinity if spec.affinity else None
 
 
-def carried(term: PodAffinityTerm, namespace: str, weight: int = 0) -> Term:
-    """A term of a pod that is there: without namespaces it speaks of the pod's own."""
-    return Term(
-        PodSelector(term.label_selector, _named(term, namespace), term.namespace_selector),
+def existing_pod_term(term: PodAffinityTerm, namespace: str, weight: int = 0) -> AffinityTerm:
+    """A term of a pod that runs already: without namespaces it selects in the pod's own."""
+    return AffinityTerm(
+        PodSelector(term.label_selector, _namespaces(term, namespace), term.namespace_selector),
         term.topology_key,
         weight,
     )
 
 
-def sought(term: PodAffinityTerm, namespace: str, weight: int = 0) -> Term:
-    """A term of a pod that looks for a place."""
+def incoming_pod_term(term: PodAffinityTerm, namespace: str, weight: int = 0) -> AffinityTerm:
+    """A term of the pod that is to be scheduled."""
     selector = term.namespace_selector
     if matches_labels(selector, {}):
-        selector = _EVERYTHING  # quirk: spec 04 2.6, what matches no labels at all matches every namespace
-    return Term(
-        PodSelector(term.label_selector, _named(term, namespace), selector), term.topology_key, weight
+        selector = (
+            _EVERY_NAMESPACE  # quirk: spec 04 2.6, what matches no labels at all matches every namespace
+        )
+    return AffinityTerm(
+        PodSelector(term.label_selector, _namespaces(term, namespace), selector), term.topology_key, weight
     )
 
 
-def _named(term: PodAffinityTerm, namespace: str) -> frozenset[str]:
+def _namespaces(term: PodAffinityTerm, namespace: str) -> frozenset[str]:
     if not term.namespaces and term.namespace_selector is None:
         return frozenset({namespace})
     return frozenset(term.namespaces)
@@ -138,22 +139,22 @@ def _named(term: PodAffinityTerm, namespace: str) -> frozenset[str]:
 # -- counting
 
 
-def meant_pods(cluster: Cluster, *whom: PodSelector) -> Tally:
-    """How many pods on each node are meant by all of these."""
+def matching_pods(cluster: Cluster, *selectors: PodSelector) -> PodCount:
+    """How many pods on each node match all of these selectors."""
     objects = cluster.objects
 
-    def counts(task: Task) -> bool:
-        return all(one.matches(task.label_set, objects) for one in whom)
+    def counted(task: Task) -> bool:
+        return all(selector.matches(task.label_set, objects) for selector in selectors)
 
-    marks = next((one.marks for one in whom if one.marks), ())
-    return cluster.tallies.get(("meant", whom), counts, marks)
+    keys = next((selector.index_keys for selector in selectors if selector.index_keys), ())
+    return cluster.pod_counts.get(("matching", selectors), counted, keys)
 
 
-def carriers(cluster: Cluster, term: Term) -> Tally:
-    """How many pods on each node carry a term themselves."""
-    terms = cluster.terms
+def pods_with_term(cluster: Cluster, term: AffinityTerm) -> PodCount:
+    """How many pods on each node have a term themselves."""
+    terms = cluster.affinity_terms
 
-    def counts(task: Task) -> bool:
+    def counted(task: Task) -> bool:
         return term in terms.of(task)
 
-    return cluster.tallies.get(("carriers", term), counts, (term,))
+    return cluster.pod_counts.get(("with term", term), counted, (term,))

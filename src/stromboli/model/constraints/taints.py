@@ -1,4 +1,4 @@
-"""Which taints of nodes a pod puts up with: asked once per distinct set of taints, as nodes rarely differ there."""
+"""Taints and tolerations: evaluated once per distinct set of taints, as nodes rarely differ there."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Bools, Columns, Ints, Node
 
 Taints = tuple[Taint, ...]
-_KEEPS_AWAY = (names.NO_SCHEDULE, names.NO_EXECUTE)
+_HARD_EFFECTS = (names.NO_SCHEDULE, names.NO_EXECUTE)
 _CORDONED = Taint(key=names.TAINT_UNSCHEDULABLE, effect=names.NO_SCHEDULE)
 
 
 def tolerable_nodes(columns: Columns, tolerations: Iterable[Toleration]) -> Bools:
-    """Nodes without a taint that keeps the pod away."""
+    """Nodes without a NoSchedule or NoExecute taint that the pod does not tolerate."""
     tolerations = tuple(tolerations)
 
-    def fine(taints: Taints) -> bool:
-        return all(tolerates(tolerations, taint) for taint in taints if taint.effect in _KEEPS_AWAY)
+    def tolerated(taints: Taints) -> bool:
+        return all(tolerates(tolerations, taint) for taint in taints if taint.effect in _HARD_EFFECTS)
 
-    return _per_set(columns, fine) > 0
+    return _per_set(columns, tolerated) > 0
 
 
-def disliked_taints(columns: Columns, tolerations: Iterable[Toleration]) -> Ints:
-    """How many soft taints of each node the pod does not tolerate."""
-    soft = tuple(one for one in tolerations if one.effect in ("", names.PREFER_NO_SCHEDULE))
+def untolerated_soft_taints(columns: Columns, tolerations: Iterable[Toleration]) -> Ints:
+    """How many PreferNoSchedule taints of each node the pod does not tolerate."""
+    soft = tuple(
+        toleration for toleration in tolerations if toleration.effect in ("", names.PREFER_NO_SCHEDULE)
+    )
 
     def count(taints: Taints) -> int:
         return sum(
@@ -43,7 +45,7 @@ def disliked_taints(columns: Columns, tolerations: Iterable[Toleration]) -> Ints
 
 
 def tolerates_cordon(tolerations: Iterable[Toleration]) -> bool:
-    """Whether a pod may go to nodes that are marked unschedulable."""
+    """Whether a pod may run on nodes that are marked unschedulable."""
     return tolerates(tolerations, _CORDONED)
 
 

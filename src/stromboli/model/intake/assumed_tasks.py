@@ -67,6 +67,6 @@ def after_failed_bind(task: Task) -> Status | None:
 
 def after_failed_eviction(task: Task) -> Status | None:
     """The status, on its node, of a task whose eviction failed; None if its pod is being deleted all the same."""
-    if task.status is not Status.RELEASING or task.dying:
+    if task.status is not Status.RELEASING or task.terminating:
         return None
     return Status.RUNNING if task.started is not None else Status.BOUND

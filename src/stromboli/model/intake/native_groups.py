@@ -1,7 +1,6 @@
-"""Native groups as jobs: what they say beyond what Volcano's do, and what their pods say for them.
+"""Kubernetes' own PodGroups as jobs: the fields that Volcano's do not have, and what their pods decide for them.
 
-A native group names no queue, and where workloads have no priorities of their own it has none either. Its pods do:
-the group's word counts first, then theirs.
+A native group may have neither queue nor priority. Then its pods decide: the group's own value counts first.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 KIND = NativePodGroup.__name__
-"""Of the ids of such jobs."""
+"""The kind in the ids of such jobs."""
 
 
 class Native:
-    """Kept with every job of this kind, whether its group is there or not."""
+    """Part of every job of this kind, whether its group object exists or not."""
 
     __slots__ = (
         "_priorities",
         "_queues",
         "api_version",
+        "disrupted_as_group",
         "generation",
-        "goes_whole",
         "independent",
         "preempts",
         "priority",
@@ -39,30 +38,29 @@ class Native:
         self._queues: dict[str, int] = {}
         """How many of its pods name a queue, by queue."""
         self._priorities: dict[int, int] = {}
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """There is no group."""
+    def reset(self) -> None:
+        """Reset to the values of a job without group object."""
         self.api_version = ""
         self.generation = 0
-        self.goes_whole = False
-        """Whether its pods are taken away all together or not at all."""
+        self.disrupted_as_group = False
+        """Whether its pods may only be evicted all together."""
         self.independent = False
-        """Whether its pods are no gang."""
+        """Whether its pods are scheduled one by one, without a gang."""
         self.preempts = True
         self.priority: int | None = None
 
-    def learn(self, group: NativePodGroup) -> None:
-        """All that the group says of itself."""
+    def update(self, group: NativePodGroup) -> None:
         self.api_version = group.api_version
         self.generation = group.metadata.generation
-        self.goes_whole = group.goes_whole
+        self.disrupted_as_group = group.disrupted_as_group
         self.independent = group.independent
         self.preempts = group.spec.preemption_policy != names.PREEMPT_NEVER
         self.priority = group.spec.priority
 
     def count(self, task: Task, sign: int) -> None:
-        """A pod came (or went) with what it says."""
+        """A pod was added (or removed)."""
         _count(self._priorities, task.pod_priority, sign)
         queue = task.annotations.get(names.QUEUE_NAME) or task.label_set.labels.get(names.QUEUE_NAME)
         if queue:
@@ -70,17 +68,17 @@ class Native:
 
     @property
     def queue(self) -> str:
-        """The queue that its pods name; should they not agree, the first by name."""
+        """The queue that its pods name; if they disagree, the first by name."""
         return min(self._queues, default="")
 
     @property
     def pod_priority(self) -> int:
-        """The highest of its pods."""
+        """The highest priority of its pods."""
         return max(self._priorities, default=0)
 
 
 def as_volcano(group: NativePodGroup) -> PodGroup:
-    """The same terms in the words of Volcano's: what is not said there is in `Native`."""
+    """The group as Volcano's PodGroup; fields that it does not have are in `Native`."""
     meta = group.metadata
     spec = PodGroupSpec(
         min_member=group.minimum,
@@ -88,7 +86,9 @@ def as_volcano(group: NativePodGroup) -> PodGroup:
         priority_class_name=group.spec.priority_class_name,
     )
     wanted, known = condition_type(group.api_version), names.CONDITION_GROUP_SCHEDULED
-    conditions = tuple(replace(one, type=known) for one in group.status.conditions if one.type == wanted)
+    conditions = tuple(
+        replace(condition, type=known) for condition in group.status.conditions if condition.type == wanted
+    )
     return PodGroup(meta, spec, PodGroupStatus(conditions=conditions))
 
 

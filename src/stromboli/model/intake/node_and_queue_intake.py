@@ -1,6 +1,6 @@
-"""How nodes and queues, on which others lean, become part of the model (spec 01 5, 6).
+"""Nodes and queues: from API objects to the model (spec 01 5, 6).
 
-Both may be named before they are known: then they stand as empty entries until their objects arrive.
+Both may be named by other objects first: then they are empty entries until their own objects arrive.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from stromboli.api.resources.resource_lists import amounts, view_amounts
 from stromboli.api.types.node import Node as NodeObject
 from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.model.cluster import Cluster
-from stromboli.model.intake.pod_fields import looks_different, seconds, whole_number
+from stromboli.model.intake.pod_fields import scheduling_properties_changed, seconds, whole_number
 from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
 
@@ -20,46 +20,46 @@ from stromboli.model.queue import Queue
 
 
 def queue_named(cluster: Cluster, name: str) -> Queue:
-    """The queue of that name, made if nobody has named it yet."""
+    """The queue of that name, created on first use."""
     queue = cluster.queues.get(name)
     if queue is None:
         queue = cluster.queues[name] = Queue(name)
     return queue
 
 
-def put_queue(cluster: Cluster, thing: QueueObject) -> None:
-    """A queue is there, or is another now."""
-    spec = thing.spec
+def put_queue(cluster: Cluster, obj: QueueObject) -> None:
+    """A queue was added or changed."""
+    spec = obj.spec
     rows = cluster.dims.rows
     capability = rows(amounts(spec.capability, "spec.capability"))
     deserved = rows(amounts(spec.deserved, "spec.deserved"))
     guarantee = rows(amounts(spec.guarantee.resource, "spec.guarantee.resource"))
     cluster.columns.widen()
-    queue = queue_named(cluster, thing.name)
-    before, queue.object = queue.object, thing
-    queue.created = seconds(thing.metadata.creation_timestamp)
+    queue = queue_named(cluster, obj.name)
+    before, queue.object = queue.object, obj
+    queue.created = seconds(obj.metadata.creation_timestamp)
     queue.capability, queue.deserved, queue.guarantee = dict(capability), dict(deserved), dict(guarantee)
-    queue.reported = {name: str(amount) for name, amount in thing.status.allocated.items()}
+    queue.reported = {name: str(amount) for name, amount in obj.status.allocated.items()}
     cluster.dirty.queues[queue] = None
-    if before is None or before.spec != thing.spec or before.status.state != thing.status.state:
-        _regard(cluster, queue)  # more than the echo of a status or an annotation
+    if before is None or before.spec != obj.spec or before.status.state != obj.status.state:
+        _mark_jobs_dirty(cluster, queue)  # more than a status or an annotation changed
         cluster.reservations.update_all()
 
 
-def drop_queue(cluster: Cluster, thing: QueueObject) -> None:
-    """A queue is gone; while jobs name it, its name stays."""
-    queue = cluster.queues.get(thing.name)
+def drop_queue(cluster: Cluster, obj: QueueObject) -> None:
+    """A queue was deleted; its entry stays while jobs name it."""
+    queue = cluster.queues.get(obj.name)
     if queue is not None:
         queue.object = None
         queue.reported = None
-        _regard(cluster, queue)
+        _mark_jobs_dirty(cluster, queue)
         if not queue.jobs:
-            del cluster.queues[thing.name]
+            del cluster.queues[obj.name]
         cluster.reservations.update_all()
 
 
-def _regard(cluster: Cluster, queue: Queue) -> None:
-    """Whoever keeps something about its jobs looks again."""
+def _mark_jobs_dirty(cluster: Cluster, queue: Queue) -> None:
+    """Invalidate what is cached about a queue and its jobs."""
     cluster.dirty.queues[queue] = None
     for job in queue.jobs:
         cluster.dirty.jobs[job] = None
@@ -70,45 +70,45 @@ def _regard(cluster: Cluster, queue: Queue) -> None:
 
 
 def node_named(cluster: Cluster, name: str) -> Node:
-    """The node of that name, made if no pod has named it yet."""
+    """The node of that name, created on first use."""
     node = cluster.nodes.get(name)
     if node is None:
         node = cluster.nodes[name] = Node(name)
     return node
 
 
-def put_node(cluster: Cluster, thing: NodeObject) -> None:
-    """A node is there, or is another now."""
-    sizes = amounts(thing.status.allocatable, "status.allocatable")
+def put_node(cluster: Cluster, obj: NodeObject) -> None:
+    """A node was added or changed."""
+    sizes = amounts(obj.status.allocatable, "status.allocatable")
     for resource, key in (("cpu", names.OVERSUBSCRIPTION_CPU), ("memory", names.OVERSUBSCRIPTION_MEMORY)):
         # quirk: spec 01 5.3: added even on a node without the oversubscription label
-        sizes[resource] = sizes.get(resource, 0) + whole_number(thing.metadata.annotations.get(key, ""))
+        sizes[resource] = sizes.get(resource, 0) + whole_number(obj.metadata.annotations.get(key, ""))
         if sizes[resource] > INT64_MAX:
             raise BadObject(f"metadata.annotations.{key}", "with what is allocatable, more than fits 64 bits")
     allocatable = cluster.dims.rows(sizes)
-    seen = view_amounts(thing.status.allocatable, "status.allocatable")
-    cpu, memory = seen.get(names.CPU, 0), seen.get(names.MEMORY, 0)
-    view = (seen.get(names.PODS, 0), cpu, memory, cpu, memory, seen.get(names.NVIDIA_GPU, 0))
+    status = view_amounts(obj.status.allocatable, "status.allocatable")
+    cpu, memory = status.get(names.CPU, 0), status.get(names.MEMORY, 0)
+    view = (status.get(names.PODS, 0), cpu, memory, cpu, memory, status.get(names.NVIDIA_GPU, 0))
     cluster.columns.widen()
-    node = node_named(cluster, thing.name)
+    node = node_named(cluster, obj.name)
     before, created = node.object, node.created
-    node.object = thing
-    node.created = seconds(thing.metadata.creation_timestamp)
-    node.labels = thing.metadata.labels
+    node.object = obj
+    node.created = seconds(obj.metadata.creation_timestamp)
+    node.labels = obj.metadata.labels
     node.allocatable = dict(allocatable)
     node.view_allocatable = view
     if before is None or node.created != created:
-        cluster.unplaced = True
-    if before is not None and looks_different(before, thing):
+        cluster.layout_stale = True
+    if before is not None and scheduling_properties_changed(before, obj):
         cluster.resize(node)
 
 
-def drop_node(cluster: Cluster, thing: NodeObject) -> None:
-    """A node is gone; while pods are on it, its name stays."""
-    node = cluster.nodes.get(thing.name)
+def drop_node(cluster: Cluster, obj: NodeObject) -> None:
+    """A node was deleted; its entry stays while pods are on it."""
+    node = cluster.nodes.get(obj.name)
     if node is not None:
         node.object = None
         node.row = -1
-        cluster.unplaced = True
+        cluster.layout_stale = True
         if not node.tasks:
-            del cluster.nodes[thing.name]
+            del cluster.nodes[obj.name]

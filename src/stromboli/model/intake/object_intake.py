@@ -1,7 +1,7 @@
-"""How objects become the model: used by the mirror, the plan and the simulator alike (spec 01 2-6, 05 3).
+"""From API objects to the model, for the scheduler, the plan and the simulator alike (spec 01 2-6, 05 3).
 
-`put` adds or replaces an object, `drop` takes it away. Objects may come in any order: what is named before it is known
-(a job's queue, a pod's node, a task's PodGroup) stands as an empty entry until its object arrives.
+`put` adds or replaces an object, `drop` removes it. Objects may arrive in any order: what another object names first
+(a job's queue, a pod's node, a task's PodGroup) is an empty entry until its own object arrives.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from stromboli.model.intake.pod_fields import describe_pod, seconds, status_of, 
 from stromboli.model.intake.sub_jobs import sub_job_of
 from stromboli.model.interning import Interning
 from stromboli.model.job import Job, JobId
-from stromboli.model.lookup_objects import Objects
+from stromboli.model.lookup_objects import LookupObjects
 from stromboli.model.queue import Queue
 from stromboli.model.shape import Shape
 from stromboli.model.status import ON_NODE
@@ -45,11 +45,11 @@ from stromboli.model.task import Condition, Task
 
 MOST_ON_A_NODE = 2**62
 HUGE = 2**46
-"""An amount of which a node would have to hold tens of thousands before its sum could not be counted."""
+"""Smaller amounts cannot overflow the sum of a node: it would take tens of thousands of them."""
 
 
 class Intake:
-    """Keeps a cluster in step with the objects it is told of."""
+    """Applies API objects to a cluster."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Intake:
         schedulers: Iterable[str] = (names.SCHEDULER_NAME,),
         default_queue: str = names.DEFAULT_QUEUE,
     ):
-        self.cluster = cluster or Cluster(Objects())
+        self.cluster = cluster or Cluster(LookupObjects())
         self._schedulers = frozenset(schedulers)
         self._default_queue = default_queue
         self._interning = Interning(self.cluster.dims)
@@ -78,40 +78,39 @@ class Intake:
             PriorityClass: self._drop_priority_class,
         }
 
-    def put(self, thing: Object) -> None:
-        """Take an object in, in place of what had its name; a bad one raises `BadObject` and changes nothing."""
+    def put(self, obj: Object) -> None:
+        """Add an object or replace the one of its name; a bad one raises `BadObject` and changes nothing."""
         try:
-            self._puts.get(type(thing), self._shelve)(thing)
+            self._puts.get(type(obj), self._put_lookup_object)(obj)
         except BadObject as error:
-            raise error.of(describe(thing)) from None
+            raise error.of(describe(obj)) from None
         except TooManyResources as error:
-            raise BadObject("resources", str(error), describe(thing)) from None
+            raise BadObject("resources", str(error), describe(obj)) from None
 
-    def drop(self, thing: Object) -> None:
-        """An object is gone."""
-        self._drops.get(type(thing), self._unshelve)(thing)
+    def drop(self, obj: Object) -> None:
+        self._drops.get(type(obj), self._drop_lookup_object)(obj)
 
-    # -- plain objects
+    # -- lookup objects
 
-    def _shelve(self, thing: Object) -> None:
-        self.cluster.objects.put(thing)
-        self._look_again(thing)
+    def _put_lookup_object(self, obj: Object) -> None:
+        self.cluster.objects.put(obj)
+        self._lookup_objects_changed(obj)
 
-    def _unshelve(self, thing: Object) -> None:
-        self.cluster.objects.drop(thing)
-        self._look_again(thing)
+    def _drop_lookup_object(self, obj: Object) -> None:
+        self.cluster.objects.drop(obj)
+        self._lookup_objects_changed(obj)
 
-    def _look_again(self, thing: Object) -> None:
+    def _lookup_objects_changed(self, obj: Object) -> None:
         self.cluster.dirty.objects = True
-        if isinstance(thing, Namespace):
-            self.cluster.tallies.recount()  # affinity terms select namespaces by their labels
+        if isinstance(obj, Namespace):
+            self.cluster.pod_counts.recount()  # affinity terms select namespaces by their labels
 
-    def _put_priority_class(self, thing: PriorityClass) -> None:
-        self._shelve(thing)
+    def _put_priority_class(self, obj: PriorityClass) -> None:
+        self._put_lookup_object(obj)
         self._reprioritise()
 
-    def _drop_priority_class(self, thing: PriorityClass) -> None:
-        self._unshelve(thing)
+    def _drop_priority_class(self, obj: PriorityClass) -> None:
+        self._drop_lookup_object(obj)
         self._reprioritise()
 
     def _reprioritise(self) -> None:
@@ -119,19 +118,19 @@ class Intake:
             priority = self._job_priority(job)
             if priority != job.priority:
                 job.priority = priority
-                self.cluster.note(job)
+                self.cluster.mark_dirty(job)
 
     def _job_priority(self, job: Job) -> int:
         classes, native = self.cluster.objects.priority_classes, job.native
         if native is not None and native.priority is not None:
             return native.priority
-        wanted = classes.get(job.group.spec.priority_class_name) if job.group else None
-        if wanted is None and native is not None:
+        priority_class = classes.get(job.group.spec.priority_class_name) if job.group else None
+        if priority_class is None and native is not None:
             return native.pod_priority
-        if wanted is None:
-            defaults = [one for one in classes.values() if one.global_default]
-            wanted = min(defaults, key=lambda one: one.value) if defaults else None
-        return wanted.value if wanted else 0
+        if priority_class is None:
+            defaults = [known for known in classes.values() if known.global_default]
+            priority_class = min(defaults, key=lambda known: known.value) if defaults else None
+        return priority_class.value if priority_class else 0
 
     # -- jobs
 
@@ -141,92 +140,94 @@ class Intake:
             job = self.cluster.jobs[id] = Job(id, Native() if id.kind == KIND else None)
         return job
 
-    def _put_group(self, thing: PodGroup) -> None:
-        spec, status = thing.spec, thing.status
-        least = None
+    def _put_group(self, group: PodGroup) -> None:
+        spec, status = group.spec, group.status
+        min_resources = None
         if spec.min_resources is not None:
-            least = self.cluster.dims.rows(amounts(spec.min_resources, "spec.minResources"))
+            min_resources = self.cluster.dims.rows(amounts(spec.min_resources, "spec.minResources"))
             self.cluster.columns.widen()
-        job = self._job(_id_of(thing))
+        job = self._job(_id_of(group))
         regroup = job.group is None or job.policies != spec.sub_group_policy or job.minimum != spec.min_member
-        tasks = self._take_out(job) if regroup else []
-        job.group = thing
-        job.created = seconds(thing.metadata.creation_timestamp)
+        tasks = self._detach_tasks(job) if regroup else []
+        job.group = group
+        job.created = seconds(group.metadata.creation_timestamp)
         job.minimum = spec.min_member
-        job.role_minimums = {role: least for role, least in spec.min_task_member.items() if least > 0}
-        job.min_resources = dict(least) if least is not None else None
+        job.role_minimums = {role: minimum for role, minimum in spec.min_task_member.items() if minimum > 0}
+        job.min_resources = dict(min_resources) if min_resources is not None else None
         job.reservable = self._reservable(job)
         job.phase = status.phase
         job.written = (status.phase, status.running, status.succeeded, status.failed)
         job.conditions = {
-            one.type: Condition(one.status, one.reason, one.message) for one in status.conditions
+            condition.type: Condition(condition.status, condition.reason, condition.message)
+            for condition in status.conditions
         }
-        job.waiting_time = waiting_time(thing.metadata.annotations)
+        job.waiting_time = waiting_time(group.metadata.annotations)
         job.priority = self._job_priority(job)
-        self._put_in(job, tasks)
+        self._attach_tasks(job, tasks)
         self._join(job, queue_named(self.cluster, spec.queue or self._default_queue))
 
-    def _put_native_group(self, thing: NativePodGroup) -> None:
-        job = self._job(_id_of(thing))
+    def _put_native_group(self, group: NativePodGroup) -> None:
+        job = self._job(_id_of(group))
         assert job.native is not None
-        tasks = self._take_out(job) if job.group is None or job.minimum != thing.minimum else []
-        job.native.learn(thing)
-        job.group = as_volcano(thing)
-        job.created = seconds(thing.metadata.creation_timestamp)
-        job.minimum = thing.minimum
-        job.phase = job.phase or names.GROUP_INQUEUE  # nobody has to let it in
+        tasks = self._detach_tasks(job) if job.group is None or job.minimum != group.minimum else []
+        job.native.update(group)
+        job.group = as_volcano(group)
+        job.created = seconds(group.metadata.creation_timestamp)
+        job.minimum = group.minimum
+        job.phase = job.phase or names.GROUP_INQUEUE  # enqueue does not have to admit it
         job.conditions = {
-            one.type: Condition(one.status, one.reason, one.message) for one in job.group.status.conditions
+            condition.type: Condition(condition.status, condition.reason, condition.message)
+            for condition in job.group.status.conditions
         }
-        job.waiting_time = waiting_time(thing.metadata.annotations)
-        self._put_in(job, tasks)
-        self._heed_pods(job)
+        job.waiting_time = waiting_time(group.metadata.annotations)
+        self._attach_tasks(job, tasks)
+        self._update_from_pods(job)
 
-    def _heed_pods(self, job: Job) -> None:
-        """Priority and queue of a native group, which may be for its pods to say."""
+    def _update_from_pods(self, job: Job) -> None:
+        """Update priority and queue of a native group, which its pods may decide."""
         if job.native is not None and job.group is not None:
             job.priority = self._job_priority(job)
             name = job.group.spec.queue or job.native.queue or self._default_queue
             self._join(job, queue_named(self.cluster, name))
 
     def _reservable(self, job: Job) -> Amounts:
-        """# quirk: spec 04 12: no ephemeral storage is held for a job that waits."""
+        """# quirk: spec 04 12: no ephemeral storage is reserved for a waiting job."""
         storage = self.cluster.dims.index.get(names.EPHEMERAL_STORAGE)
         return {dim: amount for dim, amount in (job.min_resources or {}).items() if dim != storage}
 
-    def _drop_group(self, thing: PodGroup | NativePodGroup) -> None:
-        job = self.cluster.jobs.get(_id_of(thing))
+    def _drop_group(self, group: PodGroup | NativePodGroup) -> None:
+        job = self.cluster.jobs.get(_id_of(group))
         if job is not None:
-            tasks = self._take_out(job)
+            tasks = self._detach_tasks(job)
             job.group = None
             if job.native is not None:
-                job.native.forget()
+                job.native.reset()
             job.minimum = 0
             job.phase, job.written, job.conditions, job.reported = "", None, {}, {}
-            self._put_in(job, tasks)
+            self._attach_tasks(job, tasks)
             self._join(job, None)
-            self._forget(job)
+            self._drop_if_empty(job)
 
     def _join(self, job: Job, queue: Queue | None) -> None:
-        """A queue that has neither object nor jobs any more is forgotten."""
+        """Move a job to a queue; its old queue is removed if it has neither object nor jobs any more."""
         before = job.queue
         self.cluster.join(job, queue)
         if before is not None and before.object is None and not before.jobs:
             del self.cluster.queues[before.name]
 
-    def _take_out(self, job: Job) -> list[Task]:
-        """A job without its tasks and sub-jobs, so that its terms may change."""
+    def _detach_tasks(self, job: Job) -> list[Task]:
+        """Detach a job's tasks and sub-jobs, so that its minimum or policies may change."""
         tasks = list(job.tasks.values())
         for task in tasks:
             self.cluster.leave(task)
         return tasks
 
-    def _put_in(self, job: Job, tasks: list[Task]) -> None:
+    def _attach_tasks(self, job: Job, tasks: list[Task]) -> None:
         for task in tasks:
             task.group = sub_job_of(job, task.label_set.labels)
             self.cluster.enter(task)
 
-    def _forget(self, job: Job) -> None:
+    def _drop_if_empty(self, job: Job) -> None:
         if job.group is None and not job.tasks:
             self.cluster.jobs.pop(job.id, None)
             self.cluster.unsettled.pop(job, None)
@@ -258,7 +259,7 @@ class Intake:
             self._interning.label_set(pod.namespace, pod.metadata.labels),
             seconds(pod.metadata.creation_timestamp),
         )
-        task.annotations = self._interning.notes(pod.metadata.annotations)
+        task.annotations = self._interning.annotations(pod.metadata.annotations)
         task.ours = ours
         describe_pod(task, pod)
         task.status, task.assumed = observation.status, observation.assumed
@@ -273,10 +274,10 @@ class Intake:
         cluster.enter(task)
         if task.job is not None and task.job.native is not None:
             task.job.native.count(task, 1)
-            self._heed_pods(task.job)
+            self._update_from_pods(task.job)
 
     def _check_load(self, pod: Pod, shape: Shape) -> None:
-        """Refuse a pod with which its node would hold more than can be counted; amounts that people use never do."""
+        """Refuse a pod with which the sum of its node would overflow; real amounts never do."""
         node = self.cluster.nodes.get(pod.spec.node_name)
         for dim, amount in shape.request.items():
             if amount > HUGE and node is not None:
@@ -298,8 +299,8 @@ class Intake:
         if job is not None:
             if job.native is not None:
                 job.native.count(task, -1)
-                self._heed_pods(job)
-            self._forget(job)
+                self._update_from_pods(job)
+            self._drop_if_empty(job)
 
 
 def _id_of(group: PodGroup | NativePodGroup) -> JobId:
@@ -307,7 +308,7 @@ def _id_of(group: PodGroup | NativePodGroup) -> JobId:
 
 
 def _job_id(pod: Pod, ours: bool) -> JobId | None:
-    """Which job a pod belongs to. A native group is whoever's its pods ask for: only those that ask for us are ours."""
+    """The job of a pod. A native group belongs to the scheduler that its pods name, so only our pods join it."""
     native = pod.spec.scheduling_group
     if native is not None and native.pod_group_name:
         return JobId(KIND, pod.namespace, native.pod_group_name) if ours else None

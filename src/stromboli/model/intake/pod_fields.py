@@ -1,4 +1,4 @@
-"""What pods, PodGroups and nodes say about themselves in fields, labels and annotations (spec 01 2, 3, 05 3.4)."""
+"""Fields, labels and annotations of pods, PodGroups and nodes as values of the model (spec 01 2, 3, 05 3.4)."""
 
 from __future__ import annotations
 
@@ -20,32 +20,36 @@ _INT32 = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 def seconds(time: datetime | None) -> float:
-    """Seconds since 1970; nothing known is the beginning of time."""
+    """Seconds since 1970; 0 where there is no time."""
     return time.timestamp() if time is not None else 0.0
 
 
 def describe_pod(task: Task, pod: Pod) -> None:
-    """Give a task all that its pod says, save its job, status and node."""
+    """Copy all fields of a pod to its task, except its job, status and node."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
-    notes = task.annotations
-    task.dying = meta.deletion_timestamp is not None
-    task.role = notes.get(names.TASK_SPEC) or meta.labels.get(names.TASK_SPEC, "")
-    task.priority = _priority(notes.get(names.TASK_PRIORITY, ""), spec.priority)
+    annotations = task.annotations
+    task.terminating = meta.deletion_timestamp is not None
+    task.role = annotations.get(names.TASK_SPEC) or meta.labels.get(names.TASK_SPEC, "")
+    task.priority = _priority(annotations.get(names.TASK_PRIORITY, ""), spec.priority)
     task.pod_priority = spec.priority or 0
     task.priority_class = spec.priority_class_name
     task.preempts = spec.preemption_policy != names.PREEMPT_NEVER
-    wish = notes.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
-    task.preemptable = True if wish is None else go_scalars.boolean(wish) is True
-    task.zone = _zone(notes)
+    preemptable = annotations.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
+    task.preemptable = preemptable is None or go_scalars.boolean(preemptable) is True
+    task.zone = _revocable_zone(annotations)
     task.gates = tuple(gate.name for gate in spec.scheduling_gates)
-    task.owner = next(((one.kind, one.name) for one in meta.owner_references if one.controller), None)
+    task.owner = next(((owner.kind, owner.name) for owner in meta.owner_references if owner.controller), None)
     task.nominated = status.nominated_node_name
     task.started = seconds(status.start_time) if status.start_time else None
-    for one in status.conditions:
-        if one.type == names.CONDITION_DISRUPTION_TARGET and task.dying and one.status == "True":
-            task.leaves_for_another = one.reason == names.PREEMPTION_BY_SCHEDULER
-        if one.type == names.CONDITION_POD_SCHEDULED:
-            task.condition = Condition(one.status, one.reason, one.message)
+    for condition in status.conditions:
+        if (
+            condition.type == names.CONDITION_DISRUPTION_TARGET
+            and task.terminating
+            and condition.status == "True"
+        ):
+            task.preempted = condition.reason == names.PREEMPTION_BY_SCHEDULER
+        if condition.type == names.CONDITION_POD_SCHEDULED:
+            task.condition = Condition(condition.status, condition.reason, condition.message)
     task.scheduled_at = _scheduled_at(pod)
 
 
@@ -62,10 +66,10 @@ def status_of(pod: Pod) -> Status:
 
 
 def _scheduled_at(pod: Pod) -> float | None:
-    """When the first condition that calls the pod scheduled became true."""
-    for one in pod.status.conditions:
-        if one.type == names.CONDITION_POD_SCHEDULED and one.status == "True":
-            return seconds(one.last_transition_time) if one.last_transition_time else None
+    """When its first true PodScheduled condition became true."""
+    for condition in pod.status.conditions:
+        if condition.type == names.CONDITION_POD_SCHEDULED and condition.status == "True":
+            return seconds(condition.last_transition_time) if condition.last_transition_time else None
     return None
 
 
@@ -75,7 +79,7 @@ def _priority(annotated: str, given: int | None) -> int:
     return 1 if given is None else given
 
 
-def _zone(annotations: dict[str, str]) -> str:
+def _revocable_zone(annotations: dict[str, str]) -> str:
     zone = annotations.get(names.REVOCABLE_ZONE)
     if zone is not None:
         return zone if zone == names.ANY_REVOCABLE_ZONE else ""
@@ -83,7 +87,7 @@ def _zone(annotations: dict[str, str]) -> str:
 
 
 def waiting_time(annotations: dict[str, str]) -> float | None:
-    """As the first of the annotations says that makes sense."""
+    """The waiting time of the first annotation that has a valid one."""
     for key in (names.SLA_WAITING_TIME, names.OLD_SLA_WAITING_TIME):
         waiting = go_scalars.duration(annotations.get(key, ""))
         if waiting is not None and waiting > 0:
@@ -92,6 +96,7 @@ def waiting_time(annotations: dict[str, str]) -> float | None:
 
 
 def whole_number(number: str) -> int:
+    """A decimal number without its fraction; 0 where the text is none, or beyond 62 bits."""
     try:
         value = float(number)
     except ValueError:
@@ -99,8 +104,8 @@ def whole_number(number: str) -> int:
     return int(value) if -(2.0**62) < value < 2.0**62 else 0
 
 
-def looks_different(before: NodeObject, after: NodeObject) -> bool:
-    """Whether an update is more than a heartbeat."""
+def scheduling_properties_changed(before: NodeObject, after: NodeObject) -> bool:
+    """Whether an update changed more than a heartbeat does."""
     return (
         before.spec != after.spec
         or before.status.allocatable != after.status.allocatable

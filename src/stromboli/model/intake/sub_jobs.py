@@ -1,4 +1,4 @@
-"""Which sub-job of its job a task belongs to (spec 01 3.5)."""
+"""The sub-job of a task (spec 01 3.5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def sub_job_of(job: Job, labels: Mapping[str, str]) -> SubJob:
-    """The sub-job of the first policy that matches, else the job's default one; made when first needed."""
+    """The sub-job of the first policy that matches, else the job's default one; created on first use."""
     for policy in job.policies:
         values = _match(policy, labels)
         if values:
@@ -24,7 +24,7 @@ def sub_job_of(job: Job, labels: Mapping[str, str]) -> SubJob:
 
 
 def _match(policy: SubGroupPolicy, labels: Mapping[str, str]) -> list[str]:
-    """The values that tell sub-groups apart. # quirk: spec 01 3.5: a policy without matchLabelKeys matches nothing."""
+    """The values that identify a sub-group. # quirk: spec 01 3.5: a policy without matchLabelKeys matches nothing."""
     if policy.label_selector is not None and not matches_labels(policy.label_selector, labels):
         return []
     values = [labels.get(key, "") for key in policy.match_label_keys]

@@ -253,7 +253,7 @@ class Extender(Plugin):
             problem = self._line.ask(verb, question, extender_messages.Accepted).error_message[:LONGEST]
         except NoAnswer as error:
             problem = "" if self.arguments.ignorable else str(error)
-        return problem if problem and not change.back else None
+        return problem if problem and not change.undo else None
 
 
 def _held(status: Status, node: Node | None) -> bool:

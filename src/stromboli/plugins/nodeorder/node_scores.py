@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.model.constraints.node_selection import matching_term
-from stromboli.model.constraints.taints import disliked_taints
+from stromboli.model.constraints.taints import untolerated_soft_taints
 
 if TYPE_CHECKING:
     from stromboli.api.types.pod import PodSpec, PreferredNodeTerm
@@ -46,7 +46,7 @@ class PreferredNodes:
 
 def soft_taints(task: Task, nodes: Nodes) -> Column:
     """How many soft taints the pod does not tolerate."""
-    return nodes.pick(disliked_taints(nodes.columns, task.shape.spec.tolerations))
+    return nodes.pick(untolerated_soft_taints(nodes.columns, task.shape.spec.tolerations))
 
 
 def image_locality(task: Task, nodes: Nodes) -> Column:

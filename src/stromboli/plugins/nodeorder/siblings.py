@@ -9,7 +9,7 @@ from stromboli.api.types.workloads import ReplicationController
 from stromboli.model.constraints.topology_spread import is_empty
 
 if TYPE_CHECKING:
-    from stromboli.model.lookup_objects import Objects
+    from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.task import Task
 
 REMEMBERED = 10_000
@@ -20,12 +20,12 @@ class Siblings:
     """Finds the selector of a pod's siblings; what it remembers is void when any object changes."""
 
     def __init__(self) -> None:
-        self._objects: Objects | None = None
+        self._objects: LookupObjects | None = None
         self._version = -1
         self._services: dict[str, list[dict[str, str]]] = {}
         self._known: dict[tuple[int, tuple[str, str] | None], LabelSelector | None] = {}
 
-    def selector(self, objects: Objects, task: Task) -> LabelSelector | None:
+    def selector(self, objects: LookupObjects, task: Task) -> LabelSelector | None:
         """The selectors of all Services that select a pod and of its controller, as one; None where there are none."""
         self._keep_up(objects)
         owner = task.owner if task.owner and (task.owner[0], _key(task)) in objects.controllers else None
@@ -36,7 +36,7 @@ class Siblings:
             self._known[key] = self._find(objects, task)
         return self._known[key]
 
-    def _keep_up(self, objects: Objects) -> None:
+    def _keep_up(self, objects: LookupObjects) -> None:
         if self._objects is not objects or self._version != objects.version:
             self._objects, self._version = objects, objects.version
             self._known.clear()
@@ -47,7 +47,7 @@ class Siblings:
         elif len(self._known) > REMEMBERED:
             self._known.clear()
 
-    def _find(self, objects: Objects, task: Task) -> LabelSelector | None:
+    def _find(self, objects: LookupObjects, task: Task) -> LabelSelector | None:
         labels: dict[str, str] = {}
         for wanted in self._services.get(task.namespace, ()):
             if wanted.items() <= task.label_set.labels.items():

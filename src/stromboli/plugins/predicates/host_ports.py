@@ -11,7 +11,7 @@ from stromboli.engine.placement.node_functions import Check, Nodes
 if TYPE_CHECKING:
     from stromboli.api.types.pod import PodSpec
     from stromboli.model.cluster import Cluster
-    from stromboli.model.constraints.pod_tallies import Tally
+    from stromboli.model.constraints.pod_counts import PodCount
     from stromboli.model.task import Task
 
 ANY_ADDRESS = "0.0.0.0"
@@ -53,9 +53,9 @@ class NodePorts:
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         yield Check(nodes.pick(self._rivals().by_node == 0), names.PORTS_TAKEN, curable=True)
 
-    def _rivals(self) -> Tally:
+    def _rivals(self) -> PodCount:
         """Pods that hold one of the wanted ports."""
-        return self._cluster.tallies.get(("host ports", self._wanted), self._is_rival)
+        return self._cluster.pod_counts.get(("host ports", self._wanted), self._is_rival)
 
     def _is_rival(self, task: Task) -> bool:
         taken = host_ports(task.shape.spec)

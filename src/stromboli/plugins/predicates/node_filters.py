@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import Check, Nodes
-from stromboli.model.constraints.node_selection import required_selector, wanted_nodes
+from stromboli.model.constraints.node_selection import matching_nodes, required_selector
 from stromboli.model.constraints.taints import cordoned_nodes, tolerable_nodes, tolerates_cordon
 from stromboli.model.shape import VIEW_PODS
 
@@ -36,7 +36,7 @@ class NodeAffinity:
         self._cluster = cluster
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        yield Check(nodes.pick(wanted_nodes(self._cluster, task.shape.spec)), names.NODE_AFFINITY_MISMATCH)
+        yield Check(nodes.pick(matching_nodes(self._cluster, task.shape.spec)), names.NODE_AFFINITY_MISMATCH)
 
 
 def taints(task: Task, nodes: Nodes) -> Iterator[Check]:

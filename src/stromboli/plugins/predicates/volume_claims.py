@@ -9,7 +9,7 @@ from stromboli.api import names
 
 if TYPE_CHECKING:
     from stromboli.api.types.storage import PersistentVolumeClaim, StorageClass
-    from stromboli.model.lookup_objects import Objects
+    from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.task import Task
 
 
@@ -20,7 +20,7 @@ class ClaimName(NamedTuple):
     ephemeral: bool
 
 
-def zone_problem(objects: Objects, task: Task) -> str | None:
+def zone_problem(objects: LookupObjects, task: Task) -> str | None:
     """Why the zones of a pod's volumes cannot be told."""
     for wanted in _claims_of(task):
         if not wanted.ephemeral and (problem := _unknown_zone(objects, task.namespace, wanted.name)):
@@ -28,7 +28,7 @@ def zone_problem(objects: Objects, task: Task) -> str | None:
     return None
 
 
-def _unknown_zone(objects: Objects, namespace: str, name: str) -> str | None:
+def _unknown_zone(objects: LookupObjects, namespace: str, name: str) -> str | None:
     if not name:
         return names.CLAIM_WITHOUT_NAME
     claim = objects.claims.get(f"{namespace}/{name}")
@@ -48,7 +48,7 @@ def _unknown_zone(objects: Objects, namespace: str, name: str) -> str | None:
     return None if _binds_late(found) else names.VOLUME_WITHOUT_NAME
 
 
-def binding_problem(objects: Objects, task: Task) -> str | None:
+def binding_problem(objects: LookupObjects, task: Task) -> str | None:
     """Why a pod's claims cannot be bound on any node."""
     claims: list[PersistentVolumeClaim] = []
     for wanted in _claims_of(task):
@@ -76,7 +76,7 @@ def _unusable(task: Task, claim: PersistentVolumeClaim, ephemeral: bool) -> str 
     return None
 
 
-def _is_unbound_immediate(objects: Objects, claim: PersistentVolumeClaim) -> bool:
+def _is_unbound_immediate(objects: LookupObjects, claim: PersistentVolumeClaim) -> bool:
     if claim.spec.volume_name and names.BIND_COMPLETED in claim.metadata.annotations:
         return False
     found = objects.storage_classes.get(_class_name(claim))

@@ -49,7 +49,7 @@ class Shadow:
         """Follow a move, or the taking back of one; the nodes whose load is another now."""
         task = change.task
         held = self.tasks.get(task)
-        if change.back:
+        if change.undo:
             now = self._before[task].pop()
         else:
             self._before.setdefault(task, []).append(held)

@@ -55,7 +55,7 @@ def facts(cluster: Cluster) -> Iterator[tuple[tuple[str, str], str]]:
             yield (
                 (job.id.kind, job.key),
                 f"{_version(job.group)} in {within}, {job.minimum}, priority {job.priority}"
-                + ", goes as a whole" * job.goes_whole,
+                + ", goes as a whole" * job.disrupted_as_group,
             )
     for queue in cluster.queues.values():
         if queue.object is not None:
@@ -68,7 +68,7 @@ def _task(cluster: Cluster, task: Task) -> str:
     node = task.node.name if task.node else "-"
     job = task.job.key if task.job else "-"
     asks = sorted((cluster.dims.names[dim], int(amount)) for dim, amount in task.request.items())
-    marks = " ".join(mark for mark in ("dying" * task.dying, *task.gates) if mark)
+    marks = " ".join(mark for mark in ("dying" * task.terminating, *task.gates) if mark)
     return f"{task.status.title} on {node} of {job} asks {asks} {marks}".strip()
 
 

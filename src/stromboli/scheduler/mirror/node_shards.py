@@ -33,7 +33,7 @@ class Shards:
             return []
         self._seen = shards
         if cluster.shard is None:
-            cluster.divide(Shard((), self._strict))
+            cluster.set_shard(Shard((), self._strict))
         own = cluster.objects.node_shards.get(self._name)
         if own is None:
             if not self._missed:
@@ -45,7 +45,7 @@ class Shards:
             return []
         self._missed = False
         usable = usable_nodes(own, shards)
-        cluster.divide(Shard(usable, self._strict))
+        cluster.set_shard(Shard(usable, self._strict))
         return list(_status(own, usable))
 
 

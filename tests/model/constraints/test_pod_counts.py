@@ -11,8 +11,8 @@ from stromboli.api import names
 from stromboli.api.types.meta import LabelSelector, Requirement
 from stromboli.api.types.pod import Affinity, PodAffinity, PodAffinityTerm
 from stromboli.model.cluster import Cluster
-from stromboli.model.constraints.pod_affinity import PodSelector, Term, carriers, meant_pods
-from stromboli.model.constraints.pod_tallies import Tally
+from stromboli.model.constraints.pod_affinity import AffinityTerm, PodSelector, matching_pods, pods_with_term
+from stromboli.model.constraints.pod_counts import PodCount
 from stromboli.model.constraints.topology_spread import spread_pods
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -23,7 +23,7 @@ WEB = LabelSelector({"app": "web"})
 EITHER = LabelSelector({}, (Requirement("app", "In", ("web", "db")),))
 NOT_WEB = LabelSelector({}, (Requirement("app", "NotIn", ("web",)),))
 SHY = Affinity(pod_anti_affinity=PodAffinity((PodAffinityTerm(WEB, names.HOSTNAME),)))
-SHY_TERM = Term(PodSelector(WEB, frozenset({"default"})), names.HOSTNAME)
+SHY_TERM = AffinityTerm(PodSelector(WEB, frozenset({"default"})), names.HOSTNAME)
 
 
 def cluster_of(seed: int) -> Cluster:
@@ -40,22 +40,22 @@ def cluster_of(seed: int) -> Cluster:
     return building.cluster_of(*[node(f"n{place}") for place in range(3)], *pods)
 
 
-def tallies(cluster: Cluster) -> list[Tally]:
+def tallies(cluster: Cluster) -> list[PodCount]:
     everyone = frozenset({"default"})
     return [
-        meant_pods(cluster, PodSelector(WEB, everyone)),
-        meant_pods(cluster, PodSelector(EITHER, everyone)),
-        meant_pods(cluster, PodSelector(NOT_WEB, everyone)),
-        meant_pods(cluster, PodSelector(WEB, everyone), PodSelector(NOT_WEB, everyone)),
+        matching_pods(cluster, PodSelector(WEB, everyone)),
+        matching_pods(cluster, PodSelector(EITHER, everyone)),
+        matching_pods(cluster, PodSelector(NOT_WEB, everyone)),
+        matching_pods(cluster, PodSelector(WEB, everyone), PodSelector(NOT_WEB, everyone)),
         spread_pods(cluster, "default", WEB),
         spread_pods(cluster, "default", LabelSelector()),
-        carriers(cluster, SHY_TERM),
+        pods_with_term(cluster, SHY_TERM),
     ]
 
 
-def asked(cluster: Cluster, tally: Tally) -> list[int]:
+def asked(cluster: Cluster, tally: PodCount) -> list[int]:
     """Everybody asked, one by one."""
-    return [sum(task.in_view and tally.counts(task) for task in one.tasks) for one in cluster.columns.nodes]
+    return [sum(task.in_view and tally.counted(task) for task in one.tasks) for one in cluster.columns.nodes]
 
 
 @settings(max_examples=60, deadline=None)
@@ -70,19 +70,19 @@ def test_a_tally_counts_what_asking_everybody_would(seed: int) -> None:
         )
         cluster.move(task, status, where)
         if chance.random() < 0.2:
-            cluster.tallies.sweep()
+            cluster.pod_counts.sweep()
         for tally in tallies(cluster):
             assert tally.by_node.tolist() == asked(cluster, tally)
 
 
 def test_a_version_is_never_given_out_twice_even_if_a_tally_was_forgotten_meanwhile() -> None:
     cluster = cluster_of(1)
-    seen = {meant_pods(cluster, PodSelector(WEB, frozenset())).version}
+    seen = {matching_pods(cluster, PodSelector(WEB, frozenset())).version}
     for _ in range(3):
-        cluster.tallies.sweep()
-        cluster.tallies.sweep()
-        assert not cluster.tallies
-        version = meant_pods(cluster, PodSelector(WEB, frozenset())).version
+        cluster.pod_counts.sweep()
+        cluster.pod_counts.sweep()
+        assert not cluster.pod_counts
+        version = matching_pods(cluster, PodSelector(WEB, frozenset())).version
         assert version not in seen
         seen.add(version)
 
@@ -92,6 +92,6 @@ def test_around_a_node_is_its_domain_and_nothing_where_it_has_none() -> None:
     nodes = [node(name, labels={names.ZONE: zone}) for name, zone in zones.items()]
     pods = [pod(f"p{place}", labels={"app": "web"}, node=on) for place, on in enumerate("aabd")]
     cluster = building.cluster_of(*nodes, node("d"), *pods)
-    tally = meant_pods(cluster, PodSelector(WEB, frozenset({"default"})))
-    around = tally.around(cluster.columns, names.ZONE)
+    tally = matching_pods(cluster, PodSelector(WEB, frozenset({"default"})))
+    around = tally.in_domain_of_node(cluster.columns, names.ZONE)
     assert {one.name: around[one.row] for one in cluster.columns.nodes} == {"a": 3, "b": 3, "c": 0, "d": 0}

@@ -1,0 +1,191 @@
+"""How many pods that match a predicate each node runs, updated by moves: for affinity and topology spread.
+
+Predicates are evaluated once per equivalence class of tasks. A predicate may name index keys (labels, affinity terms),
+of which a task must have at least one to match; then only classes with one of these keys are evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from stromboli.model.node_columns import Columns, Ints
+    from stromboli.model.task import Task
+
+PodPredicate = Callable[["Task"], bool]
+IndexKeys = tuple[Hashable, ...]
+T = TypeVar("T")
+UNINDEXED: IndexKeys = (None,)
+"""The key of every task, and of predicates that name none."""
+
+
+class PodCount:
+    """One number per node. `version` changes with every number, and no two counts ever share one."""
+
+    __slots__ = ("by_node", "counted", "index_keys", "used", "version")
+
+    def __init__(self, counted: PodPredicate, index_keys: IndexKeys = UNINDEXED):
+        self.counted = counted
+        """The predicate; it may read a task's label set, shape and whether it is terminating, nothing else."""
+        self.index_keys = index_keys
+        self.by_node: Ints = np.zeros(0, dtype=np.int64)
+        self.version = 0
+        self.used = True
+
+    def domain_sums(self, columns: Columns, key: str) -> tuple[Ints, Ints]:
+        """The number of pods per domain of a topology key, and every node's domain (-1: none)."""
+        codes, values = columns.label_codes(key)
+        inside = codes >= 0
+        sums = np.bincount(codes[inside], weights=self.by_node[inside], minlength=len(values))
+        return sums.astype(np.int64), codes
+
+    def in_domain_of_node(self, columns: Columns, key: str) -> Ints:
+        """For each node, the number of pods in its domain; 0 where it belongs to none."""
+        sums, codes = self.domain_sums(columns, key)
+        per_node: Ints = np.append(sums, 0)[codes]
+        return per_node
+
+
+class _EquivalenceClass:
+    """Tasks that no predicate can tell apart: one of them, how many run on which row, and who counts them."""
+
+    __slots__ = ("counts", "index_keys", "rows", "sample")
+
+    def __init__(self, sample: Task, index_keys: IndexKeys):
+        self.sample = sample
+        self.index_keys = index_keys
+        self.rows: dict[int, int] = {}
+        self.counts: list[PodCount] = []
+
+
+def label_pairs(task: Task) -> Iterable[Hashable]:
+    """The usual index keys of a task."""
+    return task.label_set.labels.items()
+
+
+class PodCounts:
+    """All counts of a cluster, made on first use and dropped after a cycle without use."""
+
+    def __init__(self, columns: Columns, keys_of: Callable[[Task], Iterable[Hashable]] = label_pairs):
+        self._columns = columns
+        self._keys_of = keys_of
+        self._all: dict[Hashable, PodCount] = {}
+        self._by_key: dict[Hashable, dict[PodCount, None]] = {}
+        self._classes: dict[tuple[int, int, bool], _EquivalenceClass] = {}
+        self._classes_by_key: dict[Hashable, dict[_EquivalenceClass, None]] = {}
+        self._clock = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def get(self, id: Hashable, counted: PodPredicate, index_keys: IndexKeys = ()) -> PodCount:
+        """The count of this id, made if there is none; ask each time rather than keep it."""
+        count = self._all.get(id)
+        if count is None:
+            if not self._all:
+                self._classify_tasks()
+            count = self._all[id] = PodCount(counted, index_keys or UNINDEXED)
+            for key in count.index_keys:
+                self._by_key.setdefault(key, {})[count] = None
+            self._fill(count)
+        count.used = True
+        return count
+
+    def add(self, task: Task, row: int, sign: int) -> None:
+        """A task entered the pod view of a node, or left it."""
+        task_class = self._class_of(task)
+        _shift(task_class.rows, row, sign)
+        for count in task_class.counts:
+            count.by_node[row] += sign
+            self._bump(count)
+
+    def recount(self) -> None:
+        """Count everything from zero: rows or the meaning of predicates changed."""
+        if self._all:
+            self._classify_tasks()
+            for count in self._all.values():
+                self._fill(count)
+
+    def sweep(self) -> None:
+        """Drop counts that nobody asked for since the last sweep."""
+        unused = {id: count for id, count in self._all.items() if not count.used}
+        for id, count in unused.items():
+            del self._all[id]
+            for key in count.index_keys:
+                _drop(self._by_key, key, count)
+        self._sweep_classes(set(unused.values()))
+        for count in self._all.values():
+            count.used = False
+
+    def _bump(self, count: PodCount) -> None:
+        self._clock += 1
+        count.version = self._clock
+
+    def _fill(self, count: PodCount) -> None:
+        count.by_node = np.zeros(len(self._columns), dtype=np.int64)
+        self._bump(count)
+        for task_class in _union(self._classes_by_key, count.index_keys):
+            if count.counted(task_class.sample):
+                task_class.counts.append(count)
+                for row, number in task_class.rows.items():
+                    count.by_node[row] += number
+
+    # -- equivalence classes
+
+    def _classify_tasks(self) -> None:
+        self._classes.clear()
+        self._classes_by_key.clear()
+        counts, self._by_key = self._by_key, {}  # each is filled afterwards
+        for row, node in enumerate(self._columns.nodes):
+            for task in node.tasks:
+                if task.in_view:
+                    _shift(self._class_of(task).rows, row, 1)
+        self._by_key = counts
+
+    def _class_of(self, task: Task) -> _EquivalenceClass:
+        id = (task.label_set.id, task.shape.id, task.terminating)
+        known = self._classes.get(id)
+        if known is None:
+            known = self._classes[id] = _EquivalenceClass(task, (*UNINDEXED, *self._keys_of(task)))
+            for key in known.index_keys:
+                self._classes_by_key.setdefault(key, {})[known] = None
+            known.counts = [count for count in _union(self._by_key, known.index_keys) if count.counted(task)]
+        return known
+
+    def _sweep_classes(self, dropped: set[PodCount]) -> None:
+        """Drop classes without tasks, and all of them if there are no counts left."""
+        if not self._all:
+            self._classes.clear()
+            self._classes_by_key.clear()
+        for id, task_class in list(self._classes.items()):
+            if dropped:
+                task_class.counts = [count for count in task_class.counts if count not in dropped]
+            if not task_class.rows:
+                del self._classes[id]
+                for key in task_class.index_keys:
+                    _drop(self._classes_by_key, key, task_class)
+
+
+def _shift(rows: dict[int, int], row: int, by: int) -> None:
+    count = rows.get(row, 0) + by
+    if count:
+        rows[row] = count
+    else:
+        rows.pop(row, None)
+
+
+def _union(index: dict[Hashable, dict[T, None]], keys: IndexKeys) -> list[T]:
+    """Whatever the index has under any of the keys, once."""
+    items: dict[T, None] = {}
+    for key in keys:
+        items.update(index.get(key, {}))
+    return list(items)
+
+
+def _drop(index: dict[Hashable, dict[T, None]], key: Hashable, item: T) -> None:
+    del index[key][item]
+    if not index[key]:
+        del index[key]
