@@ -64,27 +64,31 @@ def balanced_allocation(task: Task, nodes: Nodes) -> Column:
 
 
 def _balance(used: Ints, sizes: Ints) -> Ints:
-    """100 where all resources are used to the same part, less the more these parts deviate.
+    """100 where all resources are used to the same fraction, less the more these fractions deviate.
 
     Of several states of the same nodes at once: (state, resource, node).
     """
     has = sizes > 0
-    parts = np.minimum(used / np.maximum(sizes, 1), 1.0) * has
-    deviation = _of_two(parts, has) if len(sizes) == 2 else np.stack([_of_three(one, has) for one in parts])
+    fractions = np.minimum(used / np.maximum(sizes, 1), 1.0) * has
+    deviation = (
+        _of_two(fractions, has)
+        if len(sizes) == 2
+        else np.stack([_of_three(state, has) for state in fractions])
+    )
     return ((1 - deviation) * 100).astype(np.int64)
 
 
-def _of_two(parts: Floats, has: NDArray[np.bool_]) -> Floats:
-    deviation: Floats = np.abs(parts[:, 0] - parts[:, 1]) / 2 * (has[0] & has[1])
+def _of_two(fractions: Floats, has: NDArray[np.bool_]) -> Floats:
+    deviation: Floats = np.abs(fractions[:, 0] - fractions[:, 1]) / 2 * (has[0] & has[1])
     return deviation
 
 
-def _of_three(parts: Floats, has: NDArray[np.bool_]) -> Floats:
+def _of_three(fractions: Floats, has: NDArray[np.bool_]) -> Floats:
     """The standard deviation; of two resources, where a node lacks the third, half the difference."""
-    mean = ((parts[0] + parts[1]) + parts[2]) / 3
-    first, second, third = (parts - mean) ** 2
+    mean = ((fractions[0] + fractions[1]) + fractions[2]) / 3
+    first, second, third = (fractions - mean) ** 2
     deviation = np.sqrt(((first + second) + third) / 3)
     for missing, left, right in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
         pair = ~has[missing] & has[left] & has[right]
-        deviation = np.where(pair, np.abs((parts[left] - parts[right]) / 2), deviation)
+        deviation = np.where(pair, np.abs((fractions[left] - fractions[right]) / 2), deviation)
     return np.where(has.sum(axis=0) < 2, 0.0, deviation)

@@ -25,7 +25,7 @@ Images = dict[str, tuple[int, "Ints"]]
 
 
 def preferred_nodes(spec: PodSpec) -> tuple[PreferredNodeTerm, ...]:
-    """The node terms that a pod likes."""
+    """The preferred node affinity of a pod."""
     affinity = spec.affinity
     return affinity.node_affinity.preferred if affinity and affinity.node_affinity else ()
 
@@ -39,18 +39,18 @@ class PreferredNodes:
     def score(self, task: Task, nodes: Nodes) -> Column:
         total = np.zeros(len(nodes.columns), dtype=np.int64)
         for preferred in preferred_nodes(task.shape.spec):
-            # An invalid term is worth nothing; Volcano would not place such a pod (no API server lets one in).
+            # An invalid term is worth nothing; Volcano would not place such a pod (no API server admits one).
             total += preferred.weight * matching_term(self._cluster, preferred.preference)
         return nodes.pick(total)
 
 
 def soft_taints(task: Task, nodes: Nodes) -> Column:
-    """How many soft taints the pod does not tolerate."""
+    """How many PreferNoSchedule taints the pod does not tolerate."""
     return nodes.pick(untolerated_soft_taints(nodes.columns, task.shape.spec.tolerations))
 
 
 def image_locality(task: Task, nodes: Nodes) -> Column:
-    """How much of its images a node need not fetch; an image that few nodes have counts for less."""
+    """How much of the pod's images a node has already; an image that few nodes have counts for less."""
     spec, columns = task.shape.spec, nodes.columns
     known = columns.derived(_images)
     total = np.zeros(len(columns), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The plugin `nodeorder`: which scores a task's nodes get, and with which weight."""
+"""The plugin `nodeorder`: the node scores of a task and their weights."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class NodeOrder(Plugin):
 
     def shape_key(self, task: Task) -> Hashable:
         weights, cluster = self.arguments, self.session.cluster
-        near = preference_key(cluster, task) if weights.pod_affinity else None
-        spread = soft_spreading_key(task, self._kept_apart(task)) if weights.spreading else None
-        return (near, spread)
+        preferences = preference_key(cluster, task) if weights.pod_affinity else None
+        spread = soft_spreading_key(task, self._siblings_of(task)) if weights.spreading else None
+        return (preferences, spread)
 
-    def _kept_apart(self, task: Task) -> LabelSelector | None:
+    def _siblings_of(self, task: Task) -> LabelSelector | None:
         return self._siblings.selector(self.session.cluster.objects, task)
 
     def node_scores(self, task: Task) -> list[NodeScore]:
@@ -91,7 +91,7 @@ class NodeOrder(Plugin):
                 finish=between_extremes,
                 batch=True,
             )
-        if spread := soft_spreading(cluster, task, self._kept_apart(task)):
+        if spread := soft_spreading(cluster, task, self._siblings_of(task)):
             yield NodeScore(
                 spread.score,
                 name,

@@ -1,4 +1,4 @@
-"""Preferred pod affinity and anti-affinity, the pod's own and that of pods already there (spec 04 3.7)."""
+"""Preferred pod affinity and anti-affinity, of the incoming pod and of existing pods (spec 04 3.7)."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 def preference_key(cluster: Cluster, task: Task) -> Hashable:
     """What the score below reads of a task beyond its shape."""
-    preferring = cluster.affinity_terms.preferred_matching(task.label_set)
+    existing = cluster.affinity_terms.preferred_matching(task.label_set)
     spec = task.shape.spec
     own = spec.affinity is not None and any(preferred_terms(spec))
-    return (preferring, task.namespace) if own else preferring or None
+    return (existing, task.namespace) if own else existing or None
 
 
 def pod_preferences(cluster: Cluster, task: Task) -> PodPreferences | None:
-    """The score, if there is anything for it to do."""
-    rule = PodPreferences(cluster, task)
-    return rule if rule.wishes or rule.preferring else None
+    """The score of a task, if any term concerns it."""
+    score = PodPreferences(cluster, task)
+    return score if score.own_terms or score.existing_terms else None
 
 
 class PodPreferences:
-    """The weights of all terms, by the domains that the pods in question lie in."""
+    """The sum of the weights of all terms, once for each matching pod in the node's domain."""
 
     def __init__(self, cluster: Cluster, task: Task):
         self._cluster = cluster
-        self.wishes = [
+        self.own_terms = [
             incoming_pod_term(term, task.namespace, weight)
             for term, weight in preferred_terms(task.shape.spec)
         ]
-        self.preferring = cluster.affinity_terms.preferred_matching(task.label_set)
+        self.existing_terms = cluster.affinity_terms.preferred_matching(task.label_set)
 
     def version(self, task: Task) -> tuple[int, ...]:
         return tuple([pods.version for _, pods in self._pods()])
@@ -57,8 +57,8 @@ class PodPreferences:
         return nodes.pick(total)
 
     def _pods(self) -> Iterator[tuple[AffinityTerm, PodCount]]:
-        """Whom the pod wants or shuns, and those who want or shun it; required affinity adds nothing."""
-        for term in self.wishes:
+        """Pods that match the pod's own terms, and pods with terms that match it; required affinity adds nothing."""
+        for term in self.own_terms:
             yield term, matching_pods(self._cluster, term.selector)
-        for term in self.preferring:
+        for term in self.existing_terms:
             yield term, pods_with_term(self._cluster, term)

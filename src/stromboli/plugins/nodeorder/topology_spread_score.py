@@ -1,4 +1,4 @@
-"""Soft topology spreading, by the pod's own constraints or by those that every pod has (spec 04 3.8)."""
+"""ScheduleAnyway spread constraints, the pod's own or the default ones (spec 04 3.8)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 _encoder = msgspec.msgpack.Encoder(order="sorted")
 SYSTEM_DEFAULTS = ((names.HOSTNAME, 3), (names.ZONE, 5))
 MISSING = -1
-"""Among counts: the node does not carry the topology key."""
+"""Among counts: the node does not have the topology key."""
 
 
 def soft_spreading_key(task: Task, siblings: LabelSelector | None) -> Hashable:
@@ -42,7 +42,7 @@ def soft_spreading_key(task: Task, siblings: LabelSelector | None) -> Hashable:
 
 
 def soft_spreading(cluster: Cluster, task: Task, siblings: LabelSelector | None) -> SoftSpreading | None:
-    """The score, if there is anything for it to do; without constraints of its own a pod is kept from siblings."""
+    """The score of a task, if it has constraints; without its own it is spread among its siblings."""
     spec = task.shape.spec
     if spec.topology_spread_constraints:
         soft = spreads(spec, task.label_set.labels, names.SCHEDULE_ANYWAY)
@@ -52,7 +52,7 @@ def soft_spreading(cluster: Cluster, task: Task, siblings: LabelSelector | None)
 
 
 class SoftSpreading:
-    """Fewer matching pods in the node's domains are better; how much fewer is told from the candidates alone."""
+    """Fewer matching pods in the node's domains are better; scores are normalised over the candidates."""
 
     def __init__(self, cluster: Cluster, task: Task, constraints: list[Spread]):
         spec = task.shape.spec
@@ -60,17 +60,17 @@ class SoftSpreading:
         self._namespace = task.namespace
         self._constraints = constraints
         self._strict = bool(spec.topology_spread_constraints)
-        """Whether nodes that lack a key stay out, as they do unless the constraints are everybody's."""
+        """Whether nodes that lack a key are left out, as they are unless the constraints are the default ones."""
         self._counted_nodes = CountedNodes(cluster, spec, constraints, all_keys=self._strict)
         self._state: Hashable = None
         self._table: Floats = np.zeros((len(constraints), 0))
 
     def version(self, task: Task) -> tuple[int, ...]:
-        pods = [spread_pods(self._cluster, self._namespace, one.selector) for one in self._constraints]
-        return tuple([tally.version for tally in pods])
+        selectors = (constraint.selector for constraint in self._constraints)
+        return tuple([spread_pods(self._cluster, self._namespace, each).version for each in selectors])
 
     def score(self, task: Task, nodes: Nodes) -> Column:
-        """A number that differs wherever any count does: all that is known before there are candidates."""
+        """A number that differs wherever any count does; `finish` computes the score once there are candidates."""
         raw = np.zeros(len(nodes.columns))
         for counts in self._counts(task):
             raw = raw * (counts.max(initial=0) + 2) + counts
@@ -88,12 +88,12 @@ class SoftSpreading:
             self._state, self._table = state, np.array(rows, dtype=np.float64)
         return self._table
 
-    def _count(self, columns: Columns, one: Spread, mask: Bools) -> Column:
-        pods = spread_pods(self._cluster, self._namespace, one.selector)
-        keyed = columns.label_codes(one.topology_key)[0] >= 0
-        if one.topology_key == names.HOSTNAME:
+    def _count(self, columns: Columns, constraint: Spread, mask: Bools) -> Column:
+        pods = spread_pods(self._cluster, self._namespace, constraint.selector)
+        keyed = columns.label_codes(constraint.topology_key)[0] >= 0
+        if constraint.topology_key == names.HOSTNAME:
             return np.where(keyed, pods.by_node, MISSING)
-        codes, size = self._domains(columns, one.topology_key)
+        codes, size = self._domains(columns, constraint.topology_key)
         counts = np.bincount(codes[mask], weights=pods.by_node[mask], minlength=size)
         return np.where(keyed, counts[codes], MISSING)
 
@@ -109,16 +109,16 @@ class SoftSpreading:
         if not kept.any():
             return nodes.zeros()
         total = nodes.zeros()
-        for one, counts, lacking in zip(self._constraints, table, missing, strict=True):
-            weight = math.log(self._size(nodes.columns, one, kept) + 2)
-            total += np.where(lacking, 0.0, counts * weight + (one.max_skew - 1))
+        for constraint, counts, lacking in zip(self._constraints, table, missing, strict=True):
+            weight = math.log(self._size(nodes.columns, constraint, kept) + 2)
+            total += np.where(lacking, 0.0, counts * weight + (constraint.max_skew - 1))
         return _fewer_is_better(_rounded(total), kept)
 
-    def _size(self, columns: Columns, one: Spread, kept: Bools) -> int:
+    def _size(self, columns: Columns, constraint: Spread, kept: Bools) -> int:
         """How many domains there are to choose from."""
-        if one.topology_key == names.HOSTNAME:
+        if constraint.topology_key == names.HOSTNAME:
             return int(np.count_nonzero(kept))
-        codes, size = self._domains(columns, one.topology_key)
+        codes, size = self._domains(columns, constraint.topology_key)
         return int(np.count_nonzero(np.bincount(codes[kept], minlength=size)))
 
 

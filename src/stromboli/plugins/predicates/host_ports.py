@@ -1,4 +1,4 @@
-"""Host ports: no two pods of a node may take the same one (spec 04 2.5)."""
+"""Host ports: no two pods of a node may use the same one (spec 04 2.5)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ class HostPort(NamedTuple):
 
 
 def host_ports(spec: PodSpec) -> frozenset[HostPort]:
-    """The ports that a pod takes while it runs: those of containers and sidecars."""
-    sidecars = [one for one in spec.init_containers if one.restart_policy == names.RESTART_ALWAYS]
+    """The host ports of a pod's containers and sidecars."""
+    sidecars = [
+        container for container in spec.init_containers if container.restart_policy == names.RESTART_ALWAYS
+    ]
     return frozenset(
         HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
         for container in (*spec.containers, *sidecars)
@@ -41,22 +43,21 @@ def host_ports(spec: PodSpec) -> frozenset[HostPort]:
 
 
 class NodePorts:
-    """Nodes on which no pod takes a port that is wanted."""
+    """Nodes on which no pod uses one of the requested ports."""
 
-    def __init__(self, cluster: Cluster, wanted: frozenset[HostPort]):
+    def __init__(self, cluster: Cluster, requested: frozenset[HostPort]):
         self._cluster = cluster
-        self._wanted = wanted
+        self._requested = requested
 
     def version(self, task: Task) -> int:
-        return self._rivals().version
+        return self._conflicting_pods().version
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        yield Check(nodes.pick(self._rivals().by_node == 0), names.PORTS_TAKEN, curable=True)
+        yield Check(nodes.pick(self._conflicting_pods().by_node == 0), names.PORTS_TAKEN, curable=True)
 
-    def _rivals(self) -> PodCount:
-        """Pods that hold one of the wanted ports."""
-        return self._cluster.pod_counts.get(("host ports", self._wanted), self._is_rival)
+    def _conflicting_pods(self) -> PodCount:
+        return self._cluster.pod_counts.get(("host ports", self._requested), self._conflicts)
 
-    def _is_rival(self, task: Task) -> bool:
-        taken = host_ports(task.shape.spec)
-        return any(one.conflicts(port) for one in self._wanted for port in taken)
+    def _conflicts(self, task: Task) -> bool:
+        used = host_ports(task.shape.spec)
+        return any(port.conflicts(other) for port in self._requested for other in used)

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def pod_slots(task: Task, nodes: Nodes) -> Iterator[Check]:
-    """A node takes as many pods as its status says."""
+    """A node runs at most as many pods as its status allows."""
     free = nodes.view[VIEW_PODS] < nodes.view_allocatable[VIEW_PODS]
     yield Check(free, names.POD_NUMBER_EXCEEDED, curable=True)
 
 
 def cordon(task: Task, nodes: Nodes) -> Iterator[Check]:
-    """A node marked unschedulable takes only pods that tolerate just that."""
+    """A node marked unschedulable takes only pods that tolerate that."""
     if not tolerates_cordon(task.shape.spec.tolerations):
         yield Check(~nodes.pick(cordoned_nodes(nodes.columns)), names.NODE_UNSCHEDULABLE)
 
@@ -46,17 +46,17 @@ def taints(task: Task, nodes: Nodes) -> Iterator[Check]:
 
 
 def names_conflict(spec: PodSpec) -> bool:
-    """Whether every required term pins node names and none leaves a name over."""
+    """Whether every required term selects by node name and none of them selects any name."""
     required = required_selector(spec)
     if required is None or not required.node_selector_terms:
         return False
-    return all(_pinned_names(term) == set() for term in required.node_selector_terms)
+    return all(_allowed_names(term) == set() for term in required.node_selector_terms)
 
 
-def _pinned_names(term: NodeSelectorTerm) -> set[str] | None:
-    """The node names that a term leaves over; None where it pins none."""
-    pinned: set[str] | None = None
+def _allowed_names(term: NodeSelectorTerm) -> set[str] | None:
+    """The node names that a term allows; None where it allows all."""
+    allowed: set[str] | None = None
     for field in term.match_fields:
         if field.key == names.NODE_NAME_FIELD and field.operator == "In":
-            pinned = set(field.values) if pinned is None else pinned & set(field.values)
-    return pinned
+            allowed = set(field.values) if allowed is None else allowed & set(field.values)
+    return allowed

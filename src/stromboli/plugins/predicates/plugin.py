@@ -1,4 +1,4 @@
-"""The plugin `predicates`: which filters a task has to pass, and what refuses it on every node at once."""
+"""The plugin `predicates`: the node filters of a task, and what refuses it on every node at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stromboli.model.constraints.node_selection import selects_nodes
 from stromboli.model.task import Task
 from stromboli.plugins.predicates import node_filters
 from stromboli.plugins.predicates.host_ports import NodePorts, host_ports
-from stromboli.plugins.predicates.pod_affinity_filter import pod_affinity, pod_affinity_key, unreadable_term
+from stromboli.plugins.predicates.pod_affinity_filter import invalid_term, pod_affinity, pod_affinity_key
 from stromboli.plugins.predicates.topology_spread_filter import spreading, spreading_key
 from stromboli.plugins.predicates.volume_claims import binding_problem, zone_problem
 from stromboli.policy.arguments import arg
@@ -20,7 +20,7 @@ from stromboli.policy.arguments import arg
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One point of a broken line: at this utilization, that score."""
+    """One point of a piecewise linear function: at this utilization, that score."""
 
     utilization: int = arg("utilization", 0, "How much of a volume's capacity is asked for, in percent.")
     score: int = arg("score", 0, "What that is worth, 0 to 10.")
@@ -84,10 +84,10 @@ class Predicates(Plugin):
     arguments: Switches
 
     def shape_key(self, task: Task) -> Hashable:
-        wanted, cluster = self.arguments, self.session.cluster
-        near = pod_affinity_key(cluster, task) if wanted.pod_affinity else None
-        spread = spreading_key(task) if wanted.spreading else None
-        return (near, spread)
+        enabled, cluster = self.arguments, self.session.cluster
+        affinity = pod_affinity_key(cluster, task) if enabled.pod_affinity else None
+        spread = spreading_key(task) if enabled.spreading else None
+        return (affinity, spread)
 
     def prefilter(self, task: Task) -> Refusal | None:
         spec = task.shape.spec
@@ -100,30 +100,30 @@ class Predicates(Plugin):
         return None
 
     def _problems(self, task: Task) -> Iterator[tuple[str, str | None]]:
-        """What keeps a task from every node, in the order in which Volcano finds out (spec 04 1.2)."""
-        wanted, objects, spec = self.arguments, self.session.cluster.objects, task.shape.spec
-        if wanted.node_affinity and node_filters.names_conflict(spec):
+        """What keeps a task from every node, in the order in which Volcano checks (spec 04 1.2)."""
+        enabled, objects, spec = self.arguments, self.session.cluster.objects, task.shape.spec
+        if enabled.node_affinity and node_filters.names_conflict(spec):
             yield "NodeAffinity", names.AFFINITY_TERMS_CONFLICT
-        if wanted.pod_affinity and (problem := unreadable_term(spec)):
+        if enabled.pod_affinity and (problem := invalid_term(spec)):
             yield "InterPodAffinity", names.TERM_UNREADABLE.format(problem=problem)
-        if wanted.volume_zone:
+        if enabled.volume_zone:
             # quirk: spec 04 1.2, zones come first, so they report what binding would report better
             yield "VolumeZone", zone_problem(objects, task)
-        if wanted.volume_binding:
+        if enabled.volume_binding:
             yield "VolumeBinding", binding_problem(objects, task)
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
-        wanted, name, cluster, spec = self.arguments, self.name, self.session.cluster, task.shape.spec
+        enabled, name, cluster, spec = self.arguments, self.name, self.session.cluster, task.shape.spec
         yield NodeFilter(node_filters.pod_slots, name, "usage")
         yield NodeFilter(node_filters.cordon, name, "static")
-        if wanted.node_affinity and selects_nodes(spec):
+        if enabled.node_affinity and selects_nodes(spec):
             yield NodeFilter(node_filters.NodeAffinity(cluster).checks, name, "static")
-        if wanted.taints:
+        if enabled.taints:
             yield NodeFilter(node_filters.taints, name, "static")
-        if wanted.node_ports and (ports := host_ports(spec)):
-            free = NodePorts(cluster, ports)
-            yield NodeFilter(free.checks, name, "pods", free.version)
-        if wanted.pod_affinity and (near := pod_affinity(cluster, task)):
-            yield NodeFilter(near.checks, name, "pods", near.version)
-        if wanted.spreading and (spread := spreading(cluster, task)):
+        if enabled.node_ports and (ports := host_ports(spec)):
+            node_ports = NodePorts(cluster, ports)
+            yield NodeFilter(node_ports.checks, name, "pods", node_ports.version)
+        if enabled.pod_affinity and (affinity := pod_affinity(cluster, task)):
+            yield NodeFilter(affinity.checks, name, "pods", affinity.version)
+        if enabled.spreading and (spread := spreading(cluster, task)):
             yield NodeFilter(spread.checks, name, "pods", spread.version)

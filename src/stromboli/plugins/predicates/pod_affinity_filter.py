@@ -1,4 +1,4 @@
-"""Pod affinity and anti-affinity, the pod's own and that of pods already there (spec 04 2.6)."""
+"""Required pod affinity and anti-affinity, of the incoming pod and of existing pods (spec 04 2.6)."""
 
 from __future__ import annotations
 
@@ -30,89 +30,89 @@ if TYPE_CHECKING:
 
 def pod_affinity_key(cluster: Cluster, task: Task) -> Hashable:
     """What the filter below reads of a task beyond its shape."""
-    repelling = cluster.affinity_terms.required_matching(task.label_set)
+    existing_anti_affinity = cluster.affinity_terms.required_matching(task.label_set)
     spec = task.shape.spec
     if spec.affinity is None or not (required_affinity(spec) or required_anti_affinity(spec)):
-        return repelling or None
-    return (repelling, task.namespace, _is_one_of_them(cluster, task))
+        return existing_anti_affinity or None
+    return (existing_anti_affinity, task.namespace, _matches_own_affinity(cluster, task))
 
 
 def pod_affinity(cluster: Cluster, task: Task) -> PodAffinity | None:
-    """The filter, if there is anything for it to do."""
-    rule = PodAffinity(cluster, task)
-    return rule if rule.near or rule.away or rule.repelling else None
+    """The filter of a task, if any term concerns it."""
+    filter = PodAffinity(cluster, task)
+    return filter if filter.affinity or filter.anti_affinity or filter.existing_anti_affinity else None
 
 
 class PodAffinity:
-    """Near all that is required, away from what is shunned, and away from those that shun."""
+    """The pod's affinity, its anti-affinity, and the anti-affinity of existing pods against it."""
 
     def __init__(self, cluster: Cluster, task: Task):
         spec, namespace = task.shape.spec, task.namespace
         self._cluster = cluster
-        self.near = [incoming_pod_term(term, namespace) for term in required_affinity(spec)]
-        self.away = [incoming_pod_term(term, namespace) for term in required_anti_affinity(spec)]
-        self.repelling = cluster.affinity_terms.required_matching(task.label_set)
-        self._may_be_first = _is_one_of_them(cluster, task)
+        self.affinity = [incoming_pod_term(term, namespace) for term in required_affinity(spec)]
+        self.anti_affinity = [incoming_pod_term(term, namespace) for term in required_anti_affinity(spec)]
+        self.existing_anti_affinity = cluster.affinity_terms.required_matching(task.label_set)
+        self._may_be_first = _matches_own_affinity(cluster, task)
 
     def version(self, task: Task) -> tuple[int, ...]:
-        return tuple([tally.version for tally in self._tallies()])
+        return tuple([pods.version for pods in self._pod_counts()])
 
-    def _tallies(self) -> Iterator[PodCount]:
-        if self.near:
-            yield self._wanted_pods()
-        for term in self.away:
+    def _pod_counts(self) -> Iterator[PodCount]:
+        if self.affinity:
+            yield self._affine_pods()
+        for term in self.anti_affinity:
             yield matching_pods(self._cluster, term.selector)
-        for term in self.repelling:
+        for term in self.existing_anti_affinity:
             yield pods_with_term(self._cluster, term)
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         columns = nodes.columns
-        if self.near:
-            yield Check(nodes.pick(self._is_near(columns)), names.POD_AFFINITY_MISMATCH)
-        if self.away:
-            pairs = [(term, matching_pods(self._cluster, term.selector)) for term in self.away]
-            alone = _nobody_around(columns, pairs)
-            yield Check(nodes.pick(alone), names.POD_ANTI_AFFINITY_MISMATCH, curable=True)
-        if self.repelling:
-            pairs = [(term, pods_with_term(self._cluster, term)) for term in self.repelling]
-            welcome = _nobody_around(columns, pairs)
-            yield Check(nodes.pick(welcome), names.EXISTING_ANTI_AFFINITY, curable=True)
+        if self.affinity:
+            yield Check(nodes.pick(self._satisfies_affinity(columns)), names.POD_AFFINITY_MISMATCH)
+        if self.anti_affinity:
+            pairs = [(term, matching_pods(self._cluster, term.selector)) for term in self.anti_affinity]
+            free = _no_pods_in_domain(columns, pairs)
+            yield Check(nodes.pick(free), names.POD_ANTI_AFFINITY_MISMATCH, curable=True)
+        if self.existing_anti_affinity:
+            pairs = [(term, pods_with_term(self._cluster, term)) for term in self.existing_anti_affinity]
+            free = _no_pods_in_domain(columns, pairs)
+            yield Check(nodes.pick(free), names.EXISTING_ANTI_AFFINITY, curable=True)
 
-    def _wanted_pods(self) -> PodCount:
-        """Pods that all required terms mean: only those count for any of them."""
-        return matching_pods(self._cluster, *[term.selector for term in self.near])
+    def _affine_pods(self) -> PodCount:
+        """Pods that match all required terms: only those count for any of them."""
+        return matching_pods(self._cluster, *[term.selector for term in self.affinity])
 
-    def _is_near(self, columns: Columns) -> Bools:
-        """Around such a pod by every term; where there is none anywhere, the first of its kind may go anywhere."""
-        pods = self._wanted_pods()
-        near, placed = np.ones(len(columns), dtype=bool), np.ones(len(columns), dtype=bool)
-        nobody = True
-        for key in dict.fromkeys(term.topology_key for term in self.near):
-            around = pods.in_domain_of_node(columns, key)
-            near &= around > 0
-            placed &= columns.label_codes(key)[0] >= 0
-            nobody = nobody and not around.any()
-        return placed if nobody and self._may_be_first else near
+    def _satisfies_affinity(self, columns: Columns) -> Bools:
+        """By every term a matching pod in the domain; if there is none anywhere, the first such pod may go anywhere."""
+        pods = self._affine_pods()
+        near, keyed = np.ones(len(columns), dtype=bool), np.ones(len(columns), dtype=bool)
+        no_pods = True
+        for key in dict.fromkeys(term.topology_key for term in self.affinity):
+            in_domain = pods.in_domain_of_node(columns, key)
+            near &= in_domain > 0
+            keyed &= columns.label_codes(key)[0] >= 0
+            no_pods = no_pods and not in_domain.any()
+        return keyed if no_pods and self._may_be_first else near
 
 
-def _nobody_around(columns: Columns, pairs: list[tuple[AffinityTerm, PodCount]]) -> Bools:
-    alone = np.ones(len(columns), dtype=bool)
+def _no_pods_in_domain(columns: Columns, pairs: list[tuple[AffinityTerm, PodCount]]) -> Bools:
+    free = np.ones(len(columns), dtype=bool)
     for term, pods in pairs:
-        alone &= pods.in_domain_of_node(columns, term.topology_key) == 0
-    return alone
+        free &= pods.in_domain_of_node(columns, term.topology_key) == 0
+    return free
 
 
-def _is_one_of_them(cluster: Cluster, task: Task) -> bool:
-    """Whether a pod is itself meant by all pod affinity that it requires."""
+def _matches_own_affinity(cluster: Cluster, task: Task) -> bool:
+    """Whether a pod itself matches all pod affinity that it requires."""
     terms = [incoming_pod_term(term, task.namespace) for term in required_affinity(task.shape.spec)]
     return bool(terms) and all(term.selector.matches(task.label_set, cluster.objects) for term in terms)
 
 
-# -- terms that nobody can read
+# -- invalid terms
 
 
-def unreadable_term(spec: PodSpec) -> str | None:
-    """What is wrong with the first pod affinity term that makes no sense; an API server lets none in."""
+def invalid_term(spec: PodSpec) -> str | None:
+    """What is wrong with the first invalid pod affinity term; an API server admits none."""
     terms = [
         *required_affinity(spec),
         *required_anti_affinity(spec),
@@ -120,23 +120,23 @@ def unreadable_term(spec: PodSpec) -> str | None:
     ]
     for term in terms:
         for selector in (term.label_selector, term.namespace_selector):
-            if problem := unreadable(selector):
+            if problem := selector_problem(selector):
                 return problem
     return None
 
 
-def unreadable(selector: LabelSelector | None) -> str | None:
+def selector_problem(selector: LabelSelector | None) -> str | None:
     """What is wrong with a label selector, if anything."""
     expressions = selector.match_expressions if selector else ()
-    return next((problem for one in expressions if (problem := _unreadable(one))), None)
+    return next((problem for each in expressions if (problem := _requirement_problem(each))), None)
 
 
-def _unreadable(one: Requirement) -> str | None:
-    match one.operator:
+def _requirement_problem(requirement: Requirement) -> str | None:
+    match requirement.operator:
         case "In" | "NotIn":
-            wrong = "" if one.values else "for 'in', 'notin' operators, values set can't be empty"
+            wrong = "" if requirement.values else "for 'in', 'notin' operators, values set can't be empty"
         case "Exists" | "DoesNotExist":
-            wrong = "values set must be empty for exists and does not exist" if one.values else ""
+            wrong = "values set must be empty for exists and does not exist" if requirement.values else ""
         case _:
-            return f'"{one.operator}" is not a valid label selector operator'
-    return f"values: Invalid value: {list(one.values)}: {wrong}" if wrong else None
+            return f'"{requirement.operator}" is not a valid label selector operator'
+    return f"values: Invalid value: {list(requirement.values)}: {wrong}" if wrong else None

@@ -1,4 +1,4 @@
-"""Hard topology spread constraints: no domain may run ahead of the emptiest by more than maxSkew (spec 04 2.9)."""
+"""DoNotSchedule spread constraints: no domain may exceed the emptiest one by more than maxSkew (spec 04 2.9)."""
 
 from __future__ import annotations
 
@@ -33,44 +33,49 @@ def spreading_key(task: Task) -> Hashable:
     hard = spreads(spec, labels, names.DO_NOT_SCHEDULE)
     if not hard:
         return None
-    one_of_them = tuple(matches_labels(one.selector, labels) for one in hard)
-    return (task.namespace, one_of_them, label_values(spec, labels, names.DO_NOT_SCHEDULE))
+    self_matches = tuple(matches_labels(constraint.selector, labels) for constraint in hard)
+    return (task.namespace, self_matches, label_values(spec, labels, names.DO_NOT_SCHEDULE))
 
 
 def spreading(cluster: Cluster, task: Task) -> Spreading | None:
-    """The filter, if there is anything for it to do."""
+    """The filter of a task, if it has such constraints."""
     hard = spreads(task.shape.spec, task.label_set.labels, names.DO_NOT_SCHEDULE)
     return Spreading(cluster, task, hard) if hard else None
 
 
 class Spreading:
-    """Constraint by constraint: the node has the label, and one more pod there keeps within the skew."""
+    """For each constraint: the node has the label, and one more pod there stays within the skew."""
 
     def __init__(self, cluster: Cluster, task: Task, constraints: list[Spread]):
         self._cluster = cluster
         self._namespace = task.namespace
         self._constraints = constraints
-        self._adds = [int(matches_labels(one.selector, task.label_set.labels)) for one in constraints]
+        labels = task.label_set.labels
+        self._self_matches = [int(matches_labels(constraint.selector, labels)) for constraint in constraints]
         self._counted_nodes = CountedNodes(cluster, task.shape.spec, constraints, all_keys=True)
 
     def version(self, task: Task) -> tuple[int, ...]:
-        pods = [spread_pods(self._cluster, self._namespace, one.selector) for one in self._constraints]
-        return tuple([tally.version for tally in pods])
+        selectors = (constraint.selector for constraint in self._constraints)
+        return tuple([spread_pods(self._cluster, self._namespace, each).version for each in selectors])
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         columns = nodes.columns
-        for one, adds, mask in zip(self._constraints, self._adds, self._counted_nodes(), strict=True):
-            keyed = columns.label_codes(one.topology_key)[0] >= 0
+        for constraint, adds, mask in zip(
+            self._constraints, self._self_matches, self._counted_nodes(), strict=True
+        ):
+            keyed = columns.label_codes(constraint.topology_key)[0] >= 0
             yield Check(nodes.pick(keyed), names.SPREAD_MISSING_LABEL)
             yield Check(
-                nodes.pick(self._within(columns, one, adds, mask)), names.SPREAD_MISMATCH, curable=True
+                nodes.pick(self._within_skew(columns, constraint, adds, mask)),
+                names.SPREAD_MISMATCH,
+                curable=True,
             )
 
-    def _within(self, columns: Columns, one: Spread, adds: int, mask: Bools) -> Bools:
-        pods = spread_pods(self._cluster, self._namespace, one.selector)
-        counts, present = domain_counts(columns, pods, one.topology_key, mask)
-        enough = np.count_nonzero(present) >= max(one.min_domains, 1)
+    def _within_skew(self, columns: Columns, constraint: Spread, adds: int, mask: Bools) -> Bools:
+        pods = spread_pods(self._cluster, self._namespace, constraint.selector)
+        counts, present = domain_counts(columns, pods, constraint.topology_key, mask)
+        enough = np.count_nonzero(present) >= max(constraint.min_domains, 1)
         least = int(counts[present].min()) if enough else 0
-        within: Bools = np.append(counts + adds - least <= one.max_skew, False)
-        here: Bools = within[columns.label_codes(one.topology_key)[0]]
-        return here
+        within: Bools = np.append(counts + adds - least <= constraint.max_skew, False)
+        per_node: Bools = within[columns.label_codes(constraint.topology_key)[0]]
+        return per_node

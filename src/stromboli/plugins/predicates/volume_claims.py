@@ -1,4 +1,4 @@
-"""Volume claims that keep a pod from any node: missing, lost, leaving, or bound to nothing (spec 04 2.8, 2.11)."""
+"""Volume claims that keep a pod from any node: missing, lost, terminating, or unbound (spec 04 2.8, 2.11)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class ClaimName(NamedTuple):
-    """A claim that a pod names, or that is made for one of its ephemeral volumes."""
+    """A claim that a pod names, or that is created for one of its ephemeral volumes."""
 
     name: str
     ephemeral: bool
 
 
 def zone_problem(objects: LookupObjects, task: Task) -> str | None:
-    """Why the zones of a pod's volumes cannot be told."""
-    for wanted in _claims_of(task):
-        if not wanted.ephemeral and (problem := _unknown_zone(objects, task.namespace, wanted.name)):
+    """Why the zones of a pod's volumes are unknown."""
+    for reference in _claims_of(task):
+        if not reference.ephemeral and (problem := _unknown_zone(objects, task.namespace, reference.name)):
             return problem
     return None
 
@@ -40,23 +40,23 @@ def _unknown_zone(objects: LookupObjects, namespace: str, name: str) -> str | No
     class_name = _class_name(claim)
     if not class_name:
         return names.CLAIM_WITHOUT_VOLUME_OR_CLASS
-    found = objects.storage_classes.get(class_name)
-    if found is None:
+    storage_class = objects.storage_classes.get(class_name)
+    if storage_class is None:
         return names.STORAGE_CLASS_NOT_FOUND.format(name=class_name)
-    if not found.volume_binding_mode:
+    if not storage_class.volume_binding_mode:
         return names.CLASS_WITHOUT_BINDING_MODE.format(name=class_name)
-    return None if _binds_late(found) else names.VOLUME_WITHOUT_NAME
+    return None if _binds_late(storage_class) else names.VOLUME_WITHOUT_NAME
 
 
 def binding_problem(objects: LookupObjects, task: Task) -> str | None:
     """Why a pod's claims cannot be bound on any node."""
     claims: list[PersistentVolumeClaim] = []
-    for wanted in _claims_of(task):
-        claim = objects.claims.get(f"{task.namespace}/{wanted.name}")
+    for reference in _claims_of(task):
+        claim = objects.claims.get(f"{task.namespace}/{reference.name}")
         if claim is None:
-            text = names.WAITING_FOR_EPHEMERAL_CLAIM if wanted.ephemeral else names.CLAIM_NOT_FOUND
-            return text.format(name=wanted.name)
-        if problem := _unusable(task, claim, wanted.ephemeral):
+            text = names.WAITING_FOR_EPHEMERAL_CLAIM if reference.ephemeral else names.CLAIM_NOT_FOUND
+            return text.format(name=reference.name)
+        if problem := _unusable(task, claim, reference.ephemeral):
             return problem
         claims.append(claim)
     if any(_is_unbound_immediate(objects, claim) for claim in claims):
@@ -79,8 +79,8 @@ def _unusable(task: Task, claim: PersistentVolumeClaim, ephemeral: bool) -> str 
 def _is_unbound_immediate(objects: LookupObjects, claim: PersistentVolumeClaim) -> bool:
     if claim.spec.volume_name and names.BIND_COMPLETED in claim.metadata.annotations:
         return False
-    found = objects.storage_classes.get(_class_name(claim))
-    return bool(claim.spec.volume_name) or found is None or not _binds_late(found)
+    storage_class = objects.storage_classes.get(_class_name(claim))
+    return bool(claim.spec.volume_name) or storage_class is None or not _binds_late(storage_class)
 
 
 def _claims_of(task: Task) -> Iterator[ClaimName]:
