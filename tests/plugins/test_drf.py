@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.model.dimensions import CPU, MEMORY
-from stromboli.plugins.drf.share_tree import Tree
+from stromboli.plugins.drf.job_tree import Tree
 from stromboli.testing import World
 
 NODE = "n1 cpu=8,memory=16Gi,pods=110"

@@ -16,7 +16,7 @@ from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind
 from stromboli.engine.points import Vote
 from stromboli.model.status import Status
-from stromboli.plugins.extender.extender_call import BUDGET, PATIENCE, Line, NoAnswer
+from stromboli.plugins.extender.extender_client import BUDGET, PATIENCE, Line, NoAnswer
 from stromboli.plugins.extender.plugin import Extender
 from stromboli.transport import CallFailed, post
 from tests.plugins.small_world import CATALOG, NOW, World, group, node, pod, policy

@@ -20,7 +20,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.plugins.capacity import reclaimable_queues
 from stromboli.plugins.capacity.admitted_pods import Admitted, asks_queue
-from stromboli.plugins.capacity.allotment import Allotment, Standing
+from stromboli.plugins.capacity.queue_share import Allotment, Standing
 from stromboli.plugins.capacity.queue_tree import Tree, below_root, side_by_side
 from stromboli.policy.arguments import arg
 

@@ -18,8 +18,8 @@ from stromboli.model.amounts import (
 )
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.queue import Queue
-from stromboli.plugins.capacity.allotment import Allotment
-from stromboli.plugins.capacity.lineage import trace
+from stromboli.plugins.capacity.queue_share import Allotment
+from stromboli.plugins.capacity.queue_ancestors import trace
 from stromboli.plugins.capacity.share_warnings import Oddity, oddities_of
 
 

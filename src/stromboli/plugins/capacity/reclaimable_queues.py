@@ -9,7 +9,7 @@ from stromboli.model.dimensions import PODS
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.plugins.capacity.allotment import Allotment
+from stromboli.plugins.capacity.queue_share import Allotment
 from stromboli.plugins.capacity.queue_tree import Tree
 
 

@@ -13,7 +13,7 @@ from stromboli.model.cluster import Change, Dirty
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
-from stromboli.plugins.drf.share_tree import Tree, compare
+from stromboli.plugins.drf.job_tree import Tree, compare
 
 CLOSE = 1e-6
 

@@ -21,7 +21,7 @@ from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.plugins.extender import extender_messages
-from stromboli.plugins.extender.extender_call import Line, NoAnswer
+from stromboli.plugins.extender.extender_client import Line, NoAnswer
 from stromboli.policy.arguments import arg
 
 log = logging.getLogger(__name__)
