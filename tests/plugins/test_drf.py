@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.model.dimensions import CPU, MEMORY
-from stromboli.plugins.drf.job_tree import Tree
+from stromboli.plugins.drf.job_tree import JobTree
 from stromboli.testing import World
 
 NODE = "n1 cpu=8,memory=16Gi,pods=110"
@@ -113,9 +113,9 @@ def test_a_tree_that_was_kept_up_equals_one_that_is_grown_afresh(changes):
         world.job(name, queue=name, pods=6, cpu=1, memory="1Gi")
     world.cluster.settle()
     jobs, total = list(world.cluster.jobs.values()), world.cluster.total
-    tree = Tree(jobs, total)
+    tree = JobTree(jobs, total)
     for which, cpu, memory in changes:
         job = jobs[which]
         job.allocated = {CPU: 1000 * cpu, MEMORY: memory * 2**30}
-        tree.hold(job, dict(job.allocated))
-        assert shares(tree.root) == shares(Tree(jobs, total).root)
+        tree.set_held(job, dict(job.allocated))
+        assert shares(tree.root) == shares(JobTree(jobs, total).root)

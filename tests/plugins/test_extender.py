@@ -16,7 +16,7 @@ from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind
 from stromboli.engine.points import Vote
 from stromboli.model.status import Status
-from stromboli.plugins.extender.extender_client import BUDGET, PATIENCE, Line, NoAnswer
+from stromboli.plugins.extender.extender_client import BUDGET, MAX_FAILURES, ExtenderClient, ExtenderFailed
 from stromboli.plugins.extender.plugin import Extender
 from stromboli.transport import CallFailed, post
 from tests.plugins.small_world import CATALOG, NOW, World, group, node, pod, policy
@@ -44,7 +44,7 @@ def world(url: str, verbs: str, *others: str, actions: str = "allocate", **more:
     arguments = {"extender.urlPrefix": url, **{f"extender.{key}": value for key, value in more.items()}}
     arguments |= {f"extender.{VERBS[verb]}": verb for verb in verbs.split()}
     made = World(policy(actions, *others, ("extender", arguments)))
-    made.engine = Engine(made.policy, CATALOG, services={"post": post})
+    made.engine = Engine(made.policy, CATALOG, services={"post": post, "clock": time.monotonic})
     return made.put(
         node("a", cpu="4"), node("b", cpu="4"), group("j", "Inqueue", minMember=1), pod("p", "j", cpu="1")
     )
@@ -338,7 +338,7 @@ def test_a_dead_server_is_asked_again_in_the_next_cycle() -> None:
         server.answer, good = no_answer, server.answer
         assert binds(made.cycle()) == {"p": "a"}
         asked = len(server.asked)
-        assert asked <= PATIENCE
+        assert asked <= MAX_FAILURES
         server.answer = good
         made.put(group("k", "Inqueue"), pod("q", "k", cpu="1"))
         assert binds(made.cycle())["q"] == "b"
@@ -353,28 +353,28 @@ def test_the_time_of_all_calls_of_a_cycle_is_bounded() -> None:
         now[0] += timeout
         return b"{}"
 
-    line = Line("http://x", 8.0, lambda: now[0])
-    line.begin(slow)
+    client = ExtenderClient("http://x", 8.0)
+    client.begin(slow, lambda: now[0])
     for _ in range(100):
         try:
-            line.tell("verb", {})
-        except NoAnswer as error:
+            client.notify("verb", {})
+        except ExtenderFailed as error:
             assert "not asked again in this cycle" in str(error)
     assert given == [8, 8, 8, 6]
     assert now[0] == BUDGET
-    line.begin(slow)
-    line.tell("verb", {})
+    client.begin(slow, lambda: now[0])
+    client.notify("verb", {})
 
 
 def test_secrets_in_the_address_are_not_shown() -> None:
     def refused(url: str, body: bytes, timeout: float) -> bytes:
         raise CallFailed("x", 403)
 
-    line = Line("http://me:s3cret@host/base/", 1.0)
-    line.begin(refused)
-    for _ in range(PATIENCE + 1):
-        with pytest.raises(NoAnswer) as failed:
-            line.tell("verb", {})
+    client = ExtenderClient("http://me:s3cret@host/base/", 1.0)
+    client.begin(refused, time.monotonic)
+    for _ in range(MAX_FAILURES + 1):
+        with pytest.raises(ExtenderFailed) as failed:
+            client.notify("verb", {})
         assert "s3cret" not in str(failed.value)
 
 

@@ -21,8 +21,14 @@ from stromboli.engine.decisions import Decision, Event, QueueAnnotation
 from stromboli.engine.plugin import Plugin
 from stromboli.extensions import load_catalog
 from stromboli.plugins.fairshare.accounts import Accounts
-from stromboli.plugins.fairshare.history_annotation import MOST_BYTES, MOST_USERS, read, settle, written
-from stromboli.plugins.fairshare.usage_history import GAP, Fading, Past, new_history, rounded
+from stromboli.plugins.fairshare.history_annotation import (
+    MAX_BYTES,
+    MAX_USERS,
+    bring_up_to_date,
+    from_annotation,
+    to_annotation,
+)
+from stromboli.plugins.fairshare.usage_history import MAX_GAP, Decay, UsageRecord, new_history, rounded
 from stromboli.policy.policy import PolicyError, load_policy
 from stromboli.testing import Result, World
 from stromboli.testing.world import NOON
@@ -52,8 +58,8 @@ def finish(world: World, name: str) -> None:
 
 
 def usages(world: World, queue: str = "default", half_life: float = DAY) -> dict[str, float]:
-    fading, users = Fading(half_life), world.cluster.memory["fairshare"]["queues"][queue]["users"]
-    return {user: fading.usage(past, world.rehearsal.now()) for user, past in sorted(users.items())}
+    decay, users = Decay(half_life), world.cluster.memory["fairshare"]["queues"][queue]["users"]
+    return {user: decay.usage(past, world.rehearsal.now()) for user, past in sorted(users.items())}
 
 
 def annotations(result: Result) -> list[QueueAnnotation]:
@@ -275,7 +281,7 @@ def test_a_gap_counts_no_longer_than_ten_minutes() -> None:
     world = one_slot("ann")
     world.run(policy=policy(halfLife="240h"))
     world.sleep(5 * DAY).step()
-    assert usages(world, half_life=10 * DAY)["ann"] == pytest.approx(GAP, rel=1e-3)
+    assert usages(world, half_life=10 * DAY)["ann"] == pytest.approx(MAX_GAP, rel=1e-3)
 
 
 def test_time_that_runs_backwards_counts_nothing() -> None:
@@ -290,11 +296,11 @@ def test_time_that_runs_backwards_counts_nothing() -> None:
 
 
 def test_however_often_it_is_asked_usage_is_the_same() -> None:
-    fading = Fading(DAY)
-    once = past = Past(1000.0, 0.0, 0.25)
+    decay = Decay(DAY)
+    once = past = UsageRecord(1000.0, 0.0, 0.25)
     for now in range(0, 3600, 7):
-        past = fading.settled(past, now, 0.25)
-    assert past.usage == pytest.approx(fading.usage(once, past.at), rel=1e-6)
+        past = decay.at(past, now, 0.25)
+    assert past.usage == pytest.approx(decay.usage(once, past.at), rel=1e-6)
 
 
 # -- memory
@@ -409,14 +415,14 @@ def test_ten_thousand_users_fit() -> None:
     chance = random.Random(1)
     history = new_history(0.0)
     history["users"] = {
-        f"user-{number}-{'ü' * (number % 90)}": Past(rounded(chance.random() * 1e6), 0.0, 0.0)
+        f"user-{number}-{'ü' * (number % 90)}": UsageRecord(rounded(chance.random() * 1e6), 0.0, 0.0)
         for number in range(10_000)
     }
-    settle(history, Fading(DAY), 60.0)
-    text = written(history, 60.0)
-    kept = read(text, Fading(DAY), 60.0)["users"]
-    assert len(text.encode()) <= MOST_BYTES
-    assert 50 < len(kept) <= MOST_USERS
+    bring_up_to_date(history, Decay(DAY), 60.0)
+    text = to_annotation(history, 60.0)
+    kept = from_annotation(text, Decay(DAY), 60.0)["users"]
+    assert len(text.encode()) <= MAX_BYTES
+    assert 50 < len(kept) <= MAX_USERS
     dropped = history["users"].keys() - kept.keys()
     assert min(past.usage for past in kept.values()) >= max(history["users"][user].usage for user in dropped)
     assert all(history["users"][user] == past for user, past in kept.items())
@@ -424,14 +430,18 @@ def test_ten_thousand_users_fit() -> None:
 
 def test_short_names_are_kept_up_to_the_number() -> None:
     history = new_history(0.0)
-    history["users"] = {f"u{number}": Past(float(number + 1), 0.0, 0.0) for number in range(1000)}
-    assert len(read(written(history, 0.0), Fading(DAY), 0.0)["users"]) == MOST_USERS
+    history["users"] = {f"u{number}": UsageRecord(float(number + 1), 0.0, 0.0) for number in range(1000)}
+    assert len(from_annotation(to_annotation(history, 0.0), Decay(DAY), 0.0)["users"]) == MAX_USERS
 
 
 def test_who_is_as_good_as_forgotten_is_forgotten() -> None:
     history = new_history(0.0)
-    history["users"] = {"ann": Past(1.0, 0.0, 0.0), "bob": Past(1.0, 0.0, 0.5), "cid": Past(1e9, 0.0, 0.0)}
-    settle(history, Fading(DAY), 30 * DAY)
+    history["users"] = {
+        "ann": UsageRecord(1.0, 0.0, 0.0),
+        "bob": UsageRecord(1.0, 0.0, 0.5),
+        "cid": UsageRecord(1e9, 0.0, 0.0),
+    }
+    bring_up_to_date(history, Decay(DAY), 30 * DAY)
     assert history["users"].keys() == {"bob", "cid"}
 
 
@@ -580,7 +590,7 @@ def test_a_quiet_cycle_touches_no_account(monkeypatch: pytest.MonkeyPatch) -> No
         job(world, f"job-{number}", f"user-{number}")
     world.run(policy=policy(), cycles=5)
     asked: list[object] = []
-    monkeypatch.setattr(Fading, "usage", lambda *given: asked.append(given) or 0.0)
-    monkeypatch.setattr(Accounts, "regard", lambda *given: asked.append(given))
+    monkeypatch.setattr(Decay, "usage", lambda *given: asked.append(given) or 0.0)
+    monkeypatch.setattr(Accounts, "update", lambda *given: asked.append(given))
     world.step(3)
     assert asked == []

@@ -119,5 +119,5 @@ def test_a_quiet_cycle_looks_at_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(GATE).put(node("n", cpu="4"), group("j", "Inqueue", minResources={"cpu": "1"}))
     world.cycle()
     world.cycle()
-    monkeypatch.setattr("stromboli.plugins.overcommit._reserve", lambda job: pytest.fail(f"looked at {job}"))
+    monkeypatch.setattr("stromboli.plugins.overcommit._missing", lambda job: pytest.fail(f"looked at {job}"))
     world.cycle()

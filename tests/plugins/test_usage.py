@@ -89,10 +89,10 @@ def test_a_node_is_as_large_as_its_capacity_says() -> None:
 # -- load on its way
 
 
-def shadow(made: SmallWorld, now: float = NOW) -> Load:
+def unmeasured(made: SmallWorld, now: float = NOW) -> Load:
     made.cycle(now)
-    found: Load = made.plugin("usage").shadow.on(made.cluster.nodes["a"])
-    return found
+    load: Load = made.plugin("usage").unmeasured.on(made.cluster.nodes["a"])
+    return load
 
 
 def with_pod(measured: tuple[float, float], spec: dict[str, Any], **estimator: Any) -> SmallWorld:
@@ -121,7 +121,7 @@ def with_pod(measured: tuple[float, float], spec: dict[str, Any], **estimator: A
     ],
 )
 def test_what_a_new_pod_will_use(estimator: dict[str, Any], spec: dict[str, Any], expected: Load) -> None:
-    assert shadow(with_pod((0, 0), spec, **estimator)) == expected
+    assert unmeasured(with_pod((0, 0), spec, **estimator)) == expected
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ def test_what_a_new_pod_will_use(estimator: dict[str, Any], spec: dict[str, Any]
 def test_on_a_full_node_more_is_expected(
     estimator: dict[str, Any], spec: dict[str, Any], expected: Load
 ) -> None:
-    assert shadow(with_pod((60, 60), spec, **estimator)) == expected
+    assert unmeasured(with_pod((60, 60), spec, **estimator)) == expected
 
 
 def test_what_is_on_its_way_counts_for_the_risk_of_the_next() -> None:
     made = world({"a": (58, 58)})
     made.put(pod("p-w-0", "j", on="a", cpu="10"), pod("p-w-1", "j", on="a", cpu="1"))
-    assert shadow(made) == Load(7000 + 840, 0)
+    assert unmeasured(made) == Load(7000 + 840, 0)
     assert scored(made) == {"a": round((1 - 1 + 0.42) / 2 * 500, 6)}, "cpu is not fuller than full"
 
 
@@ -152,8 +152,8 @@ def test_a_pod_counts_until_measurements_can_show_it() -> None:
     fresh = pod("fresh", "j", on="a", cpu="1")
     fresh["status"]["startTime"] = "2026-11-01T12:00:00Z"  # NOW
     made.put(fresh)
-    assert shadow(made, NOW + 29) == Load(700, 0)
-    assert shadow(made, NOW + 30) == Load(0, 0)
+    assert unmeasured(made, NOW + 29) == Load(700, 0)
+    assert unmeasured(made, NOW + 30) == Load(0, 0)
 
 
 def test_the_interval_of_the_policy_says_how_long_that_is() -> None:
@@ -163,8 +163,8 @@ def test_the_interval_of_the_policy_says_how_long_that_is() -> None:
     fresh = pod("fresh", "j", on="a", cpu="1")
     fresh["status"]["startTime"] = "2026-11-01T12:00:00Z"
     made.put(fresh)
-    assert shadow(made, NOW + 119) == Load(700, 0)
-    assert shadow(made, NOW + 120) == Load(0, 0)
+    assert unmeasured(made, NOW + 119) == Load(700, 0)
+    assert unmeasured(made, NOW + 120) == Load(0, 0)
 
 
 def test_bound_pods_of_any_scheduler_are_on_their_way() -> None:
@@ -172,9 +172,9 @@ def test_bound_pods_of_any_scheduler_are_on_their_way() -> None:
     other = pod("other", on="a", scheduler="default-scheduler", cpu="2")
     other["status"]["phase"] = "Pending"
     made.put(other)
-    assert shadow(made) == Load(1400, 0)
+    assert unmeasured(made) == Load(1400, 0)
     made.drop(other)
-    assert shadow(made) == Load(0, 0)
+    assert unmeasured(made) == Load(0, 0)
 
 
 def test_pods_placed_in_a_cycle_repel_the_next() -> None:
@@ -264,7 +264,7 @@ def test_a_value_out_of_range_keeps_the_default(wrong: dict[str, Any]) -> None:
 
 
 def snapshot(plugin: Usage) -> tuple[Any, ...]:
-    return dict(plugin.shadow.nodes), dict(plugin.shadow.tasks), plugin._load.tolist()
+    return dict(plugin.unmeasured.nodes), dict(plugin.unmeasured.tasks), plugin._load.tolist()
 
 
 def crowded(seed: int) -> World:

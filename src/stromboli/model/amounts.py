@@ -62,23 +62,23 @@ def lacking(wanted: Vector, limit: Vector, request: Vector) -> list[int]:
     """The dimensions in which FITS fails: those of the request, never pods, where wanted > limit, exactly."""
     return [
         dim
-        for dim, asked in request.items()
-        if asked > 0 and dim != PODS and wanted.get(dim, 0) > limit.get(dim, 0)
+        for dim, amount in request.items()
+        if amount > 0 and dim != PODS and wanted.get(dim, 0) > limit.get(dim, 0)
     ]
 
 
 def fits(wanted: Vector, limit: Vector, request: Vector) -> bool:
     """FITS: wanted <= limit, exactly, in the dimensions the request asks for (never pods)."""
-    for dim, asked in request.items():
-        if asked > 0 and dim != PODS and wanted.get(dim, 0) > limit.get(dim, 0):
+    for dim, amount in request.items():
+        if amount > 0 and dim != PODS and wanted.get(dim, 0) > limit.get(dim, 0):
             return False
     return True
 
 
 def fits_added(held: Vector, request: Vector, limit: Vector) -> bool:
     """FITS(held + request, limit, request) without building the sum."""
-    for dim, asked in request.items():
-        if asked > 0 and dim != PODS and held.get(dim, 0) + asked > limit.get(dim, 0):
+    for dim, amount in request.items():
+        if amount > 0 and dim != PODS and held.get(dim, 0) + amount > limit.get(dim, 0):
             return False
     return True
 
@@ -86,22 +86,22 @@ def fits_added(held: Vector, request: Vector, limit: Vector) -> bool:
 def some_fits(wanted: Vector, limit: Vector, request: Vector) -> bool:
     """ANYFIT: wanted <= limit in one dimension of the request (never pods) of which there is any amount."""
     return any(
-        asked > 0
+        amount > 0
         and dim != PODS
         and (wanted.get(dim, 0) >= EPSILON or limit.get(dim, 0) >= EPSILON)
         and le1(wanted.get(dim, 0), limit.get(dim, 0))
-        for dim, asked in request.items()
+        for dim, amount in request.items()
     )
 
 
 def some_over(held: Vector, limit: Vector, request: Vector) -> bool:
     """ANYOVER: held > limit in one dimension that the request asks for (never pods) and that the limit names."""
     return any(
-        asked > 0
+        amount > 0
         and dim != PODS
         and (limit.get(dim, 0) >= EPSILON if dim <= MEMORY else dim in limit)
         and held.get(dim, 0) > limit[dim]
-        for dim, asked in request.items()
+        for dim, amount in request.items()
     )
 
 

@@ -43,11 +43,11 @@ class Change(NamedTuple):
     old_node: Node | None
     status: Status
     node: Node | None
-    back: bool = False
+    undo: bool = False
     """Whether this undoes an earlier move; then no listener may refuse."""
 
     def reversed(self) -> Change:
-        return Change(self.task, self.status, self.node, self.old_status, self.old_node, not self.back)
+        return Change(self.task, self.status, self.node, self.old_status, self.old_node, not self.undo)
 
 
 class Refused(NamedTuple):
@@ -163,11 +163,11 @@ class Cluster:
 
     def _unmove(self, change: Change, notified: int) -> None:
         """Restore the state before the listeners: whatever one of them does, the state is as before the move."""
-        back = change.reversed()
-        self._apply(back)
+        reversed_change = change.reversed()
+        self._apply(reversed_change)
         for listener in reversed(self.listeners[:notified]):
             try:
-                listener.on_move(back)
+                listener.on_move(reversed_change)
             except Exception as error:
                 raise ListenerFailed(error, listener) from error
 

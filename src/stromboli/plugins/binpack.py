@@ -1,4 +1,4 @@
-"""Fill the fuller node first (spec 04 4)."""
+"""Prefer fuller nodes (spec 04 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task that was placed a moment ago is left in peace for a while (spec 03 15)."""
+"""Cool-down protection: tasks are not evicted for some time after they were scheduled (spec 03 15)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Cdp(Plugin):
     name = "cdp"
 
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
-        return self._settled(candidates)
+        return self._past_cooldown(candidates)
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
-        return self._settled(candidates)
+        return self._past_cooldown(candidates)
 
     def victim_bound(self, point: str, task: Task) -> Bound:
         return Bound(None, lambda job: True)
 
-    def _settled(self, candidates: list[Task]) -> list[Task]:
+    def _past_cooldown(self, candidates: list[Task]) -> list[Task]:
         return [task for task in candidates if not self._cooling_down(task)]
 
     def _cooling_down(self, task: Task) -> bool:
@@ -33,6 +33,6 @@ class Cdp(Plugin):
 
 
 def _cooldown(task: Task) -> float | None:
-    """For how long a pod asks to be spared: by its label, else its annotation."""
+    """The cool-down time of a pod: by its label, else its annotation."""
     key = names.COOLDOWN_TIME
     return go_scalars.duration(task.label_set.labels.get(key, task.annotations.get(key, "")))

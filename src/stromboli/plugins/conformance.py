@@ -1,4 +1,4 @@
-"""Critical pods stay (spec 03 3)."""
+"""Critical pods are never victims (spec 03 3)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class Conformance(Plugin):
     name = "conformance"
 
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
-        return _ordinary(candidates)
+        return _not_critical(candidates)
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
-        return _ordinary(candidates)
+        return _not_critical(candidates)
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         return Bound(None, lambda job: job.namespace != names.SYSTEM_NAMESPACE)
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
-        return _ordinary(candidates)
+        return _not_critical(candidates)
 
 
-def _ordinary(candidates: list[Task]) -> list[Task]:
+def _not_critical(candidates: list[Task]) -> list[Task]:
     return [
         task
         for task in candidates

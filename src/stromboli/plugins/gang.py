@@ -1,4 +1,4 @@
-"""All or nothing: a job starts when its minimum can (spec 03 1)."""
+"""Gang scheduling: a job starts when its minimum can (spec 03 1)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Gang(Plugin):
         return job.starving
 
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
-        """A native group says itself how the urgent may disturb it; for the rest, what gangs can spare."""
+        """The surplus of gangs; native groups limit preemption themselves."""
         return _surplus(candidates, native_too=True)
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
@@ -66,8 +66,10 @@ class Gang(Plugin):
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         if point == "unified_evictable":
             return None
-        urgent = point == "preemptable"
-        return Bound(None, lambda job: job.ready_count > job.minimum or (urgent and job.native is not None))
+        preemption = point == "preemptable"
+        return Bound(
+            None, lambda job: job.ready_count > job.minimum or (preemption and job.native is not None)
+        )
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         return candidates
@@ -75,28 +77,28 @@ class Gang(Plugin):
     def closing(self, session: Session) -> None:
         for job in reportable(session):
             if job.tasks:
-                _tell_condition(session, job)
+                _set_condition(session, job)
 
 
 def _surplus(candidates: list[Task], native_too: bool = False) -> list[Task]:
-    """Tasks that their jobs can spare, first come first; a group that goes as a whole can spare nobody."""
+    """Tasks above the minimum of their jobs, in order; of a group that is disrupted as a whole there are none."""
     left: dict[Job, int] = {}
-    spared = []
+    surplus = []
     for task in candidates:
         if native_too and task.job is not None and task.job.native is not None:
-            spared.append(task)
+            surplus.append(task)
         elif task.job is not None and not task.job.disrupted_as_group:
             have = left.setdefault(task.job, task.job.ready_count)
             if have > task.job.minimum:
                 left[task.job] = have - 1
-                spared.append(task)
-    return spared
+                surplus.append(task)
+    return surplus
 
 
-def _tell_condition(session: Session, job: Job) -> None:
+def _set_condition(session: Session, job: Job) -> None:
     if job.enough_ready:
         session.set_condition(job, names.CONDITION_SCHEDULED, names.TASKS_READY, "")
-    elif not _only_leaving(job):
+    elif not _is_leaving(job):
         unready = job.minimum - job.ready_count - placed_in_trial(session, job)
         text = names.GANG_UNSCHEDULABLE.format(
             count=unready, total=len(job.tasks), message=job_message(session, job)
@@ -104,8 +106,8 @@ def _tell_condition(session: Session, job: Job) -> None:
         session.set_condition(job, names.CONDITION_UNSCHEDULABLE, names.NOT_ENOUGH_RESOURCES, text)
 
 
-def _only_leaving(job: Job) -> bool:
-    """A gang on its way out, with nobody waiting, is not called unschedulable."""
+def _is_leaving(job: Job) -> bool:
+    """Whether a gang is terminating and has no pending tasks; then it is not called unschedulable."""
     leaving = releasing_with_node(job)
     waiting = job.counts[Status.PENDING] + job.counts[Status.PIPELINED]
     return leaving > 0 and not waiting and scheduled_count(job) + leaving >= job.minimum

@@ -1,4 +1,4 @@
-"""Queues use the groups of nodes that they are meant for, up to a limit in each (spec 04 6)."""
+"""Node groups of queues: by affinity, and up to a limit in each (spec 04 6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from stromboli.model.task import Task
 from stromboli.policy.arguments import arg
 
 _COUNTS = tuple(ALLOCATED_CLASS[status] or status is Status.PIPELINED for status in Status)
-_NOBODY = NodeGroupAffinity()
+_NO_GROUPS = NodeGroupAffinity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,34 +47,34 @@ Totals = dict[tuple[str, str], Amounts]
 
 
 class Membership(NamedTuple):
-    """Which groups a queue may use, likes and avoids, and how much of each it may hold."""
+    """The node group affinity, anti-affinity and limits of a queue."""
 
     queue: str
-    """Its name where limits are counted; queues without limits may share all else."""
+    """Its name if it has limits; queues without limits may be equal."""
     required: tuple[str, ...]
     preferred: tuple[str, ...]
-    never: tuple[str, ...]
-    rather_not: tuple[str, ...]
+    excluded: tuple[str, ...]
+    avoided: tuple[str, ...]
     limits: Limits | None
     """None where the annotation cannot be read."""
 
     @property
     def unset(self) -> bool:
-        return not (self.required or self.preferred or self.never or self.rather_not)
+        return not (self.required or self.preferred or self.excluded or self.avoided)
 
     def allows(self, group: str) -> bool:
-        """# quirk: spec 04 6: a queue that only names groups to avoid may use none but those it would rather not."""
-        if group in self.rather_not:
+        """# quirk: spec 04 6: a queue that only names groups to avoid may use only those to avoid if possible."""
+        if group in self.avoided:
             return True
-        return group not in self.never and group in (*self.required, *self.preferred)
+        return group not in self.excluded and group in (*self.required, *self.preferred)
 
     def score(self, group: str, ordered: bool) -> float:
-        if group in self.rather_not:
+        if group in self.avoided:
             return -1.0
         score = 100.0 if group in self.required else 0.0
         if group in self.preferred:
-            places = {name: index for index, name in enumerate(self.preferred)}
-            score += 50.0 * (len(places) - places[group]) / len(places) if ordered else 50.0
+            ranks = {name: index for index, name in enumerate(self.preferred)}
+            score += 50.0 * (len(ranks) - ranks[group]) / len(ranks) if ordered else 50.0
         return score
 
 
@@ -88,7 +88,7 @@ class NodeGroup(Plugin):
     def __init__(self, arguments: NodeGroupArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self.allocated: Totals = {}
-        """What is held or promised, by queue and group; only of queues that have limits."""
+        """What is allocated or pipelined, by queue and group; only of queues that have limits."""
         self._held: dict[Job, Totals] = {}
         self._memberships: dict[str, Membership] = {}
         self._groups: dict[str, str] = {}
@@ -110,7 +110,7 @@ class NodeGroup(Plugin):
             self._recount(job)
 
     def _regroup(self, session: Session) -> bool:
-        """Look up which node is in which group; whether that changed."""
+        """Update which node is in which group; whether that changed."""
         before, key = self._groups, names.NODE_GROUP_NAME
         nodes = session.cluster.columns.nodes
         self._groups = {node.name: node.labels[key] for node in nodes if key in node.labels}
@@ -123,9 +123,9 @@ class NodeGroup(Plugin):
             self._count(job, change.task, change.status, change.node, 1)
 
     def _recount(self, job: Job) -> None:
-        """Count what a job holds afresh."""
-        for place, held in self._held.pop(job, {}).items():
-            _shift(self.allocated, place, held, -1)
+        """Count again what a job holds."""
+        for key, held in self._held.pop(job, {}).items():
+            _shift(self.allocated, key, held, -1)
             self._version += 1
         if self._limited(job):
             for status in Status:
@@ -138,12 +138,12 @@ class NodeGroup(Plugin):
     def _count(self, job: Job, task: Task, status: Status, node: Node | None, sign: int) -> None:
         group = self._groups.get(node.name) if node is not None and _COUNTS[status] else None
         if group is not None and job.queue is not None:
-            place = (job.queue.name, group)
-            _shift(self.allocated, place, task.request, sign)
-            _shift(self._held.setdefault(job, {}), place, task.request, sign)
+            key = (job.queue.name, group)
+            _shift(self.allocated, key, task.request, sign)
+            _shift(self._held.setdefault(job, {}), key, task.request, sign)
             self._version += 1
 
-    # -- what a queue may use
+    # -- the groups of a queue
 
     def _membership(self, queue: Queue) -> Membership:
         known = self._memberships.get(queue.name)
@@ -153,27 +153,27 @@ class NodeGroup(Plugin):
 
     def _read(self, queue: Queue) -> Membership:
         affinity = self._affinity(queue) or QueueAffinity()
-        wanted = affinity.node_group_affinity or _NOBODY
-        avoided = affinity.node_group_anti_affinity or _NOBODY
+        affine = affinity.node_group_affinity or _NO_GROUPS
+        anti_affine = affinity.node_group_anti_affinity or _NO_GROUPS
         limits = _limits(queue.annotations.get(names.NODE_GROUP_RESOURCE_LIMITS, ""))
         return Membership(
             queue.name if limits else "",
-            wanted.required,
-            wanted.preferred,
-            avoided.required,
-            avoided.preferred,
+            affine.required,
+            affine.preferred,
+            anti_affine.required,
+            anti_affine.preferred,
             limits,
         )
 
     def _affinity(self, queue: Queue) -> QueueAffinity | None:
         """The queue's own affinity; in a hierarchy, where it has none, that of its nearest ancestor."""
-        queues, passed = self.session.cluster.queues, set[str]()
-        at: Queue | None = queue
-        while at is not None and at.object is not None and at.name not in passed:
-            if at.object.spec.affinity is not None or not self.switches.get("enableHierarchy"):
-                return at.object.spec.affinity
-            passed.add(at.name)
-            at = queues.get(at.parent)
+        queues, visited = self.session.cluster.queues, set[str]()
+        ancestor: Queue | None = queue
+        while ancestor is not None and ancestor.object is not None and ancestor.name not in visited:
+            if ancestor.object.spec.affinity is not None or not self.switches.get("enableHierarchy"):
+                return ancestor.object.spec.affinity
+            visited.add(ancestor.name)
+            ancestor = queues.get(ancestor.parent)
         return None
 
     def _membership_of(self, task: Task) -> Membership | None:
@@ -249,11 +249,11 @@ def _by_code(groups: Mapping[str, int], value: Callable[[str], float]) -> NDArra
     return column
 
 
-def _shift(totals: Totals, place: tuple[str, str], request: Mapping[int, float], sign: int) -> None:
-    total = totals.setdefault(place, {})
+def _shift(totals: Totals, key: tuple[str, str], request: Mapping[int, float], sign: int) -> None:
+    total = totals.setdefault(key, {})
     shift(total, request, sign)
     if not total:
-        del totals[place]
+        del totals[key]
 
 
 def _limits(text: str) -> Limits | None:
@@ -261,7 +261,7 @@ def _limits(text: str) -> Limits | None:
     if not text:
         return ()
     try:
-        found: Any = json.loads(text)
-        return tuple((group, tuple(amounts(listed, group).items())) for group, listed in found.items())
+        limits: Any = json.loads(text)
+        return tuple((group, tuple(amounts(listed, group).items())) for group, listed in limits.items())
     except (ValueError, AttributeError, TypeError, RecursionError, BadObject):
         return None

@@ -1,4 +1,4 @@
-"""Let in only what the cluster, taken a little larger than it is, has room for (spec 03 11)."""
+"""Admit jobs up to a multiple of what the cluster has (spec 03 11)."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class Overcommit(Plugin):
     def __init__(self, arguments: OvercommitArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self.idle: Amounts = {}
-        """What may be promised: the enlarged cluster less what its nodes carry, as the session opened."""
+        """The multiple of the cluster less what its nodes use, at the opening of the session."""
         self.inqueue: Amounts = {}
-        """What is held for jobs that were let in."""
-        self._held: dict[Job, Amounts] = {}
+        """The sum of what is reserved for admitted jobs."""
+        self._reserved: dict[Job, Amounts] = {}
         self._admitted: dict[Job, None] = {}
         self._clock = -1
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         if dirty.everything:
-            self.inqueue, self._held = {}, {}
+            self.inqueue, self._reserved = {}, {}
         for job in session.jobs() if dirty.everything else {**dirty.jobs, **self._admitted}:
-            self._hold(job, _reserve(job) if job.visible else {})
+            self._reserve(job, _missing(job) if job.visible else {})
         self._admitted = {}
         columns = session.cluster.columns
         if dirty.everything or columns.clock != self._clock:
@@ -70,19 +70,19 @@ class Overcommit(Plugin):
 
     def job_enqueued(self, job: Job) -> None:
         if job.min_resources is not None:
-            self._hold(job, job.without_gated(job.min_resources, names.QUEUE_ALLOCATION_GATE))
+            self._reserve(job, job.without_gated(job.min_resources, names.QUEUE_ALLOCATION_GATE))
             self._admitted[job] = None
 
-    def _hold(self, job: Job, amounts: Amounts) -> None:
-        """Hold this much for a job, in place of what was held for it."""
-        shift(self.inqueue, self._held.pop(job, {}), -1)
+    def _reserve(self, job: Job, amounts: Amounts) -> None:
+        """Replace what is reserved for a job."""
+        shift(self.inqueue, self._reserved.pop(job, {}), -1)
         if amounts:
             shift(self.inqueue, amounts)
-            self._held[job] = amounts
+            self._reserved[job] = amounts
 
 
-def _reserve(job: Job) -> Amounts:
-    """What a job was promised and does not hold yet."""
+def _missing(job: Job) -> Amounts:
+    """What is reserved for an admitted job that does not hold it yet."""
     if job.min_resources is None:
         return {}
     if job.phase == names.GROUP_INQUEUE:

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets hold when somebody has to go (spec 03 14, 02 D5)."""
+"""Victims within PodDisruptionBudgets (spec 03 14, 02 D5)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.model.task import Task
 
-_NOTHING = LabelSelector()
+_EMPTY_SELECTOR = LabelSelector()
 
 
 class Pdb(Plugin):
@@ -27,7 +27,7 @@ class Pdb(Plugin):
         if dirty.everything or dirty.objects:
             self._budgets = {}
             for budget in session.cluster.objects.budgets.values():
-                if budget.spec.selector not in (None, _NOTHING):
+                if budget.spec.selector not in (None, _EMPTY_SELECTOR):
                     self._budgets.setdefault(budget.namespace, []).append(budget)
 
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
@@ -43,20 +43,20 @@ class Pdb(Plugin):
         return self._allowed(tasks)
 
     def _allowed(self, tasks: list[Task]) -> list[Task]:
-        """Those that may go together, first come first; one that is spared uses its budgets up all the same."""
+        """Tasks that may be evicted together, in order; a refused one counts against its budgets all the same."""
         left: dict[str, int] = {}
         allowed = []
         for task in tasks:
-            mine = [budget for budget in self._budgets.get(task.namespace, ()) if _protects(budget, task)]
-            for budget in mine:
+            own = [budget for budget in self._budgets.get(task.namespace, ()) if _protects(budget, task)]
+            for budget in own:
                 left[budget.key] = left.get(budget.key, budget.status.disruptions_allowed) - 1
-            if all(left[budget.key] >= 0 for budget in mine):
+            if all(left[budget.key] >= 0 for budget in own):
                 allowed.append(task)
         return allowed
 
 
 def _labelled(candidates: list[Task]) -> list[Task]:
-    """# quirk: spec 03 14: a pod without labels makes room for nobody, although no budget selects it."""
+    """# quirk: spec 03 14: a pod without labels is never a victim, although no budget selects it."""
     return [task for task in candidates if task.label_set.labels]
 
 

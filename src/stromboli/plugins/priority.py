@@ -40,7 +40,11 @@ class Priority(Plugin):
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         if eviction.kind == "reclaim":
             return candidates
-        return [one for one in candidates if one.job is not None and one.job.priority < eviction.job.priority]
+        return [
+            candidate
+            for candidate in candidates
+            if candidate.job is not None and candidate.job.priority < eviction.job.priority
+        ]
 
 
 def _outranks(task: Task, candidate: Task) -> bool:

@@ -38,11 +38,11 @@ class Share:
 
     __slots__ = ("capability", "deserved", "guarantee", "request", "weight")
 
-    def __init__(self, queue: Queue, unpromised: Amounts):
+    def __init__(self, queue: Queue, unguaranteed: Amounts):
         self.weight = queue.weight
         self.guarantee = queue.guarantee
         self.request = plus(queue.allocated, queue.pending)
-        self.capability = ceiling(queue, unpromised)
+        self.capability = ceiling(queue, unguaranteed)
         self.deserved: Amounts = {}
 
 
@@ -54,10 +54,10 @@ class Proportion(Plugin):
     def __init__(self, arguments: object, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self._shares: dict[Queue, Share] = {}
-        self._pledges = InqueueResources()
+        self._inqueue = InqueueResources()
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._pledges.opening(session.cluster, dirty)
+        self._inqueue.opening(session.cluster, dirty)
         if dirty:
             self._fill(session)
 
@@ -65,8 +65,8 @@ class Proportion(Plugin):
         known = session.cluster.queues
         queues = [known[name] for name in sorted(known) if known[name].exists]
         guaranteed = total_of(queue.guarantee for queue in queues)
-        unpromised = excess(session.total, guaranteed)
-        self._shares = {queue: Share(queue, unpromised) for queue in queues if queue.jobs}
+        unguaranteed = excess(session.total, guaranteed)
+        self._shares = {queue: Share(queue, unguaranteed) for queue in queues if queue.jobs}
         fill(list(self._shares.values()), session.total)
 
     # -- orders and limits
@@ -97,9 +97,9 @@ class Proportion(Plugin):
         share = self._shares.get(queue)
         if share is None or not queue.open:
             return False
-        asked = total_of(task.request for task in tasks)
+        request = total_of(task.request for task in tasks)
         unavailable = queue.unavailable_to(tasks[0].job if tasks else None)
-        return not lacking(plus(unavailable, asked), share.deserved, asked)
+        return not lacking(plus(unavailable, request), share.deserved, request)
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         left: dict[Queue, Amounts] = {}
@@ -131,7 +131,7 @@ class Proportion(Plugin):
         least = job.min_resources
         if least is None:
             return Vote.PERMIT
-        wanted = plus(plus(least, queue.held), self._pledges.of(queue))
+        wanted = plus(plus(least, queue.held), self._inqueue.of(queue))
         missing = lacking(wanted, share.capability, least)
         if not missing:
             return Vote.PERMIT
@@ -139,11 +139,11 @@ class Proportion(Plugin):
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:
-        self._pledges.admit(job)
+        self._inqueue.admit(job)
 
 
 def fill(shares: list[Share], total: Amounts) -> None:
-    """Give everybody a part by weight until their needs are met or nothing is left (spec 03 6.2)."""
+    """Divide the total by weight until all requests are met or nothing is left (spec 03 6.2)."""
     remaining, unmet = total, list(shares)
     for _ in range(MOST_PASSES):
         weight = sum(share.weight for share in unmet)

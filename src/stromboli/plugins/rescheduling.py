@@ -1,4 +1,4 @@
-"""Move pods away from nodes that are really busy while others are idle, every now and then (spec 03 17)."""
+"""Evict pods from nodes with high measured load while others are idle, at intervals (spec 03 17)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from stromboli.model.task import Task
 from stromboli.policy.arguments import arg, arg_map
 
 LOW_NODE_UTILIZATION = "lowNodeUtilization"
-MEASURED = "10m"
-"""The one period that measurements are averaged over."""
+MEASURED_PERIOD = "10m"
+"""The only period over which measurements are averaged."""
 DIMS = ((names.CPU, CPU, VIEW_CPU), (names.MEMORY, MEMORY, VIEW_MEMORY))
 INTERVAL = 300.0
 NO_EFFECT = "Accepted; has no effect, as in Volcano."
@@ -76,8 +76,8 @@ class ReschedulingArguments:
 
 
 @dataclass(slots=True, eq=False)
-class Loaded:
-    """A node with how busy it is, in percent by resource; eviction lowers that."""
+class NodeLoad:
+    """A node with its load in percent by resource, which evictions lower."""
 
     node: Node
     percent: dict[str, float]
@@ -98,8 +98,8 @@ class Rescheduling(Plugin):
         self._due = False
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        """It is time once the interval has passed since the last look; the first one begins with the process."""
-        last = _last_look(session.cluster.memory.get(self.name), session.now)
+        """Evictions are due once the interval has passed; the first interval starts with the process."""
+        last = _last_run(session.cluster.memory.get(self.name), session.now)
         self._due = last is not None and last + self._interval < session.now
         if self._due or last is None:
             self._remember(session)
@@ -108,58 +108,60 @@ class Rescheduling(Plugin):
         memory = session.cluster.memory
         before = dict(memory)
 
-        def back() -> None:
+        def undo() -> None:
             memory.pop(self.name)
             memory.update({name: known for name, known in before.items() if name == self.name})
 
         memory[self.name] = {"last": session.now}
-        session.record(back, committed=True)
+        session.record(undo, committed=True)
 
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
-        if not self._due or self.arguments.period != MEASURED:
+        if not self._due or self.arguments.period != MEASURED_PERIOD:
             return []  # quirk: spec 03 17: measurements of any other period read as 0 %
         victims: dict[Task, None] = {}
         for strategy in self.arguments.strategies:
             if strategy.name == LOW_NODE_UTILIZATION:
-                victims |= dict.fromkeys(self._relieve(strategy.params, tasks))
+                victims |= dict.fromkeys(self._low_node_utilization(strategy.params, tasks))
         return list(victims)
 
-    def _relieve(self, params: LowNodeUtilization, tasks: Sequence[Task]) -> list[Task]:
-        """Pods that leave busy nodes until those are below their targets, or idle nodes have no room left."""
+    def _low_node_utilization(self, params: LowNodeUtilization, tasks: Sequence[Task]) -> list[Task]:
+        """Victims on busy nodes until those are below their targets, or idle nodes have no room left."""
         targets = _percentages(params.targets)
         nodes = self._measured()
-        idle = {one for one in nodes if _idle(one, _percentages(params.thresholds))}
-        busy = [one for one in nodes if one not in idle and any(one.percent[r] > targets[r] for r in targets)]
+        idle = {load for load in nodes if _idle(load, _percentages(params.thresholds))}
+        busy = [
+            load for load in nodes if load not in idle and any(load.percent[r] > targets[r] for r in targets)
+        ]
         if not idle or len(idle) == len(nodes) or not busy:
             return []
         budget = {
             resource: sum(
-                _of(targets[resource], one, row) - _of(one.percent[resource], one, row) for one in idle
+                _of(targets[resource], load, row) - _of(load.percent[resource], load, row) for load in idle
             )
             for resource, _, row in DIMS
         }
         running, victims = set(tasks), list[Task]()
-        for one in sorted(busy, key=lambda one: -sum(one.percent.values())):
-            for task in sorted(running.intersection(one.node.tasks), key=_least_first):
+        for load in sorted(busy, key=lambda load: -sum(load.percent.values())):
+            for task in sorted(running.intersection(load.node.tasks), key=_victim_order):
                 # quirk: spec 03 17: a budget below zero stops nobody, only one of exactly zero does
-                if all(one.percent[r] < targets[r] for r in targets) or 0 in budget.values():
+                if all(load.percent[r] < targets[r] for r in targets) or 0 in budget.values():
                     break
                 victims.append(task)
-                _leave(task, one, budget)
+                _evict(task, load, budget)
         return victims
 
-    def _measured(self) -> list[Loaded]:
-        """Nodes of which it is known how busy they are; others are neither idle nor busy."""
+    def _measured(self) -> list[NodeLoad]:
+        """Nodes with fresh measurements; others are neither idle nor busy."""
         cluster, now = self.session.cluster, self.session.now
         return [
-            Loaded(node, {names.CPU: usage.cpu, names.MEMORY: usage.memory}, _capacity(node))
+            NodeLoad(node, {names.CPU: usage.cpu, names.MEMORY: usage.memory}, _capacity(node))
             for node in cluster.columns.nodes
             if (usage := cluster.usage.get(node.name)) is not None and usage.fresh(now)
         ]
 
 
-def _last_look(memory: Any, now: float) -> float | None:
-    """When it last looked; none if that is not known, or lies in the future."""
+def _last_run(memory: Any, now: float) -> float | None:
+    """When evictions were last due; None if unknown or in the future."""
     last = memory.get("last") if isinstance(memory, dict) else None
     return last if isinstance(last, int | float) and last <= now else None
 
@@ -168,23 +170,23 @@ def _percentages(given: Mapping[str, int]) -> dict[str, int]:
     return {resource: given.get(resource, 100) for resource, *_ in DIMS}
 
 
-def _idle(one: Loaded, thresholds: Mapping[str, int]) -> bool:
-    schedulable = one.node.object is not None and not one.node.object.spec.unschedulable
-    return schedulable and all(one.percent[resource] < thresholds[resource] for resource in thresholds)
+def _idle(load: NodeLoad, thresholds: Mapping[str, int]) -> bool:
+    schedulable = load.node.object is not None and not load.node.object.spec.unschedulable
+    return schedulable and all(load.percent[resource] < thresholds[resource] for resource in thresholds)
 
 
-def _of(percent: float, one: Loaded, row: int) -> int:
-    """So many percent of what a node can give away (of its status, if that says nothing)."""
-    size = one.node.view_allocatable[row] or one.size[names.CPU if row == VIEW_CPU else names.MEMORY]
+def _of(percent: float, load: NodeLoad, row: int) -> int:
+    """So many percent of what is allocatable on a node (of its capacity, if nothing is)."""
+    size = load.node.view_allocatable[row] or load.size[names.CPU if row == VIEW_CPU else names.MEMORY]
     return int(percent / 100 * size)
 
 
-def _leave(task: Task, one: Loaded, budget: dict[str, int]) -> None:
+def _evict(task: Task, load: NodeLoad, budget: dict[str, int]) -> None:
     for resource, dim, _ in DIMS:
         request = int(task.request.get(dim, 0))
         budget[resource] -= request
-        if one.size[resource] > 0:
-            one.percent[resource] -= request / one.size[resource] * 100
+        if load.size[resource] > 0:
+            load.percent[resource] -= request / load.size[resource] * 100
 
 
 def _capacity(node: Node) -> dict[str, int]:
@@ -193,12 +195,12 @@ def _capacity(node: Node) -> dict[str, int]:
     return {name: known.get(name, 0) for name, *_ in DIMS}
 
 
-def _least_first(task: Task) -> tuple[int, int, float, str]:
-    """Lower priority first, then who was promised less."""
-    return (task.priority, _promised(task.shape.spec), task.created, task.uid)
+def _victim_order(task: Task) -> tuple[int, int, float, str]:
+    """Lower priority first, then the lower quality of service."""
+    return (task.priority, _quality_of_service(task.shape.spec), task.created, task.uid)
 
 
-def _promised(spec: PodSpec) -> int:
+def _quality_of_service(spec: PodSpec) -> int:
     """Kubernetes' quality of service: 0 best effort, 1 burstable, 2 guaranteed."""
     stated, guaranteed = False, True
     for container in (*spec.containers, *spec.init_containers):
@@ -212,7 +214,7 @@ def _promised(spec: PodSpec) -> int:
 
 
 def _amount(quantity: Quantity) -> Fraction:
-    """What cannot be read counts as nothing."""
+    """A quantity that is invalid counts as zero."""
     try:
         return exact(quantity)
     except QuantityError:

@@ -1,4 +1,4 @@
-"""Pack some resources, spread others; keep nodes with scarce ones for those who ask for them (spec 04 5)."""
+"""Pack some resources, spread others; keep nodes with scarce ones for tasks that request them (spec 04 5)."""
 
 from __future__ import annotations
 
@@ -97,15 +97,16 @@ class ResourceStrategyFit(Plugin):
         self._scarce_weight = max(sra.weight, 0) if sra.enable else 0
         self._scarce = {name: _or_one(sra.resource_weight.get(name)) for name in _listed(sra.resources)}
         rates = proportional.resource_proportion
-        self._kept = {
+        self._proportions = {
             name: (_or_one(rates.get(f"{name}.cpu")), _or_one(rates.get(f"{name}.memory")))
             for name in _listed(proportional.resources)
             if proportional.enable and name not in (names.CPU, names.MEMORY)
         }
 
     def shape_key(self, task: Task) -> tuple[str | None, str | None]:
-        notes = task.annotations
-        return notes.get(names.RESOURCE_STRATEGY_SCORING_TYPE), notes.get(names.RESOURCE_STRATEGY_WEIGHT)
+        annotations = task.annotations
+        keys = (names.RESOURCE_STRATEGY_SCORING_TYPE, names.RESOURCE_STRATEGY_WEIGHT)
+        return annotations.get(keys[0]), annotations.get(keys[1])
 
     # -- scores
 
@@ -118,7 +119,7 @@ class ResourceStrategyFit(Plugin):
         if self.arguments.weight:
             score += utilisation(task, nodes, self._parts(task)) * (100 * self.arguments.weight)
         if self._scarce_weight:
-            score += self._thrift(task, nodes) * (100 * self._scarce_weight)
+            score += self._scarcity_score(task, nodes) * (100 * self._scarce_weight)
         return score
 
     def _parts(self, task: Task) -> Iterator[Part]:
@@ -130,46 +131,46 @@ class ResourceStrategyFit(Plugin):
                 yield Part(dim, weight, pack=type == MOST)
 
     def _strategy(self, resource: str) -> tuple[str, int]:
-        """As configured for this very name, else for the longest beginning of it."""
-        found = self._strategies.get(resource)
-        if found is None:
-            beginnings = [
+        """As configured for this name, else for its longest prefix."""
+        strategy = self._strategies.get(resource)
+        if strategy is None:
+            prefixes = [
                 name for name in self._strategies if name[-1] == "*" and resource.startswith(name[:-1])
             ]
-            found = self._strategies[max(beginnings, key=len)] if beginnings else None
-        return (found.type, found.weight) if found else ("", 0)
+            strategy = self._strategies[max(prefixes, key=len)] if prefixes else None
+        return (strategy.type, strategy.weight) if strategy else ("", 0)
 
-    def _thrift(self, task: Task, nodes: Nodes) -> Column:
-        """How little of what is scarce a node has, of 0 to 1; nothing where it lacks what the task asks for."""
-        everything = sum(self._scarce.values())
-        if everything == 0:
+    def _scarcity_score(self, task: Task, nodes: Nodes) -> Column:
+        """How few scarce resources a node has, from 0 to 1; 0 where it lacks what the task requests."""
+        total_weight = sum(self._scarce.values())
+        if total_weight == 0:
             return nodes.zeros()
-        there = nodes.zeros()
+        present = nodes.zeros()
         index = self.session.cluster.dims.index
         for name, weight in self._scarce.items():
             if name in index:
-                there += np.where(nodes.allocatable[index[name]] > 0, weight, 0.0)
+                present += np.where(nodes.allocatable[index[name]] > 0, weight, 0.0)
         suitable = nodes.all()
         for dim in _requested(task, task.request):
             suitable &= nodes.allocatable[dim] != 0
-        return np.where(suitable, 1.0 - there / everything, 0.0)
+        return np.where(suitable, 1.0 - present / total_weight, 0.0)
 
     # -- the filter
 
     def node_filters(self, task: Task) -> Iterable[NodeFilter]:
-        if self._kept:
+        if self._proportions:
             yield NodeFilter(self._checks, plugin=self.name, reads="usage")
 
     def _checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         """# quirk: spec 04 5: what is idle now counts, not what will be; nor could evicting help."""
         index = self.session.cluster.dims.index
-        kept = {name: index[name] for name in self._kept if name in index}
-        if any(task.request.get(dim, 0) > 0 for dim in kept.values()):
+        reserving = {name: index[name] for name in self._proportions if name in index}
+        if any(task.request.get(dim, 0) > 0 for dim in reserving.values()):
             return
         cpu = nodes.idle[CPU] - int(task.request.get(CPU, 0))
         memory = nodes.idle[MEMORY] - int(task.request.get(MEMORY, 0))
-        for name, dim in kept.items():
-            cores, gigabytes = self._kept[name]
+        for name, dim in reserving.items():
+            cores, gigabytes = self._proportions[name]
             free = nodes.idle[dim].astype(np.float64)
             absent = (nodes.allocatable[dim] == 0) & (free == 0)
             enough = (cpu >= free * cores) & (memory >= free * gigabytes * 1000 * 1000)
@@ -177,7 +178,7 @@ class ResourceStrategyFit(Plugin):
 
 
 def _usable(resources: Mapping[str, Strategy]) -> dict[str, Strategy]:
-    """The strategies whose names are a resource or the beginning of one."""
+    """The strategies whose names are a resource or a prefix of one."""
     usable = {}
     for name, strategy in resources.items():
         if name == "*" or "*" in name[:-1]:
@@ -188,7 +189,7 @@ def _usable(resources: Mapping[str, Strategy]) -> dict[str, Strategy]:
 
 
 def _own_strategies(task: Task) -> dict[str, tuple[str, int]] | None:
-    """What a pod's annotations say instead of the configuration; nothing counts where they are wrong."""
+    """The strategies of a pod's annotations, instead of the configured ones; none where they are invalid."""
     type = task.annotations.get(names.RESOURCE_STRATEGY_SCORING_TYPE)
     if type is None:
         return None
@@ -198,11 +199,11 @@ def _own_strategies(task: Task) -> dict[str, tuple[str, int]] | None:
 
 def _weights(text: str) -> dict[str, int]:
     try:
-        found: Any = json.loads(text)
+        weights: Any = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    good = isinstance(found, dict) and all(map(_is_whole, found.values()))
-    return found if good else {}
+    valid = isinstance(weights, dict) and all(map(_is_whole, weights.values()))
+    return weights if valid else {}
 
 
 def _is_whole(value: object) -> bool:

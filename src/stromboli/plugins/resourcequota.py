@@ -1,4 +1,4 @@
-"""Let in only what the ResourceQuotas of a namespace still allow (spec 03 16)."""
+"""Admit only what the ResourceQuotas of a namespace still allow (spec 03 16)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ResourceQuotas(Plugin):
         self.quotas: dict[str, list[ResourceQuota]] = {}
         """By namespace, in order of name."""
         self.pending: dict[str, dict[str, Fraction]] = {}
-        """What was let in since the session opened, by namespace; only where there is a quota."""
+        """What was admitted since the session opened, by namespace; only where there is a quota."""
         self._version = -1
 
     def opening(self, session: Session, dirty: Dirty) -> None:
@@ -41,7 +41,7 @@ class ResourceQuotas(Plugin):
         wanted = _minimum(job)
         for quota in self.quotas.get(job.namespace, ()):
             if exceeded := self._exceeded(quota, wanted):
-                self._tell(job, quota, wanted, exceeded)
+                self._report(job, quota, wanted, exceeded)
                 return Vote.REJECT
         return Vote.PERMIT
 
@@ -61,7 +61,7 @@ class ResourceQuotas(Plugin):
             and exact(used.get(name, 0)) + pending.get(name, 0) + exact(wanted[name]) > exact(hard)
         ]
 
-    def _tell(
+    def _report(
         self, job: Job, quota: ResourceQuota, wanted: Mapping[str, Quantity], exceeded: list[str]
     ) -> None:
         text = names.NAMESPACE_QUOTA_INSUFFICIENT.format(
@@ -73,7 +73,7 @@ class ResourceQuotas(Plugin):
 
 
 def _minimum(job: Job) -> Mapping[str, Quantity]:
-    """What the PodGroup asks for as written: quotas also limit what the scheduler does not count."""
+    """What the PodGroup requests, as written: quotas also limit what the scheduler does not count."""
     return (job.group.spec.min_resources if job.group else None) or {}
 
 

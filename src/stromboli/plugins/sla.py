@@ -1,4 +1,4 @@
-"""No job waits longer than agreed (spec 03 12)."""
+"""Jobs that wait longer than their SLA come first (spec 03 12)."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class Sla(Plugin):
         return self._vote(job)
 
     def backfill_victim(self, beneficiary: Task, victim: Task) -> bool:
-        """What a job past its deadline holds stays its own."""
+        """Tasks of a job past its deadline are no victims."""
         return victim.job is None or self.session.now < self._deadline(victim.job)
 
     def _vote(self, job: Job) -> Vote:
         return Vote.PERMIT if self.session.now >= self._deadline(job) else Vote.ABSTAIN
 
     def _deadline(self, job: Job) -> float:
-        """When a job has waited long enough; never, where no waiting time is agreed."""
+        """When a job's waiting time ends; infinite where there is none."""
         waiting = self._default if job.waiting_time is None else job.waiting_time
         return math.inf if waiting is None else job.created + waiting

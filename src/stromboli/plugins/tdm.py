@@ -61,7 +61,7 @@ class Tdm(Plugin):
         super().__init__(arguments, switches)
         self._period = duration(arguments.evict_period) or 0.0
         self._open: frozenset[str] = frozenset()
-        """The zones whose hours it is."""
+        """The zones that are open now."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         zones = self.arguments.zones.items()
@@ -70,7 +70,7 @@ class Tdm(Plugin):
     # -- nodes
 
     def shape_key(self, task: Task) -> Hashable:
-        """The hour belongs to the key: what is remembered of nodes holds until a zone opens or closes."""
+        """The open zones belong to the key: caches about nodes are valid until a zone opens or closes."""
         return task.zone, self._open
 
     @reads("static")
@@ -109,16 +109,16 @@ class Tdm(Plugin):
     # -- victims
 
     def victim_bound(self, point: str, task: Task) -> Bound:
-        takes = _takes_from_others(task)
+        takes = _may_take_from_others(task)
         return Bound(takes, lambda job: takes)
 
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
-        if not _takes_from_others(task):
+        if not _may_take_from_others(task):
             return []
         return _within_budgets(
-            one
-            for one in candidates
-            if one.preemptable and one.status is Status.RUNNING and _zone_of(one.node) == ""
+            candidate
+            for candidate in candidates
+            if candidate.preemptable and candidate.status is Status.RUNNING and _zone_of(candidate.node) == ""
         )
 
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
@@ -137,27 +137,27 @@ class Tdm(Plugin):
         if before is not None and 0 <= now - before["evicted_at"] < self._period:
             return False
 
-        def back() -> None:
+        def undo() -> None:
             if before is None:
                 del memory[self.name]
             else:
                 memory[self.name] = before
 
         memory[self.name] = {"evicted_at": now}
-        self.session.record(back, committed=True)
+        self.session.record(undo, committed=True)
         return True
 
 
 def _is_within(hours: str, now: float) -> bool:
-    """Whether it is within these hours, by the clock on the wall: in the local time of the process.
+    """Whether it is within these hours, in the local time of the process.
 
-    # quirk: spec 03 13: of 22:00-06:00 the hours after midnight do not count, since the zone opens tonight.
+    # quirk: spec 03 13: of 22:00-06:00 the hours after midnight do not count.
     """
-    found = _HOURS.fullmatch(hours.strip())
-    if found is None:
+    matched = _HOURS.fullmatch(hours.strip())
+    if matched is None:
         return False
     today = datetime.fromtimestamp(now).replace(second=0, microsecond=0, fold=0)
-    hour, minute, last_hour, last_minute = map(int, found.groups())
+    hour, minute, last_hour, last_minute = map(int, matched.groups())
     begin = today.replace(hour=hour, minute=minute)
     end = today.replace(hour=last_hour, minute=last_minute)
     if end <= begin:
@@ -166,7 +166,7 @@ def _is_within(hours: str, now: float) -> bool:
 
 
 def _zone_of(node: Node | None) -> str | None:
-    """The revocable zone of a node, empty for an ordinary one; none where the node is not known."""
+    """The revocable zone of a node, empty for an ordinary one; None where the node is not known."""
     return None if node is None or node.object is None else node.labels.get(names.REVOCABLE_ZONE, "")
 
 
@@ -178,8 +178,8 @@ def _is_preemptable(job: Job) -> bool:
     return boolean(meta.annotations.get(key, meta.labels.get(key, ""))) is True
 
 
-def _takes_from_others(task: Task) -> bool:
-    """# quirk: spec 03 13: a pod is preemptable, and then takes from nobody, unless it says that it is not."""
+def _may_take_from_others(task: Task) -> bool:
+    """# quirk: spec 03 13: a pod that may preempt here must say that it is not preemptable itself."""
     return not task.preemptable and not task.zone
 
 
@@ -210,10 +210,10 @@ def _budget(job: Job) -> int:
 
 def _part(text: str, total: int) -> int:
     """A number, or a percentage of the total, rounded up; anything else is zero."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    matched = _NUMBER.fullmatch(text)
+    if matched is None:
         return 0
-    number = int(found[1])
-    if found[2]:
+    number = int(matched[1])
+    if matched[2]:
         return -(-number * total // 100)
     return number if -(2**31) <= number < 2**31 else 0

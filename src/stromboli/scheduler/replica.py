@@ -95,7 +95,7 @@ class Duty:
             catalog,
             options.schedule_period,
             usage=UsageFeed(ALL),
-            services={"post": transport.post},
+            services={"post": transport.post, "clock": time.monotonic},
             features=[name for name, on in options.feature_gates if on],
         )
         self.loop = Loop(self.world, scheduler, measuring, stop)

@@ -19,7 +19,7 @@ class Result:
         self.cycles = reports
         self.warnings = warnings
         """What is odd about the policy."""
-        self.decisions: list[Decision] = [one for outcome in outcomes for one in outcome.decisions]
+        self.decisions: list[Decision] = [decision for outcome in outcomes for decision in outcome.decisions]
         """Everything decided: binds, evictions, statuses, conditions, events."""
         self._whole = Report.together(reports)
 
@@ -73,12 +73,12 @@ class Result:
 
     def _task(self, pod: str) -> Task:
         tasks = self.outcome.session.cluster.tasks.values()
-        found = [task for task in tasks if pod in (task.key, task.name)]
-        if not found:
+        named = [task for task in tasks if pod in (task.key, task.name)]
+        if not named:
             raise LookupError(
                 f"there is no pod {pod!r}; there are: {', '.join(sorted(t.key for t in tasks))}"
             )
-        return found[0]
+        return named[0]
 
     def __repr__(self) -> str:
         return f"Result(binds={self.binds}, evicted={self.evicted}, pending={list(self.pending)}, lost={self.lost!r})"

@@ -45,9 +45,9 @@ class World:
         """The state itself, for looking at."""
         return self.rehearsal.cluster
 
-    def add(self, thing: Object | Mapping[str, Any]) -> World:
+    def add(self, obj: Object | Mapping[str, Any]) -> World:
         """Add an object, or replace the one of that name: an API object or a manifest, completed as usual."""
-        self.rehearsal.add(thing)
+        self.rehearsal.add(obj)
         return self
 
     def job(self, name: str, *, unknown_nodes: bool = False, **terms: Unpack[Terms]) -> World:
@@ -67,9 +67,9 @@ class World:
         self.rehearsal.add_job(name, **terms)
         return self
 
-    def _check_nodes(self, job: str, wanted: Iterable[str]) -> None:
+    def _check_nodes(self, job: str, node_names: Iterable[str]) -> None:
         known = {node.name for node in self.cluster.nodes.values() if node.object is not None}
-        for node in wanted:
+        for node in node_names:
             if node not in known:
                 raise ValueError(
                     f'job {job}: running_on: there is no node "{node}"{suggestion(node, known)}'

@@ -81,15 +81,15 @@ def numbers(plugin: Capacity) -> dict[str, Any]:
             one.deserved,
             one.guarantee,
             one.held,
-            one.pledged_below,
-            one.eldest,
+            one.inqueue_below,
+            one.oldest,
             [above.queue.name for above in one.ancestors],
-            plugin._pledges.of(one.queue),
+            plugin._inqueue.of(one.queue),
             plugin.queue_order(one.queue),
         )
         for name in known
         if (one := plugin._tree.of(known[name])) is not None
-    } | {"strays": {one.name: why for one, why in plugin._tree.strays.items()}}
+    } | {"detached": {one.name: why for one, why in plugin._tree.detached.items()}}
 
 
 def afresh(plugin: Capacity) -> Capacity:
@@ -202,9 +202,9 @@ def test_a_quiet_cluster_costs_no_look_at_queues_or_jobs(things: list[Object]) -
             break
     plugin = capacity(world.engine)
     tree = plugin._tree
-    below = {queue: one.held_below for queue, one in tree._allotments.items()}
+    below = {queue: one.held_below for queue, one in tree._shares.items()}
     world.intake.cluster.dirty = Dirty()
     world.intake.cluster.dirty.everything = False
     assert world.cycle().decisions == []
     assert plugin._tree is tree
-    assert all(one.held_below is below[queue] for queue, one in tree._allotments.items())
+    assert all(one.held_below is below[queue] for queue, one in tree._shares.items())

@@ -8,18 +8,18 @@ from stromboli.engine.queue_limits import InqueueResources
 from stromboli.model.amounts import UNLIMITED
 from stromboli.model.dimensions import CPU, MEMORY, PODS, Dimensions
 from stromboli.model.queue import Queue
-from stromboli.plugins.capacity.queue_tree import Tree, below_root
+from stromboli.plugins.capacity.queue_tree import QueueTree, queue_hierarchy
 from tests.plugins.capacity.policies import queue
 
 GPU = 3
 TOTAL = {CPU: 10_000, MEMORY: 100, PODS: 50}
 
 
-def grown(*queues: Queue, total: dict[int, float] | None = None) -> Tree:
+def grown(*queues: Queue, total: dict[int, float] | None = None) -> QueueTree:
     """The tree of these queues, below a root without limits unless one is given."""
     known = {one.name: one for one in queues}
-    tree = below_root([known.setdefault("root", queue("root")), *queues], total or TOTAL)
-    tree.gather(InqueueResources())
+    tree = queue_hierarchy([known.setdefault("root", queue("root")), *queues], total or TOTAL)
+    tree.sum_up(InqueueResources())
     return tree
 
 
@@ -85,30 +85,30 @@ def test_a_queue_without_its_parent_is_out_with_its_children_and_nobody_else() -
     assert (tree.of(lost), tree.of(kid)) == (None, None)
     assert tree.of(fine) is not None
     why = 'the parent of queue "lost" does not exist: create "nowhere" or change spec.parent of "lost"'
-    assert tree.strays == {lost: why, kid: f'queue "kid" is cut off from the root: {why}'}
+    assert tree.detached == {lost: why, kid: f'queue "kid" is cut off from the root: {why}'}
 
 
 def test_a_loop_is_out_with_all_below_it_and_nobody_else() -> None:
     a, b, c = queue("a", "c"), queue("b", "a"), queue("c", "b")
     kid, grandkid, self_made, fine = queue("0", "b"), queue("00", "0"), queue("me", "me"), queue("fine")
     tree = grown(a, b, c, kid, grandkid, self_made, fine)
-    assert set(tree.strays) == {a, b, c, kid, grandkid, self_made}
+    assert set(tree.detached) == {a, b, c, kid, grandkid, self_made}
     assert tree.of(fine) is not None
-    assert ": a -> c -> b -> a;" in tree.strays[a]
-    assert ": me -> me;" in tree.strays[self_made]
-    assert tree.strays[grandkid].startswith(
+    assert ": a -> c -> b -> a;" in tree.detached[a]
+    assert ": me -> me;" in tree.detached[self_made]
+    assert tree.detached[grandkid].startswith(
         'queue "00" is cut off from the root: the parents of queue "b" form'
     )
 
 
 def test_without_a_root_nobody_is_in_the_tree() -> None:
     leaf = queue("leaf")
-    assert below_root([leaf], TOTAL).strays.keys() == {leaf}
+    assert queue_hierarchy([leaf], TOTAL).detached.keys() == {leaf}
 
 
 def test_a_parent_that_is_only_a_name_does_not_exist() -> None:
     leaf = queue("leaf", "ghost")
-    assert leaf in grown(Queue("ghost"), leaf).strays
+    assert leaf in grown(Queue("ghost"), leaf).detached
 
 
 def test_a_very_deep_tree_is_no_trouble() -> None:
@@ -148,9 +148,9 @@ def test_shares_that_do_not_fit_into_each_other_are_said_and_nothing_else(
     queues: list[Queue], text: str
 ) -> None:
     tree = grown(*queues)
-    assert [odd.text(Dimensions()) for odd in tree.oddities] == [text]
-    assert not tree.strays
+    assert [warning.text(Dimensions()) for warning in tree.warnings] == [text]
+    assert not tree.detached
 
 
 def test_what_the_parent_does_not_mention_is_nothing_odd() -> None:
-    assert grown(queue("top"), queue("q", "top", deserved={CPU: 1}, guarantee={CPU: 1})).oddities == []
+    assert grown(queue("top"), queue("q", "top", deserved={CPU: 1}, guarantee={CPU: 1})).warnings == []

@@ -4,7 +4,7 @@ import pytest
 
 from stromboli.model.amounts import UNLIMITED
 from stromboli.model.dimensions import CPU, MEMORY, PODS
-from stromboli.plugins.capacity.queue_tree import side_by_side
+from stromboli.plugins.capacity.queue_tree import flat_queues
 from stromboli.testing import World
 from tests.plugins.capacity.policies import policy, queue, told
 
@@ -16,7 +16,7 @@ TOTAL = {CPU: 10_000, MEMORY: 100, PODS: 50, GPU: 8_000}
 def test_a_queue_may_have_what_is_not_guaranteed_to_others_up_to_its_capability() -> None:
     mine = queue("mine", guarantee={CPU: 1_000}, capability={CPU: 0, MEMORY: 60})
     theirs = queue("theirs", guarantee={CPU: 3_000, GPU: 8_000})
-    tree = side_by_side([mine, theirs, queue("free")], TOTAL)
+    tree = flat_queues([mine, theirs, queue("free")], TOTAL)
     assert tree.of(mine).limit == {
         CPU: 7_000,
         MEMORY: 60,
@@ -27,25 +27,25 @@ def test_a_queue_may_have_what_is_not_guaranteed_to_others_up_to_its_capability(
 
 def test_deserved_is_held_down_to_the_limit_and_up_to_the_guarantee() -> None:
     greedy = queue("greedy", deserved={CPU: 99_000, MEMORY: 10}, guarantee={MEMORY: 30})
-    assert side_by_side([greedy], TOTAL).of(greedy).deserved == {CPU: 10_000, MEMORY: 30}
+    assert flat_queues([greedy], TOTAL).of(greedy).deserved == {CPU: 10_000, MEMORY: 30}
 
 
 def test_the_share_is_the_largest_part_of_what_is_deserved_and_one_where_nothing_is() -> None:
     some = queue("some", deserved={CPU: 4_000, MEMORY: 50}, held={CPU: 1_000, MEMORY: 25, GPU: 1_000})
     none = queue("none", held={CPU: 1_000})
-    tree = side_by_side([some, none], TOTAL)
-    assert tree.of(some).standing == (0.5, False)
-    assert tree.of(none).standing == (1.0, True)
+    tree = flat_queues([some, none], TOTAL)
+    assert tree.of(some).order_key == (0.5, False)
+    assert tree.of(none).order_key == (1.0, True)
 
 
 def test_a_limit_that_names_only_a_gpu_leaves_cpu_and_memory_open() -> None:
     gpu_only = queue("gpu-only", capability={GPU: 2_000})
-    assert side_by_side([gpu_only], TOTAL).of(gpu_only).limit == {**TOTAL, GPU: 2_000}
+    assert flat_queues([gpu_only], TOTAL).of(gpu_only).limit == {**TOTAL, GPU: 2_000}
 
 
 def test_an_endless_limit_stays_endless() -> None:
     endless = queue("endless", capability={CPU: UNLIMITED}, guarantee={CPU: 2**63})
-    limit = side_by_side([endless, queue("other", guarantee={CPU: 2**63})], TOTAL).of(endless).limit
+    limit = flat_queues([endless, queue("other", guarantee={CPU: 2**63})], TOTAL).of(endless).limit
     assert limit == {CPU: 2**63, MEMORY: 100, PODS: 50, GPU: 8_000}
 
 
@@ -127,4 +127,4 @@ def test_quota_on_devices_is_accepted_and_limits_no_ordinary_pod() -> None:
 def test_a_queue_that_deserves_only_devices_has_a_share_of_nothing() -> None:
     """# quirk: spec 03 9: the keys enter the ordinary amounts, where nothing ever holds them."""
     only = queue("only", deserved={7: 2_000}, held={CPU: 1_000})
-    assert side_by_side([only], TOTAL).of(only).standing == (0.0, False)
+    assert flat_queues([only], TOTAL).of(only).order_key == (0.0, False)

@@ -1,4 +1,4 @@
-"""The plugin `capacity`: what each queue deserves, may have and is guaranteed is written in the queue itself."""
+"""The plugin `capacity`: every queue states what it deserves, may have and is guaranteed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.plugins.capacity import reclaimable_queues
-from stromboli.plugins.capacity.admitted_pods import Admitted, asks_queue
-from stromboli.plugins.capacity.queue_share import Allotment, Standing
-from stromboli.plugins.capacity.queue_tree import Tree, below_root, side_by_side
+from stromboli.plugins.capacity.admitted_pods import AdmittedPods, is_queue_gated
+from stromboli.plugins.capacity.queue_share import OrderKey, QueueShare
+from stromboli.plugins.capacity.queue_tree import QueueTree, flat_queues, queue_hierarchy
 from stromboli.policy.arguments import arg
 
 log = logging.getLogger(__name__)
 
 _HOLDS = tuple(SUM_OF[status] in ("allocated", "pipelined") for status in Status)
 _DEVICES = "Accepted; claims are not counted against `deviceclass/` quota of queues yet."
-_SHOWN = 3
+_MAX_LISTED = 3
 """How many children of a queue a message names."""
 
 
@@ -66,162 +66,166 @@ class Capacity(Plugin):
 
     def __init__(self, arguments: CapacityArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
-        self._tree = Tree({}, {}, [])
-        self._pledges = InqueueResources()
-        self._said: set[str] = set()
-        self._admitted: Admitted | None = None
+        self._tree = QueueTree({}, {}, [])
+        self._inqueue = InqueueResources()
+        self._warnings: set[str] = set()
+        self._admitted: AdmittedPods | None = None
         """Only with the feature SchedulingGatesQueueAdmission."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._pledges.opening(session.cluster, dirty)
-        self._admitted = Admitted(session) if names.QUEUE_ADMISSION in session.features else None
+        self._inqueue.opening(session.cluster, dirty)
+        self._admitted = AdmittedPods(session) if names.QUEUE_ADMISSION in session.features else None
         if dirty.everything or dirty.queues or dirty.nodes:
-            self._tree = self._lay_out(session)
-            said = {odd.text(session.cluster.dims) for odd in self._tree.oddities}
-            for text in sorted(said - self._said):
+            self._tree = self._build_tree(session)
+            warnings = {warning.text(session.cluster.dims) for warning in self._tree.warnings}
+            for text in sorted(warnings - self._warnings):
                 log.warning("%s", text)
-            self._said = said
+            self._warnings = warnings
 
-    def _lay_out(self, session: Session) -> Tree:
-        return side_by_side(session.cluster.queues.values(), session.total)
+    def _build_tree(self, session: Session) -> QueueTree:
+        return flat_queues(session.cluster.queues.values(), session.total)
 
-    def _seat(self, queue: Queue | None) -> Allotment | None:
-        """The allotment of a queue that takes jobs; inner queues and strays take none."""
-        allotment = self._tree.of(queue)
-        return None if allotment is None or allotment.children else allotment
+    def _leaf(self, queue: Queue | None) -> QueueShare | None:
+        """The share of a queue that takes jobs; inner and detached queues take none."""
+        share = self._tree.of(queue)
+        return None if share is None or share.children else share
 
     # -- orders and limits
 
     def queue_order(self, queue: Queue) -> Key:
-        allotment = self._tree.of(queue)
-        return (-queue.priority, allotment.standing if allotment else (1.0, True))
+        share = self._tree.of(queue)
+        return (-queue.priority, share.order_key if share else (1.0, True))
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
-        seat, request = self._seat(queue), task.request
-        if seat is None or not queue.open:
+        leaf, request = self._leaf(queue), task.request
+        if leaf is None or not queue.open:
             return False
-        kept = seat.reserved_beside(task.job)
+        reserved = leaf.reserved_beside(task.job)
         if self._admitted is not None:
-            kept = plus(kept, self._admitted.beside(task, queue))
-        if not seat.has_room(request, kept):
+            reserved = plus(reserved, self._admitted.reserved_for_others(task, queue))
+        if not leaf.has_room(request, reserved):
             return False
         return all(
-            ancestor.has_room(request, ancestor.reserved_beside(task.job)) for ancestor in seat.ancestors
+            ancestor.has_room(request, ancestor.reserved_beside(task.job)) for ancestor in leaf.ancestors
         )
 
     def on_move(self, change: Change) -> str | None:
         task = change.task
-        if self._admitted is not None and task.job is not None and asks_queue(task):
+        if self._admitted is not None and task.job is not None and is_queue_gated(task):
             self._admitted.drop(task)
             if change.status is Status.PENDING and task.job.queue is not None:
                 self._admitted.add(task, task.job.queue)
         return None
 
     def queue_limits(self, queue: Queue) -> Iterable[QueueLimit]:
-        seat = self._seat(queue)
-        if seat is None:
+        leaf = self._leaf(queue)
+        if leaf is None:
             return
-        chain = (seat, *seat.ancestors)
-        for one in chain:
-            most = own_capability(one.queue)
-            yield QueueLimit(one.queue, "capability", most, one.held, "raise that capability")
-        for one in chain:
-            most = {dim: one.limit.get(dim, 0) for dim in range(len(self.session.cluster.dims))}
+        shares = (leaf, *leaf.ancestors)
+        for share in shares:
+            capability = own_capability(share.queue)
+            yield QueueLimit(share.queue, "capability", capability, share.held, "raise that capability")
+        for share in shares:
+            limit = {dim: share.limit.get(dim, 0) for dim in range(len(self.session.cluster.dims))}
             remedy = "raise the capability of queues above it or lower what is guaranteed to others"
-            yield QueueLimit(one.queue, "limit", most, one.held, remedy)
+            yield QueueLimit(share.queue, "limit", limit, share.held, remedy)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
-        seat, asked = self._seat(queue), total_of(task.request for task in tasks)
-        if seat is None or not queue.open:
+        leaf, request = self._leaf(queue), total_of(task.request for task in tasks)
+        if leaf is None or not queue.open:
             return False
         job = tasks[0].job if tasks else None
-        wanted = plus(plus(seat.held, seat.reserved_beside(job)), asked)
-        if not fits(wanted, seat.limit, asked):
+        wanted = plus(plus(leaf.held, leaf.reserved_beside(job)), request)
+        if not fits(wanted, leaf.limit, request):
             return False
-        return some_fits(wanted, seat.deserved, asked) or any(
-            some_fits(plus(plus(above.held, above.reserved_beside(job)), asked), above.deserved, asked)
-            for above in reclaimable_queues.within(seat, self.arguments.levels)
+        return some_fits(wanted, leaf.deserved, request) or any(
+            some_fits(
+                plus(plus(ancestor.held, ancestor.reserved_beside(job)), request), ancestor.deserved, request
+            )
+            for ancestor in reclaimable_queues.nearest_ancestors(leaf, self.arguments.levels)
         )
 
     # -- victims
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
-        mine = self._seat(task.job.queue) if task.job else None
-        if mine is None:
+        own = self._leaf(task.job.queue) if task.job else None
+        if own is None:
             return []
-        return reclaimable_queues.reclaimable(task, mine, candidates, self._tree, self.arguments.levels)
+        return reclaimable_queues.reclaim_victims(task, own, candidates, self._tree, self.arguments.levels)
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
-        mine = self._seat(task.job.queue) if task.job else None
-        if point != "reclaimable" or mine is None:
+        own = self._leaf(task.job.queue) if task.job else None
+        if point != "reclaimable" or own is None:
             return None
 
-        def may(job: Job) -> bool:
-            theirs = self._tree.of(job.queue)
-            if theirs is None:
+        def may_lose(job: Job) -> bool:
+            other = self._tree.of(job.queue)
+            if other is None:
                 return False
-            # What the asker gains counts in its own queue and in those above it: nothing there is settled by now.
-            return theirs is mine or bool(theirs.children) or reclaimable_queues.could_lose(theirs, job)
+            # What the task gains counts in its own queue and its ancestors, so for these the answer is not final.
+            return other is own or bool(other.children) or reclaimable_queues.has_victims(other, job)
 
-        return Bound(reclaimable_queues.counted(task.request), may)
+        return Bound(reclaimable_queues.rival_dimensions(task.request), may_lose)
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         if eviction.kind == "preempt":
             return candidates
-        return reclaimable_queues.evictable(candidates, self._tree) if self._seat(eviction.job.queue) else []
+        return (
+            reclaimable_queues.gang_victims(candidates, self._tree) if self._leaf(eviction.job.queue) else []
+        )
 
     # -- the gate
 
     def job_enqueueable(self, job: Job) -> Vote:
         queue, least = job.queue, job.min_resources
-        seat = self._seat(queue)
-        if seat is None or queue is None or not queue.open:
+        leaf = self._leaf(queue)
+        if leaf is None or queue is None or not queue.open:
             return Vote.REJECT
         if least is None:
             return Vote.PERMIT
-        for allotment in (seat, *seat.ancestors):
-            pledged = plus(self._pledges.of(allotment.queue), allotment.pledged_below)
-            wanted = plus(plus(least, allotment.held), pledged)
-            if missing := lacking(wanted, allotment.limit, least):
+        for share in (leaf, *leaf.ancestors):
+            inqueue = plus(self._inqueue.of(share.queue), share.inqueue_below)
+            wanted = plus(plus(least, share.held), inqueue)
+            if missing := lacking(wanted, share.limit, least):
                 tell_quota(self.session, job, self.name, missing)
                 return Vote.REJECT
         return Vote.PERMIT
 
     def job_enqueued(self, job: Job) -> None:
-        promised, allotment = self._pledges.admit(job), self._tree.of(job.queue)
-        for ancestor in allotment.ancestors if allotment else ():
-            shift(ancestor.pledged_below, promised)
+        resources, share = self._inqueue.admit(job), self._tree.of(job.queue)
+        for ancestor in share.ancestors if share else ():
+            shift(ancestor.inqueue_below, resources)
 
 
 class HierarchicalCapacity(Capacity):
     """The same for queues in a tree: jobs live in its leaves, and every ancestor's limit holds too.
 
-    A queue whose parents do not lead to `root` is out until that is mended, with all that is below it; a job in an
-    inner queue waits. Everybody else goes on.
+    A queue whose parents do not lead to `root` takes no part, with all that is below it; a job in an inner queue
+    waits. Other queues are not affected.
     """
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         super().opening(session, dirty)
-        self._standings: dict[Allotment, Standing] = {}
+        self._order_keys: dict[QueueShare, OrderKey] = {}
         self._keys: dict[Queue, Key] = {}
-        self._keyed: dict[Allotment, list[Queue]] = {}
-        """Leaves that have a key, by branch: a move in a branch changes the keys of all its leaves and no others."""
+        self._keyed: dict[QueueShare, list[Queue]] = {}
+        """Leaves with a cached key, by branch: a move changes the keys of all leaves of its branch and no others."""
         if dirty:
-            self._tree.gather(self._pledges)
+            self._tree.sum_up(self._inqueue)
 
-    def _lay_out(self, session: Session) -> Tree:
-        return below_root(session.cluster.queues.values(), session.total)
+    def _build_tree(self, session: Session) -> QueueTree:
+        return queue_hierarchy(session.cluster.queues.values(), session.total)
 
     def on_move(self, change: Change) -> str | None:
         super().on_move(change)
         gained = _HOLDS[change.status] - _HOLDS[change.old_status]
-        allotment = self._tree.of(change.task.job.queue) if gained and change.task.job else None
-        if allotment is not None:
-            self._standings.pop(allotment, None)
-            for ancestor in allotment.ancestors:
+        share = self._tree.of(change.task.job.queue) if gained and change.task.job else None
+        if share is not None:
+            self._order_keys.pop(share, None)
+            for ancestor in share.ancestors:
                 shift(ancestor.held_below, change.task.request, gained)
-                self._standings.pop(ancestor, None)
-            for queue in self._keyed.pop(allotment.branch, ()):
+                self._order_keys.pop(ancestor, None)
+            for queue in self._keyed.pop(share.branch, ()):
                 del self._keys[queue]
         return None
 
@@ -229,43 +233,43 @@ class HierarchicalCapacity(Capacity):
 
     @depends("everything")
     def queue_order(self, queue: Queue) -> Key:
-        """Leaves by the shares of the branches they are on, from the top down; then inner queues, then strays."""
+        """Leaves by the shares of their ancestors, from the top down; then inner queues, then detached ones."""
         key = self._keys.get(queue)
         if key is not None:
             return key
-        allotment = self._tree.of(queue)
-        if allotment is None:
+        share = self._tree.of(queue)
+        if share is None:
             return (-queue.priority, 2, ())
-        if allotment.children:
-            return (-queue.priority, 1, (self._standing(allotment),))
-        path = (allotment, *allotment.ancestors[:-1])
-        key = (-queue.priority, 0, tuple([(*self._standing(one), one.eldest) for one in reversed(path)]))
+        if share.children:
+            return (-queue.priority, 1, (self._order_key(share),))
+        path = (share, *share.ancestors[:-1])
+        key = (-queue.priority, 0, tuple([(*self._order_key(each), each.oldest) for each in reversed(path)]))
         self._keys[queue] = key
-        self._keyed.setdefault(allotment.branch, []).append(queue)
+        self._keyed.setdefault(share.branch, []).append(queue)
         return key
 
-    def _standing(self, allotment: Allotment) -> Standing:
-        """As it is now; remembered until something moves below."""
-        standing = self._standings.get(allotment)
-        if standing is None:
-            standing = self._standings[allotment] = allotment.standing
-        return standing
+    def _order_key(self, share: QueueShare) -> OrderKey:
+        """The key of one share; cached until something moves below."""
+        key = self._order_keys.get(share)
+        if key is None:
+            key = self._order_keys[share] = share.order_key
+        return key
 
     def victim_queue_order(self, left: Queue, right: Queue, preemptor: Queue) -> int:
-        """Near relatives of who asks lose first."""
-        return self._kinship(right, preemptor) - self._kinship(left, preemptor)
+        """Queues that are closer to the preemptor in the tree lose first."""
+        return self._common_ancestors(right, preemptor) - self._common_ancestors(left, preemptor)
 
-    def _kinship(self, queue: Queue, other: Queue) -> int:
+    def _common_ancestors(self, queue: Queue, other: Queue) -> int:
         """How many ancestors two queues have in common."""
-        one, two = self._tree.of(queue), self._tree.of(other)
-        if one is None or two is None:
+        left, right = self._tree.of(queue), self._tree.of(other)
+        if left is None or right is None:
             return 0
-        return len({*one.ancestors} & {*two.ancestors})
+        return len({*left.ancestors} & {*right.ancestors})
 
-    # -- who is out
+    # -- jobs in inner and detached queues
 
     def job_valid(self, job: Job) -> Invalid | None:
-        """A job that is in no leaf of the tree says why, and waits (spec 02 D18)."""
+        """A job whose queue is no leaf of the tree waits, with an event that says why (spec 02 D18)."""
         why = self._objection(job)
         if why is None:
             return None
@@ -280,17 +284,17 @@ class HierarchicalCapacity(Capacity):
         return Vote.REJECT
 
     def _objection(self, job: Job) -> str | None:
-        allotment = self._tree.of(job.queue)
-        if allotment is None:
-            return self._tree.strays.get(job.queue) if job.queue else None
-        if not allotment.children:
+        share = self._tree.of(job.queue)
+        if share is None:
+            return self._tree.detached.get(job.queue) if job.queue else None
+        if not share.children:
             return None
         return names.QUEUE_HAS_CHILDREN.format(
-            queue=allotment.queue.name, children=" or ".join(_some(allotment.children))
+            queue=share.queue.name, children=" or ".join(_first_quoted(share.children))
         )
 
 
-def _some(children: list[str]) -> list[str]:
-    """The first few, quoted."""
-    shown = [f'"{name}"' for name in children[:_SHOWN]]
-    return shown if len(children) <= _SHOWN else [*shown, f"{len(children) - _SHOWN} more"]
+def _first_quoted(children: list[str]) -> list[str]:
+    """The first few names, quoted."""
+    shown = [f'"{name}"' for name in children[:_MAX_LISTED]]
+    return shown if len(children) <= _MAX_LISTED else [*shown, f"{len(children) - _MAX_LISTED} more"]

@@ -1,4 +1,4 @@
-"""Who is whose parent, and which queues no path joins to the root."""
+"""The ancestors of each queue, and queues that are not connected to the root."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ from stromboli.api import names
 from stromboli.model.queue import ROOT, Queue
 
 
-class Lineage(NamedTuple):
-    """Every queue is in one of the two."""
+class QueuePaths(NamedTuple):
+    """Every queue is in one of the two dicts."""
 
     ancestors: dict[Queue, tuple[Queue, ...]]
-    """Of queues joined to the root: the parent first, the root last."""
-    strays: dict[Queue, str]
-    """Of the others: what is wrong, and how to mend it."""
+    """Of queues connected to the root: the parent first, the root last."""
+    detached: dict[Queue, str]
+    """Of the others: what is wrong, and how to fix it."""
 
 
-def trace(queues: dict[str, Queue]) -> Lineage:
-    """Follow the parents of queues that exist; a bad one takes along whatever is below it, and nothing else."""
-    found = Lineage({}, {})
+def queue_paths(queues: dict[str, Queue]) -> QueuePaths:
+    """Follow the parents of queues that exist; a bad parent detaches the queues below it, and no others."""
+    paths = QueuePaths({}, {})
     causes: dict[Queue, str] = {}
     for name in sorted(queues):
-        for queue in reversed(_climb(queues[name], queues, found)):
-            if queue in found.ancestors or queue in found.strays:
+        for queue in reversed(_unknown_ancestors(queues[name], queues, paths)):
+            if queue in paths.ancestors or queue in paths.detached:
                 continue
             parent = queues[queue.parent]
-            if parent in found.ancestors:
-                found.ancestors[queue] = (parent, *found.ancestors[parent])
+            if parent in paths.ancestors:
+                paths.ancestors[queue] = (parent, *paths.ancestors[parent])
             else:
-                causes[queue] = causes.get(parent, found.strays[parent])
-                found.strays[queue] = names.QUEUE_CUT_OFF.format(queue=queue.name, why=causes[queue])
-    return found
+                causes[queue] = causes.get(parent, paths.detached[parent])
+                paths.detached[queue] = names.QUEUE_CUT_OFF.format(queue=queue.name, why=causes[queue])
+    return paths
 
 
-def _climb(queue: Queue, queues: dict[str, Queue], found: Lineage) -> list[Queue]:
-    """The way up to something known: the root, a queue seen before, or what is wrong."""
-    trail: dict[Queue, None] = {}
-    while queue not in found.ancestors and queue not in found.strays:
-        if queue in trail:
-            members = list(trail)
-            _tell_loop(members[members.index(queue) :], found)
+def _unknown_ancestors(queue: Queue, queues: dict[str, Queue], paths: QueuePaths) -> list[Queue]:
+    """The queues from this one up to the root, a queue that is known already, or an error."""
+    unknown: dict[Queue, None] = {}
+    while queue not in paths.ancestors and queue not in paths.detached:
+        if queue in unknown:
+            members = list(unknown)
+            _detach_loop(members[members.index(queue) :], paths)
             break
-        trail[queue] = None
+        unknown[queue] = None
         if queue.name == ROOT:
-            found.ancestors[queue] = ()
+            paths.ancestors[queue] = ()
         elif queue.parent not in queues:
-            found.strays[queue] = names.QUEUE_PARENT_MISSING.format(queue=queue.name, parent=queue.parent)
+            paths.detached[queue] = names.QUEUE_PARENT_MISSING.format(queue=queue.name, parent=queue.parent)
         else:
             queue = queues[queue.parent]
-    return list(trail)
+    return list(unknown)
 
 
-def _tell_loop(members: list[Queue], found: Lineage) -> None:
-    for place, queue in enumerate(members):
-        around = [*members[place:], *members[:place], queue]
-        loop = " -> ".join(one.name for one in around)
-        found.strays[queue] = names.QUEUE_PARENT_LOOP.format(queue=queue.name, loop=loop)
+def _detach_loop(members: list[Queue], paths: QueuePaths) -> None:
+    for index, queue in enumerate(members):
+        circle = [*members[index:], *members[:index], queue]
+        loop = " -> ".join(member.name for member in circle)
+        paths.detached[queue] = names.QUEUE_PARENT_LOOP.format(queue=queue.name, loop=loop)

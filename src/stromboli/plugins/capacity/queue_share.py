@@ -8,26 +8,26 @@ from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 
 NOTHING: Vector = {}
-Standing = tuple[float, bool]
-"""Who comes first: the smaller share, then who deserves anything at all."""
+OrderKey = tuple[float, bool]
+"""The order of queues: the smaller share first, then queues that deserve anything."""
 
 
-class Allotment:
-    """A queue's place: its shares, its ancestors (the parent first), and the sums of what lies below.
+class QueueShare:
+    """A queue's shares, its ancestors (the parent first), and the sums over the queues below it.
 
-    Quota on devices (keys `deviceclass/<class>` and `<dim>.deviceclass/<class>`, spec 03 9) stands in these amounts as
-    plain resources that no task asks for, quirks included; counting claims against it belongs into `has_room`.
+    Quota on devices (keys `deviceclass/<class>` and `<dim>.deviceclass/<class>`, spec 03 9) is kept in these amounts
+    as plain resources that no task requests, quirks included; claims would be counted against it in `has_room`.
     """
 
     __slots__ = (
         "ancestors",
         "children",
         "deserved",
-        "eldest",
         "guarantee",
         "held_below",
+        "inqueue_below",
         "limit",
-        "pledged_below",
+        "oldest",
         "queue",
     )
 
@@ -36,19 +36,19 @@ class Allotment:
         self.limit = limit
         """What it may have at most."""
         self.deserved = deserved
-        """What it may have without being taken from."""
+        """What it may have without being reclaimed from."""
         self.guarantee = guarantee
-        """What is kept free for it."""
-        self.ancestors: tuple[Allotment, ...] = ()
+        """What is reserved for it."""
+        self.ancestors: tuple[QueueShare, ...] = ()
         self.children: list[str] = []
         self.held_below: Amounts = {}
-        self.pledged_below: Amounts = {}
-        self.eldest = (queue.created, queue.name)
-        """The oldest queue with jobs at or below it: where equal branches of the tree fall."""
+        self.inqueue_below: Amounts = {}
+        self.oldest = (queue.created, queue.name)
+        """Creation time and name of the oldest queue with jobs at or below it, to break ties between branches."""
 
     @property
-    def branch(self) -> Allotment:
-        """The queue right below the root that it is, or is below of."""
+    def branch(self) -> QueueShare:
+        """Its topmost ancestor below the root, or itself."""
         return self.ancestors[-2] if len(self.ancestors) > 1 else self
 
     @property
@@ -56,7 +56,7 @@ class Allotment:
         return plus(self.queue.held, self.held_below) if self.held_below else self.queue.held
 
     @property
-    def standing(self) -> Standing:
+    def order_key(self) -> OrderKey:
         if is_empty(self.deserved):
             return (1.0, True)
         return (dominant_share(self.held, self.deserved), False)
@@ -65,14 +65,14 @@ class Allotment:
         """What is reserved for other jobs of this queue, or of those below it where it is the head of a tree."""
         return self.queue.reserved_beside(job, below=bool(self.children))
 
-    def has_room(self, request: Vector, kept: Vector = NOTHING) -> bool:
-        """Whether a request fits below its limit (FITS, without building sums), beside what is kept for others."""
+    def has_room(self, request: Vector, reserved: Vector = NOTHING) -> bool:
+        """Whether a request fits below its limit (FITS, without building sums), beside what is reserved for others."""
         limit, below = self.limit, self.held_below
         allocated, pipelined = self.queue.allocated, self.queue.pipelined
-        for dim, asked in request.items():
-            if asked > 0 and dim != PODS:
+        for dim, amount in request.items():
+            if amount > 0 and dim != PODS:
                 held = allocated.get(dim, 0) + pipelined.get(dim, 0) + below.get(dim, 0)
-                if held + kept.get(dim, 0) + asked > limit.get(dim, 0):
+                if held + reserved.get(dim, 0) + amount > limit.get(dim, 0):
                     return False
         return True
 

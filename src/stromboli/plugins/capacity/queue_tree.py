@@ -1,4 +1,4 @@
-"""How queues are laid out: side by side, or in a tree with `root` on top (spec 03 7.1, 8.1)."""
+"""The shares of all queues: flat, or in a hierarchy below `root` (spec 03 7.1, 8.1)."""
 
 from __future__ import annotations
 
@@ -18,86 +18,92 @@ from stromboli.model.amounts import (
 )
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.queue import Queue
-from stromboli.plugins.capacity.queue_share import Allotment
-from stromboli.plugins.capacity.queue_ancestors import trace
-from stromboli.plugins.capacity.share_warnings import Oddity, oddities_of
+from stromboli.plugins.capacity.queue_ancestors import queue_paths
+from stromboli.plugins.capacity.queue_share import QueueShare
+from stromboli.plugins.capacity.share_warnings import ShareWarning, share_warnings
 
 
-class Tree:
-    """Every queue's allotment, and why some queues have none."""
+class QueueTree:
+    """Every queue's share, and why some queues have none."""
 
-    __slots__ = ("_allotments", "oddities", "strays")
+    __slots__ = ("_shares", "detached", "warnings")
 
-    def __init__(self, allotments: dict[Queue, Allotment], strays: dict[Queue, str], oddities: list[Oddity]):
-        self._allotments = allotments
-        self.strays = strays
-        """Queues that no path of parents joins to the root, each with what is wrong and how to mend it."""
-        self.oddities = oddities
+    def __init__(
+        self, shares: dict[Queue, QueueShare], detached: dict[Queue, str], warnings: list[ShareWarning]
+    ):
+        self._shares = shares
+        self.detached = detached
+        """Queues that are not connected to the root, each with what is wrong and how to fix it."""
+        self.warnings = warnings
 
-    def of(self, queue: Queue | None) -> Allotment | None:
-        return self._allotments.get(queue) if queue is not None else None
+    def of(self, queue: Queue | None) -> QueueShare | None:
+        return self._shares.get(queue) if queue is not None else None
 
-    def gather(self, pledges: InqueueResources) -> None:
-        """Sum up, for every inner queue, what lies below it."""
-        everybody = self._allotments.values()
-        for one in everybody:
-            one.held_below, one.pledged_below = {}, {}
-            one.eldest = (UNLIMITED if one.children else one.queue.created, one.queue.name)
-        for one in everybody:
-            held, pledged = one.queue.held, pledges.of(one.queue)
-            busy = bool(one.queue.jobs) and not one.children
-            for ancestor in one.ancestors:
+    def sum_up(self, inqueue: InqueueResources) -> None:
+        """Sum up, for every inner queue, what the queues below it hold and what is inqueue."""
+        shares = self._shares.values()
+        for share in shares:
+            share.held_below, share.inqueue_below = {}, {}
+            share.oldest = (UNLIMITED if share.children else share.queue.created, share.queue.name)
+        for share in shares:
+            held, inqueue_resources = share.queue.held, inqueue.of(share.queue)
+            busy = bool(share.queue.jobs) and not share.children
+            for ancestor in share.ancestors:
                 shift(ancestor.held_below, held)
-                shift(ancestor.pledged_below, pledged)
+                shift(ancestor.inqueue_below, inqueue_resources)
                 if busy:
-                    ancestor.eldest = min(ancestor.eldest, one.eldest)
+                    ancestor.oldest = min(ancestor.oldest, share.oldest)
 
 
-def side_by_side(queues: Iterable[Queue], total: Amounts) -> Tree:
+def flat_queues(queues: Iterable[Queue], total: Amounts) -> QueueTree:
     """Without a hierarchy: every queue may have what is not guaranteed to others."""
     existing = [queue for queue in queues if queue.exists]
-    unpromised = excess(total, total_of(queue.guarantee for queue in existing))
-    made = {}
+    unguaranteed = excess(total, total_of(queue.guarantee for queue in existing))
+    shares = {}
     for queue in existing:
-        limit = ceiling(queue, unpromised)
+        limit = ceiling(queue, unguaranteed)
         deserved = maximum(minimum_or_unlimited(queue.deserved, limit), queue.guarantee)
-        made[queue] = Allotment(queue, limit, deserved, queue.guarantee)
-    return Tree(made, {}, [odd for queue in existing for odd in oddities_of(queue, queue.capability, ())])
+        shares[queue] = QueueShare(queue, limit, deserved, queue.guarantee)
+    return QueueTree(
+        shares, {}, [warning for queue in existing for warning in share_warnings(queue, queue.capability, ())]
+    )
 
 
-def below_root(queues: Iterable[Queue], total: Amounts) -> Tree:
+def queue_hierarchy(queues: Iterable[Queue], total: Amounts) -> QueueTree:
     """With a hierarchy: a queue may have what its parent may, less what is guaranteed to its siblings."""
-    ancestors, strays = trace({queue.name: queue for queue in queues if queue.exists})
+    ancestors, detached = queue_paths({queue.name: queue for queue in queues if queue.exists})
     children: dict[Queue, list[Queue]] = {queue: [] for queue in ancestors}
     for queue, above in ancestors.items():
         if above:
             children[above[0]].append(queue)
-    made: dict[Queue, Allotment] = {}
+    shares: dict[Queue, QueueShare] = {}
     capabilities: dict[Queue, Amounts] = {}
     for queue in sorted(ancestors, key=lambda queue: len(ancestors[queue])):
         if not ancestors[queue]:
             capabilities[queue] = limit = _root_capability(queue, total)
             deserved = total_of(_deserved(child) for child in children[queue])
             guarantee = total_of(child.guarantee for child in children[queue])
-            made[queue] = Allotment(queue, limit, deserved, guarantee)
-        unpromised = excess(made[queue].limit, total_of(child.guarantee for child in children[queue]))
+            shares[queue] = QueueShare(queue, limit, deserved, guarantee)
+        unguaranteed = excess(shares[queue].limit, total_of(child.guarantee for child in children[queue]))
         for child in children[queue]:
             capabilities[child] = _inherited(child.capability, capabilities[queue])
-            limit = minimum_or_unlimited(plus(unpromised, child.guarantee), capabilities[child])
-            made[child] = Allotment(child, limit, _deserved(child), child.guarantee)
-            made[child].ancestors = (made[queue], *made[queue].ancestors)
-        made[queue].children = sorted(child.name for child in children[queue])
-    odd = [odd for queue in made for odd in oddities_of(queue, capabilities[queue], children[queue])]
-    return Tree(made, strays, odd)
+            limit = minimum_or_unlimited(plus(unguaranteed, child.guarantee), capabilities[child])
+            shares[child] = QueueShare(child, limit, _deserved(child), child.guarantee)
+            shares[child].ancestors = (shares[queue], *shares[queue].ancestors)
+        shares[queue].children = sorted(child.name for child in children[queue])
+    warnings = [
+        warning for queue in shares for warning in share_warnings(queue, capabilities[queue], children[queue])
+    ]
+    return QueueTree(shares, detached, warnings)
 
 
 def _deserved(queue: Queue) -> Amounts:
-    # quirk: spec 03 8.1: not held down to what the queue may have at most, unlike side by side
+    # quirk: spec 03 8.1: not reduced to what the queue may have at most, unlike without a hierarchy
     return maximum(queue.deserved, queue.guarantee)
 
 
 def _root_capability(root: Queue, total: Amounts) -> Amounts:
-    """Without a limit of its own, endless in all that any node has; one that names only some leaves nothing else."""
+    """Without a capability of its own, unlimited in all resources of nodes; otherwise only what it names."""
     # quirk: spec 03 8.1: a partial limit of the root blocks cpu and memory; what no node has is refused
     return dict.fromkeys((CPU, MEMORY, *total), UNLIMITED) if is_empty(root.capability) else root.capability
 

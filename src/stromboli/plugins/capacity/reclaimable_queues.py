@@ -1,4 +1,4 @@
-"""Who may be taken from: queues above what they deserve, down to that and never below a guarantee (spec 03 7.3)."""
+"""Victims of queues ancestors what they deserve, down to that and never below a guarantee (spec 03 7.3)."""
 
 from __future__ import annotations
 
@@ -9,111 +9,117 @@ from stromboli.model.dimensions import PODS
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.plugins.capacity.queue_share import Allotment
-from stromboli.plugins.capacity.queue_tree import Tree
+from stromboli.plugins.capacity.queue_share import QueueShare
+from stromboli.plugins.capacity.queue_tree import QueueTree
 
 
-class Leftovers:
-    """What queues would still hold if all victims chosen so far were gone."""
+class RemainingAllocations:
+    """What queues would still hold without the victims chosen so far."""
 
     __slots__ = ("_held",)
 
     def __init__(self) -> None:
-        self._held: dict[Allotment, Amounts] = {}
+        self._held: dict[QueueShare, Amounts] = {}
 
-    def of(self, allotment: Allotment) -> Amounts:
-        held = self._held.get(allotment)
+    def of(self, share: QueueShare) -> Amounts:
+        held = self._held.get(share)
         if held is None:
-            held = self._held[allotment] = dict(allotment.held)
+            held = self._held[share] = dict(share.held)
         return held
 
-    def take(self, task: Task, allotments: Iterable[Allotment]) -> None:
-        for one in allotments:
-            shift(self.of(one), task.request, -1)
+    def evict(self, task: Task, shares: Iterable[QueueShare]) -> None:
+        for share in shares:
+            shift(self.of(share), task.request, -1)
 
 
-def reclaimable(task: Task, mine: Allotment, candidates: list[Task], tree: Tree, levels: int) -> list[Task]:
-    """Victims for a task of another queue, first come first; `levels` of ancestors are asked too."""
-    left, victims = Leftovers(), []
-    wanted = counted(task.request)
+def reclaim_victims(
+    task: Task, own: QueueShare, candidates: list[Task], tree: QueueTree, levels: int
+) -> list[Task]:
+    """Victims for a task of another queue, in order; `levels` of ancestors must be above their share too."""
+    left, victims = RemainingAllocations(), []
+    requested = rival_dimensions(task.request)
     for candidate in candidates:
-        theirs = tree.of(candidate.job.queue) if candidate.job else None
-        if theirs is None or not counted(candidate.request) & wanted:
+        other = tree.of(candidate.job.queue) if candidate.job else None
+        if other is None or not rival_dimensions(candidate.request) & requested:
             continue
-        if not _may_lose(candidate, theirs, left):
+        if not _may_lose(candidate, other, left):
             continue
-        if _no_claim(task, mine, levels) and _is_bystander(candidate, theirs) and _kin(mine, theirs, levels):
+        if (
+            _cannot_claim(task, own, levels)
+            and _uses_nothing_deserved(candidate, other)
+            and _have_common_ancestor(own, other, levels)
+        ):
             continue
-        above = _ancestors_apart(mine, theirs, levels)
-        if all(_owes(candidate, ancestor, left) for ancestor in above):
-            left.take(candidate, (theirs, *above))
+        ancestors = _other_ancestors(own, other, levels)
+        if all(_exceeds_deserved(candidate, ancestor, left) for ancestor in ancestors):
+            left.evict(candidate, (other, *ancestors))
             victims.append(candidate)
     return victims
 
 
-def evictable(candidates: list[Task], tree: Tree) -> list[Task]:
-    """Victims for a whole gang: no questions about who asks, nor about ancestors."""
-    left, victims = Leftovers(), []
+def gang_victims(candidates: list[Task], tree: QueueTree) -> list[Task]:
+    """Victims for a whole gang, whatever the queue that reclaims and the ancestors."""
+    left, victims = RemainingAllocations(), []
     for candidate in candidates:
-        theirs = tree.of(candidate.job.queue) if candidate.job else None
-        if theirs is not None and _may_lose(candidate, theirs, left):
-            left.take(candidate, (theirs,))
+        other = tree.of(candidate.job.queue) if candidate.job else None
+        if other is not None and _may_lose(candidate, other, left):
+            left.evict(candidate, (other,))
             victims.append(candidate)
     return victims
 
 
-def could_lose(theirs: Allotment, job: Job) -> bool:
-    """Whether any task of a job could be a victim; taking from its queue never turns a no into a yes."""
-    held = theirs.held
-    if not less_equal(theirs.guarantee, held):
+def has_victims(other: QueueShare, job: Job) -> bool:
+    """Whether any task of a job could be a victim; evictions from its queue never turn a no into a yes."""
+    held = other.held
+    if not less_equal(other.guarantee, held):
         return False
-    return some_over(held, theirs.deserved, held) or any(
-        _is_bystander(task, theirs) for task in job.by_status[Status.RUNNING]
+    return some_over(held, other.deserved, held) or any(
+        _uses_nothing_deserved(task, other) for task in job.by_status[Status.RUNNING]
     )
 
 
-def counted(request: Vector) -> frozenset[int]:
-    """The resources by which two tasks can be rivals: pods aside."""
+def rival_dimensions(request: Vector) -> frozenset[int]:
+    """The resources that a victim can free for a task: all but pods."""
     return frozenset(names(request)) - {PODS}
 
 
-def _may_lose(candidate: Task, theirs: Allotment, left: Leftovers) -> bool:
-    """Its queue keeps its guarantee, and has more than it deserves."""
-    keeps = less_equal(theirs.guarantee, minus(left.of(theirs), candidate.request))
-    return keeps and _owes(candidate, theirs, left)
+def _may_lose(candidate: Task, other: QueueShare, left: RemainingAllocations) -> bool:
+    """Whether its queue keeps its guarantee without it, and has more than it deserves."""
+    keeps = less_equal(other.guarantee, minus(left.of(other), candidate.request))
+    return keeps and _exceeds_deserved(candidate, other, left)
 
 
-def _owes(candidate: Task, allotment: Allotment, left: Leftovers) -> bool:
-    """Whether a queue has more than it deserves of something that the candidate holds, or deserves nothing of it."""
-    return _is_bystander(candidate, allotment) or some_over(
-        left.of(allotment), allotment.deserved, candidate.request
+def _exceeds_deserved(candidate: Task, share: QueueShare, left: RemainingAllocations) -> bool:
+    """Whether a queue has more than it deserves of something the candidate uses, or deserves nothing of that."""
+    return _uses_nothing_deserved(candidate, share) or some_over(
+        left.of(share), share.deserved, candidate.request
     )
 
 
-def _is_bystander(candidate: Task, allotment: Allotment) -> bool:
-    """Whether it holds nothing that its queue deserves; pods count here."""
-    return not {*names(candidate.request)} & {*names(allotment.deserved)}
+def _uses_nothing_deserved(candidate: Task, share: QueueShare) -> bool:
+    """Whether it uses nothing that its queue deserves; pods count here."""
+    return not {*names(candidate.request)} & {*names(share.deserved)}
 
 
-def _no_claim(task: Task, mine: Allotment, levels: int) -> bool:
-    return levels > 0 and _is_bystander(task, mine)
+def _cannot_claim(task: Task, own: QueueShare, levels: int) -> bool:
+    return levels > 0 and _uses_nothing_deserved(task, own)
 
 
-def _kin(mine: Allotment, theirs: Allotment, levels: int) -> bool:
-    """Whether two queues have an ancestor in common within so many levels, the root aside."""
-    return bool({*within(mine, levels)} & {*within(theirs, levels)})
+def _have_common_ancestor(own: QueueShare, other: QueueShare, levels: int) -> bool:
+    """Whether two queues have a common ancestor within so many levels, except the root."""
+    return bool({*nearest_ancestors(own, levels)} & {*nearest_ancestors(other, levels)})
 
 
-def within(allotment: Allotment, levels: int) -> tuple[Allotment, ...]:
-    """Its nearest ancestors, the root aside."""
-    return tuple(ancestor for ancestor in allotment.ancestors[:levels] if ancestor.ancestors)
+def nearest_ancestors(share: QueueShare, levels: int) -> tuple[QueueShare, ...]:
+    """Its nearest ancestors, except the root."""
+    return tuple(ancestor for ancestor in share.ancestors[:levels] if ancestor.ancestors)
 
 
-def _ancestors_apart(mine: Allotment, theirs: Allotment, levels: int) -> list[Allotment]:
-    """The candidate's nearest ancestors that are not, at the same level, those of who asks."""
-    # quirk: spec 03 7.3: levels count from the leaf, so that queues of different depth are compared askew
+def _other_ancestors(own: QueueShare, other: QueueShare, levels: int) -> list[QueueShare]:
+    """The candidate's nearest ancestors that are not, at the same level, ancestors of the reclaiming queue."""
+    # quirk: spec 03 7.3: levels count from the leaf, so that queues of different depth are compared at different levels
     return [
         ancestor
-        for level, ancestor in enumerate(within(theirs, levels))
-        if level >= len(mine.ancestors) or mine.ancestors[level] is not ancestor
+        for level, ancestor in enumerate(nearest_ancestors(other, levels))
+        if level >= len(own.ancestors) or own.ancestors[level] is not ancestor
     ]

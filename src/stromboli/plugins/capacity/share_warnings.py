@@ -1,4 +1,4 @@
-"""Shares that do not fit into each other: said in the log, and otherwise of no consequence (spec 03 8.1)."""
+"""Inconsistent shares of queues: logged, and otherwise without effect (spec 03 8.1)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from stromboli.model.dimensions import Dimensions
 from stromboli.model.queue import ROOT, Queue
 
 
-class Oddity(NamedTuple):
-    """Something of a queue that exceeds what should hold it."""
+class ShareWarning(NamedTuple):
+    """An amount of a queue that exceeds its limit."""
 
     queue: Queue
-    what: str
+    amount_name: str
     amounts: Vector
-    against: str
+    limit_name: str
     limit: Vector
     remedy: str
 
@@ -26,36 +26,38 @@ class Oddity(NamedTuple):
         over = dims.ordered(self.over)
         high = resource_list(dims.named({dim: int(self.amounts[dim]) for dim in over}))
         low = resource_list(dims.named({dim: int(self.limit[dim]) for dim in over}))
-        found = ", ".join(
-            f"{self.what} of {name} {high[name]} exceeds {self.against} of {low[name]}"
+        problems = ", ".join(
+            f"{self.amount_name} of {name} {high[name]} exceeds {self.limit_name} of {low[name]}"
             for name in (dims.names[dim] for dim in over)
         )
-        return f'queue "{self.queue.name}": {found}; {self.remedy}'
+        return f'queue "{self.queue.name}": {problems}; {self.remedy}'
 
     @property
     def over(self) -> list[int]:
-        """Resources that both sides name, in which the one is above the other."""
+        """Resources that both name, of which the amount is above the limit."""
         return [dim for dim, amount in self.amounts.items() if amount > self.limit.get(dim, amount)]
 
 
-def oddities_of(queue: Queue, capability: Vector, children: Sequence[Queue]) -> Iterator[Oddity]:
+def share_warnings(queue: Queue, capability: Vector, children: Sequence[Queue]) -> Iterator[ShareWarning]:
     """A guarantee that can never be used, and children that do not fit into their parent."""
-    for odd in _possible(queue, capability, children):
-        if odd.over:
-            yield odd
+    for warning in _possible_warnings(queue, capability, children):
+        if warning.over:
+            yield warning
 
 
-def _possible(queue: Queue, capability: Vector, children: Sequence[Queue]) -> Iterator[Oddity]:
-    lower = "lower the one or raise the other"
+def _possible_warnings(queue: Queue, capability: Vector, children: Sequence[Queue]) -> Iterator[ShareWarning]:
+    remedy = "lower the one or raise the other"
     own = {dim: most for dim, most in capability.items() if most > 0}
-    yield Oddity(queue, "its guarantee", queue.guarantee, "its capability", own, lower)
+    yield ShareWarning(queue, "its guarantee", queue.guarantee, "its capability", own, remedy)
     for child in children:
-        yield Oddity(
-            child, "its capability", child.capability, f'that of its parent "{queue.name}"', own, lower
+        yield ShareWarning(
+            child, "its capability", child.capability, f'that of its parent "{queue.name}"', own, remedy
         )
     if queue.name != ROOT:
-        for what, sum, mine in (
+        for name, total, own_amount in (
             ("guarantee", total_of(child.guarantee for child in children), queue.guarantee),
             ("deserved", total_of(child.deserved for child in children), queue.deserved),
         ):
-            yield Oddity(queue, f"its children's {what} together", sum, f"its own {what}", mine, lower)
+            yield ShareWarning(
+                queue, f"its children's {name} together", total, f"its own {name}", own_amount, remedy
+            )

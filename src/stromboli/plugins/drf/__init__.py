@@ -1,4 +1,4 @@
 """The plugin `drf`: dominant resource fairness between jobs, flat or along a hierarchy of queues (spec 03 4, 5).
 
-`plugin` decides; `tree` is the hierarchy with what each branch of it holds.
+`plugin` decides; `job_tree` is the hierarchy with what each part of it holds.
 """

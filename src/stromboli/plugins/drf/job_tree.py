@@ -1,4 +1,4 @@
-"""Jobs under the paths of their queues, with what each branch holds and how much of its share that is (spec 03 5)."""
+"""A tree of jobs below the paths of their queues, with what each part of it holds (spec 03 5)."""
 
 from __future__ import annotations
 
@@ -12,93 +12,93 @@ from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 
 
-class Tree:
-    """All jobs; when one holds something else, only the branches above it are worked out again."""
+class JobTree:
+    """All jobs; a change of left_node updates only the nodes above it."""
 
     def __init__(self, jobs: Iterable[Job], total: Vector):
-        self.root = Branch(None, 1.0)
+        self.root = TreeNode(None, 1.0)
         self._total = total
         self._used: Amounts = {}
-        self._leaves: dict[Job, Branch] = {}
+        self._leaves: dict[Job, TreeNode] = {}
         for job in sorted(jobs, key=lambda job: (job.created, job.id)):
-            self._leaves[job] = leaf = self.root.graft(job)
+            self._leaves[job] = leaf = self.root.add_job(job)
             leaf.held = dict(job.held)
             leaf.share = dominant_share(leaf.held, total)
             shift(self._used, leaf.held)
-        self._demanding = self._in_demand()
+        self._free_dims = self._compute_free_dims()
         self._update()
 
-    def hold(self, job: Job, held: Amounts) -> None:
-        """A job holds something else than before."""
+    def set_held(self, job: Job, held: Amounts) -> None:
+        """Change what a job holds."""
         leaf = self._leaves.get(job)
         if leaf is None or leaf.held == held:
             return
         shift(self._used, minus(held, leaf.held))
         leaf.held, leaf.share = held, dominant_share(held, self._total)
-        demanding = self._in_demand()
-        if demanding != self._demanding:
-            self._demanding = demanding
+        free_dims = self._compute_free_dims()
+        if free_dims != self._free_dims:
+            self._free_dims = free_dims
             self._update()
             return
-        leaf.saturated = leaf.is_served(demanding)
-        branch = leaf.parent
-        while branch is not None:
-            branch.gather(self._total)
-            branch = branch.parent
+        leaf.saturated = leaf.is_saturated(free_dims)
+        node = leaf.parent
+        while node is not None:
+            node.sum_up(self._total)
+            node = node.parent
 
-    def _in_demand(self) -> set[int]:
-        """The resources of which something is left."""
+    def _compute_free_dims(self) -> set[int]:
+        """The resources of which something is free."""
         used, total = self._used, self._total
         return {dim for dim in dimensions(total) if used.get(dim, 0) < total[dim]}
 
     def _update(self) -> None:
-        """Everything, children first; not by recursion, as a path may be of any length."""
-        branches = [self.root]
-        for branch in branches:
-            branches.extend(branch.children.values())
-        for branch in reversed(branches):
-            if branch.children:
-                branch.gather(self._total)
+        """Update all nodes, children first; without recursion, as a path may be of any length."""
+        nodes = [self.root]
+        for node in nodes:
+            nodes.extend(node.children.values())
+        for node in reversed(nodes):
+            if node.children:
+                node.sum_up(self._total)
             else:
-                branch.saturated = branch.is_served(self._demanding)
+                node.saturated = node.is_saturated(self._free_dims)
 
 
-class Branch:
+class TreeNode:
     """A step of a queue's path, or (as a leaf) a job."""
 
     __slots__ = ("children", "held", "parent", "request", "saturated", "share", "weight")
 
-    def __init__(self, parent: Branch | None, weight: float):
+    def __init__(self, parent: TreeNode | None, weight: float):
         self.parent = parent
         self.weight = weight
-        self.children: dict[Any, Branch] = {}
+        self.children: dict[Any, TreeNode] = {}
         self.held: Amounts = {}
         self.request: Vector = {}
         self.share = 0.0
         self.saturated = False
 
-    def graft(self, job: Job) -> Branch:
-        """Hang a job under the path of its queue; whoever made a step first fixed its weight."""
-        branch = self
+    def add_job(self, job: Job) -> TreeNode:
+        """Add a job below the path of its queue; the first job on a step decides the step's weight."""
+        node = self
         path, weights = path_of(job.queue) if job.queue else ([], [])
         for step, name in enumerate(path[1:], 1):
-            if name not in branch.children:
-                branch.children[name] = Branch(branch, weights[step])
-            branch = branch.children[name]
-        leaf = branch.children[job.id] = Branch(branch, 1.0)
+            if name not in node.children:
+                node.children[name] = TreeNode(node, weights[step])
+            node = node.children[name]
+        leaf = node.children[job.id] = TreeNode(node, 1.0)
         leaf.request = job.total
         return leaf
 
-    def is_served(self, demanding: set[int]) -> bool:
-        """Whether a job has all it asks for of something, or asks for something of which nothing is left."""
+    def is_saturated(self, free_dims: set[int]) -> bool:
+        """Whether a job has all it requests of some resource, or requests left_node of which nothing is free."""
         return any(
             self.request.get(dim, 0) != 0
-            and (self.held[dim] >= self.request.get(dim, 0) or dim not in demanding)
+            and (self.held[dim] >= self.request.get(dim, 0) or dim not in free_dims)
             for dim in dimensions(self.held)
         )
 
-    def gather(self, total: Vector) -> None:
-        """What the children hold, scaled down to the least of those that want more."""
+    def sum_up(self, total: Vector) -> None:
+        """The sum of the children, scaled down to the smallest share of those that are not saturated."""
         holding = [child for child in self.children.values() if child.share != 0]
         least = min([1.0, *(child.share for child in holding if not child.saturated)])
         self.held = {}
@@ -123,19 +123,19 @@ def _weight(text: str) -> float:
     return weight if 1.0 <= weight < float("inf") else 1.0
 
 
-def compare(tree: Tree, left: Queue, right: Queue) -> float:
+def compare(tree: JobTree, left: Queue, right: Queue) -> float:
     """Below zero if left comes first: unsaturated before saturated, then the smaller share by weight, step by step."""
     left_path, right_path = path_of(left)[0], path_of(right)[0]
-    one: Branch | None = tree.root
-    other: Branch | None = tree.root
+    left_node: TreeNode | None = tree.root
+    right_node: TreeNode | None = tree.root
     for step in range(min(len(left_path), len(right_path))):
-        if one is None or other is None:
+        if left_node is None or right_node is None:
             break
-        if one.saturated != other.saturated:
-            return 1 if one.saturated else -1
-        if one.share / one.weight != other.share / other.weight:
-            return one.share / one.weight - other.share / other.weight
+        if left_node.saturated != right_node.saturated:
+            return 1 if left_node.saturated else -1
+        if left_node.share / left_node.weight != right_node.share / right_node.weight:
+            return left_node.share / left_node.weight - right_node.share / right_node.weight
         if step + 1 < min(len(left_path), len(right_path)):
-            one = one.children.get(left_path[step + 1])
-            other = other.children.get(right_path[step + 1])
+            left_node = left_node.children.get(left_path[step + 1])
+            right_node = right_node.children.get(right_path[step + 1])
     return 0

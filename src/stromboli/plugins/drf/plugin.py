@@ -1,4 +1,4 @@
-"""The plugin `drf`: who comes first, and who may take from whom."""
+"""The plugin `drf`: the order of jobs and queues, and the victims, by dominant share."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from stromboli.model.cluster import Change, Dirty
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
-from stromboli.plugins.drf.job_tree import Tree, compare
+from stromboli.plugins.drf.job_tree import JobTree, compare
 
-CLOSE = 1e-6
+EPSILON = 1e-6
 
 
 class Drf(Plugin):
@@ -34,7 +34,7 @@ class Drf(Plugin):
         if task.job is None:
             return []
         total = self.session.total
-        wanted = dominant_share(plus(task.job.held, task.request), total)
+        own_share = dominant_share(plus(task.job.held, task.request), total)
         left: dict[Job, Amounts] = {}
         victims = []
         for candidate in candidates:
@@ -42,7 +42,7 @@ class Drf(Plugin):
                 held = left.setdefault(candidate.job, dict(candidate.job.held))
                 shift(held, candidate.request, -1)
                 remaining = dominant_share(held, total)
-                if wanted < remaining or abs(wanted - remaining) <= CLOSE:
+                if own_share < remaining or abs(own_share - remaining) <= EPSILON:
                     victims.append(candidate)
         return victims
 
@@ -51,7 +51,7 @@ class HierarchicalDrf(Drf):
     """DRF along the paths that queues are annotated with."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._tree: Tree | None = None
+        self._tree: JobTree | None = None
         self._moved: dict[Job, None] = {}
 
     def on_move(self, change: Change) -> str | None:
@@ -64,48 +64,48 @@ class HierarchicalDrf(Drf):
         return _by_tree(QueueInTree(self._current(), queue))
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
-        """Victims one by one: whose queue would still come after the reclaimer's without it."""
+        """Victims, each judged by itself: without it, its queue would still come after the reclaimer's."""
         job = task.job
         if job is None or job.queue is None:
             return []
         tree, held = self._current(), plus(job.held, task.request)
-        tree.hold(job, held)
+        tree.set_held(job, held)
         victims = []
         for candidate in candidates:
             other = candidate.job
             if other is None or other.queue is None:
                 continue
             before = held if other is job else dict(other.held)
-            tree.hold(other, minus(before, candidate.request))
+            tree.set_held(other, minus(before, candidate.request))
             if compare(tree, job.queue, other.queue) < 0:
                 victims.append(candidate)
-            tree.hold(other, before)
-        tree.hold(job, dict(job.held))
+            tree.set_held(other, before)
+        tree.set_held(job, dict(job.held))
         return victims
 
-    def _current(self) -> Tree:
-        """The tree as things stand; grown when first asked for, then kept up with what moved."""
+    def _current(self) -> JobTree:
+        """The current tree; built on first use, then updated with what moved."""
         if self._tree is None:
-            self._tree = Tree(self.session.jobs(), self.session.total)
+            self._tree = JobTree(self.session.jobs(), self.session.total)
         for job in self._moved:
-            self._tree.hold(job, dict(job.held))
+            self._tree.set_held(job, dict(job.held))
         self._moved.clear()
         return self._tree
 
 
 class QueueInTree:
-    """A queue as the tree of the moment sees it."""
+    """A queue in the current tree."""
 
     __slots__ = ("queue", "tree")
 
-    def __init__(self, tree: Tree, queue: Queue):
+    def __init__(self, tree: JobTree, queue: Queue):
         self.tree = tree
         self.queue = queue
 
 
-def _first(left: QueueInTree, right: QueueInTree) -> int:
+def _compare(left: QueueInTree, right: QueueInTree) -> int:
     order = compare(left.tree, left.queue, right.queue)
     return (order > 0) - (order < 0)
 
 
-_by_tree = cmp_to_key(_first)
+_by_tree = cmp_to_key(_compare)

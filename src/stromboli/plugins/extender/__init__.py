@@ -1,1 +1,1 @@
-"""The plugin `extender`: questions to a server of the user (plugin), how they are put (wire) and asked (line)."""
+"""The plugin `extender`: asks an HTTP server of the user (`plugin`), with what messages, through which client."""

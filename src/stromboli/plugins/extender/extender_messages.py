@@ -1,6 +1,6 @@
-"""What an extender is sent, with the field names that Volcano exports, and what it may answer.
+"""The requests to an extender, with the field names that Volcano exports, and its responses.
 
-A subset: who and where things are, what they ask for and hold, and the Kubernetes objects as far as they are read here.
+A subset of Volcano's fields: identities, requests, allocations, and the Kubernetes objects as far as they are decoded.
 Amounts are milli-CPU, bytes, and thousandths of every other resource; a status is a power of two, as in Volcano.
 """
 
@@ -21,7 +21,7 @@ from stromboli.model.task import Task
 
 Json = dict[str, Any]
 
-# -- questions
+# -- requests
 
 
 def resource(amounts: Mapping[int, float], dims: Dimensions) -> Json:
@@ -33,41 +33,41 @@ def resource(amounts: Mapping[int, float], dims: Dimensions) -> Json:
     }
 
 
-def task(one: Task, dims: Dimensions) -> Json:
-    asked = resource(one.request, dims)
+def task_message(task: Task, dims: Dimensions) -> Json:
+    request = resource(task.request, dims)
     return {
-        "UID": one.uid,
-        "Job": one.job.key if one.job is not None else "",
-        "Name": one.name,
-        "Namespace": one.namespace,
-        "TaskRole": one.role,
-        "Resreq": asked,
-        "InitResreq": asked,
-        "NodeName": one.node.name if one.node is not None else "",
-        "Status": 1 << one.status,
-        "Priority": one.priority,
-        "Preemptable": one.preemptable,
-        "BestEffort": one.best_effort,
-        "RevocableZone": one.zone,
-        "SchGated": bool(one.gates),
+        "UID": task.uid,
+        "Job": task.job.key if task.job is not None else "",
+        "Name": task.name,
+        "Namespace": task.namespace,
+        "TaskRole": task.role,
+        "Resreq": request,
+        "InitResreq": request,
+        "NodeName": task.node.name if task.node is not None else "",
+        "Status": 1 << task.status,
+        "Priority": task.priority,
+        "Preemptable": task.preemptable,
+        "BestEffort": task.best_effort,
+        "RevocableZone": task.zone,
+        "SchGated": bool(task.gates),
         "Pod": {
             "metadata": {
-                "name": one.name,
-                "namespace": one.namespace,
-                "uid": one.uid,
-                "labels": one.label_set.labels,
-                "annotations": one.annotations,
+                "name": task.name,
+                "namespace": task.namespace,
+                "uid": task.uid,
+                "labels": task.label_set.labels,
+                "annotations": task.annotations,
             },
-            "spec": one.shape.spec,
+            "spec": task.shape.spec,
         },
     }
 
 
-def node(one: Node, cluster: Cluster) -> Json:
-    """Its amounts as they are at this point of the cycle."""
+def node_message(node: Node, cluster: Cluster) -> Json:
+    """A node with its amounts at this point of the cycle."""
     columns, dims = cluster.columns, cluster.dims
     held = {
-        field: resource(dict(enumerate(block[:, one.row].tolist())) if one.row >= 0 else {}, dims)
+        field: resource(dict(enumerate(block[:, node.row].tolist())) if node.row >= 0 else {}, dims)
         for field, block in (
             ("Idle", columns.idle),
             ("Used", columns.used),
@@ -76,44 +76,44 @@ def node(one: Node, cluster: Cluster) -> Json:
             ("Allocatable", columns.allocatable),
         )
     }
-    return {"Name": one.name, "Node": one.object, **held}
+    return {"Name": node.name, "Node": node.object, **held}
 
 
-def job(one: Job, dims: Dimensions) -> Json:
+def job_message(job: Job, dims: Dimensions) -> Json:
     return {
-        "UID": one.key,
-        "Name": one.name,
-        "Namespace": one.namespace,
-        "Queue": one.queue.name if one.queue is not None else "",
-        "Priority": one.priority,
-        "MinAvailable": one.minimum,
-        "TaskMinAvailable": one.role_minimums,
-        "Allocated": resource(one.allocated, dims),
-        "TotalRequest": resource(one.total, dims),
-        "Tasks": {each.uid: task(each, dims) for each in one.tasks.values()},
-        "PodGroup": one.group,
+        "UID": job.key,
+        "Name": job.name,
+        "Namespace": job.namespace,
+        "Queue": job.queue.name if job.queue is not None else "",
+        "Priority": job.priority,
+        "MinAvailable": job.minimum,
+        "TaskMinAvailable": job.role_minimums,
+        "Allocated": resource(job.allocated, dims),
+        "TotalRequest": resource(job.total, dims),
+        "Tasks": {task.uid: task_message(task, dims) for task in job.tasks.values()},
+        "PodGroup": job.group,
     }
 
 
-def queue(one: Queue) -> Json:
-    return {"UID": one.name, "Name": one.name, "Weight": one.weight, "Queue": one.object}
+def queue_message(queue: Queue) -> Json:
+    return {"UID": queue.name, "Name": queue.name, "Weight": queue.weight, "Queue": queue.object}
 
 
-def everything(cluster: Cluster, jobs: Iterable[Job]) -> Json:
-    """The cluster as a session opens on it."""
-    nodes = {one.name: node(one, cluster) for one in cluster.columns.nodes}
-    revocable = {one.name for one in cluster.columns.nodes if names.REVOCABLE_ZONE in one.labels}
+def session_message(cluster: Cluster, jobs: Iterable[Job]) -> Json:
+    """The cluster at the opening of a session."""
+    nodes = {node.name: node_message(node, cluster) for node in cluster.columns.nodes}
+    revocable = {node.name for node in cluster.columns.nodes if names.REVOCABLE_ZONE in node.labels}
     return {
-        "Jobs": {one.key: job(one, cluster.dims) for one in jobs},
+        "Jobs": {job.key: job_message(job, cluster.dims) for job in jobs},
         "Nodes": nodes,
-        "Queues": {one.name: queue(one) for one in cluster.queues.values() if one.exists},
+        "Queues": {queue.name: queue_message(queue) for queue in cluster.queues.values() if queue.exists},
         "NamespaceInfo": {name: {"Name": name} for name in cluster.objects.namespaces},
         "RevocableNodes": {name: nodes[name] for name in revocable},
         "NodeList": list(nodes),
     }
 
 
-# -- answers
+# -- responses
 
 
 class Predicate(Struct):
@@ -137,7 +137,7 @@ class Victims(Struct):
     victims: list[Victim] | None = None
 
 
-class Opinion(Struct):
+class VoteResponse(Struct):
     """1 for, -1 against, 0 neither."""
 
     status: int = 0

@@ -21,14 +21,14 @@ from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.plugins.extender import extender_messages
-from stromboli.plugins.extender.extender_client import Line, NoAnswer
+from stromboli.plugins.extender.extender_client import ExtenderClient, ExtenderFailed
 from stromboli.policy.arguments import arg
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 CURABLE = 2
-"""The code of a refusal that evicting somebody could cure."""
+"""The code of a refusal that evictions could resolve."""
 LONGEST = 500
 """Characters of a reason that users are shown."""
 _HELD = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING, Status.BOUND, Status.RUNNING)
@@ -74,50 +74,50 @@ class Extender(Plugin):
     def __init__(self, arguments: ExtenderArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         seconds = go_scalars.duration(arguments.timeout)
-        self._line = Line(arguments.url, seconds if seconds is not None and seconds > 0 else 1.0)
-        self._heard = False
-        self._asked: tuple[Any, list[extender_messages.Predicate]] | None = None
+        self._client = ExtenderClient(arguments.url, seconds if seconds is not None and seconds > 0 else 1.0)
+        self._reachable = False
+        self._cached: tuple[Any, list[extender_messages.Predicate]] | None = None
 
-    # -- life
+    # -- session
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        """A server that must not fail and does not hear of the cluster is not asked in this cycle."""
-        self._asked = None
-        way_out = session.services.get("post")
-        self._heard = way_out is not None
-        if way_out is None:
+        """Without the response to the opening call a server that is not ignorable is not called in this cycle."""
+        self._cached = None
+        post = session.services.get("post")
+        self._reachable = post is not None
+        if post is None:
             log.info("extender: nothing is asked, since nothing here may call out, as in a rehearsal")
             return
-        self._line.begin(way_out)
+        self._client.begin(post, session.services["clock"])
         if self.arguments.open:
-            news = extender_messages.everything(session.cluster, session.jobs())
-            self._heard = self._told(self.arguments.open, news) or self.arguments.ignorable
+            message = extender_messages.session_message(session.cluster, session.jobs())
+            self._reachable = self._notify(self.arguments.open, message) or self.arguments.ignorable
 
     def closing(self, session: Session) -> None:
         if self.arguments.close and "post" in session.services:
-            self._told(self.arguments.close, {})
+            self._notify(self.arguments.close, {})
 
-    def _told(self, verb: str, news: Any) -> bool:
+    def _notify(self, verb: str, message: Any) -> bool:
         try:
-            self._line.tell(verb, news)
-        except NoAnswer:
+            self._client.notify(verb, message)
+        except ExtenderFailed:
             return False
         return True
 
-    def _answer(self, verb: str, question: Any, kind: type[T]) -> T | None:
-        """What the server says; none if it fails, which the line has mentioned."""
+    def _call(self, verb: str, request: Any, kind: type[T]) -> T | None:
+        """The response; None if the call failed, which the client has logged."""
         try:
-            return self._line.ask(verb, question, kind)
-        except NoAnswer:
+            return self._client.call(verb, request, kind)
+        except ExtenderFailed:
             return None
 
-    def _cares(self, task: Task) -> bool:
+    def _is_interested(self, task: Task) -> bool:
         managed, spec = self.arguments.managed, task.shape.spec
-        return self._heard and (
+        return self._reachable and (
             not managed
             or any(
-                name in one.resources.requests or name in one.resources.limits
-                for one in (*spec.containers, *spec.init_containers)
+                name in container.resources.requests or name in container.resources.limits
+                for container in (*spec.containers, *spec.init_containers)
                 for name in managed
             )
         )
@@ -129,60 +129,64 @@ class Extender(Plugin):
             yield NodeFilter(self._checks, plugin=self.name, reads="external")
 
     def _checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        if not self._cares(task):
+        if not self._is_interested(task):
             return
         reasons: dict[tuple[str, bool], int] = {("", False): 0}
-        given = [
-            reasons.setdefault((one.status, one.code == CURABLE) if one.status else ("", False), len(reasons))
-            for one in self._opinions(task, nodes)
-        ]
-        codes = np.array(given, dtype=np.int64)
+        codes = np.array(
+            [
+                reasons.setdefault(_reason(response), len(reasons))
+                for response in self._responses(task, nodes)
+            ],
+            dtype=np.int64,
+        )
         for (reason, curable), code in reasons.items():
             if code:
                 yield Check(codes != code, reason[:LONGEST], curable)
 
-    def _opinions(self, task: Task, nodes: Nodes) -> list[extender_messages.Predicate]:
-        """What the server says of each node. Why no node would do is the same question again: not asked twice."""
-        question = (task, nodes.columns.clock, len(nodes))
-        if self._asked is None or self._asked[0] != question:
+    def _responses(self, task: Task, nodes: Nodes) -> list[extender_messages.Predicate]:
+        """The response for each node; cached, as the reasons for refusing all nodes are the same request again."""
+        key = (task, nodes.columns.clock, len(nodes))
+        if self._cached is None or self._cached[0] != key:
             rows = nodes.each(lambda node: node.row).tolist()
-            asking = extender_messages.task(task, self.session.cluster.dims)
-            said = [self._opinion(asking, nodes.columns.nodes[row]) for row in rows]
-            self._asked = (question, said)
-        return self._asked[1]
+            message = extender_messages.task_message(task, self.session.cluster.dims)
+            responses = [self._predicate(message, nodes.columns.nodes[row]) for row in rows]
+            self._cached = (key, responses)
+        return self._cached[1]
 
-    def _opinion(self, asking: extender_messages.Json, node: Node) -> extender_messages.Predicate:
-        question = {"task": asking, "node": extender_messages.node(node, self.session.cluster)}
+    def _predicate(self, task: extender_messages.Json, node: Node) -> extender_messages.Predicate:
+        request = {"task": task, "node": extender_messages.node_message(node, self.session.cluster)}
         try:
-            return self._line.ask(self.arguments.predicate, question, extender_messages.Predicate)
-        except NoAnswer as error:
+            return self._client.call(self.arguments.predicate, request, extender_messages.Predicate)
+        except ExtenderFailed as error:
             return extender_messages.Predicate("" if self.arguments.ignorable else str(error))
 
     def node_scores(self, task: Task) -> Iterable[NodeScore]:
         if self.arguments.prioritize:
             yield NodeScore(
-                _some_order, plugin=self.name, reads="external", finish=self._prioritise, batch=True
+                _distinct_scores, plugin=self.name, reads="external", finish=self._prioritise, batch=True
             )
 
     def _prioritise(self, task: Task, nodes: Nodes, raw: Column, candidates: Column) -> Column:
-        """The server scores the candidates together, if there is a choice; one that must not fail ends the search."""
+        """The server scores all candidates at once, if there is a choice; failing ends the search unless ignorable."""
         scores = np.zeros(len(raw))
         rows = {nodes.columns.nodes[row].name: row for row in np.flatnonzero(candidates).tolist()}
-        if len(rows) < 2 or not self._cares(task):
+        if len(rows) < 2 or not self._is_interested(task):
             return scores
         cluster = self.session.cluster
-        listed = [extender_messages.node(cluster.nodes[name], cluster) for name in rows]
-        question = {"task": extender_messages.task(task, cluster.dims), "nodes": listed}
+        listed = [extender_messages.node_message(cluster.nodes[name], cluster) for name in rows]
+        request = {"task": extender_messages.task_message(task, cluster.dims), "nodes": listed}
         try:
-            answer = self._line.ask(self.arguments.prioritize, question, extender_messages.Prioritize)
-        except NoAnswer:
+            response = self._client.call(self.arguments.prioritize, request, extender_messages.Prioritize)
+        except ExtenderFailed:
             if self.arguments.ignorable:
                 return scores
             raise
-        if answer.error_message or answer.node_score is None:
-            raise NoAnswer(f"{self.arguments.prioritize}: {answer.error_message[:LONGEST] or 'no scores'}")
-        for name in rows.keys() & answer.node_score.keys():
-            scores[rows[name]] = answer.node_score[name]
+        if response.error_message or response.node_score is None:
+            raise ExtenderFailed(
+                f"{self.arguments.prioritize}: {response.error_message[:LONGEST] or 'no scores'}"
+            )
+        for name in rows.keys() & response.node_score.keys():
+            scores[rows[name]] = response.node_score[name]
         return scores
 
     # -- victims
@@ -194,72 +198,80 @@ class Extender(Plugin):
         return self._victims(self.arguments.reclaimable, task, candidates)
 
     def _victims(self, verb: str, task: Task, candidates: list[Task]) -> list[Task] | None:
-        """# quirk: spec 04 11: a server that fails spares everybody, ignorable or not."""
-        if not verb or not self._cares(task):
+        """# quirk: spec 04 11: without a response there are no victims, ignorable or not."""
+        if not verb or not self._is_interested(task):
             return None
         dims = self.session.cluster.dims
-        question = {
-            "evictor": extender_messages.task(task, dims),
-            "evictees": [extender_messages.task(one, dims) for one in candidates],
+        request = {
+            "evictor": extender_messages.task_message(task, dims),
+            "evictees": [extender_messages.task_message(candidate, dims) for candidate in candidates],
         }
-        answer = self._answer(verb, question, extender_messages.Victims)
-        if answer is None:
+        response = self._call(verb, request, extender_messages.Victims)
+        if response is None:
             return []
-        named = {one.uid for one in answer.victims or ()}
-        return [one for one in candidates if one.uid in named] if answer.status else None
+        uids = {victim.uid for victim in response.victims or ()}
+        return [candidate for candidate in candidates if candidate.uid in uids] if response.status else None
 
     # -- jobs and queues
 
     def job_enqueueable(self, job: Job) -> Vote:
-        if not self.arguments.enqueueable or not self._heard:
+        if not self.arguments.enqueueable or not self._reachable:
             return Vote.ABSTAIN
-        answer = self._answer(self.arguments.enqueueable, self._about(job), extender_messages.Opinion)
-        if answer is None:
+        response = self._call(
+            self.arguments.enqueueable, self._job_request(job), extender_messages.VoteResponse
+        )
+        if response is None:
             return Vote.PERMIT if self.arguments.ignorable else Vote.REJECT
-        return Vote((answer.status > 0) - (answer.status < 0))
+        return Vote((response.status > 0) - (response.status < 0))
 
     def job_enqueued(self, job: Job) -> None:
-        if self.arguments.enqueued and self._heard:
-            self._told(self.arguments.enqueued, self._about(job))
+        if self.arguments.enqueued and self._reachable:
+            self._notify(self.arguments.enqueued, self._job_request(job))
 
     def job_ready(self, job: Job) -> bool:
-        if not self.arguments.ready or not self._heard:
+        if not self.arguments.ready or not self._reachable:
             return True
-        answer = self._answer(self.arguments.ready, self._about(job), extender_messages.Ready)
-        # quirk: spec 04 11: one that must not fail makes jobs ready when it does
-        return not self.arguments.ignorable if answer is None else answer.status
+        response = self._call(self.arguments.ready, self._job_request(job), extender_messages.Ready)
+        # quirk: spec 04 11: a failure makes jobs ready unless ignorable
+        return not self.arguments.ignorable if response is None else response.status
 
     def overused(self, queue: Queue) -> bool:
-        if not self.arguments.overused or not self._heard:
+        if not self.arguments.overused or not self._reachable:
             return False
-        answer = self._answer(
-            self.arguments.overused, {"queue": extender_messages.queue(queue)}, extender_messages.Overused
+        response = self._call(
+            self.arguments.overused,
+            {"queue": extender_messages.queue_message(queue)},
+            extender_messages.Overused,
         )
-        return not self.arguments.ignorable if answer is None else answer.overused
+        return not self.arguments.ignorable if response is None else response.overused
 
-    def _about(self, job: Job) -> extender_messages.Json:
-        return {"job": extender_messages.job(job, self.session.cluster.dims)}
+    def _job_request(self, job: Job) -> extender_messages.Json:
+        return {"job": extender_messages.job_message(job, self.session.cluster.dims)}
 
     # -- moves
 
     def on_move(self, change: Change) -> str | None:
-        """Tell of room given and lost; the server may refuse a move, but not that one is taken back."""
+        """Report allocations and deallocations; the server may refuse a move, but not the undo of one."""
         before, now = _held(change.old_status, change.old_node), _held(change.status, change.node)
         verb = self.arguments.allocate if now else self.arguments.deallocate
-        if before == now or not verb or not self._cares(change.task):
+        if before == now or not verb or not self._is_interested(change.task):
             return None
-        question = {"task": extender_messages.task(change.task, self.session.cluster.dims)}
+        request = {"task": extender_messages.task_message(change.task, self.session.cluster.dims)}
         try:
-            problem = self._line.ask(verb, question, extender_messages.Accepted).error_message[:LONGEST]
-        except NoAnswer as error:
+            problem = self._client.call(verb, request, extender_messages.Accepted).error_message[:LONGEST]
+        except ExtenderFailed as error:
             problem = "" if self.arguments.ignorable else str(error)
         return problem if problem and not change.undo else None
+
+
+def _reason(response: extender_messages.Predicate) -> tuple[str, bool]:
+    return (response.status, response.code == CURABLE) if response.status else ("", False)
 
 
 def _held(status: Status, node: Node | None) -> bool:
     return node is not None and status in _HELD
 
 
-def _some_order(task: Task, nodes: Nodes) -> Column:
-    """Scores that differ, so that the candidates are looked at; what they are plays no part."""
+def _distinct_scores(task: Task, nodes: Nodes) -> Column:
+    """Scores that differ, so that `finish` is called for the candidates; their values do not matter."""
     return nodes.pick(np.arange(len(nodes.columns), dtype=np.float64))

@@ -1,4 +1,4 @@
-"""Fair share with memory: who had much lately waits for who had little, and a restart forgets nothing.
+"""The plugin `fairshare`: jobs of users who used less recently come first, across restarts.
 
-`history` is the arithmetic of usage that fades, `accounts` who holds what, `keeping` the annotation of the queue.
+`usage_history` is usage that decays, `accounts` what users hold now, `history_annotation` what a queue stores.
 """

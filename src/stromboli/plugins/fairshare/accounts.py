@@ -1,6 +1,6 @@
-"""Who holds what now: one account per user of a queue, and one for the queue as a whole.
+"""What users hold now: one account per user of a queue, and one for the queue as a whole.
 
-Kept up job by job between cycles and bind by bind within one, in whole numbers, so that it equals a count afresh.
+Updated by job between cycles and by bind within one, in whole numbers, so that it equals a new sum.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from stromboli.model.job import Job
 
 
 class Account:
-    """What a user of a queue holds (or, without a user, the whole queue), and how it stands in this cycle."""
+    """What a user of a queue holds (or, without a user, the whole queue), and its order key in this cycle."""
 
-    __slots__ = ("cycle", "held", "jobs", "queue", "share", "standing", "usage", "user")
+    __slots__ = ("cycle", "held", "jobs", "order_key", "queue", "share", "usage", "user")
 
     def __init__(self, queue: str, user: str | None):
         self.queue = queue
@@ -22,14 +22,14 @@ class Account:
         self.held: Amounts = {}
         self.jobs: dict[Job, None] = {}
         self.cycle = -1
-        """The cycle for which the rest is told: usage in the past, the share held, and the order that they make."""
+        """The cycle in which the rest was computed: past usage, the share held, and the order key of both."""
         self.usage = 0.0
         self.share = 0.0
-        self.standing = 0.0
+        self.order_key = 0.0
 
 
 class Holding:
-    """What one job holds, and in whose accounts that stands."""
+    """What one job holds, and the accounts in which it counts."""
 
     __slots__ = ("amounts", "user", "whole")
 
@@ -44,7 +44,7 @@ class Holding:
 
 
 class Accounts:
-    """All accounts, with those that changed since somebody asked."""
+    """All accounts, and those that changed."""
 
     def __init__(self) -> None:
         self._accounts: dict[tuple[str, str | None], Account] = {}
@@ -55,7 +55,7 @@ class Accounts:
         return iter(self._accounts.values())
 
     def take_changed(self) -> list[Account]:
-        """The accounts that changed since this was last asked; those whose last job left are closed."""
+        """The accounts that changed since the last call; those without jobs are removed."""
         changed, self._changed = self._changed, {}
         for account in changed:
             if not account.jobs:
@@ -67,10 +67,10 @@ class Accounts:
         return holding.user if holding else None
 
     def find(self, queue: str, user: str | None) -> Account | None:
-        """The account of a user, or of a queue as a whole, if any of its jobs is there."""
+        """The account of a user, or of a queue as a whole, if it has any job."""
         return self._accounts.get((queue, user))
 
-    def alone(self, account: Account) -> bool:
+    def is_only_user(self, account: Account) -> bool:
         """Whether all jobs of a queue are of one user."""
         return len(account.jobs) == len(self._get(account.queue, None).jobs)
 
@@ -80,9 +80,9 @@ class Accounts:
             account = self._accounts[queue, user] = Account(queue, user)
         return account
 
-    def regard(self, job: Job, user: str) -> None:
-        """Count a job as it is now, in place of what it was."""
-        self._leave(job)
+    def update(self, job: Job, user: str) -> None:
+        """Replace what a job counts by what it holds now."""
+        self._remove(job)
         if job.queue is not None and job.visible:
             holding = self._holdings[job] = Holding(
                 self._get(job.queue.name, user), self._get(job.queue.name, None)
@@ -93,7 +93,7 @@ class Accounts:
             holding.add(job.allocated)
 
     def bind(self, job: Job, request: Vector, sign: int) -> Account | None:
-        """A task of a job is bound, or no longer; gives the account of its user."""
+        """Count a task that is bound, or no longer; returns the account of its user."""
         holding = self._holdings.get(job)
         if holding is None:
             return None
@@ -101,7 +101,7 @@ class Accounts:
         self._changed[holding.user] = self._changed[holding.whole] = None
         return holding.user
 
-    def _leave(self, job: Job) -> None:
+    def _remove(self, job: Job) -> None:
         holding = self._holdings.pop(job, None)
         if holding is None:
             return

@@ -1,4 +1,4 @@
-"""A queue's history as an annotation of the queue: compact, bounded, and read with suspicion."""
+"""A queue's history as an annotation of the queue: compact, bounded, and validated when read."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Literal
 
 import msgspec
 
-from stromboli.plugins.fairshare.usage_history import Fading, Number, Past, QueueHistory, regular
+from stromboli.plugins.fairshare.usage_history import Decay, Number, QueueHistory, UsageRecord, is_continuous
 
-MOST_USERS = 256
-MOST_BYTES = 16 * 1024
-MOST_REMEMBERED = 10_000
-"""Users without anything that a queue remembers between saves."""
+MAX_USERS = 256
+MAX_BYTES = 16 * 1024
+MAX_IDLE_USERS = 10_000
+"""Users who hold nothing and are kept between saves, per queue."""
 NEGLIGIBLE = 1e-6
-"""Usage that is as good as forgotten: a whole cluster for a microsecond."""
+"""Smaller usage is dropped: a whole cluster for a microsecond."""
 
 Entry = tuple[Number, Number]
 """Usage, and the share that is held."""
@@ -29,22 +29,22 @@ class Saved(msgspec.Struct, forbid_unknown_fields=True):
     users: dict[str, Entry]
 
 
-def settle(history: QueueHistory, fading: Fading, now: float) -> None:
-    """Bring everybody's past up to now, and forget whoever is as good as forgotten."""
-    history["whole"] = fading.settled(history["whole"], now, history["whole"].share)
-    users = {user: fading.settled(past, now, past.share) for user, past in history["users"].items()}
+def bring_up_to_date(history: QueueHistory, decay: Decay, now: float) -> None:
+    """Bring all records up to now, and drop users with negligible usage."""
+    history["whole"] = decay.at(history["whole"], now, history["whole"].share)
+    users = {user: decay.at(record, now, record.share) for user, record in history["users"].items()}
     idle = [user for user in _largest_first(users) if not users[user].share]
-    for place, user in enumerate(idle):
-        if place >= MOST_REMEMBERED or users[user].usage < NEGLIGIBLE:
+    for index, user in enumerate(idle):
+        if index >= MAX_IDLE_USERS or users[user].usage < NEGLIGIBLE:
             del users[user]
     history["users"] = users
 
 
-def written(history: QueueHistory, now: float) -> str:
-    """A settled history as a text of at most `MOST_BYTES`: the smallest usages are left out first."""
+def to_annotation(history: QueueHistory, now: float) -> str:
+    """A history as a text of at most `MAX_BYTES`: the smallest usages are left out first."""
     saved = Saved(1, now, _entry(history["whole"]), {})
-    room = MOST_BYTES - len(msgspec.json.encode(saved))
-    for user in _largest_first(history["users"])[:MOST_USERS]:
+    room = MAX_BYTES - len(msgspec.json.encode(saved))
+    for user in _largest_first(history["users"])[:MAX_USERS]:
         entry = _entry(history["users"][user])
         room -= len(msgspec.json.encode({user: entry}))
         if room < 0:
@@ -53,25 +53,25 @@ def written(history: QueueHistory, now: float) -> str:
     return msgspec.json.encode(saved, order="deterministic").decode()
 
 
-def read(text: str, fading: Fading, now: float) -> QueueHistory:
-    """The history that an annotation tells, brought across the time since; `ValueError` if it makes no sense."""
-    if len(text) > MOST_BYTES or len(text.encode()) > MOST_BYTES:
-        raise ValueError(f"longer than {MOST_BYTES} bytes")
+def from_annotation(text: str, decay: Decay, now: float) -> QueueHistory:
+    """The history in an annotation, brought up to now; `ValueError` if it is invalid."""
+    if len(text) > MAX_BYTES or len(text.encode()) > MAX_BYTES:
+        raise ValueError(f"longer than {MAX_BYTES} bytes")
     saved = msgspec.json.decode(text, type=Saved)
 
-    def past(entry: Entry) -> Past:
+    def record(entry: Entry) -> UsageRecord:
         usage, share = entry
-        found = Past(usage, saved.at, share)
-        return found if regular(saved.at, now) else fading.across(found, saved.at, now)
+        stored = UsageRecord(usage, saved.at, share)
+        return stored if is_continuous(saved.at, now) else decay.across_gap(stored, saved.at, now)
 
-    users = {user: past(entry) for user, entry in saved.users.items()}
-    return QueueHistory(saved=min(saved.at, now), changed=False, whole=past(saved.queue), users=users)
-
-
-def _entry(past: Past) -> Entry:
-    return past.usage, past.share
+    users = {user: record(entry) for user, entry in saved.users.items()}
+    return QueueHistory(saved=min(saved.at, now), changed=False, whole=record(saved.queue), users=users)
 
 
-def _largest_first(users: dict[str, Past]) -> list[str]:
+def _entry(record: UsageRecord) -> Entry:
+    return record.usage, record.share
+
+
+def _largest_first(users: dict[str, UsageRecord]) -> list[str]:
     names: Iterable[str] = users
     return sorted(names, key=lambda user: (-users[user].usage, -users[user].share, user))

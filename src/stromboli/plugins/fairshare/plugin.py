@@ -1,4 +1,4 @@
-"""Jobs by what their users had lately: less first. Ours, beyond Volcano."""
+"""Jobs of users with less recent usage first. An extension of Stromboli's, not in Volcano."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.plugins.fairshare.accounts import Account, Accounts
-from stromboli.plugins.fairshare.history_annotation import read, settle, written
+from stromboli.plugins.fairshare.history_annotation import bring_up_to_date, from_annotation, to_annotation
 from stromboli.plugins.fairshare.usage_history import (
-    GAP,
-    NOTHING,
-    Fading,
+    MAX_GAP,
+    NO_USAGE,
+    Decay,
     Memory,
-    Past,
     QueueHistory,
+    UsageRecord,
     copy_of,
+    is_continuous,
     new_history,
-    regular,
     rounded,
 )
 from stromboli.policy.arguments import arg, arg_map
@@ -38,8 +38,8 @@ from stromboli.policy.arguments import arg, arg_map
 log = logging.getLogger(__name__)
 
 LONGEST_NAME = 253
-NOTICEABLE = 1 / 4, 0.01
-"""How much more of what it has, or of the cluster, a user gets in a cycle before its waiting jobs are ordered anew."""
+REORDER_STEP = 1 / 4, 0.01
+"""By how much, relative to itself or to the cluster, a share changes before the user's jobs are ordered again."""
 
 
 def _not_a_duration(text: str) -> str | None:
@@ -94,32 +94,32 @@ class Fairshare(Plugin):
 
     def __init__(self, arguments: FairshareArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
-        self._fading = Fading(duration(arguments.half_life) or 1.0)
+        self._decay = Decay(duration(arguments.half_life) or 1.0)
         self._look_ahead = duration(arguments.look_ahead) or 0.0
         self._save_every = duration(arguments.save_every) or 0.0
         self._accounts = Accounts()
         self._memory = Memory(at=None, queues={})
         self._cycle = 0
 
-    # -- keeping up
+    # -- sessions
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         cluster = session.cluster
         self._cycle += 1
-        afresh = self._recall(cluster.memory) or dirty.everything
-        self._let_time_pass(session.now)
-        for queue in list(cluster.queues.values()) if afresh else dirty.queues:
-            self._recall_queue(queue, session.now)
-        if afresh:
+        reload = self._load_memory(cluster.memory) or dirty.everything
+        self._advance(session.now)
+        for queue in list(cluster.queues.values()) if reload else dirty.queues:
+            self._load_queue(queue, session.now)
+        if reload:
             self._accounts = Accounts()
-        for job in cluster.jobs.values() if afresh else dirty.jobs:
-            self._accounts.regard(job, self._user(job))
+        for job in cluster.jobs.values() if reload else dirty.jobs:
+            self._accounts.update(job, self._user(job))
         changed = self._accounts.take_changed()
-        if afresh:
-            self._settle_all(session)
+        if reload:
+            self._update_all_records(session)
         for account in dict.fromkeys([*changed, *(self._accounts if dirty.nodes else ())]):
-            self._settle(account, session)
-        self._forget_queues(cluster.queues)
+            self._update_record(account, session)
+        self._drop_deleted_queues(cluster.queues)
 
     def on_move(self, change: Change) -> None:
         """Within a cycle a user has more with every task that is bound, so that users take turns."""
@@ -127,57 +127,59 @@ class Fairshare(Plugin):
         if sign and change.task.job is not None:
             account = self._accounts.bind(change.task.job, change.task.request, sign)
             if account is not None and account.cycle == self._cycle:
-                self._look_again(account)
+                self._reorder_jobs(account)
 
-    def _look_again(self, account: Account) -> None:
-        """Order a user's waiting jobs anew, if there are others: few times in a cycle, as all of them move."""
-        share, (part, most) = self._share(account), NOTICEABLE
-        if abs(share - account.share) > min(part * account.share, most) and not self._accounts.alone(account):
-            self._stand(account, share)
+    def _reorder_jobs(self, account: Account) -> None:
+        """Order a user's waiting jobs again, if there are other users: in steps, as all of them move at once."""
+        share, (part, most) = self._share(account), REORDER_STEP
+        if abs(share - account.share) > min(part * account.share, most) and not self._accounts.is_only_user(
+            account
+        ):
+            self._compute_order_key(account, share)
             backlog = self.session.cluster.backlog
             self.session.reorder(job for job in account.jobs if job in backlog)
 
     def closing(self, session: Session) -> None:
-        """From now on everybody holds what was bound in this cycle; save what is due."""
+        """Record the shares after this cycle; write the annotations that are due."""
         changed = self._accounts.take_changed()
         for queue in dict.fromkeys(account.queue for account in changed):
-            self._secure(session, queue)
+            self._record_undo(session, queue)
         for account in changed:
-            self._settle(account, session)
+            self._update_record(account, session)
         for queue, history in sorted(self._memory["queues"].items()):
             if self._due(history, session.now):
-                self._secure(session, queue)
-                settle(history, self._fading, session.now)
+                self._record_undo(session, queue)
+                bring_up_to_date(history, self._decay, session.now)
                 history["saved"], history["changed"] = session.now, False
-                text = written(history, session.now)
+                text = to_annotation(history, session.now)
                 session.decisions.append(QueueAnnotation(queue, names.FAIR_SHARE, text))
 
-    # -- who comes first
+    # -- order
 
     def job_order(self, job: Job) -> float:
         account = self._accounts.of(job)
-        return self._standing(account) if account else 0.0
+        return self._order_key(account) if account else 0.0
 
     def queue_order(self, queue: Queue) -> float:
         account = self._accounts.find(queue.name, None) if self.arguments.between_queues else None
         if account is None:
             return 0.0
-        self._stand(account, self._share(account))
-        return account.standing / queue.weight
+        self._compute_order_key(account, self._share(account))
+        return account.order_key / queue.weight
 
-    def _standing(self, account: Account) -> float:
-        """What the jobs of a user are ordered by: the same for all of them, so it moves on in noticeable steps."""
+    def _order_key(self, account: Account) -> float:
+        """The key of all jobs of a user; it is computed again in steps of `REORDER_STEP`."""
         if account.cycle != self._cycle:
-            self._stand(account, self._share(account))
-        return account.standing
+            self._compute_order_key(account, self._share(account))
+        return account.order_key
 
-    def _stand(self, account: Account, share: float) -> None:
+    def _compute_order_key(self, account: Account, share: float) -> None:
         if account.cycle != self._cycle:
             account.cycle = self._cycle
-            account.usage = self._fading.usage(self._past(account), self.session.now)
+            account.usage = self._decay.usage(self._record_of(account), self.session.now)
         weight = 1.0 if account.user is None else self.arguments.weights.get(account.user, 1.0)
         account.share = share
-        account.standing = (account.usage + share * self._look_ahead) / weight
+        account.order_key = (account.usage + share * self._look_ahead) / weight
 
     def _share(self, account: Account) -> float:
         return dominant_share(account.held, self.session.total)
@@ -186,44 +188,44 @@ class Fairshare(Plugin):
         if job.group is None:
             return job.namespace
         key, meta = self.arguments.user_key, job.group.metadata
-        named = meta.annotations.get(key) or meta.labels.get(key) or ""
-        return named if 0 < len(named) <= LONGEST_NAME else job.namespace
+        user = meta.annotations.get(key) or meta.labels.get(key) or ""
+        return user if 0 < len(user) <= LONGEST_NAME else job.namespace
 
-    # -- memory
+    # -- history
 
-    def _recall(self, memory: dict[str, Any]) -> bool:
-        """Take up what the cluster remembers; whether that is something else than what was known."""
-        found = memory.get(self.name)
-        if found is self._memory:
+    def _load_memory(self, memory: dict[str, Any]) -> bool:
+        """Load the history from the cluster's memory; whether it is another than before."""
+        stored = memory.get(self.name)
+        if stored is self._memory:
             return False
         self._memory = Memory(at=None, queues={})
-        if found is not None:
+        if stored is not None:
             try:
-                self._memory = msgspec.convert(found, Memory)
+                self._memory = msgspec.convert(stored, Memory)
             except msgspec.ValidationError as error:
                 log.warning("fairshare: its memory is ignored: %s", error)
         memory[self.name] = self._memory
         return True
 
-    def _let_time_pass(self, now: float) -> None:
-        """Nothing to do, unless the time since the last cycle does not count in full."""
+    def _advance(self, now: float) -> None:
+        """Note the time, and shorten the time since the last cycle if it does not count in full."""
         last, self._memory["at"] = self._memory["at"], now
-        if last is None or regular(last, now):
+        if last is None or is_continuous(last, now):
             return
         for history in self._memory["queues"].values():
-            history["whole"] = self._fading.across(history["whole"], last, now)
+            history["whole"] = self._decay.across_gap(history["whole"], last, now)
             history["users"] = {
-                user: self._fading.across(past, last, now) for user, past in history["users"].items()
+                user: self._decay.across_gap(record, last, now) for user, record in history["users"].items()
             }
             history["saved"], history["changed"] = min(history["saved"], now), True
 
-    def _recall_queue(self, queue: Queue, now: float) -> None:
-        """What the queue's annotation tells, if nothing is known of the queue."""
+    def _load_queue(self, queue: Queue, now: float) -> None:
+        """Load a queue's annotation, if the queue has no history yet."""
         text = queue.annotations.get(names.FAIR_SHARE)
         if text is None or queue.name in self._memory["queues"]:
             return
         try:
-            history = read(text, self._fading, now)
+            history = from_annotation(text, self._decay, now)
         except (ValueError, RecursionError) as error:
             log.warning(
                 'queue "%s": annotation %s is ignored, its users begin anew: %s',
@@ -234,56 +236,56 @@ class Fairshare(Plugin):
             history = new_history(now)
         self._memory["queues"][queue.name] = history
 
-    def _forget_queues(self, known: Mapping[str, Queue]) -> None:
+    def _drop_deleted_queues(self, known: Mapping[str, Queue]) -> None:
         gone = [name for name in self._memory["queues"] if name not in known or not known[name].exists]
         for name in gone:
             del self._memory["queues"][name]
 
-    def _past(self, account: Account) -> Past:
+    def _record_of(self, account: Account) -> UsageRecord:
         history = self._memory["queues"].get(account.queue)
         if history is None:
-            return NOTHING
-        return history["whole"] if account.user is None else history["users"].get(account.user, NOTHING)
+            return NO_USAGE
+        return history["whole"] if account.user is None else history["users"].get(account.user, NO_USAGE)
 
-    def _settle(self, account: Account, session: Session) -> None:
-        """If an account holds another share than it did, remember its past up to now."""
+    def _update_record(self, account: Account, session: Session) -> None:
+        """If an account holds another share than before, record its usage up to now."""
         share = rounded(self._share(account))
-        past = self._past(account)
-        if share == past.share:
+        record = self._record_of(account)
+        if share == record.share:
             return
-        past = self._fading.settled(past, session.now, share)
+        record = self._decay.at(record, session.now, share)
         history = self._memory["queues"].setdefault(account.queue, new_history(session.now))
         history["changed"] = True
         if account.user is None:
-            history["whole"] = past
+            history["whole"] = record
         else:
-            history["users"][account.user] = past
+            history["users"][account.user] = record
 
-    def _settle_all(self, session: Session) -> None:
-        """Whoever is remembered to hold something, whether or not anything is left of it."""
+    def _update_all_records(self, session: Session) -> None:
+        """Update all records with a share, whether or not there is still an account."""
         for queue, history in self._memory["queues"].items():
-            holding = [user for user, past in history["users"].items() if past.share]
+            holding = [user for user, record in history["users"].items() if record.share]
             for user in (None, *holding):
                 account = self._accounts.find(queue, user) or Account(queue, user)
-                self._settle(account, session)
+                self._update_record(account, session)
 
     def _due(self, history: QueueHistory, now: float) -> bool:
-        """Changes are saved now and then; what is held, often enough that no restart finds a gap."""
+        """Whether to save: changes after `saveEvery`, and held shares often enough that a restart finds no gap."""
         age = now - history["saved"]
         if history["changed"]:
             return age >= self._save_every
-        return history["whole"].share > 0 and age >= GAP
+        return history["whole"].share > 0 and age >= MAX_GAP
 
-    def _secure(self, session: Session, queue: str) -> None:
-        """Should the cycle be lost after all, let its end not be remembered."""
+    def _record_undo(self, session: Session, queue: str) -> None:
+        """Restore the history if the cycle is lost after all."""
         queues = self._memory["queues"]
         history = queues.get(queue)
         before = copy_of(history) if history else None
 
-        def back() -> None:
+        def undo() -> None:
             if before is None:
                 queues.pop(queue, None)
             else:
                 queues[queue] = before
 
-        session.record(back, committed=True)
+        session.record(undo, committed=True)

@@ -1,4 +1,4 @@
-"""Place by real load: keep away from nodes that are busy, prefer those that are not (spec 03 18)."""
+"""Filter and score nodes by their measured load (spec 03 18)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from stromboli.model.node_columns import Columns, Node
 from stromboli.model.node_usage import FRESH, NodeUsage, interval
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.plugins.usage.unmeasured_load import Shadow
+from stromboli.plugins.usage.unmeasured_load import UnmeasuredLoad
 from stromboli.plugins.usage.usage_estimator import Estimator, EstimatorArguments, Load
 from stromboli.policy.arguments import arg, arg_map
 
 _NEVER = NodeUsage(0.0, 0.0, -np.inf)
-_UNSEEN = (Status.ALLOCATED, Status.BINDING, Status.BOUND)
+_UNMEASURED = (Status.ALLOCATED, Status.BINDING, Status.BOUND)
 
 
 def _not_negative(weight: int) -> str | None:
@@ -71,7 +71,7 @@ class Usage(Plugin):
 
     def __init__(self, arguments: UsageArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
-        self.shadow = Shadow(self._guess)
+        self.unmeasured = UnmeasuredLoad(self._estimate)
         self._estimator = Estimator(arguments.estimator)
         self._measured: Mapping[str, NodeUsage] = {}
         self._layout = -1
@@ -82,74 +82,74 @@ class Usage(Plugin):
         self._scores: Floats | None = None
         self._filter_version = self._score_version = 0
 
-    # -- keeping up
+    # -- sessions
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         columns, cluster = session.cluster.columns, session.cluster
-        self.shadow.begin()
-        measured_anew = self._measured is not cluster.usage or self._layout != columns.layout
-        if measured_anew or dirty.everything:
+        self.unmeasured.begin()
+        new_measurements = self._measured is not cluster.usage or self._layout != columns.layout
+        if new_measurements or dirty.everything:
             self._measured, self._layout = cluster.usage, columns.layout
-            self._gather(columns.nodes)
+            self._read_measurements(columns.nodes)
         fresh = session.now - self._at <= FRESH
-        if measured_anew or dirty.everything or not np.array_equal(fresh, self._fresh):
+        if new_measurements or dirty.everything or not np.array_equal(fresh, self._fresh):
             self._fresh = fresh
             self._filter_version += 1
-        self._catch_up(session, dirty)
+        self._update_estimates(session, dirty)
         self._score_changed()
 
-    def _gather(self, nodes: list[Node]) -> None:
-        """What was measured, as columns."""
-        found = [self._measured.get(node.name, _NEVER) for node in nodes]
-        self._cpu, self._memory, self._at = np.array(found, dtype=np.float64).reshape(len(found), 3).T
+    def _read_measurements(self, nodes: list[Node]) -> None:
+        """The measurements as columns."""
+        measured = [self._measured.get(node.name, _NEVER) for node in nodes]
+        self._cpu, self._memory, self._at = np.array(measured, dtype=np.float64).reshape(len(measured), 3).T
 
-    def _catch_up(self, session: Session, dirty: Dirty) -> None:
-        """Guess afresh where tasks came or went, and where tasks may show in measurements by now."""
+    def _update_estimates(self, session: Session, dirty: Dirty) -> None:
+        """Estimate again where tasks changed, and where tasks may show in measurements by now."""
         columns, known = session.cluster.columns, session.cluster.nodes
         if dirty.everything:
-            self.shadow = Shadow(self._guess)
+            self.unmeasured = UnmeasuredLoad(self._estimate)
             nodes = dict.fromkeys(columns.nodes)
         else:
             nodes = dict.fromkeys(columns.nodes[row] for row in np.flatnonzero(columns.version > self._clock))
-            nodes |= dict.fromkeys(self.shadow.loaded)
+            nodes |= dict.fromkeys(self.unmeasured.loaded)
         self._clock = columns.clock
         horizon = session.now - interval(session.policy.metrics)
         for node in nodes:
-            here = node.tasks if known.get(node.name) is node and node.row >= 0 else ()
-            unseen = [task for task in here if _unseen(task, horizon)]
-            self.shadow.recount(node, sorted(unseen, key=lambda task: (task.created, task.uid)))
+            tasks = node.tasks if known.get(node.name) is node and node.row >= 0 else ()
+            unmeasured = [task for task in tasks if _is_unmeasured(task, horizon)]
+            self.unmeasured.recount(node, sorted(unmeasured, key=lambda task: (task.created, task.uid)))
         self._load = np.zeros((2, len(columns)))
-        for node, load in self.shadow.nodes.items():
+        for node, load in self.unmeasured.nodes.items():
             self._load[:, node.row] = load
 
     def on_move(self, change: Change) -> None:
-        for node in self.shadow.move(change):
+        for node in self.unmeasured.move(change):
             if node.row >= 0:
-                self._load[:, node.row] = self.shadow.on(node)
+                self._load[:, node.row] = self.unmeasured.on(node)
                 self._score_changed()
 
     def _score_changed(self) -> None:
         self._scores = None
         self._score_version += 1
 
-    # -- how full nodes are
+    # -- utilization
 
-    def _guess(self, task: Task, node: Node) -> Load:
-        """What a task will use; more where the node is full with all that is on its way there already."""
+    def _estimate(self, task: Task, node: Node) -> Load:
+        """The expected load of a task; higher where the node is full with all other unmeasured load."""
         return self._estimator.load(task, self._fullness(node) >= self.arguments.estimator.risk_threshold)
 
     def _fullness(self, node: Node) -> float:
-        given = self.arguments
-        if node.row < 0 or not given.cpu + given.memory:
+        arguments = self.arguments
+        if node.row < 0 or not arguments.cpu + arguments.memory:
             return 0.0
         size = _capacity(self.session.cluster.columns)[:, node.row]
-        load = self.shadow.on(node)
+        load = self.unmeasured.on(node)
         measured = self._measured.get(node.name, _NEVER)
-        cpu = _part(measured.cpu, load.cpu, int(size[0]))
-        memory = _part(measured.memory, load.memory, int(size[1]))
-        return (cpu * given.cpu + memory * given.memory) / (given.cpu + given.memory)
+        cpu = _utilization(measured.cpu, load.cpu, int(size[0]))
+        memory = _utilization(measured.memory, load.memory, int(size[1]))
+        return (cpu * arguments.cpu + memory * arguments.memory) / (arguments.cpu + arguments.memory)
 
-    # -- what it decides
+    # -- filter and score
 
     def node_filters(self, task: Task) -> Iterable[NodeFilter]:
         yield NodeFilter(
@@ -157,7 +157,7 @@ class Usage(Plugin):
         )
 
     def _checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        """By what was measured alone: what is on its way does not keep anybody away."""
+        """By measurements alone, without estimates."""
         most = self.arguments.thresholds
         for measured, limit, reason in (
             (self._cpu, most.cpu, names.CPU_LOAD_TOO_HIGH),
@@ -166,32 +166,32 @@ class Usage(Plugin):
             yield Check(nodes.pick(~self._fresh | (measured <= limit)), reason)
 
     def node_scores(self, task: Task) -> Iterable[NodeScore]:
-        given = self.arguments
-        if given.weight and given.cpu + given.memory:
+        arguments = self.arguments
+        if arguments.weight and arguments.cpu + arguments.memory:
             yield NodeScore(
                 self._score, plugin=self.name, reads="pods", version=lambda task: self._score_version
             )
 
     def _score(self, task: Task, nodes: Nodes) -> Column:
-        """The same for every task, so it is worked out once per change."""
+        """The same for every task, so it is computed once per change."""
         if self._scores is None:
-            given, size = self.arguments, _capacity(nodes.columns)
-            cpu = 1 - _parts(self._cpu, self._load[0], size[0])
-            memory = 1 - _parts(self._memory, self._load[1], size[1])
-            score = (cpu * given.cpu + memory * given.memory) / (given.cpu + given.memory)
-            self._scores = np.where(self._fresh, score * 100 * given.weight, 0.0)
+            arguments, size = self.arguments, _capacity(nodes.columns)
+            cpu = 1 - _utilizations(self._cpu, self._load[0], size[0])
+            memory = 1 - _utilizations(self._memory, self._load[1], size[1])
+            score = (cpu * arguments.cpu + memory * arguments.memory) / (arguments.cpu + arguments.memory)
+            self._scores = np.where(self._fresh, score * 100 * arguments.weight, 0.0)
         return nodes.pick(self._scores)
 
 
-def _unseen(task: Task, horizon: float) -> bool:
+def _is_unmeasured(task: Task, horizon: float) -> bool:
     """Whether a task on a node is too new to show in measurements."""
     if task.status is Status.RUNNING:
         return task.started is None or task.started > horizon
-    return task.status in _UNSEEN
+    return task.status in _UNMEASURED
 
 
 def _capacity(columns: Columns) -> Floats:
-    """Milli-CPU and bytes of every node as its status states them: its size, not what of it may be given away."""
+    """Milli-CPU and bytes of every node by its status.capacity, not what is allocatable."""
     return columns.derived(_capacities)
 
 
@@ -206,12 +206,12 @@ def _size(node: Node) -> tuple[int, int]:
     return known.get(names.CPU, 0), known.get(names.MEMORY, 0)
 
 
-def _part(percent: float, load: float, size: float) -> float:
-    """How much of a node is used, from 0 to 1, once what is on its way is there."""
+def _utilization(percent: float, load: float, size: float) -> float:
+    """The utilization of a node from 0 to 1, with its unmeasured load."""
     return min(max((percent / 100 * size + load) / size, 0.0), 1.0) if size > 0 else 0.0
 
 
-def _parts(percent: Floats, load: Floats, size: Floats) -> Floats:
-    part: Floats = np.zeros(len(size))
-    np.divide(percent / 100 * size + load, size, out=part, where=size > 0)
-    return np.clip(part, 0.0, 1.0)
+def _utilizations(percent: Floats, load: Floats, size: Floats) -> Floats:
+    utilization: Floats = np.zeros(len(size))
+    np.divide(percent / 100 * size + load, size, out=utilization, where=size > 0)
+    return np.clip(utilization, 0.0, 1.0)

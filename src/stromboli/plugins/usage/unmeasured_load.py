@@ -1,4 +1,4 @@
-"""The load that is on its way: what pods will use that measurements do not show yet."""
+"""The estimated load of pods that are too new to show in measurements."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from stromboli.plugins.usage.usage_estimator import Load
 
 NOTHING = Load(0, 0)
 PLACED = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING, Status.BOUND, Status.RUNNING)
-Guess = Callable[[Task, Node], Load]
+Estimate = Callable[[Task, Node], Load]
 
 
-class Shadow:
-    """What is expected of each task and, added up, of each node; whatever a move does, its undo takes back exactly."""
+class UnmeasuredLoad:
+    """The estimated load of each task and its sum on each node; the undo of a move restores both exactly."""
 
-    def __init__(self, guess: Guess):
+    def __init__(self, estimate: Estimate):
         self.nodes: dict[Node, Load] = {}
-        """Nodes with any load on its way."""
+        """Nodes with any unmeasured load."""
         self.tasks: dict[Task, tuple[Node, Load]] = {}
-        self._guess = guess
+        self._estimate = estimate
         self._before: dict[Task, list[tuple[Node, Load] | None]] = {}
         self._on: dict[Node, dict[Task, None]] = {}
 
     @property
     def loaded(self) -> list[Node]:
-        """Nodes with a task that is expected to add to their load."""
+        """Nodes with a task that has an estimate."""
         return list(self._on)
 
     def on(self, node: Node) -> Load:
         return self.nodes.get(node, NOTHING)
 
     def begin(self) -> None:
-        """A session begins: there is nothing that could be taken back."""
+        """A session begins: there are no moves to undo."""
         self._before.clear()
 
     def recount(self, node: Node, tasks: Iterable[Task]) -> None:
-        """Guess afresh for a node: these tasks, in this order, each seeing those before it."""
+        """Estimate these tasks of a node again, in this order, each on top of those before it."""
         for task in list(self._on.get(node, ())):
             self._set(task, None)
         for task in tasks:
-            self._set(task, (node, self._guess(task, node)))
+            self._set(task, (node, self._estimate(task, node)))
 
     def move(self, change: Change) -> Iterable[Node]:
-        """Follow a move, or the taking back of one; the nodes whose load is another now."""
+        """Follow a move or its undo; returns the nodes whose load changed."""
         task = change.task
         held = self.tasks.get(task)
         if change.undo:
@@ -57,16 +57,16 @@ class Shadow:
         if now == held:
             return ()
         self._set(task, now)
-        return [one[0] for one in (held, now) if one is not None]
+        return [entry[0] for entry in (held, now) if entry is not None]
 
     def _after(self, change: Change, held: tuple[Node, Load] | None) -> tuple[Node, Load] | None:
-        """Who is placed adds its load; who was there already keeps what was expected of it, if anything was."""
+        """A newly placed task gets an estimate; one that stays on its node keeps what it had."""
         if change.node is None or change.status not in PLACED:
             return None
         if change.node is change.old_node and change.old_status in PLACED:
             return held
         self._set(change.task, None)
-        return (change.node, self._guess(change.task, change.node))
+        return (change.node, self._estimate(change.task, change.node))
 
     def _set(self, task: Task, now: tuple[Node, Load] | None) -> None:
         held = self.tasks.pop(task, None)

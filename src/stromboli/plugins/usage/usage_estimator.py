@@ -1,4 +1,4 @@
-"""How much a pod will really use, before any measurement shows it (spec 03 18)."""
+"""The expected load of a pod, before any measurement shows it (spec 03 18)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIB = 1024 * 1024
 
 
 class Load(NamedTuple):
-    """Milli-CPU and bytes, whole, so that taking a load off restores exactly what was there before."""
+    """Milli-CPU and bytes, whole numbers, so that sums can be undone exactly."""
 
     cpu: int
     memory: int
@@ -79,7 +79,7 @@ class EstimatorArguments:
 
 
 class Estimator:
-    """Expects a load of each shape, once as usual and once where a node is full."""
+    """Two estimates per shape: the usual one, and one for nodes that are full."""
 
     def __init__(self, arguments: EstimatorArguments):
         self._arguments = arguments
@@ -106,20 +106,20 @@ class Estimator:
 
     def _expect(self, request: int, limit: int, risk: float) -> int:
         most = max(limit, request)
-        given = self._arguments
-        expected = (request * given.request_ratio + (most - request) * given.burst_ratio) * risk
+        ratios = self._arguments
+        expected = (request * ratios.request_ratio + (most - request) * ratios.burst_ratio) * risk
         return round(min(max(expected, 0.0), most))
 
 
 def limits(spec: PodSpec) -> dict[str, int]:
     """The limits of a pod: containers and sidecars together, or the largest init container, if that is more."""
     total: dict[str, int] = {}
-    for one in spec.containers:
-        _add(total, _amounts(one.resources.limits))
+    for container in spec.containers:
+        _add(total, _amounts(container.resources.limits))
     peak: dict[str, int] = {}
-    for one in spec.init_containers:
-        stated = _amounts(one.resources.limits)
-        if one.restart_policy == names.RESTART_ALWAYS:
+    for container in spec.init_containers:
+        stated = _amounts(container.resources.limits)
+        if container.restart_policy == names.RESTART_ALWAYS:
             _add(total, stated)
         else:
             peak = {name: max(peak.get(name, 0), stated.get(name, 0)) for name in {*peak, *stated}}
@@ -129,14 +129,14 @@ def limits(spec: PodSpec) -> dict[str, int]:
 
 def _amounts(stated: Mapping[str, Quantity]) -> dict[str, int]:
     """Cpu and memory; a limit that cannot be read is none."""
-    found: dict[str, int] = {}
+    readable: dict[str, int] = {}
     for name in (names.CPU, names.MEMORY):
         if name in stated:
             try:
-                found |= amounts({name: stated[name]}, "limits")
+                readable |= amounts({name: stated[name]}, "limits")
             except BadObject:
                 continue
-    return found
+    return readable
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
