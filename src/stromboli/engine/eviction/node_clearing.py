@@ -99,7 +99,9 @@ def _evict_whole_groups(search: VictimSearch, trial: Statement, task: Task, reas
     """Evict the rest of those groups that may only be evicted as a whole."""
     jobs = dict.fromkeys(victim.job for victim in trial.evicted())
     return all(
-        _evict_rest(search, trial, task, job, reason) for job in jobs if job is not None and job.disrupted_as_group
+        _evict_rest(search, trial, task, job, reason)
+        for job in jobs
+        if job is not None and job.disrupted_as_group
     )
 
 
