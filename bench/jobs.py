@@ -26,8 +26,8 @@ from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.job.job_pods import members, pod_of
 from stromboli.controllers.options import Options
-from stromboli.controllers.runner import Controllers
-from stromboli.controllers.watched_kinds import PLACES
+from stromboli.controllers.runner import ControllerRunner
+from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access
 from tests.kubernetes.controlplane import ControlPlane
@@ -95,10 +95,10 @@ def compare(count: int) -> list[Arrival]:
 async def _measured(name: str, plane: ControlPlane, count: int) -> Arrival:
     usage = _Usage([*(process.pid for process in plane._running.values()), os.getpid()])
     async with Client(find_access(str(plane.kubeconfig))) as client:
-        crew = Controllers(client, Options(leader_elect=False), kinds=(JobController,))
-        running = asyncio.create_task(crew.run())
-        admitting = asyncio.create_task(_admit(crew, client))
-        while crew.unsynced:
+        runner = ControllerRunner(client, Options(leader_elect=False), kinds=(JobController,))
+        running = asyncio.create_task(runner.run())
+        admitting = asyncio.create_task(_admit(runner, client))
+        while runner.unsynced:
             await asyncio.sleep(0.05)
         try:
             spent = usage.seconds()
@@ -106,25 +106,25 @@ async def _measured(name: str, plane: ControlPlane, count: int) -> Arrival:
             bare_cpu = (usage.seconds() - spent) / BARE * 1000
             begin, spent = time.perf_counter(), usage.seconds()
             await _many(count, lambda index: _submit(client, index))
-            await _until(lambda: _made(crew) >= count * EACH)
+            await _until(lambda: _made(runner) >= count * EACH)
             rate = count * EACH / (time.perf_counter() - begin)
             pod_cpu = (usage.seconds() - spent) / (count * EACH) * 1000
-            await _until(lambda: crew.quiet)
-            writes = sum(one.value for one in crew.metrics.writes.collect()[0].samples) / count
+            await _until(lambda: runner.idle)
+            writes = sum(one.value for one in runner.metrics.writes.collect()[0].samples) / count
             after = await _bare(client, "after")
         finally:
             admitting.cancel()
-            crew.stop()
+            runner.stop()
             await running
     return Arrival(name, count, (before + after) / 2, rate, writes, bare_cpu, pod_cpu, memory_peak())
 
 
-def _made(crew: Controllers) -> int:
-    created = [one for one in crew.metrics.writes.collect()[0].samples if one.labels["resource"] == "pods"]
+def _made(runner: ControllerRunner) -> int:
+    created = [one for one in runner.metrics.writes.collect()[0].samples if one.labels["resource"] == "pods"]
     return int(sum(one.value for one in created))
 
 
-async def _admit(crew: Controllers, client: Client) -> None:
+async def _admit(runner: ControllerRunner, client: Client) -> None:
     """Let every group in, as a scheduler with room for all would."""
     waiting: asyncio.Queue[PodGroup] = asyncio.Queue()
 
@@ -132,20 +132,20 @@ async def _admit(crew: Controllers, client: Client) -> None:
         if now is not None and not now.status.phase:
             waiting.put_nowait(now)
 
-    crew.desk.shelf(PodGroup).listen(heard)
+    runner.context.store(PodGroup).add_event_handler(heard)
 
     async def one() -> None:
         while True:
             group = await waiting.get()
             await client.patch(
-                PLACES[PodGroup], group.name, {"status": {"phase": "Inqueue"}}, group.namespace
+                WATCHED_RESOURCES[PodGroup], group.name, {"status": {"phase": "Inqueue"}}, group.namespace
             )
 
     await asyncio.gather(*(one() for _ in range(8)))
 
 
 async def _submit(client: Client, index: int) -> None:
-    await client.create(PLACES[Job], manifest(f"job-{index}"), NAMESPACE)
+    await client.create(WATCHED_RESOURCES[Job], manifest(f"job-{index}"), NAMESPACE)
 
 
 async def _bare(client: Client, prefix: str) -> float:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from stromboli.api import names
-from stromboli.controllers.job.job_phases import FINISHED, RESTING, is_live
+from stromboli.controllers.job.job_phases import FINISHED, INACTIVE, is_live
 from stromboli.kube.request import ApiError, Request
 from tests.controllers.job.stage import job_manifest, policy, task
 from tests.controllers.memory import Manifest, MemoryApi
@@ -83,7 +83,7 @@ class Cluster(MemoryApi):
 
 
 class Fate:
-    """Lets things happen to jobs, by chance."""
+    """Lets objects happen to jobs, by chance."""
 
     def __init__(self, api: Cluster, seed: int) -> None:
         self._api = api
@@ -178,12 +178,12 @@ class Fate:
                 yield f"{name}: {kind} is {status.get(kind.lower(), 0)}, there are {counts[kind]}"
         if status.get("terminating", 0) or any("deletionTimestamp" in one["metadata"] for one in pods):
             yield f"{name}: pods are terminating"
-        if phase not in RESTING | {"Pending", "Running"}:
+        if phase not in INACTIVE | {"Pending", "Running"}:
             yield f"{name}: hangs in {phase!r}"
         there = {one["metadata"]["name"] for one in pods}
         if is_live(phase) and there != set(_wanted(job)):
             yield f"{name}: {phase} with {sorted(there)}"
-        if phase in RESTING and (counts["Pending"] or counts["Running"]):
+        if phase in INACTIVE and (counts["Pending"] or counts["Running"]):
             yield f"{name}: {phase}, and pods run"
         if is_live(phase) != any(uid == _owner(one) for one in self._api.every("podgroups")):
             yield f"{name}: {phase}, and the group is not as it should be"
@@ -197,20 +197,20 @@ class Fate:
         ended: dict[str, str] = {}
         versions: dict[str, int] = {}
         left: dict[tuple[str, str, str], str] = {}
-        for _, plural, type_, thing in self._api._changes:
-            meta = thing["metadata"]
+        for _, plural, type_, obj in self._api._changes:
+            meta = obj["metadata"]
             if meta.get("namespace") != SPACE or plural not in ("jobs", "pods"):
                 continue
             if plural == "jobs":
-                phase = thing.get("status", {}).get("state", {}).get("phase", "")
+                phase = obj.get("status", {}).get("state", {}).get("phase", "")
                 assert ended.setdefault(meta["uid"], phase) == phase or ended[meta["uid"]] not in FINISHED
                 ended[meta["uid"]] = phase
-                version = thing.get("status", {}).get("version", 0)
+                version = obj.get("status", {}).get("version", 0)
                 assert version >= versions.get(meta["uid"], 0), meta["name"]
                 versions[meta["uid"]] = version
                 continue
             marks = meta["annotations"]
-            uid = _owner(thing)
+            uid = _owner(obj)
             which = (uid, meta["name"], marks[names.JOB_VERSION])
             if type_ == "ADDED":
                 assert meta["name"].endswith(f"-{marks[names.TASK_SPEC]}-{marks[names.TASK_INDEX]}")
@@ -236,8 +236,8 @@ def _jobs() -> Iterator[Manifest]:
     yield job_manifest(task("w", 2), name="paused", maxRetry=20, policies=paused, metadata=born)
 
 
-def _owner(thing: Manifest) -> str:
-    return "".join(owner["uid"] for owner in thing["metadata"].get("ownerReferences", [])[:1])
+def _owner(obj: Manifest) -> str:
+    return "".join(owner["uid"] for owner in obj["metadata"].get("ownerReferences", [])[:1])
 
 
 def _wanted(job: Manifest) -> Iterator[str]:

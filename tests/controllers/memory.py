@@ -37,13 +37,13 @@ class MemoryApi:
 
     # -- what a test does
 
-    def put(self, plural: str, thing: Manifest) -> Manifest:
+    def put(self, plural: str, obj: Manifest) -> Manifest:
         """An object, as somebody else would write it."""
-        meta = thing.setdefault("metadata", {})
+        meta = obj.setdefault("metadata", {})
         key = (plural, meta.get("namespace", ""), meta["name"])
-        meta.setdefault("uid", self.objects.get(key, thing)["metadata"].get("uid", f"uid-{meta['name']}"))
+        meta.setdefault("uid", self.objects.get(key, obj)["metadata"].get("uid", f"uid-{meta['name']}"))
         meta.setdefault("creationTimestamp", "2026-01-01T00:00:00Z")
-        return self._store("MODIFIED" if key in self.objects else "ADDED", key, thing)
+        return self._store("MODIFIED" if key in self.objects else "ADDED", key, obj)
 
     def remove(self, plural: str, name: str, namespace: str = "") -> None:
         self._forget((plural, namespace, name))
@@ -52,7 +52,7 @@ class MemoryApi:
         return self.objects[plural, namespace, name]
 
     def every(self, plural: str) -> list[Manifest]:
-        return [thing for key, thing in self.objects.items() if key[0] == plural]
+        return [obj for key, obj in self.objects.items() if key[0] == plural]
 
     @property
     def writes(self) -> list[Request]:
@@ -87,10 +87,10 @@ class MemoryApi:
         seen = 0
         while True:
             while seen < len(self._changes):
-                version, kind, type_, thing = self._changes[seen]
+                version, kind, type_, obj = self._changes[seen]
                 seen += 1
                 if version > since and kind == plural:
-                    yield json.dumps({"type": type_, "object": thing}).encode() + b"\n"
+                    yield json.dumps({"type": type_, "object": obj}).encode() + b"\n"
             await asyncio.sleep(0.001)
 
     # -- one request
@@ -142,28 +142,28 @@ class MemoryApi:
                     409, "Conflict", f"Precondition failed: {field.upper()} in precondition: {key}"
                 )
 
-    def _store(self, type_: str, key: tuple[str, str, str], thing: Manifest) -> Manifest:
+    def _store(self, type_: str, key: tuple[str, str, str], obj: Manifest) -> Manifest:
         self._version += 1
-        thing = json.loads(json.dumps(thing))
-        thing["metadata"]["resourceVersion"] = str(self._version)
-        self.objects[key] = thing
-        self._changes.append((self._version, key[0], type_, thing))
-        return thing
+        obj = json.loads(json.dumps(obj))
+        obj["metadata"]["resourceVersion"] = str(self._version)
+        self.objects[key] = obj
+        self._changes.append((self._version, key[0], type_, obj))
+        return obj
 
     def _forget(self, key: tuple[str, str, str]) -> Manifest:
-        thing = self.objects.pop(key)
+        obj = self.objects.pop(key)
         self._version += 1
-        gone = json.loads(json.dumps(thing))
+        gone = json.loads(json.dumps(obj))
         gone["metadata"]["resourceVersion"] = str(self._version)
         self._changes.append((self._version, key[0], "DELETED", gone))
         return gone
 
 
-def merged(thing: Any, patch: Any) -> Any:
+def merged(obj: Any, patch: Any) -> Any:
     """A JSON merge patch (RFC 7386)."""
     if not isinstance(patch, dict):
         return patch
-    result = dict(thing) if isinstance(thing, dict) else {}
+    result = dict(obj) if isinstance(obj, dict) else {}
     for key, value in patch.items():
         if value is None:
             result.pop(key, None)

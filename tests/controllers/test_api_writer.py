@@ -1,4 +1,4 @@
-"""The pen: patient, exact, and still once somebody else leads."""
+"""The writer: patient, exact, and still once somebody else leads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from stromboli.api.types.meta import ObjectMeta
-from stromboli.controllers.api_writer import ATTEMPTS, FOREGROUND, Deposed, Pen
+from stromboli.controllers.api_writer import ATTEMPTS, FOREGROUND, ApiWriter, LeaseLost
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.request import ApiError
 from tests.kube.faking import BROKEN, GONE, LOST, Clock, FakeApi, body
@@ -25,17 +25,17 @@ BUSY = ApiError(429, "TooManyRequests", "later", retry_after=3)
 
 
 def write(
-    api: FakeApi, how: Callable[[Pen], Awaitable[object]], may: Callable[[], bool] = lambda: True
+    api: FakeApi, how: Callable[[ApiWriter], Awaitable[object]], may: Callable[[], bool] = lambda: True
 ) -> object:
     async def run() -> object:
-        return await how(Pen(api, may, sleep=Clock().sleep))
+        return await how(ApiWriter(api, may, sleep=Clock().sleep))
 
     return asyncio.run(run())
 
 
 def test_what_exists_is_not_made_again() -> None:
     api = FakeApi([EXISTS])
-    made = write(api, lambda pen: pen.create(Pod, {"metadata": {"name": "a"}}, "ns"))
+    made = write(api, lambda writer: writer.create(Pod, {"metadata": {"name": "a"}}, "ns"))
     assert made is None
     assert body(api.asked[0]) == {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
     assert api.asked[0].path == "/api/v1/namespaces/ns/pods"
@@ -44,59 +44,59 @@ def test_what_exists_is_not_made_again() -> None:
 @pytest.mark.parametrize("trouble", [LOST, BROKEN, BUSY])
 def test_lost_answers_and_passing_troubles_are_asked_again(trouble: Exception) -> None:
     api = FakeApi([trouble, trouble, b"{}"])
-    write(api, lambda pen: pen.create(Pod, {"metadata": {"name": "a"}}, "ns"))
+    write(api, lambda writer: writer.create(Pod, {"metadata": {"name": "a"}}, "ns"))
     assert len(api.asked) == 3
 
 
 def test_patience_has_an_end() -> None:
     api = FakeApi(answer=lambda _: BROKEN)
     with pytest.raises(ApiError):
-        write(api, lambda pen: pen.delete(POD))
+        write(api, lambda writer: writer.delete(POD))
     assert len(api.asked) == ATTEMPTS
 
 
 def test_a_patch_holds_for_what_was_looked_at() -> None:
     api = FakeApi([SAID, SAID])
-    now = write(api, lambda pen: pen.patch(POD, {"metadata": {"labels": {"x": "y"}}}))
+    now = write(api, lambda writer: writer.patch(POD, {"metadata": {"labels": {"x": "y"}}}))
     assert isinstance(now, Pod)
     assert now.metadata.resource_version == "8"
-    write(api, lambda pen: pen.patch(POD, {"status": {}}, "status", exact=False))
+    write(api, lambda writer: writer.patch(POD, {"status": {}}, "status", exact=False))
     assert body(api.asked[0])["metadata"] == {"labels": {"x": "y"}, "uid": "u1", "resourceVersion": "7"}
     assert api.asked[1].path.endswith("/pods/a/status")
     assert body(api.asked[1])["metadata"] == {"uid": "u1"}
 
 
 def test_a_patch_of_what_is_gone_is_no_trouble() -> None:
-    assert write(FakeApi([GONE]), lambda pen: pen.patch(POD, {})) is None
+    assert write(FakeApi([GONE]), lambda writer: writer.patch(POD, {})) is None
     immutable = ApiError(422, "Invalid", 'metadata.uid: Invalid value: "u1": field is immutable')
     for refusal in (ANOTHER, immutable):
-        assert write(FakeApi([refusal]), lambda pen: pen.patch(POD, {})) is None
+        assert write(FakeApi([refusal]), lambda writer: writer.patch(POD, {})) is None
 
 
 def test_a_conflict_is_thought_over_not_repeated() -> None:
     api = FakeApi([CONFLICT])
     with pytest.raises(ApiError, match="it has changed"):
-        write(api, lambda pen: pen.patch(POD, {}))
+        write(api, lambda writer: writer.patch(POD, {}))
     assert len(api.asked) == 1
 
 
 @pytest.mark.parametrize(("answer", "was_there"), [(b"{}", True), (GONE, False), (ANOTHER, False)])
 def test_what_is_gone_needs_no_deletion(answer: bytes | Exception, was_there: bool) -> None:
     api = FakeApi([answer])
-    assert write(api, lambda pen: pen.delete(POD, FOREGROUND)) is was_there
+    assert write(api, lambda writer: writer.delete(POD, FOREGROUND)) is was_there
     asked = body(api.asked[0])
     assert (asked["preconditions"], asked["propagationPolicy"]) == ({"uid": "u1"}, "Foreground")
 
 
 def test_a_deletion_that_conflicts_for_another_reason_has_failed() -> None:
     with pytest.raises(ApiError, match="it has changed"):
-        write(FakeApi([CONFLICT]), lambda pen: pen.delete(POD))
+        write(FakeApi([CONFLICT]), lambda writer: writer.delete(POD))
 
 
 def test_a_deposed_leader_writes_nothing_and_stops_trying() -> None:
     api = FakeApi([LOST])
     leads = iter([True, False])
-    with pytest.raises(Deposed):
-        write(api, lambda pen: pen.delete(POD), lambda: next(leads))
+    with pytest.raises(LeaseLost):
+        write(api, lambda writer: writer.delete(POD), lambda: next(leads))
     assert len(api.asked) == 1
-    assert write(FakeApi([SAID]), lambda pen: pen.read(Pod, "a", "ns"), lambda: False) is not None
+    assert write(FakeApi([SAID]), lambda writer: writer.read(Pod, "a", "ns"), lambda: False) is not None

@@ -19,7 +19,7 @@ from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.job import expectations
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
-from stromboli.controllers.runner import Controllers
+from stromboli.controllers.runner import ControllerRunner
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.fate import Cluster, Fate, Ticking
 from tests.controllers.memory import MemoryApi
@@ -40,7 +40,7 @@ TROUBLES = [
 class PromptJobs(JobController):
     """Tells counts at once."""
 
-    rest = 0.0
+    status_period = 0.0
 
 
 KINDS = tuple(PromptJobs if kind is JobController else kind for kind in CONTROLLERS)
@@ -113,13 +113,13 @@ def finish(api: MemoryApi) -> None:
             api.put("jobs", {**job, "status": {"state": state}})
 
 
-async def recovered(api: MemoryApi, crew: Controllers) -> None:
+async def recovered(api: MemoryApi, runner: ControllerRunner) -> None:
     """Wait until nothing is left to be tried again."""
-    await until(lambda: not any(one.queue.failing for one in crew.controllers), 30)
-    await settled(api, crew, 20)
+    await until(lambda: not any(one.queue.failing for one in runner.controllers), 30)
+    await settled(api, runner, 20)
 
 
-async def rest(api: Cluster, crew: Controllers, fate: Fate) -> None:
+async def settle(api: Cluster, runner: ControllerRunner, fate: Fate) -> None:
     """Nothing more happens but that deleted pods go and groups are let in: then all comes to rest, and stays so."""
     for _ in range(2000):
         fate.admit()
@@ -127,7 +127,7 @@ async def rest(api: Cluster, crew: Controllers, fate: Fate) -> None:
         await asyncio.sleep(0.01)
         if not fate.unrest():
             break
-    await recovered(api, crew)
+    await recovered(api, runner)
     assert not fate.unrest(), fate.unrest()
 
 
@@ -135,8 +135,8 @@ async def tumble(api: Cluster, fate: Fate, trouble: Trouble, seed: int, deaths: 
     """Let controllers work through trouble, killing them now and then; then let them finish in peace."""
     chance, clock = random.Random(seed), Ticking()
     for life in range(deaths + 1):
-        crew = Controllers(api, NEVER_GIVES_UP, clock=clock, kinds=KINDS)  # type: ignore[arg-type]
-        running = asyncio.create_task(crew.run())
+        runner = ControllerRunner(api, NEVER_GIVES_UP, clock=clock, kinds=KINDS)  # type: ignore[arg-type]
+        running = asyncio.create_task(runner.run())
         try:
             for step in range(10):
                 await asyncio.sleep(chance.random() * 0.04)
@@ -150,12 +150,12 @@ async def tumble(api: Cluster, fate: Fate, trouble: Trouble, seed: int, deaths: 
             if life == deaths:
                 trouble.over, api.restless = True, False
                 for _ in range(5):  # a job that ends lets the next one begin
-                    await recovered(api, crew)
+                    await recovered(api, runner)
                     finish(api)
-                await rest(api, crew, fate)
+                await settle(api, runner, fate)
                 fate.end()
-                await rest(api, crew, fate)
-                crew.stop()
+                await settle(api, runner, fate)
+                runner.stop()
                 await running
         finally:
             running.cancel()

@@ -24,11 +24,11 @@ def job(
     return {"metadata": {"name": name, "namespace": "ns"}, "spec": spec, "status": {"state": state}}
 
 
-async def left_after(seconds: float, thing: Any) -> bool:
+async def left_after(seconds: float, obj: Any) -> bool:
     api = MemoryApi()
-    api.put("jobs", thing)
-    async with working(api, GarbageController, clock=Watch(NOW + seconds)) as crew:
-        await settled(api, crew)
+    api.put("jobs", obj)
+    async with working(api, GarbageController, clock=Watch(NOW + seconds)) as runner:
+        await settled(api, runner)
     return bool(api.every("jobs"))
 
 
@@ -40,7 +40,7 @@ def test_a_finished_job_goes_when_its_time_is_over(phase: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "thing",
+    "obj",
     [
         job(phase="Aborted"),
         job(phase="Running"),
@@ -50,8 +50,8 @@ def test_a_finished_job_goes_when_its_time_is_over(phase: str) -> None:
     ],
     ids=["aborted", "running", "new", "no ttl", "no time"],
 )
-def test_no_other_job_ever_goes(thing: Any) -> None:
-    assert asyncio.run(left_after(1e6, thing))
+def test_no_other_job_ever_goes(obj: Any) -> None:
+    assert asyncio.run(left_after(1e6, obj))
 
 
 def test_a_job_is_looked_at_again_when_its_time_comes() -> None:
@@ -59,8 +59,8 @@ def test_a_job_is_looked_at_again_when_its_time_comes() -> None:
         api = MemoryApi()
         clock = Watch(NOW + 59.95)
         api.put("jobs", job())
-        async with working(api, GarbageController, clock=clock) as crew:
-            await settled(api, crew)
+        async with working(api, GarbageController, clock=clock) as runner:
+            await settled(api, runner)
             assert api.asked == []
             clock.now = NOW + 60
             await until(lambda: not api.every("jobs"))
@@ -83,8 +83,8 @@ def test_a_job_whose_time_was_prolonged_meanwhile_stays() -> None:
                 api.put("jobs", job(ttl=10_000))
 
         api.before = prolong
-        async with working(api, GarbageController, clock=Watch(NOW + 61)) as crew:
-            await settled(api, crew)
+        async with working(api, GarbageController, clock=Watch(NOW + 61)) as runner:
+            await settled(api, runner)
         assert [one.method for one in api.asked] == ["GET"]
 
     asyncio.run(run())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options
-from stromboli.controllers.runner import Controllers
+from stromboli.controllers.runner import ControllerRunner
 from tests.controllers.memory import MemoryApi
 from tests.controllers.working import NOW, Watch, until
 
@@ -118,9 +118,9 @@ anything = st.recursive(
 def hurtful(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """A sample in which one to three places hold something else."""
     plural = draw(st.sampled_from(sorted(SAMPLES)))
-    thing = copy.deepcopy(SAMPLES[plural])
+    obj = copy.deepcopy(SAMPLES[plural])
     for _ in range(draw(st.integers(1, 3))):
-        place: Any = thing
+        place: Any = obj
         while True:
             keys = sorted(place) if isinstance(place, dict) else range(len(place))
             if not keys:
@@ -131,17 +131,17 @@ def hurtful(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
                 place[key] = draw(anything)
                 break
             place = place[key]
-    meta = thing.get("metadata")
+    meta = obj.get("metadata")
     name = {"name": plural, **({} if plural in CLUSTER_WIDE else {"namespace": "ns"})}
-    thing["metadata"] = {**(meta if isinstance(meta, dict) else {}), **name}
-    return plural, thing
+    obj["metadata"] = {**(meta if isinstance(meta, dict) else {}), **name}
+    return plural, obj
 
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(things=st.lists(hurtful(), min_size=1, max_size=6))
+@given(objects=st.lists(hurtful(), min_size=1, max_size=6))
 def test_no_object_breaks_a_controller_or_holds_up_the_others(
-    things: list[tuple[str, dict[str, Any]]], caplog: pytest.LogCaptureFixture
+    objects: list[tuple[str, dict[str, Any]]], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.clear()
     caplog.set_level(logging.ERROR)
@@ -149,13 +149,13 @@ def test_no_object_breaks_a_controller_or_holds_up_the_others(
     async def run() -> None:
         api = MemoryApi()
         api.put("queues", {"metadata": {"name": "root"}, "spec": {"weight": 1}})
-        for plural, thing in things:
-            api.put(plural, thing)
+        for plural, obj in objects:
+            api.put(plural, obj)
         options = Options(controllers=("*", "-job-controller"), shutdown_timeout=0.2)
-        crew = Controllers(api, options, clock=Watch(NOW + 301), kinds=CONTROLLERS)  # type: ignore[arg-type]
-        running = asyncio.create_task(crew.run())
+        runner = ControllerRunner(api, options, clock=Watch(NOW + 301), kinds=CONTROLLERS)  # type: ignore[arg-type]
+        running = asyncio.create_task(runner.run())
         try:
-            await until(lambda: not crew.unsynced)
+            await until(lambda: not runner.unsynced)
             api.put(
                 "pods",
                 {"metadata": {"name": "good", "namespace": "ns"}, "spec": {"schedulerName": "volcano"}},
@@ -164,7 +164,7 @@ def test_no_object_breaks_a_controller_or_holds_up_the_others(
             await until(lambda: api.find("queues", "good").get("status", {}).get("state") == "Open")
             await until(lambda: "annotations" in api.find("pods", "good", "ns")["metadata"])
         finally:
-            crew.stop()
+            runner.stop()
             await running
 
     asyncio.run(run())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.controllers.options import ACCEPTED, Options, parse, usage
-from stromboli.controllers.selection import NAMES, is_on
+from stromboli.controllers.selection import NAMES, is_enabled
 from stromboli.daemon.flags import BadFlag
 
 VOLCANO = """\
@@ -56,7 +56,7 @@ def test_without_flags_all_is_as_in_volcano() -> None:
 )
 def test_a_controller_is_on_if_it_is_named_or_all_are_meant(controllers: str, on: set[str]) -> None:
     gates = parse([f"--controllers={controllers}"]).controllers
-    assert {name for name in NAMES if is_on(gates, name)} == on
+    assert {name for name in NAMES if is_enabled(gates, name)} == on
 
 
 @pytest.mark.parametrize(

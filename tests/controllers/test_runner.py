@@ -1,4 +1,4 @@
-"""Controllers at work: one bad object stops nobody, failures are told, a quiet crew writes nothing."""
+"""Controllers at work: one bad object stops nobody, failures are told, a quiet runner writes nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from stromboli.api.types.scheduling import Queue
 from stromboli.controllers import controller
-from stromboli.controllers.context import Desk
+from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options
@@ -26,10 +26,10 @@ class Marking(Controller[str]):
 
     name = "queue-controller"
     workers = 2
-    most_retries = 2
+    max_retries = 2
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self.queues = self.watch(Queue, self._changed)
         self.tried: Counter[str] = Counter()
 
@@ -42,19 +42,21 @@ class Marking(Controller[str]):
         if key.startswith("bad"):
             raise ValueError("this one is hopeless")
         if queue is not None and "marked" not in queue.metadata.labels:
-            self.queues.learn(await self.desk.pen.patch(queue, {"metadata": {"labels": {"marked": "yes"}}}))
+            self.queues.mutated(
+                await self.context.writer.patch(queue, {"metadata": {"labels": {"marked": "yes"}}})
+            )
         return 3600.0
 
     def gave_up(self, key: str, error: Exception) -> None:
         queue = self.queues.get(key)
         assert queue is not None
-        self.desk.voice.warning(queue, "Hopeless", f"gave up: {error}")
+        self.context.recorder.warning(queue, "Hopeless", f"gave up: {error}")
 
 
 class Broken(Marking):
     name = "gc-controller"
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, context: Context) -> None:
         raise RuntimeError("cannot be set up")
 
 
@@ -63,8 +65,8 @@ class Blind(Marking):
 
     name = "pg-controller"
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
         self.pods = self.watch(Pod)
 
 
@@ -85,13 +87,13 @@ def test_every_object_is_put_right_once_and_then_nothing_is_written() -> None:
         api = MemoryApi()
         for number in range(5):
             api.put("queues", queue(f"q{number}"))
-        async with working(api, Marking) as crew:
-            await settled(api, crew)
+        async with working(api, Marking) as runner:
+            await settled(api, runner)
             assert marked(api) == {f"q{number}" for number in range(5)}
             assert len(api.writes) == 5
             api.put("queues", queue("late"))
             await until(lambda: "late" in marked(api))
-            await settled(api, crew)
+            await settled(api, runner)
             assert len(api.writes) == 6
 
     asyncio.run(run())
@@ -102,10 +104,10 @@ def test_one_hopeless_object_is_told_of_and_stops_nobody() -> None:
         api = MemoryApi()
         for name in ("bad", "good", "other"):
             api.put("queues", queue(name))
-        async with working(api, Marking) as crew:
+        async with working(api, Marking) as runner:
             await until(lambda: bool(api.events))
-            await settled(api, crew)
-            marking = crew.controllers[0]
+            await settled(api, runner)
+            marking = runner.controllers[0]
             assert isinstance(marking, Marking)
             assert marking.tried["bad"] == 3
             assert marked(api) == {"good", "other"}
@@ -118,13 +120,13 @@ def test_one_hopeless_object_is_told_of_and_stops_nobody() -> None:
 
 
 def test_what_we_gave_up_is_tried_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller, "REST", 0.05)
+    monkeypatch.setattr(controller, "GIVE_UP_PAUSE", 0.05)
 
     async def run() -> None:
         api = MemoryApi()
         api.put("queues", queue("bad"))
-        async with working(api, Marking) as crew:
-            marking = crew.controllers[0]
+        async with working(api, Marking) as runner:
+            marking = runner.controllers[0]
             assert isinstance(marking, Marking)
             await until(lambda: marking.tried["bad"] > 4)
 
@@ -146,9 +148,9 @@ def test_lost_answers_and_conflicts_only_delay() -> None:
                 raise troubles.pop()
 
         api.after = trouble
-        async with working(api, Marking) as crew:
+        async with working(api, Marking) as runner:
             await until(lambda: not troubles or "a" in marked(api))
-            await settled(api, crew)
+            await settled(api, runner)
             assert marked(api) == {"a"}
 
     asyncio.run(run())
@@ -158,8 +160,8 @@ def test_a_controller_that_cannot_be_set_up_is_left_out(caplog: pytest.LogCaptur
     async def run() -> None:
         api = MemoryApi()
         api.put("queues", queue("a"))
-        async with working(api, Broken, Marking) as crew:
-            assert [one.name for one in crew.controllers] == ["queue-controller"]
+        async with working(api, Broken, Marking) as runner:
+            assert [one.name for one in runner.controllers] == ["queue-controller"]
             await until(lambda: marked(api) == {"a"})
 
     asyncio.run(run())
@@ -178,12 +180,12 @@ def test_a_controller_that_cannot_see_waits_and_the_others_go_on(caplog: pytest.
 
         api.list = forbidden  # type: ignore[method-assign]
         api.put("queues", queue("a"))
-        async with working(api, Blind, Marking) as crew:
+        async with working(api, Blind, Marking) as runner:
             await until(lambda: marked(api) == {"a"})
-            blind = crew.controllers[0]
+            blind = runner.controllers[0]
             assert isinstance(blind, Blind)
             assert not blind.tried
-            assert crew.unsynced == ["pods.core/v1"]
+            assert runner.unsynced == ["pods.core/v1"]
 
     caplog.set_level(logging.CRITICAL)
     asyncio.run(run())
@@ -194,12 +196,12 @@ def test_a_deposed_leader_writes_nothing_more() -> None:
         api = MemoryApi()
         leads = True
         api.put("queues", queue("a"))
-        async with working(api, Marking, may_write=lambda: leads) as crew:
-            await settled(api, crew)
+        async with working(api, Marking, may_write=lambda: leads) as runner:
+            await settled(api, runner)
             assert marked(api) == {"a"}
             leads = False
             api.put("queues", queue("b"))
-            await settled(api, crew)
+            await settled(api, runner)
             assert marked(api) == {"a"}
 
     asyncio.run(run())
@@ -208,8 +210,8 @@ def test_a_deposed_leader_writes_nothing_more() -> None:
 def test_only_the_controllers_that_are_asked_for_run() -> None:
     async def run() -> None:
         api = MemoryApi()
-        async with working(api, Marking, Blind, options=Options(controllers=("pg-controller",))) as crew:
-            assert [one.name for one in crew.controllers] == ["pg-controller"]
+        async with working(api, Marking, Blind, options=Options(controllers=("pg-controller",))) as runner:
+            assert [one.name for one in runner.controllers] == ["pg-controller"]
 
     asyncio.run(run())
 
@@ -228,8 +230,8 @@ def test_a_controller_that_this_version_does_not_have_is_told(caplog: pytest.Log
 def test_a_feature_that_is_off_takes_its_controller_with_it() -> None:
     async def run() -> None:
         options = Options(feature_gates=(("VolcanoJobSupport", False), ("CronVolcanoJobSupport", False)))
-        async with working(MemoryApi(), *CONTROLLERS, options=options) as crew:
-            made = {one.name for one in crew.controllers}
+        async with working(MemoryApi(), *CONTROLLERS, options=options) as runner:
+            made = {one.name for one in runner.controllers}
             assert {one.name for one in CONTROLLERS} - made == {"job-controller", "cronjob-controller"}
 
     asyncio.run(run())
@@ -252,8 +254,8 @@ def test_memory_is_kept_for_our_pods_alone() -> None:
                 "spec": {"schedulerName": "other"},
             },
         )
-        async with working(api, Blind) as crew:
-            await settled(api, crew)
-            assert sorted(one.name for one in crew.desk.shelf(Pod)) == ["of-a-job", "ours"]
+        async with working(api, Blind) as runner:
+            await settled(api, runner)
+            assert sorted(one.name for one in runner.context.store(Pod)) == ["of-a-job", "ours"]
 
     asyncio.run(run())

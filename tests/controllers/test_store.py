@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from stromboli.api.types.meta import ObjectMeta, OwnerReference
-from stromboli.controllers.store import Shelf, controller_uid
-from stromboli.controllers.watched_kinds import PLACES, Pod
+from stromboli.controllers.owner_references import controller_uid
+from stromboli.controllers.store import Store
+from stromboli.controllers.watched_kinds import Pod
+from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 
 
 def pod(name: str, version: int = 1, uid: str = "", owner: str = "", space: str = "ns") -> Pod:
@@ -18,87 +20,87 @@ def pod(name: str, version: int = 1, uid: str = "", owner: str = "", space: str 
 
 
 @pytest.fixture
-def shelf() -> Shelf[Pod]:
-    return Shelf(Pod, PLACES[Pod])
+def store() -> Store[Pod]:
+    return Store(Pod, WATCHED_RESOURCES[Pod])
 
 
-def heard(shelf: Shelf[Pod]) -> list[str]:
+def heard(store: Store[Pod]) -> list[str]:
     told: list[str] = []
 
-    def name(thing: Pod | None) -> str:
-        return f"{thing.name}@{thing.metadata.resource_version}" if thing else "-"
+    def name(obj: Pod | None) -> str:
+        return f"{obj.name}@{obj.metadata.resource_version}" if obj else "-"
 
-    shelf.listen(lambda before, now: told.append(f"{name(before)} {name(now)}"))
+    store.add_event_handler(lambda before, now: told.append(f"{name(before)} {name(now)}"))
     return told
 
 
-def test_changes_are_told_with_what_was_and_what_is(shelf: Shelf[Pod]) -> None:
-    told = heard(shelf)
-    shelf.put(pod("a", 1))
-    shelf.put(pod("a", 2))
-    shelf.drop(pod("a"))
+def test_changes_are_told_with_what_was_and_what_is(store: Store[Pod]) -> None:
+    told = heard(store)
+    store.put(pod("a", 1))
+    store.put(pod("a", 2))
+    store.drop(pod("a"))
     assert told == ["- a@1", "a@1 a@2", "a@2 -"]
 
 
-def test_what_is_there_is_told_to_whoever_comes_late(shelf: Shelf[Pod]) -> None:
-    shelf.put(pod("a", 1))
-    assert heard(shelf) == ["- a@1"]
+def test_what_is_there_is_told_to_whoever_comes_late(store: Store[Pod]) -> None:
+    store.put(pod("a", 1))
+    assert heard(store) == ["- a@1"]
 
 
-def test_what_is_older_than_what_we_know_is_no_news(shelf: Shelf[Pod]) -> None:
-    shelf.put(pod("a", 10))
-    told = heard(shelf)
-    shelf.put(pod("a", 9))
-    shelf.put(pod("a", 10))
+def test_what_is_older_than_what_we_know_is_no_news(store: Store[Pod]) -> None:
+    store.put(pod("a", 10))
+    told = heard(store)
+    store.put(pod("a", 9))
+    store.put(pod("a", 10))
     assert told == ["- a@10"]
-    shelf.put(pod("a", 3, uid="another"))
+    store.put(pod("a", 3, uid="another"))
     assert told[1:] == ["a@10 a@3"]
 
 
-def test_what_was_written_is_learnt_only_of_the_object_that_is_there(shelf: Shelf[Pod]) -> None:
-    shelf.learn(pod("a", 5))
-    assert shelf.get("a", "ns") is None
-    shelf.put(pod("a", 1))
-    shelf.learn(pod("a", 5))
-    shelf.put(pod("a", 4))
-    found = shelf.get("a", "ns")
+def test_what_was_written_is_learnt_only_of_the_object_that_is_there(store: Store[Pod]) -> None:
+    store.mutated(pod("a", 5))
+    assert store.get("a", "ns") is None
+    store.put(pod("a", 1))
+    store.mutated(pod("a", 5))
+    store.put(pod("a", 4))
+    found = store.get("a", "ns")
     assert found is not None
     assert found.metadata.resource_version == "5"
-    shelf.learn(pod("a", 9, uid="another"))
-    assert shelf.at("ns/a") is found
+    store.mutated(pod("a", 9, uid="another"))
+    assert store.get_by_key("ns/a") is found
 
 
-def test_the_end_of_another_object_of_that_name_is_no_end(shelf: Shelf[Pod]) -> None:
-    shelf.put(pod("a", 1))
-    shelf.drop(pod("a", uid="earlier"))
-    assert len(shelf) == 1
+def test_the_end_of_another_object_of_that_name_is_no_end(store: Store[Pod]) -> None:
+    store.put(pod("a", 1))
+    store.drop(pod("a", uid="earlier"))
+    assert len(store) == 1
 
 
-def test_indexes_follow_every_change(shelf: Shelf[Pod]) -> None:
-    shelf.put(pod("early", owner="job"))
-    owned, spaces = shelf.index(controller_uid), shelf.index(lambda one: (one.namespace,))
-    assert shelf.index(controller_uid) is owned
-    shelf.put(pod("b", owner="job"))
-    shelf.put(pod("a", owner="job"))
-    shelf.put(pod("c", space="elsewhere"))
+def test_indexes_follow_every_change(store: Store[Pod]) -> None:
+    store.put(pod("early", owner="job"))
+    owned, spaces = store.index(controller_uid), store.index(lambda one: (one.namespace,))
+    assert store.index(controller_uid) is owned
+    store.put(pod("b", owner="job"))
+    store.put(pod("a", owner="job"))
+    store.put(pod("c", space="elsewhere"))
     assert [one.name for one in owned["job"]] == ["a", "b", "early"]
     assert spaces.count("ns") == 3
-    shelf.put(pod("b", 2, owner="other"))
-    shelf.drop(pod("early"))
+    store.put(pod("b", 2, owner="other"))
+    store.drop(pod("early"))
     assert [one.name for one in owned["job"]] == ["a"]
-    shelf.drop(pod("a"))
+    store.drop(pod("a"))
     assert owned["job"] == []
-    assert set(owned._found) == {"other"}
+    assert set(owned._objects) == {"other"}
 
 
 def test_a_listener_that_fails_keeps_nobody_from_hearing(
-    shelf: Shelf[Pod], caplog: pytest.LogCaptureFixture
+    store: Store[Pod], caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(before: Pod | None, now: Pod | None) -> None:
         raise ZeroDivisionError
 
-    shelf.listen(broken)
-    told = heard(shelf)
-    shelf.put(pod("a"))
+    store.add_event_handler(broken)
+    told = heard(store)
+    store.put(pod("a"))
     assert told == ["- a@1"]
-    assert "Pod ns/a could not be taken in" in caplog.text
+    assert "Pod ns/a could not be handled" in caplog.text

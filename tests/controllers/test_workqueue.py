@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from stromboli.controllers.workqueue import Pace, WorkQueue
+from stromboli.controllers.workqueue import RequeueRate, WorkQueue
 
 
 class Alarm:
@@ -63,14 +63,14 @@ def taken(queue: WorkQueue[str]) -> list[str]:
 
 
 def test_a_key_waits_once_however_often_it_is_added() -> None:
-    queue: WorkQueue[str] = WorkQueue(timers=Clock())
+    queue: WorkQueue[str] = WorkQueue(clock=Clock())
     for key in "abaab":
         queue.add(key)
     assert taken(queue) == ["a", "b"]
 
 
 def test_what_is_added_while_it_is_worked_on_is_done_once_more_afterwards() -> None:
-    queue: WorkQueue[str] = WorkQueue(timers=Clock())
+    queue: WorkQueue[str] = WorkQueue(clock=Clock())
     queue.add("a")
     assert taken(queue) == ["a"]
     queue.add("a")
@@ -80,12 +80,12 @@ def test_what_is_added_while_it_is_worked_on_is_done_once_more_afterwards() -> N
     assert taken(queue) == ["a"]
     queue.done("a")
     assert taken(queue) == []
-    assert queue.quiet
+    assert queue.idle
 
 
 def test_of_several_times_the_first_counts() -> None:
     clock = Clock()
-    queue: WorkQueue[str] = WorkQueue(timers=clock)
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
     queue.add_after("a", 10)
     queue.add_after("a", 5)
     queue.add_after("a", 20)
@@ -101,36 +101,36 @@ def test_of_several_times_the_first_counts() -> None:
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 0.005), (2, 0.01), (3, 0.02), (15, 81.92), (30, 1000)])
 def test_each_failure_waits_twice_as_long(failures: int, pause: float) -> None:
-    assert Pace().pause(failures) == pytest.approx(pause)
+    assert RequeueRate().backoff(failures) == pytest.approx(pause)
 
 
 def test_fifteen_failures_take_under_three_minutes() -> None:
-    assert sum(Pace().pause(number) for number in range(1, 16)) == pytest.approx(163.8, abs=0.1)
+    assert sum(RequeueRate().backoff(number) for number in range(1, 16)) == pytest.approx(163.8, abs=0.1)
 
 
 def test_a_success_forgets_the_failures() -> None:
     clock = Clock()
-    queue: WorkQueue[str] = WorkQueue(timers=clock)
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
     pauses = []
     for _ in range(3):
-        pauses.append(queue.retry("a"))
+        pauses.append(queue.add_rate_limited("a"))
         clock.pass_(1)
     queue.forget("a")
-    pauses.append(queue.retry("a"))
+    pauses.append(queue.add_rate_limited("a"))
     assert pauses == pytest.approx([0.005, 0.01, 0.02, 0.005])
-    assert queue.failures("a") == 1
+    assert queue.num_requeues("a") == 1
 
 
 def test_many_failures_of_many_keys_share_ten_a_second() -> None:
-    queue: WorkQueue[int] = WorkQueue(timers=Clock())
-    pauses = [queue.retry(number) for number in range(150)]
+    queue: WorkQueue[int] = WorkQueue(clock=Clock())
+    pauses = [queue.add_rate_limited(number) for number in range(150)]
     assert max(pauses[:100]) == pytest.approx(0.005)
     assert pauses[149] == pytest.approx(5.0)
 
 
 def test_a_closed_queue_gives_out_nothing_and_lets_no_alarm_ring() -> None:
     clock = Clock()
-    queue: WorkQueue[str] = WorkQueue(timers=clock)
+    queue: WorkQueue[str] = WorkQueue(clock=clock)
     queue.add_after("a", 1)
     queue.close()
     queue.add_after("b", 1)
@@ -143,7 +143,7 @@ class Workers(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.clock = Clock()
-        self.queue: WorkQueue[int] = WorkQueue(timers=self.clock)
+        self.queue: WorkQueue[int] = WorkQueue(clock=self.clock)
         self.busy: list[int] = []
         self.owed: Counter[int] = Counter()
         """Keys that were asked for and not begun since."""
@@ -166,7 +166,7 @@ class Workers(RuleBasedStateMachine):
         key = asyncio.run(self.queue.get())
         assert key not in self.busy
         self.busy.append(key)
-        if key not in self.queue._later:
+        if key not in self.queue._delayed:
             self.owed[key] = 0
 
     @precondition(lambda self: self.busy)
@@ -174,7 +174,7 @@ class Workers(RuleBasedStateMachine):
     def end(self, index: int, fails: bool) -> None:
         key = self.busy.pop(index % len(self.busy))
         if fails:
-            assert self.queue.retry(key) <= 1000
+            assert self.queue.add_rate_limited(key) <= 1000
             self.owed[key] = 1
         else:
             self.queue.forget(key)
@@ -201,7 +201,7 @@ class Workers(RuleBasedStateMachine):
                 self.queue.forget(key)
                 self.queue.done(key)
         assert not +self.owed
-        assert self.queue.quiet
+        assert self.queue.idle
 
 
 TestWorkers = Workers.TestCase
@@ -234,7 +234,7 @@ def test_workers_never_hold_one_key_twice_and_leave_nothing_behind(adds: list[in
             queue.add(key)
             await asyncio.sleep(0)
         async with asyncio.timeout(5):
-            while not queue.quiet:
+            while not queue.idle:
                 await asyncio.sleep(0)
         assert done == version
         for task in tasks:

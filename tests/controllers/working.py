@@ -9,7 +9,7 @@ from typing import Any
 
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.options import Options
-from stromboli.controllers.runner import Controllers
+from stromboli.controllers.runner import ControllerRunner
 from tests.controllers.memory import MemoryApi
 
 NOW = 1_767_225_600.0
@@ -33,26 +33,26 @@ async def working(
     options: Options | None = None,
     clock: Callable[[], float] | None = None,
     may_write: Callable[[], bool] = lambda: True,
-) -> AsyncIterator[Controllers]:
-    """A crew that works as long as the block lasts."""
-    crew = Controllers(api, options, may_write, clock=clock or Watch(), kinds=kinds)  # type: ignore[arg-type]
-    running = asyncio.create_task(crew.run())
+) -> AsyncIterator[ControllerRunner]:
+    """A runner that works as long as the block lasts."""
+    runner = ControllerRunner(api, options, may_write, clock=clock or Watch(), kinds=kinds)  # type: ignore[arg-type]
+    running = asyncio.create_task(runner.run())
     try:
-        yield crew
+        yield runner
     finally:
-        crew.stop()
+        runner.stop()
         async with asyncio.timeout(10):
             await running
 
 
-async def settled(api: MemoryApi, crew: Controllers, seconds: float = 10.0) -> None:
-    """Wait until the crew has seen everything and has nothing to do."""
+async def settled(api: MemoryApi, runner: ControllerRunner, seconds: float = 10.0) -> None:
+    """Wait until the runner has seen everything and has nothing to do."""
     async with asyncio.timeout(seconds):
         calm = 0
         while calm < 3:
             asked = len(api.asked)
             await asyncio.sleep(0.005)
-            calm = calm + 1 if crew.quiet and len(api.asked) == asked else 0
+            calm = calm + 1 if runner.idle and len(api.asked) == asked else 0
 
 
 async def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
@@ -61,5 +61,5 @@ async def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
             await asyncio.sleep(0.005)
 
 
-def names(things: Iterable[dict[str, Any]]) -> list[str]:
-    return sorted(one["metadata"]["name"] for one in things)
+def names(objects: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted(one["metadata"]["name"] for one in objects)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from stromboli.controllers import selection
-from stromboli.controllers.api_writer import Pen
-from stromboli.controllers.context import Desk
+from stromboli.controllers.api_writer import ApiWriter
+from stromboli.controllers.context import Context
 from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options, parse
-from stromboli.controllers.recorder import Voice
+from stromboli.controllers.recorder import Recorder
 from stromboli.kube.event_recorder import EventRecorder
 from tests.deploy.manifests import DEPLOY, Manifest, build, documents, name_of, only
 from tests.deploy.test_rbac import Right, rights_of
@@ -70,7 +70,7 @@ WRITES: dict[str, set[Right]] = {
 def _watched(name: str) -> set[Right]:
     """What a controller watches, as it says itself."""
     api = FakeApi()
-    desk = Desk(Pen(api), Voice(api, EventRecorder("", "", lambda: 0.0)), Options())
+    desk = Context(ApiWriter(api), Recorder(api, EventRecorder("", "", lambda: 0.0)), Options())
     (kind,) = (one for one in CONTROLLERS if one.name == name)
     places = [shelf.resource for shelf in kind(desk).shelves]
     return {(one.group, one.plural, verb) for one in places for verb in ("list", "watch")}

@@ -152,17 +152,17 @@ class Scene:
             process = subprocess.Popen(
                 command, stderr=file, stdout=file, env={**os.environ, "PYTHONPATH": source, "TZ": "UTC"}
             )
-        crew = Controlling(process, log, health, metrics)
-        self.crews.append(crew)
+        runner = Controlling(process, log, health, metrics)
+        self.crews.append(runner)
         if wait:
-            self.wait(lambda: crew.get("/readyz", health=True)[0] == 200, "the controllers to be ready")
-        return crew
+            self.wait(lambda: runner.get("/readyz", health=True)[0] == 200, "the controllers to be ready")
+        return runner
 
     def close(self) -> None:
-        for crew in self.crews:
-            if crew.process.poll() is None:
-                crew.process.kill()
-                crew.process.wait(20)
+        for runner in self.crews:
+            if runner.process.poll() is None:
+                runner.process.kill()
+                runner.process.wait(20)
 
     def wait(self, condition: Any, what: str, seconds: float = 30.0) -> None:
         try:
@@ -177,10 +177,10 @@ class Scene:
         places = [ROOTS[plural], *(("namespaces", namespace) if namespace else ()), plural, name, part]
         return "/".join(one for one in places if one)
 
-    def make(self, plural: str, thing: dict[str, Any], namespace: str = "") -> Any:
+    def make(self, plural: str, obj: dict[str, Any], namespace: str = "") -> Any:
         root = ROOTS[plural]
         kind = KINDS.get(plural, plural.capitalize().removesuffix("s"))
-        whole = {"apiVersion": root.removeprefix("/apis/").removeprefix("/api/"), "kind": kind, **thing}
+        whole = {"apiVersion": root.removeprefix("/apis/").removeprefix("/api/"), "kind": kind, **obj}
         return json.loads(self.plane.request("POST", self.path(plural, "", namespace), whole))
 
     def read(self, plural: str, name: str, namespace: str = "") -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.scheduling import PodGroup
-from stromboli.controllers.api_writer import Pen
+from stromboli.controllers.api_writer import ApiWriter
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access
 from stromboli.kube.request import ApiError
@@ -237,7 +237,7 @@ def test_writes_for_what_is_another_object_by_now_are_no_trouble(scene: Scene, s
 
     async def run() -> None:
         async with Client(find_access(str(scene.plane.kubeconfig))) as client:
-            pen = Pen(client)
+            pen = ApiWriter(client)
             earlier = PodGroup(
                 metadata=ObjectMeta("g", namespace=space, uid="earlier", resource_version=version)
             )

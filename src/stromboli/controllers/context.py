@@ -1,4 +1,4 @@
-"""What a controller works with: shelves to read from, a pen, a voice, a clock, the options and the metrics."""
+"""What every controller is given: stores, the API writer, the event recorder, the clock, options and metrics."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from stromboli.api.types.meta import Object
-from stromboli.controllers.api_writer import Pen
+from stromboli.controllers.api_writer import ApiWriter
 from stromboli.controllers.controller_metrics import Metrics
 from stromboli.controllers.options import Options
-from stromboli.controllers.recorder import Voice
-from stromboli.controllers.store import Shelf
-from stromboli.controllers.watched_kinds import PLACES
+from stromboli.controllers.recorder import Recorder
+from stromboli.controllers.store import Store
+from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 
 Kind = TypeVar("Kind", bound=Object)
 
 
 @dataclass(slots=True)
-class Desk:
-    """Shared by all controllers; a kind that several read is watched once."""
+class Context:
+    """Shared by all controllers, so that each kind is watched once."""
 
-    pen: Pen
-    voice: Voice
+    writer: ApiWriter
+    recorder: Recorder
     options: Options = field(default_factory=Options)
     metrics: Metrics = field(default_factory=Metrics)
     clock: Callable[[], float] = time.time
     """Seconds since 1970."""
-    shelves: dict[type[Object], Shelf[Any]] = field(default_factory=dict)
+    stores: dict[type[Object], Store[Any]] = field(default_factory=dict)
 
-    def shelf(self, kind: type[Kind]) -> Shelf[Kind]:
-        """The shelf of a kind, set up at the first question."""
-        if kind not in self.shelves:
-            self.shelves[kind] = Shelf(kind, PLACES[kind])
-        return self.shelves[kind]
+    def store(self, kind: type[Kind]) -> Store[Kind]:
+        """The store of a kind, created when first asked for."""
+        if kind not in self.stores:
+            self.stores[kind] = Store(kind, WATCHED_RESOURCES[kind])
+        return self.stores[kind]

@@ -1,4 +1,4 @@
-"""The shape of a controller: which kinds it watches, which keys a change concerns, and how one key is put right."""
+"""The base of every controller: which kinds it watches, which keys a change enqueues, and how one key is synced."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stromboli.api.types.meta import Object
-from stromboli.controllers.api_writer import Deposed
-from stromboli.controllers.context import Desk
-from stromboli.controllers.store import Shelf
+from stromboli.controllers.api_writer import LeaseLost
+from stromboli.controllers.context import Context
+from stromboli.controllers.store import Store
 from stromboli.controllers.workqueue import WorkQueue
 from stromboli.kube.request import ApiError, NoResponse
 
@@ -20,122 +20,120 @@ log = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
 Kind = TypeVar("Kind", bound=Object)
-Concerns = Callable[[Kind | None, Kind | None], Iterable[Key]]
-"""The keys that a change concerns: what was, what is; one of them may be nothing."""
+MapFunc = Callable[[Kind | None, Kind | None], Iterable[Key]]
+"""The keys to enqueue for a change, given the old and the new object; old is None if it was added, new if deleted."""
 
-LONGEST = 600.0
+SYNC_TIMEOUT = 600.0
 """Seconds that one sync may take."""
-REST = 300.0
-"""Seconds until an object is tried again with which we gave up."""
+GIVE_UP_PAUSE = 300.0
+"""Seconds until a key is tried again that has failed too often in a row."""
 
 
-class Hindrance(Exception):
-    """Something in the cluster keeps us from putting an object right; said in the user's words, and tried again."""
+class SyncError(Exception):
+    """An object cannot be synced as the cluster is now; the text is for the user, and the key is requeued."""
 
 
 class Controller(ABC, Generic[Key]):
-    """Looks after the objects of one kind.
-
-    A subclass says in `__init__` what it watches, and defines `sync`.
-    """
+    """Reconciles the objects of one kind. A subclass says in `__init__` what it watches, and defines `sync`."""
 
     name: ClassVar[str]
     """As in `--controllers`."""
     workers: int = 1
-    """How many keys are worked on at a time."""
-    most_retries: int = -1
-    """After so many failures in a row `gave_up` is told, and the key rests for a while; negative: never."""
+    """How many keys are synced at a time."""
+    max_retries: int = -1
+    """Failures in a row after which `gave_up` is called and the key waits `GIVE_UP_PAUSE`; negative: never."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, context: Context) -> None:
+        self.context = context
         self.queue: WorkQueue[Key] = WorkQueue()
-        self.shelves: list[Shelf[Any]] = []
-        self._working: list[asyncio.Task[None]] = []
+        self.stores: list[Store[Any]] = []
+        self._worker_tasks: list[asyncio.Task[None]] = []
 
-    def watch(self, kind: type[Kind], concerns: Concerns[Kind, Key] | None = None) -> Shelf[Kind]:
-        """Have a kind on a shelf, and work on the keys that its changes concern."""
-        shelf = self.desk.shelf(kind)
-        if shelf not in self.shelves:
-            self.shelves.append(shelf)
-        if concerns is not None:
-            concerned = concerns
+    def watch(self, kind: type[Kind], keys_for: MapFunc[Kind, Key] | None = None) -> Store[Kind]:
+        """The store of a kind; every change enqueues the keys that `keys_for` returns."""
+        store = self.context.store(kind)
+        if store not in self.stores:
+            self.stores.append(store)
+        if keys_for is not None:
+            map_func = keys_for
 
-            def listen(before: Kind | None, now: Kind | None) -> None:
-                for key in concerned(before, now):
+            def enqueue(before: Kind | None, now: Kind | None) -> None:
+                for key in map_func(before, now):
                     self.queue.add(key)
 
-            shelf.listen(listen)
-        return shelf
+            store.add_event_handler(enqueue)
+        return store
 
     @abstractmethod
     async def sync(self, key: Key) -> float | None:
-        """Put one object right; after how many seconds to look again even if nothing changes, or None.
+        """Reconcile one object; seconds after which to requeue it even if nothing changes, or None.
 
-        Whatever goes wrong is raised: then the key is tried again, later each time.
+        If it raises, the key is requeued with a growing delay.
         """
 
     def gave_up(self, key: Key, error: Exception) -> None:
-        """It failed too often in a row: tell the user."""
+        """The key failed `max_retries` times in a row: tell the user."""
 
     # -- running
 
     def start(self) -> None:
-        self._working = [
-            asyncio.create_task(self._work(), name=f"{self.name} {number}") for number in range(self.workers)
+        self._worker_tasks = [
+            asyncio.create_task(self._run_worker(), name=f"{self.name} {number}")
+            for number in range(self.workers)
         ]
 
     async def stop(self, grace: float = 0.0) -> None:
-        """Finish what is being done, but not for long, and do no more."""
-        working, self._working = self._working, []
+        """Start no more syncs, and cancel those that take longer than `grace` seconds."""
+        tasks, self._worker_tasks = self._worker_tasks, []
         self.queue.close()
-        if grace > 0 and working:
+        if grace > 0 and tasks:
             with suppress(TimeoutError):
                 async with asyncio.timeout(grace):
-                    while not self.queue.resting:
+                    while self.queue.processing:
                         await asyncio.sleep(0.01)
-        for task in working:
+        for task in tasks:
             task.cancel()
-        for task in working:
+        for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _work(self) -> None:
+    async def _run_worker(self) -> None:
         while True:
             key = await self.queue.get()
             try:
-                await self._once(key)
+                await self._sync_once(key)
             finally:
                 self.queue.done(key)
 
-    async def _once(self, key: Key) -> None:
-        """One key, whatever it does to us: the others must have their turn."""
-        metrics = self.desk.metrics
+    async def _sync_once(self, key: Key) -> None:
+        """Sync a key, and survive whatever that raises: other keys need the worker."""
+        metrics = self.context.metrics
         try:
             with metrics.sync.labels(self.name).time():
-                async with asyncio.timeout(LONGEST):
-                    again = await self.sync(key)
-        except Deposed as error:
+                async with asyncio.timeout(SYNC_TIMEOUT):
+                    requeue_after = await self.sync(key)
+        except LeaseLost as error:
             log.info("%s %s: %s", self.name, key, error)
-        except (ApiError, NoResponse, TimeoutError, Hindrance) as error:
+        except (ApiError, NoResponse, TimeoutError, SyncError) as error:
             self._failed(key, error)
         except Exception as error:
             log.exception("%s %s: unexpected", self.name, key)
             self._failed(key, error)
         else:
             self.queue.forget(key)
-            if again is not None:
-                self.queue.add_after(key, again)
+            if requeue_after is not None:
+                self.queue.add_after(key, requeue_after)
 
     def _failed(self, key: Key, error: Exception) -> None:
-        self.desk.metrics.failures.labels(self.name).inc()
-        if 0 <= self.most_retries <= self.queue.failures(key):
+        self.context.metrics.failures.labels(self.name).inc()
+        if 0 <= self.max_retries <= self.queue.num_requeues(key):
             self.queue.forget(key)
-            self.queue.add_after(key, REST)
-            log.error("%s %s: giving up for %gs: %s", self.name, key, REST, error)
+            self.queue.add_after(key, GIVE_UP_PAUSE)
+            log.error("%s %s: giving up for %gs: %s", self.name, key, GIVE_UP_PAUSE, error)
             with suppress(Exception):
                 self.gave_up(key, error)
             return
-        pause = self.queue.retry(key)
+        pause = self.queue.add_rate_limited(key)
         conflict = isinstance(error, ApiError) and error.status == 409
         level = logging.DEBUG if conflict else logging.WARNING
         log.log(level, "%s %s: %s; again in %.3gs", self.name, key, error, pause)

@@ -1,4 +1,4 @@
-"""All controllers that there are."""
+"""All controllers."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ CONTROLLERS: tuple[type[Controller[Any]], ...] = (
     JobTemplateController,
     CronJobController,
 )
-"""In the order in which they are started."""
+"""In the order in which they are created."""

@@ -1,4 +1,4 @@
-"""The metrics that controllers show, with Volcano's names (spec 06 13), and a few of our own."""
+"""The metrics of controllers: Volcano's (spec 06 13), and a few of our own."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ class Metrics:
         self.writes = Counter(
             f"{own}writes", "Writes, but for events", ("verb", "resource"), registry=registry
         )
-        self.objects = Gauge(f"{own}objects", "Objects on the shelves", ("resource",), registry=registry)
+        self.objects = Gauge(f"{own}objects", "Objects in the stores", ("resource",), registry=registry)
         self.dropped_events = Gauge(
             f"{own}dropped_events", "Events left out because there were too many", registry=registry
         )
         self.leader = Gauge(f"{OWN_PREFIX}leader", "1 if this one leads", registry=registry)
 
-    def wrote(self, verb: str, resource: str) -> None:
+    def on_write(self, verb: str, resource: str) -> None:
         self.writes.labels(verb, resource).inc()
 
     def forget_queue(self, name: str) -> None:
@@ -83,5 +83,5 @@ class Metrics:
             forget(gauge, name)
 
     def text(self) -> bytes:
-        """As Prometheus reads it."""
+        """In Prometheus' text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""Deletes finished jobs when their time is over (spec 06 6)."""
+"""The garbage collector of finished jobs: deletes them when their TTL is over (spec 06 6)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from collections.abc import Iterable
 from stromboli.api.types.volcano_job import Job
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import FOREGROUND
-from stromboli.controllers.context import Desk
+from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
-
-FINISHED = frozenset({"Completed", "Failed", "Terminated"})
-"""Phases from which no job comes back; an aborted one may be resumed."""
+from stromboli.controllers.job.job_phases import FINISHED
 
 
-def left(job: Job, now: float) -> float | None:
-    """Seconds until a job is to be deleted, 0 or less if it is time; None if it never is."""
+def seconds_left(job: Job, now: float) -> float | None:
+    """Seconds until a job is to be deleted, 0 or less if it is due; None if it has no TTL or is not finished."""
     ttl, since = job.spec.ttl_seconds_after_finished, job.status.state.last_transition_time
     if ttl is None or job.status.state.phase not in FINISHED or job.metadata.deletion_timestamp is not None:
         return None
@@ -27,22 +25,24 @@ class GarbageController(Controller[str]):
 
     name = selection.GC
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
-        self.workers = max(1, desk.options.worker_threads_for_gc)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.workers = max(1, context.options.worker_threads_for_gc)
         self.jobs = self.watch(Job, self._changed)
 
     def _changed(self, before: Job | None, now: Job | None) -> Iterable[str]:
-        return [now.key] if now is not None and left(now, 0.0) is not None else []
+        return [now.key] if now is not None and seconds_left(now, 0.0) is not None else []
 
     async def sync(self, key: str) -> float | None:
-        job = self.jobs.at(key)
-        wait = left(job, self.desk.clock()) if job is not None else None
+        job = self.jobs.get_by_key(key)
+        wait = seconds_left(job, self.context.clock()) if job is not None else None
         if job is None or wait is None or wait > 0:
             return wait
-        fresh = await self.desk.pen.read(Job, job.name, job.namespace)  # its time may have been prolonged
-        wait = left(fresh, self.desk.clock()) if fresh is not None else None
+        fresh = await self.context.writer.read(
+            Job, job.name, job.namespace
+        )  # its time may have been prolonged
+        wait = seconds_left(fresh, self.context.clock()) if fresh is not None else None
         if fresh is None or wait is None or wait > 0:
             return wait
-        await self.desk.pen.delete(fresh, FOREGROUND)
+        await self.context.writer.delete(fresh, FOREGROUND)
         return None

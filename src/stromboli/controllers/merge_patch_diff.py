@@ -1,4 +1,4 @@
-"""JSON merge patches (RFC 7386): only what differs is written, and what is gone is taken out."""
+"""Builds JSON merge patches (RFC 7386) from what differs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """What turns one mapping into another."""
+    """The patch that turns `before` into `after`; keys that are missing in `after` become null."""
     patch: dict[str, Any] = {}
     for key in sorted(before.keys() | after.keys()):
         old, new = before.get(key), after.get(key)

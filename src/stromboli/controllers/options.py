@@ -26,7 +26,9 @@ class Options:
     worker_threads_for_queue: int = flag(whole, 5, "Queues worked on at a time")
     worker_threads_for_gc: int = flag(whole, 1, "Finished jobs deleted at a time")
     max_requeue_num: int = flag(
-        whole, 15, "Failures in a row after which a job, queue or flow rests for 5 minutes; negative: never"
+        whole,
+        15,
+        "Failures in a row after which a job, queue or flow rests for 5 minutes; negative: never",
     )
     scheduler_name: tuple[str, ...] = flag(
         listed,

@@ -1,4 +1,4 @@
-"""`stromboli controllers`: the crew in a process of its own, elected by a lease, seen over HTTP, ended by a signal."""
+"""`stromboli controllers`: the runner in a process of its own, elected by a lease, seen over HTTP, ended by a signal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, suppress
 from stromboli.controllers.api_writer import TIMEOUT
 from stromboli.controllers.controller_metrics import Metrics
 from stromboli.controllers.options import Options
-from stromboli.controllers.runner import Controllers
+from stromboli.controllers.runner import ControllerRunner
 from stromboli.daemon.endpoints import Endpoints
 from stromboli.daemon.log_format import about
 from stromboli.daemon.shutdown import UntilStopped
@@ -48,7 +48,7 @@ class Process:
         self._metrics = Metrics()
         self._stopping = asyncio.Event()
         self._election: Election | None = None
-        self._crew: Controllers | None = None
+        self._runner: ControllerRunner | None = None
 
     async def run(self) -> int:
         """Until a signal, or until the lease is lost; the exit status."""
@@ -96,26 +96,26 @@ class Process:
             await election.release()
 
     async def _lead(self, client: Client) -> int:
-        """Let the crew work until we are told to stop."""
+        """Let the runner work until we are told to stop."""
         if self._election is None:
             timeout = TIMEOUT
         else:  # a write that we began while we led must be over before another one may lead
             timeout = max(1.0, self._election.settings.duration - self._election.settings.deadline)
-        crew = self._crew = Controllers(
+        runner = self._runner = ControllerRunner(
             client, self.options, self._may_write, self._metrics, self._identity, timeout
         )
-        stopping = asyncio.create_task(self._stop_when_told(crew))
+        stopping = asyncio.create_task(self._stop_when_told(runner))
         gc.freeze()  # what was imported stays for long
         try:
-            await crew.run()
+            await runner.run()
         finally:
             stopping.cancel()
         log.info("stopped")
         return 0
 
-    async def _stop_when_told(self, crew: Controllers) -> None:
+    async def _stop_when_told(self, runner: ControllerRunner) -> None:
         await self._stopping.wait()
-        crew.stop()
+        runner.stop()
 
     def _may_write(self) -> bool:
         return self._election is None or self._election.may_write()
@@ -138,13 +138,13 @@ class Process:
             return "stopping"
         if self._election is not None and not self._election.may_write():
             return "" if self._election.leader else "the lease was not read yet"
-        if self._crew is None:
+        if self._runner is None:
             return "not started yet"
-        left = self._crew.unsynced
+        left = self._runner.unsynced
         return f"not in step with the API server yet: {', '.join(left)}" if left else ""
 
     async def metrics(self) -> bytes:
-        self._metrics.leader.set(1 if self._crew is not None and self._may_write() else 0)
-        if self._crew is not None:
-            self._crew.measure()
+        self._metrics.leader.set(1 if self._runner is not None and self._may_write() else 0)
+        if self._runner is not None:
+            self._runner.measure()
         return self._metrics.text()

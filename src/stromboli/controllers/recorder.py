@@ -1,4 +1,4 @@
-"""Events for users, written in the background: no controller waits for them, and a flood is dropped, not kept."""
+"""Records events in the background: controllers do not wait for them, and beyond a limit they are dropped."""
 
 from __future__ import annotations
 
@@ -9,77 +9,82 @@ from collections.abc import Callable
 
 from stromboli.api import names
 from stromboli.api.types.meta import Object
-from stromboli.controllers.watched_kinds import api_version
+from stromboli.controllers.user_event import UserEvent
+from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
 from stromboli.kube.request import Api, ApiError, NoResponse
 
 log = logging.getLogger(__name__)
 
-MOST = 2000
+MAX_PENDING = 2000
 TIMEOUT = 10.0
 
 
-class Voice:
-    """Says things about objects."""
+class Recorder:
+    """The event recorder of all controllers."""
 
     def __init__(self, api: Api, events: EventRecorder, may_write: Callable[[], bool] = lambda: True) -> None:
         self._api = api
         self._events = events
         self._may_write = may_write
-        self._unsaid: deque[PendingEvent] = deque()
+        self._pending: deque[PendingEvent] = deque()
         self._wake = asyncio.Event()
-        self._silent = asyncio.Event()
-        self._silent.set()
-        self._lost = 0
+        self._drained = asyncio.Event()
+        self._drained.set()
+        self._dropped = 0
 
     @property
     def dropped(self) -> int:
         """Events left out because there were too many."""
-        return self._lost + self._events.dropped
+        return self._dropped + self._events.dropped
 
-    def normal(self, about: Object, reason: str, message: str) -> None:
-        self._say(about, names.NORMAL, reason, message)
+    def normal(self, obj: Object, reason: str, message: str) -> None:
+        self.record(obj, UserEvent(names.NORMAL, reason, message))
 
-    def warning(self, about: Object, reason: str, message: str) -> None:
-        self._say(about, names.WARNING, reason, message)
+    def warning(self, obj: Object, reason: str, message: str) -> None:
+        self.record(obj, UserEvent(names.WARNING, reason, message))
 
-    def _say(self, about: Object, type_: str, reason: str, message: str) -> None:
-        if len(self._unsaid) >= MOST:
-            self._lost += 1
+    def record(self, obj: Object, event: UserEvent) -> None:
+        if len(self._pending) >= MAX_PENDING:
+            self._dropped += 1
             return
-        subject = ObjectReference(
-            type(about).__name__, about.namespace, about.name, about.metadata.uid, api_version(about)
+        reference = ObjectReference(
+            type(obj).__name__,
+            obj.namespace,
+            obj.name,
+            obj.metadata.uid,
+            WATCHED_RESOURCES[type(obj)].api_version,
         )
-        self._unsaid.append(PendingEvent(subject, type_, reason, message))
-        self._silent.clear()
+        self._pending.append(PendingEvent(reference, *event))
+        self._drained.clear()
         self._wake.set()
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            while not self._unsaid:
-                self._silent.set()
+            while not self._pending:
+                self._drained.set()
                 self._wake.clear()
                 await self._wake.wait()
             try:
-                await self._write(self._unsaid[0])
-            except Exception:  # an event is never worth more than the others
+                await self._write(self._pending[0])
+            except Exception:  # one event must not keep the others from being written
                 log.exception("an event could not be written")
-            self._unsaid.popleft()
+            self._pending.popleft()
 
-    async def silence(self) -> None:
-        """Wait until all was said."""
-        await self._silent.wait()
+    async def flush(self) -> None:
+        """Wait until all events are written."""
+        await self._drained.wait()
 
-    async def _write(self, saying: PendingEvent) -> None:
+    async def _write(self, event: PendingEvent) -> None:
         for _ in range(2):
-            request = self._events.request(saying) if self._may_write() else None
+            request = self._events.request(event) if self._may_write() else None
             if request is None:
                 return
             try:
                 await self._api.send(request, TIMEOUT)
                 return
             except (ApiError, NoResponse) as error:
-                if not self._events.failed(saying, error):
+                if not self._events.failed(event, error):
                     log.debug("an event was not written: %s", error)
                     return

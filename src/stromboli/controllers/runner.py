@@ -1,7 +1,6 @@
-"""All controllers at work: `Controllers(client, options).run()`, until it is told to stop.
+"""Runs all controllers on one event loop: `ControllerRunner(client, options).run()`, until `stop`.
 
-It needs an event loop and a client, nothing else: `stromboli controllers` gives it a process and an election, the
-embedded cluster runs it beside its API server.
+`stromboli controllers` runs it in a process with leader election, the embedded cluster beside its API server.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from typing import Any
 from stromboli.api import names
 from stromboli.api.types.meta import Object
 from stromboli.controllers import selection
-from stromboli.controllers.api_writer import TIMEOUT, Pen
-from stromboli.controllers.context import Desk
+from stromboli.controllers.api_writer import TIMEOUT, ApiWriter
+from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.controller_metrics import Metrics
 from stromboli.controllers.options import Options
-from stromboli.controllers.recorder import Voice
+from stromboli.controllers.recorder import Recorder
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.api_client import Client
 from stromboli.kube.event_recorder import EventRecorder
@@ -30,12 +29,12 @@ from stromboli.kube.reflector import Reflector
 log = logging.getLogger(__name__)
 
 COMPONENT = "vc-controller-manager"
-PATIENCE = 30.0
-"""Seconds after which we say which kinds a controller still waits for."""
+SYNC_WARNING = 30.0
+"""Seconds after which the log says which kinds a controller still waits for."""
 
 
-class Controllers:
-    """The controllers that the options ask for, on one event loop."""
+class ControllerRunner:
+    """The controllers that the options select, with their stores and reflectors."""
 
     def __init__(
         self,
@@ -51,40 +50,42 @@ class Controllers:
         """`may_write` is asked before every write; `timeout` is how long one may take."""
         self.options = options = options if options is not None else Options()
         self.metrics = metrics = metrics if metrics is not None else Metrics()
-        pen = Pen(client, may_write, timeout, wrote=metrics.wrote)
-        self.voice = Voice(client, EventRecorder(COMPONENT, instance, clock), may_write)
-        self.desk = Desk(pen, self.voice, options, metrics, clock)
-        self.controllers = self._made(kinds)
+        writer = ApiWriter(client, may_write, timeout, on_write=metrics.on_write)
+        self.recorder = Recorder(client, EventRecorder(COMPONENT, instance, clock), may_write)
+        self.context = Context(writer, self.recorder, options, metrics, clock)
+        self.controllers = self._create(kinds)
         self.reflectors = [
-            Reflector(client, shelf.resource, kind, shelf, wanted=self._wanted)
-            for kind, shelf in self.desk.shelves.items()
+            Reflector(client, store.resource, kind, store, wanted=self._wanted)
+            for kind, store in self.context.stores.items()
         ]
         self._stopping = asyncio.Event()
 
-    def _made(self, kinds: Collection[type[Controller[Any]]]) -> list[Controller[Any]]:
-        """One that cannot be set up is left out, and the others run."""
-        made = []
+    def _create(self, kinds: Collection[type[Controller[Any]]]) -> list[Controller[Any]]:
+        """A controller that cannot be set up is left out, and the others run."""
+        controllers = []
         known = {kind.name for kind in kinds}
         for name in self.options.controllers:
             if name.removeprefix("+") in selection.NAMES and name.removeprefix("+") not in known:
                 log.warning("%s is asked for, and does not exist in this version", name)
         for kind in kinds:
             feature = selection.FEATURES.get(kind.name, "")
-            if not selection.is_on(self.options.controllers, kind.name) or not self.options.gate(feature):
+            if not selection.is_enabled(self.options.controllers, kind.name) or not self.options.gate(
+                feature
+            ):
                 continue
             try:
-                made.append(kind(self.desk))
+                controllers.append(kind(self.context))
             except Exception:
                 log.exception("%s could not be set up, and is left out", kind.name)
-        return made
+        return controllers
 
-    def _wanted(self, thing: Object) -> bool:
-        """Of pods only those that are ours: memory is for them, not for the whole cluster."""
-        if not isinstance(thing, Pod):
+    def _wanted(self, obj: Object) -> bool:
+        """Keep only pods of our schedulers and jobs in memory, not those of the whole cluster."""
+        if not isinstance(obj, Pod):
             return True
         return (
-            thing.spec.scheduler_name in self.options.scheduler_name
-            or names.JOB_NAME in thing.metadata.annotations
+            obj.spec.scheduler_name in self.options.scheduler_name
+            or names.JOB_NAME in obj.metadata.annotations
         )
 
     # -- running
@@ -92,67 +93,78 @@ class Controllers:
     async def run(self) -> None:
         """Until `stop` is called, or the task is cancelled."""
         tasks = [
-            asyncio.create_task(one.run(), name=f"watch {one.resource.plural}") for one in self.reflectors
+            asyncio.create_task(reflector.run(), name=f"watch {reflector.resource.plural}")
+            for reflector in self.reflectors
         ]
-        saying = asyncio.create_task(self.voice.run(), name="events")
-        tasks += [asyncio.create_task(self._start(one), name=f"start {one.name}") for one in self.controllers]
-        log.info("controllers: %s", ", ".join(one.name for one in self.controllers) or "none")
+        tasks.append(asyncio.create_task(self.recorder.run(), name="events"))
+        tasks += [
+            asyncio.create_task(self._start(controller), name=f"start {controller.name}")
+            for controller in self.controllers
+        ]
+        log.info("controllers: %s", ", ".join(controller.name for controller in self.controllers) or "none")
         try:
             await self._stopping.wait()
-            await self._wind_up()
+            await self._shut_down()
         finally:
-            for one in self.controllers:
-                await one.stop()
-            for task in (*tasks, saying):
+            for controller in self.controllers:
+                await controller.stop()
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, saying, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def stop(self) -> None:
-        """Finish what is being done and end."""
+        """Finish the syncs under way and end."""
         self._stopping.set()
 
-    async def _wind_up(self) -> None:
+    async def _shut_down(self) -> None:
         grace = self.options.shutdown_timeout
-        await asyncio.gather(*(one.stop(grace) for one in self.controllers))
+        await asyncio.gather(*(controller.stop(grace) for controller in self.controllers))
         try:
             async with asyncio.timeout(grace):
-                await self.voice.silence()
+                await self.recorder.flush()
         except TimeoutError:
             log.warning("not every event was written in time")
 
     async def _start(self, controller: Controller[Any]) -> None:
-        """Let a controller begin once it can see all that it needs."""
-        needed = [one for one in self.reflectors if self.desk.shelves.get(one.kind) in controller.shelves]
+        """Start a controller once the stores that it reads are synced."""
+        needed = [
+            reflector
+            for reflector in self.reflectors
+            if self.context.stores.get(reflector.kind) in controller.stores
+        ]
         while True:
             try:
-                async with asyncio.timeout(PATIENCE):
-                    for one in needed:
-                        await one.synced.wait()
+                async with asyncio.timeout(SYNC_WARNING):
+                    for reflector in needed:
+                        await reflector.synced.wait()
                 break
             except TimeoutError:
-                waiting = [one for one in needed if not one.synced.is_set()]
-                left = "; ".join(f"{one.resource}: {one.problem or 'being listed'}" for one in waiting)
+                left = "; ".join(
+                    f"{reflector.resource}: {reflector.problem or 'being listed'}"
+                    for reflector in needed
+                    if not reflector.synced.is_set()
+                )
                 log.error("%s waits for what it cannot see yet: %s", controller.name, left)
         if not self._stopping.is_set():
             controller.start()
 
-    # -- what there is to be shown
+    # -- state
 
     @property
     def unsynced(self) -> list[str]:
-        """The kinds that are still waited for."""
-        return [str(one.resource) for one in self.reflectors if not one.synced.is_set()]
+        """The resources that are not listed yet."""
+        return [str(reflector.resource) for reflector in self.reflectors if not reflector.synced.is_set()]
 
     @property
-    def quiet(self) -> bool:
-        """Whether all is seen and nothing is left to be done just now."""
-        return not self.unsynced and all(one.queue.quiet for one in self.controllers)
+    def idle(self) -> bool:
+        """Whether all stores are synced and no key waits or is being processed."""
+        return not self.unsynced and all(controller.queue.idle for controller in self.controllers)
 
     def measure(self) -> None:
-        """Bring the gauges up to date."""
-        for one in self.controllers:
-            self.metrics.waiting.labels(one.name).set(len(one.queue))
-            self.metrics.failing.labels(one.name).set(one.queue.failing)
-        for shelf in self.desk.shelves.values():
-            self.metrics.objects.labels(shelf.resource.plural).set(len(shelf))
-        self.metrics.dropped_events.set(self.voice.dropped)
+        """Update the gauges."""
+        for controller in self.controllers:
+            self.metrics.waiting.labels(controller.name).set(len(controller.queue))
+            self.metrics.failing.labels(controller.name).set(controller.queue.failing)
+        for store in self.context.stores.values():
+            self.metrics.objects.labels(store.resource.plural).set(len(store))
+        self.metrics.dropped_events.set(self.recorder.dropped)

@@ -1,4 +1,4 @@
-"""Which controllers are on (`--controllers`, spec 06 1.2)."""
+"""Which controllers run (`--controllers`, spec 06 1.2)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ HYPER_NODE, SHARDING = "hyperNode-controller", "sharding-controller"
 COLOCATION = "colocation-config-controller"
 NAMES = (JOB, POD_GROUP, QUEUE, GC, JOB_FLOW, JOB_TEMPLATE, CRON_JOB, HYPER_NODE, SHARDING, COLOCATION)
 FEATURES = {JOB: "VolcanoJobSupport", CRON_JOB: "CronVolcanoJobSupport"}
-"""Feature gates without which a controller has nothing to look after."""
+"""Feature gates that controllers depend on."""
 DEFAULT = (ALL, f"-{SHARDING}")
 
 
-def check(gates: Sequence[str]) -> None:
-    """`BadFlag` for a name that there is not, or one that is named twice."""
-    named = [_bare(one) for one in gates if one != ALL]
+def check(selection: Sequence[str]) -> None:
+    """`BadFlag` for an unknown name, or one that is listed twice."""
+    named = [entry.removeprefix("-").removeprefix("+") for entry in selection if entry != ALL]
     for name in named:
         if name not in NAMES:
             near = difflib.get_close_matches(name, NAMES, n=1)
@@ -32,17 +32,13 @@ def check(gates: Sequence[str]) -> None:
             )
 
 
-def is_on(gates: Sequence[str], name: str) -> bool:
-    """Whether a controller is on: what names it decides, else whether all are asked for.
+def is_enabled(selection: Sequence[str], name: str) -> bool:
+    """Whether a controller runs: its own entry decides, else whether all are selected.
 
-    A list that only leaves some out means all others: in Volcano it means none, which its own help denies.
+    A list that only excludes some selects all others: in Volcano it selects none, which its own help denies.
     """
-    if f"-{name}" in gates:
+    if f"-{name}" in selection:
         return False
-    if name in gates or f"+{name}" in gates:
+    if name in selection or f"+{name}" in selection:
         return True
-    return ALL in gates or all(one.startswith("-") for one in gates)
-
-
-def _bare(gate: str) -> str:
-    return gate.removeprefix("-").removeprefix("+")
+    return ALL in selection or all(entry.startswith("-") for entry in selection)

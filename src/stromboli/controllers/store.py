@@ -1,7 +1,7 @@
-"""What is known of one kind: its objects by name, indexed, and told to whoever listens.
+"""The objects of one kind as a reflector keeps them, with indexes and event handlers, like an informer's store.
 
-Fed by a reflector. What a controller just wrote may be put back at once (`learn`), so that it does not decide by what
-it has changed itself.
+What the API server answered to a write may be put in at once (`mutated`), so that no controller decides by a state that
+it has already changed.
 """
 
 from __future__ import annotations
@@ -18,142 +18,140 @@ from stromboli.kube.reflector import UnusableObject
 
 log = logging.getLogger(__name__)
 
-Thing = TypeVar("Thing", bound=Object)
-Listener = Callable[[Thing | None, Thing | None], None]
-"""Told what was and what is; one of them may be nothing."""
-Marks = Callable[[Thing], Iterable[Hashable]]
+Kind = TypeVar("Kind", bound=Object)
+EventHandler = Callable[[Kind | None, Kind | None], None]
+"""Called with the old and the new object: old is None when it was added, new is None when it was deleted."""
+IndexFunc = Callable[[Kind], Iterable[Hashable]]
+"""The values under which an object is indexed."""
 
 
-class Index(Generic[Thing]):
-    """Objects by something they have in common."""
+class Index(Generic[Kind]):
+    """Objects by the values of an index function."""
 
-    def __init__(self, marks: Marks[Thing]) -> None:
-        self._marks = marks
-        self._found: dict[Hashable, dict[str, Thing]] = {}
+    def __init__(self, index_func: IndexFunc[Kind]) -> None:
+        self._index_func = index_func
+        self._objects: dict[Hashable, dict[str, Kind]] = {}
 
-    def __getitem__(self, mark: Hashable) -> list[Thing]:
-        """All that have it, in the order of their names."""
-        found = self._found.get(mark)
-        return [found[key] for key in sorted(found)] if found else []
+    def __getitem__(self, value: Hashable) -> list[Kind]:
+        """All objects with that value, in the order of their names."""
+        objects = self._objects.get(value)
+        return [objects[key] for key in sorted(objects)] if objects else []
 
-    def count(self, mark: Hashable) -> int:
-        return len(self._found.get(mark, ()))
+    def count(self, value: Hashable) -> int:
+        return len(self._objects.get(value, ()))
 
-    def add(self, thing: Thing) -> None:
-        for mark in self._marks(thing):
-            self._found.setdefault(mark, {})[thing.key] = thing
+    def add(self, obj: Kind) -> None:
+        for value in self._index_func(obj):
+            self._objects.setdefault(value, {})[obj.key] = obj
 
-    def remove(self, thing: Thing) -> None:
-        for mark in self._marks(thing):
-            found = self._found.get(mark)
-            if found is not None:
-                found.pop(thing.key, None)
-                if not found:
-                    del self._found[mark]
+    def remove(self, obj: Kind) -> None:
+        for value in self._index_func(obj):
+            objects = self._objects.get(value)
+            if objects is not None:
+                objects.pop(obj.key, None)
+                if not objects:
+                    del self._objects[value]
 
 
-class Shelf(Generic[Thing]):
-    """The objects of one kind."""
+class Store(Generic[Kind]):
+    """The objects of one kind by `namespace/name`; a reflector's sink."""
 
-    def __init__(self, kind: type[Thing], resource: Resource) -> None:
+    def __init__(self, kind: type[Kind], resource: Resource) -> None:
         self.kind = kind
         self.resource = resource
-        self._things: dict[str, Thing] = {}
-        self._indexes: dict[Any, Index[Thing]] = {}
-        self._listeners: list[Listener[Thing]] = []
+        self._objects: dict[str, Kind] = {}
+        self._indexes: dict[Any, Index[Kind]] = {}
+        self._handlers: list[EventHandler[Kind]] = []
 
     # -- reading
 
-    def get(self, name: str, namespace: str = "") -> Thing | None:
-        return self._things.get(f"{namespace}/{name}" if namespace else name)
+    def get(self, name: str, namespace: str = "") -> Kind | None:
+        return self._objects.get(f"{namespace}/{name}" if namespace else name)
 
-    def at(self, key: str) -> Thing | None:
+    def get_by_key(self, key: str) -> Kind | None:
         """By `namespace/name`."""
-        return self._things.get(key)
+        return self._objects.get(key)
 
-    def __iter__(self) -> Iterator[Thing]:
-        return iter(list(self._things.values()))
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(list(self._objects.values()))
 
     def __len__(self) -> int:
-        return len(self._things)
+        return len(self._objects)
 
-    def index(self, marks: Marks[Thing]) -> Index[Thing]:
-        """Objects by what `marks` finds on them; asked twice for the same function, it is one index."""
-        index = self._indexes.get(marks)
+    def index(self, index_func: IndexFunc[Kind]) -> Index[Kind]:
+        """The index by that function; one per function."""
+        index = self._indexes.get(index_func)
         if index is None:
-            index = self._indexes[marks] = Index(marks)
-            for thing in self._things.values():
-                index.add(thing)
+            index = self._indexes[index_func] = Index(index_func)
+            for obj in self._objects.values():
+                index.add(obj)
         return index
 
-    def listen(self, listener: Listener[Thing]) -> None:
-        """Hear of every change from now on, and of what is there already."""
-        self._listeners.append(listener)
-        for thing in list(self._things.values()):
-            self._tell(listener, None, thing)
+    def add_event_handler(self, handler: EventHandler[Kind]) -> None:
+        """Call it for every object that is there, and for every change from now on."""
+        self._handlers.append(handler)
+        for obj in list(self._objects.values()):
+            self._notify(handler, None, obj)
 
-    # -- what comes in, as a reflector's sink
+    # -- what a reflector calls
 
-    def put(self, thing: Object, new: bool = False) -> None:
-        """An object is there, or is different; what is older than what we know is no news."""
-        now = cast(Thing, thing)
-        before = self._things.get(now.key)
+    def put(self, obj: Object, new: bool = False) -> None:
+        """An object was added or changed; a state older than the stored one is ignored."""
+        now = cast(Kind, obj)
+        before = self._objects.get(now.key)
         if before is not None and before.metadata.uid == now.metadata.uid and not _newer(now, before):
             return
         self._change(now.key, before, now)
 
-    def drop(self, thing: Object) -> None:
-        """An object is gone; only its name, namespace and uid are asked for."""
-        before = self._things.get(thing.key)
-        if before is not None and thing.metadata.uid in ("", before.metadata.uid):
-            self._change(thing.key, before, None)
-
-    def learn(self, thing: Object | None) -> None:
-        """What the API server answered to a write: the object as it is now, if it is still there."""
-        if thing is None:
-            return
-        before = self._things.get(thing.key)
-        if before is not None and before.metadata.uid == thing.metadata.uid:
-            self.put(thing)
+    def drop(self, obj: Object) -> None:
+        """An object is gone; only its name, namespace and uid are read."""
+        before = self._objects.get(obj.key)
+        if before is not None and obj.metadata.uid in ("", before.metadata.uid):
+            self._change(obj.key, before, None)
 
     def unusable(self, problem: UnusableObject) -> None:
-        """An object that cannot be read: what is known of it stays as it is, the others go on."""
+        """An object that cannot be decoded: the stored state stays."""
         log.warning("%s %s/%s: %s", problem.kind, problem.namespace or "-", problem.name, problem.text)
 
     async def wait_for_room(self) -> None:
         await asyncio.sleep(0)
 
-    def _change(self, key: str, before: Thing | None, now: Thing | None) -> None:
+    def mutated(self, obj: Object | None) -> None:
+        """The answer to a write of ours: the object as it is now, None if it is gone (which the watch will tell)."""
+        if obj is None:
+            return
+        before = self._objects.get(obj.key)
+        if before is not None and before.metadata.uid == obj.metadata.uid:
+            self.put(obj)
+
+    def _change(self, key: str, before: Kind | None, now: Kind | None) -> None:
         for index in self._indexes.values():
             if before is not None:
                 index.remove(before)
             if now is not None:
                 index.add(now)
         if now is not None:
-            self._things[key] = now
+            self._objects[key] = now
         else:
-            del self._things[key]
-        for listener in self._listeners:
-            self._tell(listener, before, now)
+            del self._objects[key]
+        for handler in self._handlers:
+            self._notify(handler, before, now)
 
-    def _tell(self, listener: Listener[Thing], before: Thing | None, now: Thing | None) -> None:
+    def _notify(self, handler: EventHandler[Kind], before: Kind | None, now: Kind | None) -> None:
         try:
-            listener(before, now)
-        except Exception:  # one object must not keep the others from being heard of
-            log.exception("%s could not be taken in", describe(cast(Object, now or before)))
+            handler(before, now)
+        except Exception:  # one object must not stop the watch of all others
+            log.exception("%s could not be handled", describe(cast(Object, now or before)))
 
 
 def _newer(now: Object, before: Object) -> bool:
-    """Whether one state of an object comes after another; versions are whole numbers that grow."""
+    """Whether a state comes after another; resource versions are whole numbers that grow."""
     new, old = now.metadata.resource_version, before.metadata.resource_version
     if new.isdecimal() and old.isdecimal():
         return int(new) > int(old)
     return new != old
 
 
-# -- what objects are indexed by
-
-
-def controller_uid(thing: Object) -> tuple[str, ...]:
-    """The uid of whoever made it and looks after it."""
-    return tuple(owner.uid for owner in thing.metadata.owner_references if owner.controller)
+def controller_uid(obj: Object) -> tuple[str, ...]:
+    """Index function: the uid of the controlling owner."""
+    return tuple(owner.uid for owner in obj.metadata.owner_references if owner.controller)

@@ -1,4 +1,4 @@
-"""What is to be done next: each key once, never twice at the same time, later after failures (spec 06 1.3)."""
+"""A rate-limited work queue as client-go's: each key once, never processed twice at the same time (spec 06 1.3)."""
 
 from __future__ import annotations
 
@@ -11,153 +11,153 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Alarm(Protocol):
+class Timer(Protocol):
     def cancel(self) -> None: ...
 
 
-class Timers(Protocol):
-    """A clock that can ring; an event loop is one."""
+class Clock(Protocol):
+    """What sets timers; an event loop is one."""
 
     def time(self) -> float: ...
 
-    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> Alarm: ...
+    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> Timer: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """How long failures wait: each key twice as long every time, and all together not too many a second."""
+class RequeueRate:
+    """How long failed keys wait: exponential backoff per key, and a token bucket for all of them."""
 
     first: float = 0.005
     longest: float = 1000.0
     qps: float = 10.0
     burst: int = 100
 
-    def pause(self, failures: int) -> float:
-        """Seconds after so many failures in a row, one being the first."""
+    def backoff(self, failures: int) -> float:
+        """Seconds after so many failures in a row."""
         return min(self.longest, self.first * 2.0 ** min(failures - 1, 60))
 
 
-class Due(NamedTuple):
-    """When a key comes back by itself."""
+class DelayedAdd(NamedTuple):
+    """When a key is added by its timer."""
 
     at: float
-    alarm: Alarm
+    timer: Timer
 
 
 class WorkQueue(Generic[Key]):
-    """Keys that wait, one timer per key at most, and how often each has failed."""
+    """Keys that wait for a worker, at most one timer per key, and how often each key has failed."""
 
-    def __init__(self, pace: Pace = Pace(), timers: Timers | None = None) -> None:  # noqa: B008 - frozen
-        self._pace = pace
-        self._timers = timers
-        self._waiting: deque[Key] = deque()
-        self._wanted: set[Key] = set()
-        """Keys about which something is to be done: waiting, or again once they are not busy any more."""
-        self._busy: set[Key] = set()
-        self._later: dict[Key, Due] = {}
+    def __init__(self, rate: RequeueRate = RequeueRate(), clock: Clock | None = None) -> None:  # noqa: B008 - frozen
+        self._rate = rate
+        self._given_clock = clock
+        self._queue: deque[Key] = deque()
+        self._dirty: set[Key] = set()
+        """Keys to be processed: those in the queue, and those that were added while being processed."""
+        self._processing: set[Key] = set()
+        self._delayed: dict[Key, DelayedAdd] = {}
         self._failures: dict[Key, int] = {}
-        self._even = 0.0
-        """When the next failure would be on time if they came evenly."""
+        self._next_slot = 0.0
+        """When the token bucket would have its next token if failures came evenly."""
         self._wake = asyncio.Event()
         self._closed = False
 
     def __len__(self) -> int:
-        """How many wait for a worker."""
-        return len(self._waiting)
+        """How many keys wait for a worker."""
+        return len(self._queue)
 
     @property
-    def quiet(self) -> bool:
-        """Whether nothing waits and nothing is being done; timers do not count."""
-        return not self._wanted and not self._busy
+    def idle(self) -> bool:
+        """Whether no key waits and none is being processed; timers do not count."""
+        return not self._dirty and not self._processing
 
     @property
     def failing(self) -> int:
-        """How many keys failed the last time, and are to be tried again."""
+        """How many keys failed the last time."""
         return len(self._failures)
 
     @property
-    def resting(self) -> bool:
-        """Whether nothing is being done, whatever waits."""
-        return not self._busy
+    def processing(self) -> int:
+        """How many keys workers have."""
+        return len(self._processing)
 
     def add(self, key: Key) -> None:
-        """Something is to be done; said twice it is done once, said meanwhile it is done once more."""
-        if key in self._wanted:
+        """Process a key; one that is being processed is processed again afterwards."""
+        if key in self._dirty:
             return
-        self._wanted.add(key)
-        if key not in self._busy:
-            self._waiting.append(key)
+        self._dirty.add(key)
+        if key not in self._processing:
+            self._queue.append(key)
             self._wake.set()
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """The same after a while; of several such times the first counts."""
+        """Add a key after a while; of several delays the one that ends first counts."""
         if seconds <= 0:
             self.add(key)
             return
         if self._closed:
             return
         at = self._clock.time() + seconds
-        before = self._later.get(key)
+        before = self._delayed.get(key)
         if before is not None:
             if before.at <= at:
                 return
-            before.alarm.cancel()
-        self._later[key] = Due(at, self._clock.call_later(seconds, self._rings, key))
+            before.timer.cancel()
+        self._delayed[key] = DelayedAdd(at, self._clock.call_later(seconds, self._add_delayed, key))
 
-    def retry(self, key: Key) -> float:
-        """It failed: again after a pause, which is returned."""
+    def add_rate_limited(self, key: Key) -> float:
+        """The key failed: add it after a pause, which is returned."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        pause = max(self._pace.pause(failures), self._turn())
+        pause = max(self._rate.backoff(failures), self._take_token())
         self.add_after(key, pause)
         return pause
 
-    def failures(self, key: Key) -> int:
-        """How often it has failed in a row."""
+    def num_requeues(self, key: Key) -> int:
+        """How often the key has failed in a row."""
         return self._failures.get(key, 0)
 
     def forget(self, key: Key) -> None:
-        """It went well: the next failure is the first."""
+        """The key succeeded: its next failure is the first."""
         self._failures.pop(key, None)
 
     async def get(self) -> Key:
         """The next key, which is the caller's until `done`."""
-        while not self._waiting or self._closed:
+        while not self._queue or self._closed:
             self._wake.clear()
             await self._wake.wait()
-        key = self._waiting.popleft()
-        self._wanted.discard(key)
-        self._busy.add(key)
+        key = self._queue.popleft()
+        self._dirty.discard(key)
+        self._processing.add(key)
         return key
 
     def done(self, key: Key) -> None:
-        """The caller has finished with it, well or not."""
-        self._busy.discard(key)
-        if key in self._wanted:
-            self._waiting.append(key)
+        """The caller has processed the key, with success or not."""
+        self._processing.discard(key)
+        if key in self._dirty:
+            self._queue.append(key)
             self._wake.set()
 
     def close(self) -> None:
-        """Give out nothing more, and let no timer ring."""
+        """Hand out no more keys, and cancel all timers."""
         self._closed = True
-        for due in self._later.values():
-            due.alarm.cancel()
-        self._later.clear()
+        for delayed in self._delayed.values():
+            delayed.timer.cancel()
+        self._delayed.clear()
 
-    def _rings(self, key: Key) -> None:
-        self._later.pop(key, None)
+    def _add_delayed(self, key: Key) -> None:
+        self._delayed.pop(key, None)
         self.add(key)
 
-    def _turn(self) -> float:
-        """Seconds until one more failure fits into what all keys may fail together."""
-        if self._pace.qps <= 0:
+    def _take_token(self) -> float:
+        """Seconds until the token bucket lets one more failed key through."""
+        if self._rate.qps <= 0:
             return 0.0
-        now, interval = self._clock.time(), 1.0 / self._pace.qps
-        due = max(self._even, now)
-        self._even = due + interval
-        return max(0.0, due - now - interval * max(0, self._pace.burst - 1))
+        now, interval = self._clock.time(), 1.0 / self._rate.qps
+        slot = max(self._next_slot, now)
+        self._next_slot = slot + interval
+        return max(0.0, slot - now - interval * max(0, self._rate.burst - 1))
 
     @property
-    def _clock(self) -> Timers:
-        if self._timers is None:
-            self._timers = asyncio.get_running_loop()
-        return self._timers
+    def _clock(self) -> Clock:
+        if self._given_clock is None:
+            self._given_clock = asyncio.get_running_loop()
+        return self._given_clock

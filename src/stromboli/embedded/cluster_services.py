@@ -18,7 +18,7 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.controllers.options import Options as ControllerOptions
-from stromboli.controllers.runner import Controllers
+from stromboli.controllers.runner import ControllerRunner
 from stromboli.embedded.nodes.node_service import NodeService
 from stromboli.embedded.nodes.node_types import Content
 from stromboli.embedded.nodes.pod_logs import PodLogs
@@ -124,7 +124,7 @@ async def controllers(place: Place) -> AsyncIterator[asyncio.Task[object]]:
             shutdown_timeout=PARTING,
             plugins_dir=place.job_plugins_dir,
         )
-        crew = Controllers(client, options)
+        crew = ControllerRunner(client, options)
         task: asyncio.Task[object] = asyncio.create_task(crew.run(), name="controllers")
         try:
             yield task

@@ -39,22 +39,22 @@ def test_a_job_is_started_when_its_time_comes_and_only_once() -> None:
     async def run() -> None:
         api, clock = MemoryApi(), Watch(NOW - 0.05)
         cron(api)
-        async with working(api, CronJobController, clock=clock) as crew:
-            await settled(api, crew)
+        async with working(api, CronJobController, clock=clock) as runner:
+            await settled(api, runner)
             assert api.every("jobs") == []
             clock.now = NOW + 0.1
             await until(lambda: bool(api.every("jobs")))
-            await settled(api, crew)
+            await settled(api, runner)
             assert names(api.every("jobs")) == [f"c-{MINUTE}"]
             assert status(api)["lastScheduleTime"] == "2026-01-01T00:00:00Z"
             assert [one["name"] for one in status(api)["active"]] == [f"c-{MINUTE}"]
             assert len(api.writes) == 2
             finish(api, f"c-{MINUTE}")
-            await settled(api, crew)
+            await settled(api, runner)
             assert status(api)["active"] == []
             assert status(api)["lastSuccessfulTime"] == "2026-01-01T00:01:00Z"
             writes = len(api.writes)
-            await settled(api, crew)
+            await settled(api, runner)
             assert len(api.writes) == writes
         assert [reason for reason, _ in api.events] == ["SuccessfulCreate", "SawCompletedJob"]
 
@@ -75,8 +75,8 @@ def test_a_controller_that_dies_before_it_wrote_the_status_starts_no_second_job(
             await until(lambda: bool(api.every("jobs")))
             finish(api, f"c-{MINUTE}")
         api.before = lambda _: None
-        async with working(api, CronJobController, clock=clock) as crew:
-            await settled(api, crew)
+        async with working(api, CronJobController, clock=clock) as runner:
+            await settled(api, runner)
         assert names(api.every("jobs")) == [f"c-{MINUTE}"]
         assert status(api)["lastScheduleTime"] == "2026-01-01T00:00:00Z"
 
@@ -94,9 +94,9 @@ def test_a_lost_answer_makes_no_second_job_and_the_first_is_adopted() -> None:
                 raise NoResponse("lost")
 
         api.after = lose
-        async with working(api, CronJobController, clock=clock) as crew:
+        async with working(api, CronJobController, clock=clock) as runner:
             await until(lambda: bool(status(api).get("active")))
-            await settled(api, crew)
+            await settled(api, runner)
         assert names(api.every("jobs")) == [f"c-{MINUTE}"]
         assert all(reason != "ForeignJob" for reason, _ in api.events)
 
@@ -108,9 +108,9 @@ def test_a_job_of_somebody_elses_in_the_way_is_told() -> None:
         api = MemoryApi()
         cron(api)
         api.put("jobs", {"metadata": {"name": f"c-{MINUTE}", "namespace": "ns"}})
-        async with working(api, CronJobController, clock=Watch(NOW + 1)) as crew:
+        async with working(api, CronJobController, clock=Watch(NOW + 1)) as runner:
             await until(lambda: bool(api.events))
-            await settled(api, crew)
+            await settled(api, runner)
         assert api.events[0][0] == "ForeignJob"
         assert "active" not in status(api)
 
@@ -128,9 +128,9 @@ def test_a_job_that_is_refused_is_told_and_tried_again() -> None:
                 raise error
 
         api.before = refuse
-        async with working(api, CronJobController, clock=Watch(NOW + 1)) as crew:
+        async with working(api, CronJobController, clock=Watch(NOW + 1)) as runner:
             await until(lambda: bool(api.every("jobs")))
-            await settled(api, crew)
+            await settled(api, runner)
         assert ("FailedCreate", "Error creating job: tasks is required") in api.events
 
     asyncio.run(run())
@@ -140,12 +140,12 @@ def test_replacing_deletes_the_job_before() -> None:
     async def run() -> None:
         api, clock = MemoryApi(), Watch(NOW + 1)
         cron(api, concurrencyPolicy="Replace")
-        async with working(api, CronJobController, clock=clock) as crew:
-            await settled(api, crew)
+        async with working(api, CronJobController, clock=clock) as runner:
+            await settled(api, runner)
             clock.now = NOW + 301
             cron(api, concurrencyPolicy="Replace", suspend=False)
             await until(lambda: names(api.every("jobs")) == [f"c-{MINUTE + 5}"])
-            await settled(api, crew)
+            await settled(api, runner)
         assert [one["name"] for one in status(api)["active"]] == [f"c-{MINUTE + 5}"]
 
     asyncio.run(run())
@@ -155,11 +155,11 @@ def test_another_schedule_starts_nothing_for_times_that_are_past() -> None:
     async def run() -> None:
         api, clock = MemoryApi(), Watch(NOW - 1)
         cron(api, schedule="0 12 * * *")
-        async with working(api, CronJobController, clock=clock) as crew:
-            await settled(api, crew)
+        async with working(api, CronJobController, clock=clock) as runner:
+            await settled(api, runner)
             clock.now = NOW + 90
             cron(api, schedule="* * * * *")
-            await settled(api, crew)
+            await settled(api, runner)
             assert api.every("jobs") == []
             clock.now = NOW + 121
             cron(api, schedule="* * * * *", suspend=False)
@@ -173,11 +173,11 @@ def test_surplus_jobs_are_deleted_and_told() -> None:
     async def run() -> None:
         api, clock = MemoryApi(), Watch(NOW + 1)
         cron(api, successfulJobsHistoryLimit=0)
-        async with working(api, CronJobController, clock=clock) as crew:
-            await settled(api, crew)
+        async with working(api, CronJobController, clock=clock) as runner:
+            await settled(api, runner)
             finish(api, f"c-{MINUTE}")
             await until(lambda: not api.every("jobs"))
-            await settled(api, crew)
+            await settled(api, runner)
         assert ("SuccessfulDelete", f"Deleted job c-{MINUTE}") in api.events
         assert status(api)["active"] == []
 

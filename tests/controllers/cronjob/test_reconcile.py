@@ -1,4 +1,4 @@
-"""One look at a CronJob: what is due, who may run beside whom, what is kept."""
+"""One reconcile at a CronJob: what is due, who may run beside whom, what is kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from stromboli.api.types.cronjob import CronJob
 from stromboli.api.types.volcano_job import Job
-from stromboli.controllers.cronjob.reconcile import LATE, Look, job_name, look, started
+from stromboli.controllers.cronjob.reconcile import START_DELAY, Outcome, job_name, reconcile, started
 
 AT = "volcano.sh/cronjob-scheduled-timestamp"
 
@@ -71,18 +71,18 @@ def active(*names: str) -> list[dict[str, str]]:
     return [{"name": name, "uid": f"u-{name}"} for name in names]
 
 
-def reasons(found: Look) -> list[str]:
-    return [word.reason for word in found.said]
+def reasons(found: Outcome) -> list[str]:
+    return [word.reason for word in found.events]
 
 
 def test_nothing_is_due_before_the_first_time() -> None:
-    found = look(cron(), [], at("00:59:59"))
+    found = reconcile(cron(), [], at("00:59:59"))
     assert found.start is None
-    assert found.again == pytest.approx(1 + LATE)
+    assert found.requeue_after == pytest.approx(1 + START_DELAY)
 
 
 def test_a_job_is_made_for_the_time_that_is_due() -> None:
-    found = look(cron(), [], at("01:00:00"))
+    found = reconcile(cron(), [], at("01:00:00"))
     assert found.start == {
         "metadata": {
             "name": f"c-{int(at('01:00:00')) // 60}",
@@ -108,55 +108,55 @@ def test_a_job_is_made_for_the_time_that_is_due() -> None:
 
 
 def test_the_stamp_of_a_job_is_in_the_time_zone_of_its_schedule() -> None:
-    found = look(cron("0 10 * * *", timeZone="Asia/Tokyo"), [], at("01:00:00"))
+    found = reconcile(cron("0 10 * * *", timeZone="Asia/Tokyo"), [], at("01:00:00"))
     assert found.start is not None
     assert found.start["metadata"]["annotations"][AT] == "2026-01-01T10:00:00+09:00"
 
 
 def test_of_many_missed_times_the_last_is_served() -> None:
-    found = look(cron(), [], at("07:20:00"))
+    found = reconcile(cron(), [], at("07:20:00"))
     assert found.due == at("07:00:00")
     assert reasons(found) == []
-    found = look(cron("* * * * *"), [], at("07:20:30"))
+    found = reconcile(cron("* * * * *"), [], at("07:20:30"))
     assert found.due == at("07:20:00")
     assert reasons(found) == ["TooManyMissedTimes"]
-    assert "too many missed start times: 410." in found.said[0].message
+    assert "too many missed start times: 410." in found.events[0].message
 
 
 @pytest.mark.parametrize(("seconds", "starts"), [(None, True), (601, True), (600, False), (10, False)])
 def test_a_time_that_is_missed_by_too_much_is_not_served(seconds: int | None, starts: bool) -> None:
-    found = look(cron(startingDeadlineSeconds=seconds), [], at("01:10:00"))
+    found = reconcile(cron(startingDeadlineSeconds=seconds), [], at("01:10:00"))
     assert (found.start is not None) is starts
 
 
 def test_times_before_the_schedule_was_changed_are_not_made_up_for() -> None:
-    assert look(cron(), [], at("01:10:00"), since=at("01:05:00")).start is None
-    assert look(cron(), [], at("02:00:00"), since=at("01:05:00")).due == at("02:00:00")
+    assert reconcile(cron(), [], at("01:10:00"), since=at("01:05:00")).start is None
+    assert reconcile(cron(), [], at("02:00:00"), since=at("01:05:00")).due == at("02:00:00")
 
 
 def test_every_is_served_even_if_its_interval_is_longer_than_the_deadline() -> None:
-    found = look(cron("@every 1h", startingDeadlineSeconds=20), [], at("01:30:05"))
+    found = reconcile(cron("@every 1h", startingDeadlineSeconds=20), [], at("01:30:05"))
     assert found.due == at("01:30:00")
 
 
 def test_what_was_served_is_not_served_again() -> None:
     done = {"lastScheduleTime": stamp("01:00:00")}
-    assert look(cron(status=done), [], at("01:10:00")).start is None
+    assert reconcile(cron(status=done), [], at("01:10:00")).start is None
 
 
 def test_a_status_that_was_not_written_is_read_off_the_jobs() -> None:
     left = job(job_name(cron(), at("01:00:00")), scheduled="01:00:00")
-    found = look(cron(), [left], at("01:10:00"))
+    found = reconcile(cron(), [left], at("01:10:00"))
     assert found.start is None
     assert [one.name for one in found.status.active] == [left.name]
     assert found.status.last_schedule_time == datetime.fromisoformat(stamp("01:00:00"))
     forged = job("x", scheduled="23:00:00")
-    assert look(cron(), [forged], at("01:10:00")).start is not None
+    assert reconcile(cron(), [forged], at("01:10:00")).start is not None
 
 
 def test_a_job_that_has_ended_leaves_the_list_and_its_success_is_noted() -> None:
     status = {"active": active("a", "b"), "lastScheduleTime": stamp("01:00:00")}
-    found = look(cron(status=status), [job("a", "Completed"), job("b")], at("01:10:00"))
+    found = reconcile(cron(status=status), [job("a", "Completed"), job("b")], at("01:10:00"))
     assert [one.name for one in found.status.active] == ["b"]
     assert reasons(found) == ["SawCompletedJob"]
     assert found.status.last_successful_time == datetime.fromisoformat(stamp("01:00:00"))
@@ -164,7 +164,7 @@ def test_a_job_that_has_ended_leaves_the_list_and_its_success_is_noted() -> None
 
 def test_references_to_jobs_that_are_gone_and_jobs_of_nobody_are_told() -> None:
     status = {"active": active("gone"), "lastScheduleTime": stamp("01:00:00")}
-    found = look(cron(status=status), [job("strange", scheduled="")], at("01:10:00"))
+    found = reconcile(cron(status=status), [job("strange", scheduled="")], at("01:10:00"))
     assert reasons(found) == ["StaleReference", "OrphanedJob"]
     assert found.status.active == ()
 
@@ -179,24 +179,24 @@ def test_references_to_jobs_that_are_gone_and_jobs_of_nobody_are_told() -> None:
 )
 def test_the_concurrency_policy(policy: str, starts: bool, replaced: list[str], said: list[str]) -> None:
     status = {"active": active("a"), "lastScheduleTime": stamp("01:00:00")}
-    found = look(cron(status=status, concurrencyPolicy=policy), [job("a")], at("02:00:01"))
+    found = reconcile(cron(status=status, concurrencyPolicy=policy), [job("a")], at("02:00:01"))
     assert (found.start is not None) is starts
     assert [one.name for one in found.replace] == replaced
     assert reasons(found) == said
     assert len(found.status.active) == (0 if replaced else 1)
-    assert found.again is not None
+    assert found.requeue_after is not None
 
 
 def test_a_forbidden_time_is_served_when_the_job_before_has_ended() -> None:
     status = {"active": active("a"), "lastScheduleTime": stamp("01:00:00")}
-    found = look(cron(status=status, concurrencyPolicy="Forbid"), [job("a", "Failed")], at("02:20:00"))
+    found = reconcile(cron(status=status, concurrencyPolicy="Forbid"), [job("a", "Failed")], at("02:20:00"))
     assert found.due == at("02:00:00")
 
 
 def test_nothing_is_started_while_suspended_but_all_else_goes_on() -> None:
     status = {"active": active("a")}
-    found = look(cron(status=status, suspend=True), [job("a", "Completed")], at("05:00:00"))
-    assert (found.start, found.again) == (None, None)
+    found = reconcile(cron(status=status, suspend=True), [job("a", "Completed")], at("05:00:00"))
+    assert (found.start, found.requeue_after) == (None, None)
     assert found.status.active == ()
 
 
@@ -206,16 +206,16 @@ def test_the_oldest_ended_jobs_go_when_there_are_too_many() -> None:
         job(f"bad{n}", phase, created=f"01:0{n}:00")
         for n, phase in enumerate(("Failed", "Terminated", "Failed"))
     ]
-    found = look(cron(successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1), jobs, at("00:40:00"))
+    found = reconcile(cron(successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1), jobs, at("00:40:00"))
     assert [one.name for one in found.prune] == ["ok0", "ok1", "bad0", "bad1"]
-    assert look(cron(), jobs, at("00:40:00")).prune == []
-    only = look(cron(successfulJobsHistoryLimit=0), jobs, at("00:40:00"))
+    assert reconcile(cron(), jobs, at("00:40:00")).prune == []
+    only = reconcile(cron(successfulJobsHistoryLimit=0), jobs, at("00:40:00"))
     assert [one.name for one in only.prune] == [f"ok{n}" for n in range(5)]
 
 
 def test_jobs_of_the_same_age_go_by_name() -> None:
     jobs = [job(name, "Completed") for name in "cab"]
-    found = look(cron(successfulJobsHistoryLimit=1), jobs, at("00:40:00"))
+    found = reconcile(cron(successfulJobsHistoryLimit=1), jobs, at("00:40:00"))
     assert [one.name for one in found.prune] == ["a", "b"]
 
 
@@ -228,6 +228,6 @@ def test_jobs_of_the_same_age_go_by_name() -> None:
     ],
 )
 def test_a_schedule_that_makes_no_sense_is_told(spec: Any, reason: str) -> None:
-    found = look(cron(**{"schedule": "0 * * * *", **spec}), [], at("00:40:00"))
+    found = reconcile(cron(**{"schedule": "0 * * * *", **spec}), [], at("00:40:00"))
     assert reasons(found) == [reason]
-    assert (found.again is None) is (reason != "UnsupportedSchedule")
+    assert (found.requeue_after is None) is (reason != "UnsupportedSchedule")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stromboli.api.cron_schedule import BadSchedule
 from stromboli.controllers.cronjob import schedule_times
-from stromboli.controllers.cronjob.schedule_times import BadZone, Times, local_zone, read_times
+from stromboli.controllers.cronjob.schedule_times import BadZone, ScheduleTimes, local_zone, read_times
 
 ZONES = ["UTC", "Europe/Rome", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"]
 SCHEDULES = [
@@ -38,7 +38,7 @@ def moment(text: str, zone: str = "UTC") -> float:
     return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).timestamp()
 
 
-def stepped(all_times: Times, now: float, most: int = 3000) -> list[float]:
+def stepped(all_times: ScheduleTimes, now: float, most: int = 3000) -> list[float]:
     """Every moment up to now, one by one; the first after now comes last."""
     found: list[float] = []
     at: float | None = all_times.since

@@ -12,11 +12,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from tests.controllers.memory import merged
 
 from stromboli.api import names
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus
-from stromboli.controllers.job.observed_events import Memory
+from stromboli.controllers.job.observed_events import ReconcileCache
 from stromboli.controllers.job.observed_state import (
     Attach,
     CreateClaim,
@@ -26,16 +27,15 @@ from stromboli.controllers.job.observed_state import (
     DeleteGroup,
     DeletePod,
     Detach,
+    ObservedState,
     Outcome,
     PatchGroup,
     PatchJob,
-    Scene,
     SetStatus,
     Write,
 )
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
-from stromboli.controllers.job.reconcile import look
-from tests.controllers.memory import merged
+from stromboli.controllers.job.reconcile import reconcile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PLUGINS = JobPlugins()
@@ -91,7 +91,7 @@ class Stage:
     commands: list[Command] = field(default_factory=list)
     claims: set[str] = field(default_factory=set)
     attached: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    memory: Memory = field(default_factory=Memory)
+    cache: ReconcileCache = field(default_factory=ReconcileCache)
     plugins: JobPlugins = PLUGINS
     admits: bool = True
     """Whether the scheduler lets the group in at once."""
@@ -103,8 +103,8 @@ class Stage:
 
     # -- what a controller does
 
-    def scene(self) -> Scene:
-        return Scene(
+    def observed(self) -> ObservedState:
+        return ObservedState(
             job=msgspec.convert(msgspec.to_builtins(self.job), Job),
             now=self.now,
             plugins=self.plugins,
@@ -112,20 +112,20 @@ class Stage:
             group=self.group,
             queue=self.queue,
             command=self.commands[0] if self.commands else None,
-            memory=self.memory,
+            cache=self.cache,
             has_claim=self.claims.__contains__,
         )
 
-    def look(self) -> Outcome:
-        return look(self.scene())
+    def reconcile(self) -> Outcome:
+        return reconcile(self.observed())
 
     def step(self) -> Outcome:
-        """One look, carried out."""
+        """One reconcile, carried out."""
         outcome = self.look()
         for write in outcome.writes:
             self.write(write)
-        self.memory = outcome.memory
-        self.again = outcome.again
+        self.cache = outcome.cache
+        self.requeue_at = outcome.requeue_at
         self.events += outcome.events
         if self.admits and self.group is not None and self.group.status.phase in ("", "Pending"):
             self.group.status.phase = "Inqueue"
@@ -143,7 +143,7 @@ class Stage:
 
     def restart(self) -> Stage:
         """Another controller takes over, which remembers nothing."""
-        self.memory = Memory()
+        self.cache = ReconcileCache()
         return self
 
     def write(self, write: Write) -> None:  # noqa: PLR0912 - one branch per kind of write

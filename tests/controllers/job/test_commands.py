@@ -19,10 +19,10 @@ def test_a_command_that_could_not_be_deleted_is_deleted_later() -> None:
                 raise refusals.pop()
 
         api.before = refuse
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             command(api, "stop", "AbortJob")
             await until(lambda: not api.every("commands"))
-            await settled(api, crew)
+            await settled(api, runner)
             assert (phase(api), refusals) == ("Aborted", [])
             assert api.find("jobs", "j", "team")["status"]["version"] == 1
 

@@ -1,4 +1,4 @@
-"""The job controller on an API server in memory: what it writes, what it does not write twice, and when it gives in."""
+"""The job controller on an API server in cache: what it writes, what it does not write twice, and when it gives in."""
 
 import asyncio
 import json
@@ -8,19 +8,20 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.controllers.memory import MemoryApi
+
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
-from stromboli.controllers.runner import Controllers
+from stromboli.controllers.runner import ControllerRunner
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.job.stage import job_manifest, policy, task
-from tests.controllers.memory import MemoryApi
 from tests.controllers.working import NOW, Watch, names, settled, until, working
 
 
 class Prompt(JobController):
     """Tells counts at once."""
 
-    rest = 0.0
+    status_period = 0.0
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
@@ -30,10 +31,10 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 @asynccontextmanager
 async def at_work(
     api: MemoryApi, kind: type[JobController] = Prompt, **more: Any
-) -> AsyncIterator[Controllers]:
-    async with working(api, kind, **more) as crew:
-        await settled(api, crew)
-        yield crew
+) -> AsyncIterator[ControllerRunner]:
+    async with working(api, kind, **more) as runner:
+        await settled(api, runner)
+        yield runner
 
 
 def submitted(*tasks: dict[str, Any], **spec: Any) -> MemoryApi:
@@ -67,18 +68,18 @@ def writes(api: MemoryApi, since: int = 0) -> list[tuple[str, str]]:
 def test_a_job_lives_from_submission_to_its_end() -> None:
     async def story() -> None:
         api = submitted()
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             assert (phase(api), names(api.every("podgroups"))) == ("Pending", ["j-u1"])
             assert api.every("pods") == []
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             assert names(api.every("pods")) == ["j-worker-0", "j-worker-1"]
             live(api, "Running")
-            await settled(api, crew)
+            await settled(api, runner)
             status = api.find("jobs", "j", "team")["status"]
             assert (status["state"]["phase"], status["running"]) == ("Running", 2)
             live(api, "Succeeded")
-            await settled(api, crew)
+            await settled(api, runner)
             status = api.find("jobs", "j", "team")["status"]
             assert (status["state"]["phase"], status["succeeded"]) == ("Completed", 2)
             assert status["taskStatusCount"] == {"worker": {"phase": {"Succeeded": 2}}}
@@ -94,9 +95,9 @@ def test_few_writes_bring_a_job_to_its_pods() -> None:
 
     async def story() -> None:
         api = submitted()
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             assert writes(api) == [
                 ("POST", "podgroups"),
                 ("PATCH", "jobs/j/status"),
@@ -111,15 +112,15 @@ def test_few_writes_bring_a_job_to_its_pods() -> None:
 def test_a_quiet_job_is_not_written_about_also_by_another_controller() -> None:
     async def story() -> None:
         api = submitted(plugins={"svc": [], "env": []}, volumes=[{"mountPath": "/data", "volumeClaim": {}}])
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             live(api, "Running")
-            await settled(api, crew)
+            await settled(api, runner)
         before = len(api.writes)
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             live(api, "Running", podIP="10.0.0.1")
-            await settled(api, crew)
+            await settled(api, runner)
         assert writes(api, before) == []
 
     run(story())
@@ -136,9 +137,9 @@ def test_a_pod_whose_creation_was_not_answered_is_made_once() -> None:
                 raise NoResponse("the connection broke")
 
         api.after = lose
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             assert len(lost) == 3
             assert len(api.every("pods")) == 4
             assert api.find("jobs", "j", "team")["status"]["pending"] == 4
@@ -163,11 +164,11 @@ def test_a_pod_that_goes_while_its_creation_is_asked_about_is_made_again_soon() 
                 del api.objects["pods", "team", "j-worker-0"]
 
         api.before, api.after = evict, lose
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
             await until(lambda: len(lost) == 2)
             await until(lambda: bool(api.every("pods")), 5)
-            await settled(api, crew)
+            await settled(api, runner)
 
     run(story())
 
@@ -176,16 +177,16 @@ def test_a_name_that_somebody_else_has_taken_is_told_and_the_others_are_made() -
     async def story() -> None:
         api = submitted()
         api.put("pods", {"metadata": {"name": "j-worker-0", "namespace": "team"}})
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await until_pods(api, crew, 1)
+            await until_pods(api, runner, 1)
             assert "j-worker-1" in names(api.every("pods"))
             await until(
                 lambda: any("exists already and is not of this job" in text for _, text in api.events)
             )
             api.remove("pods", "j-worker-0", "team")
             touch(api)
-            await until_pods(api, crew, 2)
+            await until_pods(api, runner, 2)
 
     run(story())
 
@@ -194,9 +195,9 @@ def test_a_large_job_does_not_keep_a_small_one_waiting() -> None:
     async def story() -> None:
         api = submitted(task(replicas=400))
         api.put("jobs", job_manifest(task(replicas=2), name="small"))
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
         posted = [json.loads(one.body or b"") for one in api.asked if one.path.endswith("team/pods")]
         made = [one["metadata"]["name"] for one in posted]
         assert len(made) == 402
@@ -205,7 +206,7 @@ def test_a_large_job_does_not_keep_a_small_one_waiting() -> None:
     run(story())
 
 
-async def until_pods(api: MemoryApi, crew: Controllers, count: int) -> None:
+async def until_pods(api: MemoryApi, runner: ControllerRunner, count: int) -> None:
     async with asyncio.timeout(10):
         while api.find("jobs", "j", "team")["status"].get("pending") != count:
             await asyncio.sleep(0.005)
@@ -224,14 +225,14 @@ def test_a_job_waits_out_a_quota_and_tells_what_holds_it_up() -> None:
                 raise ApiError(403, "Forbidden", "exceeded quota: small")
 
         api.before = refuse
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await until_pods(api, crew, 1)
+            await until_pods(api, runner, 1)
             await until(
                 lambda: ("FailedCreate", "Error creating pods: [exceeded quota: small]") in api.events
             )
             allowed = 2
-            await until_pods(api, crew, 2)
+            await until_pods(api, runner, 2)
             assert phase(api) == "Pending"
 
     run(story())
@@ -240,18 +241,18 @@ def test_a_job_waits_out_a_quota_and_tells_what_holds_it_up() -> None:
 def test_commands_suspend_and_resume_a_job_and_are_deleted() -> None:
     async def story() -> None:
         api = submitted()
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             live(api, "Running")
-            await settled(api, crew)
+            await settled(api, runner)
             command(api, "stop", "AbortJob")
-            await settled(api, crew)
+            await settled(api, runner)
             assert (phase(api), api.every("pods"), api.every("podgroups")) == ("Aborted", [], [])
             command(api, "go-on", "ResumeJob")
-            await settled(api, crew)
+            await settled(api, runner)
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             assert (phase(api), len(api.every("pods"))) == ("Pending", 2)
             assert api.find("jobs", "j", "team")["status"].get("retryCount", 0) == 0
             assert api.every("commands") == []
@@ -275,8 +276,8 @@ def test_a_command_for_an_earlier_job_of_the_name_or_for_none_does_nothing() -> 
         watch = Watch(NOW + 61)
         command(api, "late", "AbortJob", uid="u0")
         command(api, "lost", "AbortJob", job="nobody")
-        async with at_work(api, clock=watch) as crew:
-            await settled(api, crew)
+        async with at_work(api, clock=watch) as runner:
+            await settled(api, runner)
             assert (phase(api), api.every("commands")) == ("Pending", [])
 
     run(story())
@@ -285,15 +286,15 @@ def test_a_command_for_an_earlier_job_of_the_name_or_for_none_does_nothing() -> 
 def test_a_failure_restarts_the_job_once_whatever_is_heard_twice() -> None:
     async def story() -> None:
         api = submitted(policies=[policy("RestartJob", "PodFailed")])
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             live(api, "Running")
-            await settled(api, crew)
+            await settled(api, runner)
             live(api, "Failed", "j-worker-0")
-            await settled(api, crew)
+            await settled(api, runner)
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             status = api.find("jobs", "j", "team")["status"]
             assert (status["retryCount"], status["version"], status["pending"]) == (1, 1, 2)
             marks = [pod["metadata"]["annotations"]["volcano.sh/job-version"] for pod in api.every("pods")]
@@ -312,12 +313,12 @@ def test_conflicts_and_a_flaky_server_do_not_keep_a_job_from_its_end() -> None:
                 raise ApiError(409, "Conflict", "somebody was quicker")
 
         api.before = flake
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             for told in ("", "Running", "Failed", "Running", "Succeeded"):
                 if told:
                     live(api, told)
                 for _ in range(10):
-                    await settled(api, crew)
+                    await settled(api, runner)
                     admit(api)
                     await asyncio.sleep(0.02)
             assert phase(api) == "Completed"
@@ -329,9 +330,9 @@ def test_conflicts_and_a_flaky_server_do_not_keep_a_job_from_its_end() -> None:
 def test_what_plugins_want_is_made_followed_and_taken_away() -> None:
     async def story() -> None:
         api = submitted(plugins={"svc": ["--publish-not-ready-addresses"], "ssh": []})
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             secret = api.find("secrets", "j-ssh", "team")
             assert secret["data"].keys() == {"id_rsa", "id_rsa.pub", "authorized_keys", "config"}
             assert api.find("services", "j", "team")["spec"]["publishNotReadyAddresses"] is True
@@ -339,7 +340,7 @@ def test_what_plugins_want_is_made_followed_and_taken_away() -> None:
             manifest = api.find("jobs", "j", "team")
             manifest["spec"]["tasks"][0]["replicas"] = 3
             api.put("jobs", manifest)
-            await settled(api, crew)
+            await settled(api, runner)
             hosts = api.find("configmaps", "j-svc", "team")["data"]
             assert hosts["VC_WORKER_NUM"] == "3"
             again = api.find("secrets", "j-ssh", "team")
@@ -350,7 +351,7 @@ def test_what_plugins_want_is_made_followed_and_taken_away() -> None:
                 "plugin-svc": "svc",
             }
             live(api, "Succeeded")
-            await settled(api, crew)
+            await settled(api, runner)
             assert phase(api) == "Completed"
             left = [one for kind in ("secrets", "services", "configmaps") for one in api.every(kind)]
             assert left == []
@@ -363,9 +364,9 @@ def test_a_service_of_somebody_else_is_used_and_stays() -> None:
     async def story() -> None:
         api = submitted(plugins={"svc": []})
         api.put("services", {"metadata": {"name": "j", "namespace": "team"}, "spec": {"mine": True}})
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             command(api, "end", "TerminateJob")
-            await settled(api, crew)
+            await settled(api, runner)
             assert phase(api) == "Terminated"
             assert api.find("services", "j", "team")["spec"] == {"mine": True}
             assert api.every("configmaps") == []
@@ -381,12 +382,12 @@ def test_what_an_earlier_job_of_the_name_left_is_not_taken_for_ours() -> None:
         earlier = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u0"}
         meta = {"name": "j-svc", "namespace": "team", "ownerReferences": [earlier]}
         api.put("configmaps", {"metadata": meta, "data": {"VC_WORKER_NUM": "7"}})
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             assert api.find("configmaps", "j-svc", "team")["data"] == {"VC_WORKER_NUM": "7"}
             assert api.every("podgroups") == []
             api.remove("configmaps", "j-svc", "team")
             touch(api)
-            await settled(api, crew)
+            await settled(api, runner)
             assert api.find("configmaps", "j-svc", "team")["data"]["VC_WORKER_NUM"] == "2"
             assert api.find("configmaps", "j-svc", "team")["metadata"]["ownerReferences"][0]["uid"] == "u1"
 
@@ -398,12 +399,12 @@ def test_a_job_that_ends_is_cleaned_up_once() -> None:
 
     async def story() -> None:
         api = submitted(plugins={"svc": []})
-        async with at_work(api, JobController) as crew:
+        async with at_work(api, JobController) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             before = len(api.asked)
             live(api, "Succeeded")
-            await settled(api, crew)
+            await settled(api, runner)
             assert phase(api) == "Completed"
             looked = [one for one in api.asked[before:] if one.path.endswith("configmaps/j-svc")]
             assert [one.method for one in looked] == ["GET", "DELETE"]
@@ -415,12 +416,12 @@ def test_a_job_that_ends_is_cleaned_up_once() -> None:
 def test_volumes_are_named_and_claimed_once() -> None:
     async def story() -> None:
         api = submitted(volumes=[{"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}])
-        async with at_work(api) as crew:
-            await settled(api, crew)
+        async with at_work(api) as runner:
+            await settled(api, runner)
         api.objects = {key: one for key, one in api.objects.items() if key[0] != "podgroups"}
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             (claim,) = api.every("persistentvolumeclaims")
             name = claim["metadata"]["name"]
             assert name.startswith("j-pvc-")
@@ -440,16 +441,16 @@ def test_a_claim_or_a_queue_that_is_missing_is_waited_for() -> None:
         api = submitted(volumes=[{"mountPath": "/data", "volumeClaimName": "theirs"}])
         api.remove("queues", "default")
         watch = Watch()
-        async with at_work(api, clock=watch) as crew:
+        async with at_work(api, clock=watch) as runner:
             assert (phase(api), api.every("podgroups")) == ("Pending", [])
             assert ("QueueError", MISSING_QUEUE) in api.events
             api.put("queues", {"metadata": {"name": "default"}})
             touch(api)
-            await settled(api, crew)
+            await settled(api, runner)
             assert ("PVCError", MISSING_CLAIM) in api.events
             api.put("persistentvolumeclaims", {"metadata": {"name": "theirs", "namespace": "team"}})
             touch(api)
-            await settled(api, crew)
+            await settled(api, runner)
             assert names(api.every("podgroups")) == ["j-u1"]
 
     run(story())
@@ -475,9 +476,9 @@ def test_one_broken_job_does_not_stop_the_others() -> None:
         api.put("jobs", job_manifest(task(), name="unknown-plugin", plugins={"nonsense": []}))
         api.put("jobs", job_manifest(task(replicas=2**31 - 1), name="huge"))
         api.put("jobs", job_manifest(task(), name="no-status") | {"status": None})
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             assert [one for one in names(api.every("pods")) if one.startswith("j-")] == [
                 "j-worker-0",
                 "j-worker-1",
@@ -500,9 +501,9 @@ def test_a_plugin_of_the_users_own_is_a_file_in_a_folder(tmp_path: Path) -> None
 
     async def story() -> None:
         api = submitted(plugins={"tag": []})
-        async with at_work(api, options=Options(plugins_dir=tmp_path)) as crew:
+        async with at_work(api, options=Options(plugins_dir=tmp_path)) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             assert api.find("pods", "j-worker-1", "team")["metadata"]["labels"]["tag"] == "j-worker-1"
 
     run(story())
@@ -511,44 +512,44 @@ def test_a_plugin_of_the_users_own_is_a_file_in_a_folder(tmp_path: Path) -> None
 def test_a_deleted_job_is_forgotten() -> None:
     async def story() -> None:
         api = submitted()
-        async with at_work(api) as crew:
+        async with at_work(api) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             before = len(api.writes)
             api.remove("jobs", "j", "team")
             for pod in api.every("pods"):
                 api.remove("pods", pod["metadata"]["name"], "team")
-            await settled(api, crew)
+            await settled(api, runner)
             assert writes(api, before) == []
-            (controller,) = crew.controllers
-            assert controller._files == {}
+            (controller,) = runner.controllers
+            assert controller._records == {}
 
     run(story())
 
 
 def test_counts_that_change_often_are_told_together() -> None:
     class Calm(JobController):
-        rest = 60.0
+        status_period = 60.0
 
     async def story() -> None:
         api = submitted(task(replicas=5), minAvailable=1)
-        async with at_work(api, Calm) as crew:
+        async with at_work(api, Calm) as runner:
             admit(api)
-            await settled(api, crew)
+            await settled(api, runner)
             before = len(api.writes)
             for index in range(5):
                 live(api, "Running", f"j-worker-{index}")
-                await settled(api, crew)
+                await settled(api, runner)
             status = api.find("jobs", "j", "team")["status"]
             assert (status["state"]["phase"], status["running"], len(writes(api, before))) == (
                 "Running",
                 1,
                 1,
             )
-            (controller,) = crew.controllers
-            controller.rest = 0.0
+            (controller,) = runner.controllers
+            controller.status_period = 0.0
             touch(api)
-            await settled(api, crew)
+            await settled(api, runner)
             assert (api.find("jobs", "j", "team")["status"]["running"], len(writes(api, before))) == (5, 2)
 
     run(story())

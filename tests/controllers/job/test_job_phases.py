@@ -1,11 +1,11 @@
-"""The state table of a job, row by row (spec 06 2.6), and the rules by which phases follow from counts."""
+"""The state table of a job, transition by transition (spec 06 2.6), and the rules by which phases follow from counts."""
 
 from typing import Any
 
 import msgspec
 import pytest
 
-from stromboli.controllers.job.job_phases import Action, Does, Phase, next_phase, row_of
+from stromboli.controllers.job.job_phases import Action, Effect, Phase, next_phase, transition_of
 from stromboli.controllers.job.pod_counts import Counts
 from tests.controllers.job.stage import in_phase, make_job, policy, running, task
 
@@ -67,8 +67,12 @@ ROWS = [
 @pytest.mark.parametrize(("phase", "action", "expected"), ROWS)
 def test_the_state_table(phase: str, action: str, expected: str) -> None:
     does, to, retries = expected.rsplit(maxsplit=2)
-    row = row_of(phase, action)
-    assert (row.does, row.to or "-", int(row.counts)) == (does.strip(), to, int(retries))
+    transition = transition_of(phase, action)
+    assert (transition.effect, transition.to or "-", int(transition.counts)) == (
+        does.strip(),
+        to,
+        int(retries),
+    )
 
 
 @pytest.mark.parametrize("phase", list(Phase))
@@ -76,15 +80,15 @@ def test_the_state_table(phase: str, action: str, expected: str) -> None:
 def test_an_action_is_carried_out_as_the_table_says(phase: str, action: str) -> None:
     """By a user's command, on a job that came into the phase as jobs do."""
     stage = in_phase(phase)
-    before, row = stage.job.status, row_of(phase, action)
+    before, transition = stage.job.status, transition_of(phase, action)
     pods = len(stage.alive)
     stage.ask(action).step()
     status = stage.job.status
-    aimless = row.does == Does.KILL_TARGET  # a command names no pod
-    assert status.state.phase == (phase if row.to is None or aimless else row.to)
-    assert status.retry_count == before.retry_count + (row.counts and not aimless)
+    aimless = transition.effect == Effect.KILL_TARGET  # a command names no pod
+    assert status.state.phase == (phase if transition.to is None or aimless else transition.to)
+    assert status.retry_count == before.retry_count + (transition.counts and not aimless)
     assert stage.commands == []
-    if row.does in (Does.KILL, Does.KILL_ALL) and row.to is not None:
+    if transition.effect in (Effect.KILL, Effect.KILL_ALL) and transition.to is not None:
         assert status.version == before.version + 1
         assert status.terminating == pods if phase in ("Pending", "Running") else True
         assert stage.group is None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from stromboli.api import names
-from stromboli.controllers.job.job_phases import FINISHED, RESTING, Phase
+from stromboli.controllers.job.job_phases import FINISHED, INACTIVE, Phase
 from stromboli.controllers.job.observed_state import CreatePod, Outcome
 from tests.controllers.job.stage import Stage, make_job, policy, task
 
@@ -140,7 +140,7 @@ class Life(RuleBasedStateMachine):
         stage.pods = now
         for write in outcome.writes:
             stage.write(write)
-        stage.memory = outcome.memory
+        stage.cache = outcome.cache
 
     @rule()
     def restart(self) -> None:
@@ -169,7 +169,7 @@ class Life(RuleBasedStateMachine):
         assert status.state.phase not in TRANSIENT
         assert status.min_available == stage.job.spec.min_available
         assert not stage.commands
-        if status.state.phase in RESTING:
+        if status.state.phase in INACTIVE:
             assert stage.group is None
             assert not stage.attached
             assert status.pending == status.running == 0
@@ -179,7 +179,7 @@ class Life(RuleBasedStateMachine):
                 old = int(pod.metadata.annotations[names.JOB_VERSION]) < status.version
                 assert not old or pod.status.phase in ("Succeeded", "Failed")
                 assert names.OUT_OF_SYNC not in pod.metadata.annotations
-        assert stage.again is None or stage.again > stage.now
+        assert stage.requeue_at is None or stage.requeue_at > stage.now
         before = stage.status_writes
         stage.settle()
         assert stage.status_writes == before
@@ -255,7 +255,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(a=st.integers(0, 3), b=st.integers(0, 3))
     def scale(self, a: int, b: int) -> None:
-        if self.stage.phase not in RESTING:  # finished jobs ignore it
+        if self.stage.phase not in INACTIVE:  # finished jobs ignore it
             self.stage.scale(a=a, b=b)
 
     @rule(phase=st.sampled_from(["Pending", "Inqueue", "Running", "Unknown"]))

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from stromboli.api.go_scalars import LONGEST_DURATION
-from stromboli.controllers.job.lifecycle_policies import Signal, order_for
+from stromboli.controllers.job.lifecycle_policies import LifecycleEvent, policy_action
 from tests.controllers.job.stage import NOON, Stage, make_job, policy, running, task
 
 FAILED, EVICTED, PENDING = "PodFailed", "PodEvicted", "PodPending"
 
 
 @pytest.mark.parametrize(
-    ("own", "jobs", "signal", "expected"),
+    ("own", "jobs", "trigger", "expected"),
     [
         ([], [], {"event": FAILED}, None),
         ([], [policy("RestartJob", FAILED)], {"event": FAILED}, ("RestartJob", 0)),
@@ -55,10 +55,10 @@ FAILED, EVICTED, PENDING = "PodFailed", "PodEvicted", "PodPending"
     ],
 )
 def test_the_policy_table(
-    own: list[Any], jobs: list[Any], signal: dict[str, Any], expected: tuple[str, float] | None
+    own: list[Any], jobs: list[Any], trigger: dict[str, Any], expected: tuple[str, float] | None
 ) -> None:
     job = make_job(task(policies=own), policies=jobs)
-    assert order_for(job, Signal(**{"since": NOON, "task": "worker", **signal})) == expected
+    assert policy_action(job, LifecycleEvent(**{"since": NOON, "task": "worker", **trigger})) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_failed_pod_leads_to_the_action_of_its_policy(action: str, phase: str,
 def test_an_evicted_pod_raises_its_event_once_it_is_gone() -> None:
     stage = running(policies=[policy("RestartJob", EVICTED)])
     pod = stage.pods["j-worker-0"]
-    stage._delete(pod, mark=False)
+    stage._delete(pod, out_of_sync=False)
     stage.settle()
     assert (stage.phase, stage.job.status.terminating) == ("Running", 1)
     stage.bury().step()
@@ -165,7 +165,7 @@ def test_a_group_that_is_unknown_raises_its_event_whatever_the_version() -> None
 def test_a_pod_that_stays_pending_leads_to_its_action_in_time() -> None:
     stage = Stage(make_job(policies=[policy("AbortJob", PENDING, timeout="10m")])).settle()
     assert ("ExecuteAction", "Execute action AbortJob after 10m0s") in stage.told
-    assert stage.again == NOON + timedelta(minutes=10)
+    assert stage.requeue_at == NOON + timedelta(minutes=10)
     assert stage.wait(599).settle().phase == "Pending"
     assert stage.wait(1).step() is not None
     assert stage.phase == "Aborting"
@@ -186,7 +186,7 @@ def test_a_pod_that_is_pending_no_more_is_forgiven(phase: str) -> None:
 def test_a_delayed_action_comes_in_time_although_the_controller_was_restarted() -> None:
     stage = Stage(make_job(policies=[policy("AbortJob", PENDING, timeout="10m")])).settle()
     stage.restart().wait(300).settle()
-    assert stage.again == NOON + timedelta(minutes=10)
+    assert stage.requeue_at == NOON + timedelta(minutes=10)
     stage.restart().wait(300).step()
     assert stage.phase == "Aborting"
 
@@ -194,7 +194,7 @@ def test_a_delayed_action_comes_in_time_although_the_controller_was_restarted() 
 def test_a_pod_that_failed_leads_to_a_delayed_action_counted_from_its_end() -> None:
     stage = running(policies=[policy("RestartJob", FAILED, timeout="60s")])
     stage.wait(1000).set_pod("worker-0", "Failed").restart().settle()
-    assert (stage.phase, stage.again) == ("Running", stage.now + timedelta(seconds=60))
+    assert (stage.phase, stage.requeue_at) == ("Running", stage.now + timedelta(seconds=60))
     stage.restart().wait(61).step()
     assert stage.phase == "Restarting"
 
@@ -203,7 +203,7 @@ def test_a_lost_pod_that_comes_back_in_time_is_forgiven() -> None:
     stage = running(policies=[policy("RestartJob", EVICTED, timeout="60s")])
     stage.evict("worker-0").settle()
     assert stage.alive == ["worker-0", "worker-1"]
-    assert stage.again == stage.now + timedelta(seconds=60)
+    assert stage.requeue_at == stage.now + timedelta(seconds=60)
     stage.set_all("Running").settle().wait(100).settle()
     assert (stage.phase, stage.job.status.retry_count) == ("Running", 0)
 

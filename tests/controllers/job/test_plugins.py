@@ -24,7 +24,7 @@ def dressed(job: Job, name: str, index: int = 0) -> dict[str, Any]:
     """A pod as the plugins of its job leave it."""
     member = Member(job, next(one for one in job.spec.tasks if one.name == name), index)
     pod = pod_of(member)
-    for plugin in JobPlugins().kit(job).plugins:
+    for plugin in JobPlugins().for_job(job).plugins:
         plugin.dress(member, pod)
     return pod
 
@@ -36,7 +36,7 @@ def env(pod: dict[str, Any], kind: str = "containers") -> dict[str, Any]:
 
 
 def attached(job: Job) -> dict[str, Attachment]:
-    return {one.kind: one for plugin in JobPlugins().kit(job).plugins for one in plugin.attachments(job)}
+    return {one.kind: one for plugin in JobPlugins().for_job(job).plugins for one in plugin.attachments(job)}
 
 
 def test_env_tells_every_container_its_index_after_the_users_own() -> None:

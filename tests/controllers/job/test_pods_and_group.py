@@ -8,7 +8,7 @@ import pytest
 from stromboli.api.errors import BadObject
 from stromboli.api.resources.quota_charges import as_resource_list
 from stromboli.api.types.scheduling import PodGroup
-from stromboli.controllers.job.job_pod_group import group_changes, group_of, minimum_charges, shares
+from stromboli.controllers.job.job_pod_group import group_changes, group_of, minimum_charges, minimum_pods
 from stromboli.controllers.job.job_pods import Member, members, pod_of
 from tests.controllers.job.stage import NOON, make_job, task
 
@@ -198,7 +198,7 @@ def test_whose_pods_count_for_the_least_resources(
         more = {} if minimum is None else {"minAvailable": minimum}
         made.append(task(name, replicas, spec=spec, **more))
     job = make_job(*made, minAvailable=least)
-    assert {one.name: count for one, count in shares(job, {"high": 100})} == expected
+    assert {one.name: count for one, count in minimum_pods(job, {"high": 100})} == expected
 
 
 def test_the_least_resources_are_what_a_quota_would_charge() -> None:

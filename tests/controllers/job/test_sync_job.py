@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from stromboli.api.types.scheduling import Queue
-from stromboli.controllers.job.job_status import spoken
+from stromboli.controllers.job.job_status import go_duration
 from stromboli.controllers.job.observed_state import CreatePod, PatchJob
 from tests.controllers.job.stage import Stage, in_phase, make_job, policy, running, task
 
@@ -49,7 +49,7 @@ def test_a_job_that_is_being_deleted_is_left_alone() -> None:
 def test_counts_are_by_phase_and_by_task_each_pod_once() -> None:
     stage = running(task("a", 3), task("b", 2), minAvailable=1)
     stage.set_pod("a-0", "Succeeded").set_pod("a-1", "Failed").set_pod("b-0", "Strange").settle()
-    stage._delete(stage.pods["j-b-1"], mark=False)
+    stage._delete(stage.pods["j-b-1"], out_of_sync=False)
     status = stage.settle().job.status
     counts = (status.running, status.succeeded, status.failed, status.unknown, status.terminating)
     assert counts == (1, 1, 1, 1, 1)
@@ -222,4 +222,4 @@ def test_a_job_of_a_queue_that_hands_on_is_marked() -> None:
     [(600, "10m0s"), (0, "0s"), (3605, "1h0m5s"), (0.25, "250ms"), (1.5, "1.5s"), (-61, "-1m1s")],
 )
 def test_durations_are_spoken_as_go_speaks_them(seconds: float, text: str) -> None:
-    assert spoken(seconds) == text
+    assert go_duration(seconds) == text

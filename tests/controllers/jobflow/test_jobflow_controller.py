@@ -50,21 +50,21 @@ def test_three_jobs_follow_one_another_and_are_deleted_at_the_end() -> None:
         api = MemoryApi()
         template(api, "a", "b", "c")
         flow(api, {"name": "a"}, after("b", "a"), after("c", "a", "b"), policy="delete")
-        async with working(api, JobFlowController, JobTemplateController) as crew:
+        async with working(api, JobFlowController, JobTemplateController) as runner:
             for name, made in (("a", 1), ("b", 2), ("c", 3)):
                 await until(lambda made=made: len(api.every("jobs")) == made)  # type: ignore[misc]
-                await settled(api, crew)
+                await settled(api, runner)
                 assert len(api.every("jobs")) == made
                 become(api, f"f-{name}", "Running")
                 await until(lambda: phase(api) == "Running")
                 become(api, f"f-{name}", "Completed")
             await until(lambda: phase(api) == "Succeed")
             await until(lambda: not api.every("jobs"))
-            await settled(api, crew)
+            await settled(api, runner)
             writes = len(api.writes)
-            await settled(api, crew)
+            await settled(api, runner)
             assert len(api.writes) == writes
-            assert 'jobflow_succeed_phase_count{jobflow_namespace="ns"} 1.0' in crew.metrics.text().decode()
+            assert 'jobflow_succeed_phase_count{jobflow_namespace="ns"} 1.0' in runner.metrics.text().decode()
         created = [message for reason, message in api.events if reason == "Created"]
         assert created == [f"create a job named f-{name}!" for name in "abc"]
         assert api.find("jobtemplates", "a", "ns")["status"] == {"jobDependsOnList": ["f-a"]}
@@ -77,14 +77,14 @@ def test_a_job_that_fails_ends_the_flow() -> None:
         api = MemoryApi()
         template(api, "a", "b")
         flow(api, {"name": "a"}, after("b", "a"))
-        async with working(api, JobFlowController) as crew:
+        async with working(api, JobFlowController) as runner:
             await until(lambda: bool(api.every("jobs")))
             become(api, "f-a", "Pending", taskStatusCount={"w": {"phase": {"Pending": 1}}})
-            await settled(api, crew)
+            await settled(api, runner)
             assert api.find("jobflows", "f", "ns")["status"]["pendingJobs"] == ["f-a"]
             become(api, "f-a", "Failed", taskStatusCount={"w": {"phase": {"Failed": 1}}})
             await until(lambda: phase(api) == "Failed")
-            await settled(api, crew)
+            await settled(api, runner)
         assert names(api.every("jobs")) == ["f-a"]
         status = api.find("jobflows", "f", "ns")["status"]
         assert status["failedJobs"] == ["f-a"]
@@ -98,7 +98,7 @@ def test_a_template_that_comes_late_lets_its_flow_go_on() -> None:
     async def run() -> None:
         api = MemoryApi()
         flow(api, {"name": "a"})
-        async with working(api, JobFlowController, options=Options(max_requeue_num=1)) as crew:
+        async with working(api, JobFlowController, options=Options(max_requeue_num=1)) as runner:
             await until(lambda: bool(api.events))
             assert api.events[0] == (
                 "SyncJobFlow",
@@ -106,7 +106,7 @@ def test_a_template_that_comes_late_lets_its_flow_go_on() -> None:
             )
             template(api, "a")
             await until(lambda: bool(api.every("jobs")))
-            await settled(api, crew)
+            await settled(api, runner)
 
     asyncio.run(run())
 
@@ -158,7 +158,7 @@ def pod(api: MemoryApi, address: str, state: str = "Running") -> None:
 
 
 def test_a_job_starts_when_the_pods_of_the_job_before_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconcile, "PROBES", 0.02)
+    monkeypatch.setattr(reconcile, "PROBE_PERIOD", 0.02)
 
     async def run() -> None:
         api = MemoryApi()
@@ -190,10 +190,10 @@ def test_a_job_starts_when_a_task_of_the_job_before_is_in_a_phase() -> None:
         api = MemoryApi()
         template(api, "a", "b")
         flow(api, {"name": "a"}, after("b", "a", taskStatusList=[{"taskName": "w", "phase": "Running"}]))
-        async with working(api, JobFlowController) as crew:
+        async with working(api, JobFlowController) as runner:
             await until(lambda: bool(api.every("jobs")))
             become(api, "f-a", "Running", taskStatusCount={"w": {"phase": {"Pending": 1}}})
-            await settled(api, crew)
+            await settled(api, runner)
             assert names(api.every("jobs")) == ["f-a"]
             become(api, "f-a", "Running", taskStatusCount={"w": {"phase": {"Running": 1}}})
             await until(lambda: names(api.every("jobs")) == ["f-a", "f-b"])
@@ -209,13 +209,13 @@ def test_templates_list_their_jobs_in_order_and_keep_the_last_list() -> None:
         for name in ("z", "y"):
             api.put("jobs", {"metadata": {"name": name, "namespace": "ns", "labels": label}})
         api.put("jobs", {"metadata": {"name": "x", "namespace": "elsewhere", "labels": label}})
-        async with working(api, JobTemplateController) as crew:
-            await settled(api, crew)
+        async with working(api, JobTemplateController) as runner:
+            await settled(api, runner)
             found = api.find("jobtemplates", "with.dots", "ns")
             assert found["status"]["jobDependsOnList"] == ["y", "z"]
             for name in ("z", "y"):
                 api.remove("jobs", name, "ns")
-                await settled(api, crew)
+                await settled(api, runner)
             found = api.find("jobtemplates", "with.dots", "ns")
             assert found["status"]["jobDependsOnList"] == ["y"]
 

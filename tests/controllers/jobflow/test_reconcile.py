@@ -1,4 +1,4 @@
-"""One look at a flow: whose turn it is, how far it is, what is remembered."""
+"""One reconcile at a flow: whose turn it is, how far it is, what is remembered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from stromboli.api.types.jobflow import JobFlow, JobFlowStatus, JobTemplate
 from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.jobflow.flow_jobs import patched
-from stromboli.controllers.jobflow.reconcile import HISTORY, Look, look, waiting_for_probes
+from stromboli.controllers.jobflow.reconcile import HISTORY_LIMIT, Outcome, reconcile, waiting_for_probes
 
 NOW = 1_767_225_600.0
 STAMP = "2026-01-01T00:00:00Z"
@@ -52,14 +52,14 @@ def job(step: str, phase: str, **status: Any) -> Job:
     return msgspec.convert({"metadata": meta, "status": {"state": {"phase": phase}, **status}}, Job)
 
 
-def made(found: Look) -> list[str]:
-    return [one["metadata"]["name"] for one in found.make]
+def made(found: Outcome) -> list[str]:
+    return [one["metadata"]["name"] for one in found.create]
 
 
 def test_jobs_without_dependencies_are_made_at_once() -> None:
-    found = look(flow("a", "b", "c<ab"), TEMPLATES, [], NOW)
+    found = reconcile(flow("a", "b", "c<ab"), TEMPLATES, [], NOW)
     assert made(found) == ["f-a", "f-b"]
-    manifest = found.make[0]
+    manifest = found.create[0]
     marks = {"volcano.sh/createdByJobTemplate": "ns.a", "volcano.sh/createdByJobFlow": "ns.f"}
     assert (manifest["metadata"]["labels"], manifest["metadata"]["annotations"]) == (marks, marks)
     assert manifest["metadata"]["ownerReferences"][0]["uid"] == "flow-uid"
@@ -79,7 +79,7 @@ def test_jobs_without_dependencies_are_made_at_once() -> None:
 )
 def test_a_job_waits_until_all_before_it_are_complete(a: str, b: str | None, starts: bool) -> None:
     jobs = [job("a", a)] + ([job("b", b)] if b else [])
-    assert ("f-c" in made(look(flow("a", "b", "c<ab", phase="Running"), TEMPLATES, jobs, NOW))) is starts
+    assert ("f-c" in made(reconcile(flow("a", "b", "c<ab", phase="Running"), TEMPLATES, jobs, NOW))) is starts
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_job_waits_until_all_before_it_are_complete(a: str, b: str | None, sta
     ],
 )
 def test_the_phase_of_a_flow(phase: str, jobs: dict[str, str], then: str) -> None:
-    found = look(flow("a", "b", phase=phase), TEMPLATES, [job(*one) for one in jobs.items()], NOW)
+    found = reconcile(flow("a", "b", phase=phase), TEMPLATES, [job(*one) for one in jobs.items()], NOW)
     assert found.status.state.phase == then
 
 
@@ -121,7 +121,7 @@ def test_jobs_are_listed_by_phase() -> None:
         "Completing",
     ]
     jobs = [job(str(number), phase) for number, phase in enumerate(phases)]
-    status = look(flow(phase="Running"), TEMPLATES, jobs, NOW).status
+    status = reconcile(flow(phase="Running"), TEMPLATES, jobs, NOW).status
     assert status.pending_jobs == ("f-0",)
     assert status.running_jobs == ("f-1",)
     assert status.failed_jobs == ("f-2",)
@@ -138,7 +138,7 @@ def test_a_job_is_shown_with_its_counts_and_its_history() -> None:
         retryCount=2,
         taskStatusCount={"w": {"phase": {"Running": 3}}},
     )
-    first = look(flow("a", phase="Running"), TEMPLATES, [running], NOW).status
+    first = reconcile(flow("a", phase="Running"), TEMPLATES, [running], NOW).status
     assert first.conditions["f-a"] == {
         "phase": "Running",
         "createTime": STAMP,
@@ -148,9 +148,9 @@ def test_a_job_is_shown_with_its_counts_and_its_history() -> None:
     (entry,) = first.job_status_list
     assert (entry.state, entry.restart_count) == ("Running", 2)
     assert entry.end_timestamp == datetime.fromisoformat("2026-01-01T00:01:30Z")
-    again = look(flow("a", status=first), TEMPLATES, [running], NOW + 10).status
+    again = reconcile(flow("a", status=first), TEMPLATES, [running], NOW + 10).status
     assert again == first
-    then = look(flow("a", status=first), TEMPLATES, [job("a", "Completed")], NOW + 60).status
+    then = reconcile(flow("a", status=first), TEMPLATES, [job("a", "Completed")], NOW + 60).status
     (entry,) = then.job_status_list
     assert [(one.state, one.end_timestamp is None) for one in entry.running_histories] == [
         ("Running", False),
@@ -163,43 +163,43 @@ def test_a_history_does_not_grow_for_ever() -> None:
     status = None
     for number in range(200):
         phase = ("Running", "Restarting")[number % 2]
-        status = look(flow("a", status=status), TEMPLATES, [job("a", phase)], NOW + number).status
+        status = reconcile(flow("a", status=status), TEMPLATES, [job("a", phase)], NOW + number).status
         status.state.phase = "Running"
     assert status is not None
-    assert len(status.job_status_list[0].running_histories) == HISTORY
+    assert len(status.job_status_list[0].running_histories) == HISTORY_LIMIT
 
 
 def test_a_job_that_was_complete_and_is_gone_is_not_run_again() -> None:
     """As its time to live may be over before the others are done."""
-    before = look(flow("a", "b<a", phase="Running"), TEMPLATES, [job("a", "Completed")], NOW).status
-    found = look(flow("a", "b<a", status=before), TEMPLATES, [], NOW)
+    before = reconcile(flow("a", "b<a", phase="Running"), TEMPLATES, [job("a", "Completed")], NOW).status
+    found = reconcile(flow("a", "b<a", status=before), TEMPLATES, [], NOW)
     assert made(found) == ["f-b"]
     assert found.status.completed_jobs == ("f-a",)
-    done = look(flow("a", "b<a", status=found.status), TEMPLATES, [job("b", "Completed")], NOW)
+    done = reconcile(flow("a", "b<a", status=found.status), TEMPLATES, [job("b", "Completed")], NOW)
     assert done.status.state.phase == "Succeed"
-    assert look(flow("a", "b<a", status=done.status), TEMPLATES, [], NOW).make == []
+    assert reconcile(flow("a", "b<a", status=done.status), TEMPLATES, [], NOW).create == []
 
 
 def test_a_job_that_is_gone_before_it_was_complete_is_made_again() -> None:
-    before = look(flow("a", phase="Running"), TEMPLATES, [job("a", "Running")], NOW).status
-    assert made(look(flow("a", status=before), TEMPLATES, [], NOW)) == ["f-a"]
+    before = reconcile(flow("a", phase="Running"), TEMPLATES, [job("a", "Running")], NOW).status
+    assert made(reconcile(flow("a", status=before), TEMPLATES, [], NOW)) == ["f-a"]
 
 
 @pytest.mark.parametrize(("policy", "deleted"), [("delete", ["f-a"]), ("retain", []), ("", [])])
 def test_what_becomes_of_jobs_when_all_is_done(policy: str, deleted: list[str]) -> None:
-    found = look(flow("a", phase="Succeed", policy=policy), TEMPLATES, [job("a", "Completed")], NOW)
+    found = reconcile(flow("a", phase="Succeed", policy=policy), TEMPLATES, [job("a", "Completed")], NOW)
     assert [one.name for one in found.delete] == deleted
-    assert found.make == []
+    assert found.create == []
 
 
 def test_a_missing_template_holds_up_nobody_else() -> None:
-    found = look(flow("missing", "a"), TEMPLATES, [], NOW)
+    found = reconcile(flow("missing", "a"), TEMPLATES, [], NOW)
     assert (found.missing, made(found)) == (["missing"], ["f-a"])
 
 
 def test_a_flow_without_steps_and_one_that_names_a_step_twice_come_to_an_end() -> None:
-    assert look(flow(), TEMPLATES, [], NOW).status.state.phase == "Pending"
-    twice = look(flow("a", "a", phase="Running"), TEMPLATES, [job("a", "Completed")], NOW)
+    assert reconcile(flow(), TEMPLATES, [], NOW).status.state.phase == "Pending"
+    twice = reconcile(flow("a", "a", phase="Running"), TEMPLATES, [job("a", "Completed")], NOW)
     assert twice.status.state.phase == "Succeed"
 
 
@@ -209,10 +209,10 @@ def test_a_step_with_a_probe_is_asked_for_once_its_targets_are_there() -> None:
     assert waiting_for_probes(probed, {}) == []
     running = job("a", "Running")
     assert [one.name for one in waiting_for_probes(probed, {"f-a": running})] == ["b"]
-    assert made(look(probed, TEMPLATES, [running], NOW)) == []
-    assert look(probed, TEMPLATES, [running], NOW).again is not None
-    assert made(look(probed, TEMPLATES, [running], NOW, passed={"b"})) == ["f-b"]
-    assert made(look(probed, TEMPLATES, [job("a", "Completed")], NOW)) == ["f-b"]
+    assert made(reconcile(probed, TEMPLATES, [running], NOW)) == []
+    assert reconcile(probed, TEMPLATES, [running], NOW).requeue_after is not None
+    assert made(reconcile(probed, TEMPLATES, [running], NOW, passed={"b"})) == ["f-b"]
+    assert made(reconcile(probed, TEMPLATES, [job("a", "Completed")], NOW)) == ["f-b"]
 
 
 def test_a_patch_changes_the_template_task_by_task() -> None:
@@ -240,5 +240,5 @@ def test_a_patch_changes_the_template_task_by_task() -> None:
         ],
     }
     assert spec["minAvailable"] == 2
-    found = look(flow({"name": "a", "patch": {"jobSpec": {"queue": "other"}}}), TEMPLATES, [], NOW)
-    assert found.make[0]["spec"]["queue"] == "other"
+    found = reconcile(flow({"name": "a", "patch": {"jobSpec": {"queue": "other"}}}), TEMPLATES, [], NOW)
+    assert found.create[0]["spec"]["queue"] == "other"

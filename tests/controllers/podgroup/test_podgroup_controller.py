@@ -42,12 +42,12 @@ def test_a_pod_alone_gets_a_group_and_is_told_its_name() -> None:
     async def run() -> None:
         api = MemoryApi()
         api.put("pods", pod("alone"))
-        async with working(api, PodGroupController) as crew:
-            await settled(api, crew)
+        async with working(api, PodGroupController) as runner:
+            await settled(api, runner)
             assert group_of(api, "alone") == "podgroup-uid-alone"
             assert names(api.every("podgroups")) == ["podgroup-uid-alone"]
             writes = len(api.writes)
-            await settled(api, crew)
+            await settled(api, runner)
             assert len(api.writes) == writes == 2
 
     asyncio.run(run())
@@ -63,8 +63,8 @@ def test_pods_of_others_and_pods_that_have_a_group_are_left_alone() -> None:
         native = pod("native")
         native["spec"]["schedulingGroup"] = {"podGroupName": "mine"}
         api.put("pods", native)
-        async with working(api, PodGroupController) as crew:
-            await settled(api, crew)
+        async with working(api, PodGroupController) as runner:
+            await settled(api, runner)
         assert api.asked == []
 
     asyncio.run(run())
@@ -77,8 +77,8 @@ def test_pods_of_a_replica_set_share_a_group_with_its_annotations() -> None:
         api.put("replicasets", workload("web", 3, marks))
         for number in range(3):
             api.put("pods", pod(f"web-{number}", owner("ReplicaSet", "web")))
-        async with working(api, PodGroupController) as crew:
-            await settled(api, crew)
+        async with working(api, PodGroupController) as runner:
+            await settled(api, runner)
         (group,) = api.every("podgroups")
         assert group["spec"]["minMember"] == 2
         assert group["spec"]["minResources"]["cpu"] == "2"
@@ -102,8 +102,8 @@ def test_owners_that_are_not_watched_are_asked_and_those_that_cannot_be_are_left
 
         api.before = refuse
         api.put("pods", pod("of-secret", owner("ReplicaSet", "secret")))
-        async with working(api, PodGroupController) as crew:
-            await settled(api, crew)
+        async with working(api, PodGroupController) as runner:
+            await settled(api, runner)
         assert len(api.every("podgroups")) == 4
         assert api.find("podgroups", "podgroup-uid-d", "ns")["metadata"]["annotations"] == {
             "volcano.sh/a": "1"
@@ -121,8 +121,8 @@ def test_without_the_flag_nothing_is_inherited() -> None:
         )
         api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
         options = Options(inherit_owner_annotations=False)
-        async with working(api, PodGroupController, options=options) as crew:
-            await settled(api, crew)
+        async with working(api, PodGroupController, options=options) as runner:
+            await settled(api, runner)
         (group,) = api.every("podgroups")
         assert (group["spec"]["minMember"], group["metadata"]["annotations"]) == (1, {})
 
@@ -135,14 +135,14 @@ def test_a_new_make_of_a_stateful_set_changes_the_group_and_an_old_one_does_not(
         label = "controller-revision-hash"
         api.put("statefulsets", workload("db", 2, updateRevision="v1"))
         api.put("pods", pod("db-0", owner("StatefulSet", "db"), labels={label: "v1"}))
-        async with working(api, PodGroupController) as crew:
-            await settled(api, crew)
+        async with working(api, PodGroupController) as runner:
+            await settled(api, runner)
             api.put("statefulsets", workload("db", 2, updateRevision="v2"))
             api.put("pods", pod("db-1", owner("StatefulSet", "db"), cpu="9", labels={label: "old"}))
-            await settled(api, crew)
+            await settled(api, runner)
             assert api.every("podgroups")[0]["spec"]["minResources"]["cpu"] == "1"
             api.put("pods", pod("db-2", owner("StatefulSet", "db"), cpu="4", labels={label: "v2"}))
-            await settled(api, crew)
+            await settled(api, runner)
         (group,) = api.every("podgroups")
         assert group["spec"]["minResources"]["cpu"] == "4"
 
@@ -154,15 +154,15 @@ def test_the_group_goes_when_its_owner_is_scaled_to_nothing_and_comes_back_with_
         api = MemoryApi()
         api.put("replicasets", workload("web", 1))
         api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
-        async with working(api, PodGroupController) as crew:
-            await settled(api, crew)
+        async with working(api, PodGroupController) as runner:
+            await settled(api, runner)
             api.put("replicasets", workload("web", 0))
-            await settled(api, crew)
+            await settled(api, runner)
             assert api.every("podgroups") == []
             api.remove("pods", "web-0", "ns")
             api.put("replicasets", workload("web", 1))
             api.put("pods", pod("web-1", owner("ReplicaSet", "web")))
-            await settled(api, crew)
+            await settled(api, runner)
         assert names(api.every("podgroups")) == ["podgroup-uid-web"]
 
     asyncio.run(run())
@@ -175,11 +175,11 @@ def test_pods_that_leave_or_have_ended_get_no_group() -> None:
         api.put("pods", {**pod("ended"), "status": {"phase": "Failed"}})
         api.put("replicasets", workload("web", 0))
         api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
-        async with working(api, PodGroupController) as crew:
-            await settled(api, crew)
+        async with working(api, PodGroupController) as runner:
+            await settled(api, runner)
             assert api.writes == []
             api.put("replicasets", workload("web", 1))
-            await settled(api, crew)
+            await settled(api, runner)
         assert names(api.every("podgroups")) == ["podgroup-uid-web"]
 
     asyncio.run(run())
@@ -190,8 +190,8 @@ def test_an_owner_that_has_grown_again_meanwhile_keeps_its_group() -> None:
         api = MemoryApi()
         api.put("replicasets", workload("web", 1))
         api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
-        async with working(api, PodGroupController) as crew:
-            await settled(api, crew)
+        async with working(api, PodGroupController) as runner:
+            await settled(api, runner)
 
             def grow(request: Request) -> None:
                 if request.method == "GET":
@@ -200,7 +200,7 @@ def test_an_owner_that_has_grown_again_meanwhile_keeps_its_group() -> None:
 
             api.before = grow
             api.put("replicasets", workload("web", 0))
-            await settled(api, crew)
+            await settled(api, runner)
         assert len(api.every("podgroups")) == 1
 
     asyncio.run(run())
@@ -213,11 +213,11 @@ def test_a_group_that_is_deleted_under_living_pods_comes_back() -> None:
         ended = pod("b")
         ended["status"] = {"phase": "Succeeded"}
         api.put("pods", ended)
-        async with working(api, PodGroupController) as crew:
-            await settled(api, crew)
+        async with working(api, PodGroupController) as runner:
+            await settled(api, runner)
             for name in names(api.every("podgroups")):
                 api.remove("podgroups", name, "ns")
-            await settled(api, crew)
+            await settled(api, runner)
         assert names(api.every("podgroups")) == ["podgroup-uid-a"]
 
     asyncio.run(run())
@@ -233,9 +233,9 @@ def test_a_pod_that_went_meanwhile_is_no_trouble() -> None:
                 api.remove("pods", "a", "ns")
 
         api.before = leave
-        async with working(api, PodGroupController) as crew:
+        async with working(api, PodGroupController) as runner:
             await until(lambda: not api.every("pods"))
-            await settled(api, crew)
-            assert crew.controllers[0].queue.failures(("Pod", "ns/a")) == 0
+            await settled(api, runner)
+            assert runner.controllers[0].queue.num_requeues(("Pod", "ns/a")) == 0
 
     asyncio.run(run())

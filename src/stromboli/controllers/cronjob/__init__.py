@@ -1,1 +1,1 @@
-"""CronJobs: `times` says when a job is due, `look` what is to be done about it, `controller` does it."""
+"""CronJobs: `schedule_times` says when a job is due, `reconcile` decides, `controller` writes."""

@@ -1,7 +1,7 @@
 """When a schedule was last due and when it is due next, in its time zone (spec 06 9).
 
-Moments are seconds since 1970, so that they can be compared across a change of clocks. What happens to times that a
-change of clocks leaves out or repeats is said in `api/cron_schedule.py`.
+Times are seconds since 1970, so that they compare across daylight saving changes; `api/cron_schedule.py` says what
+happens to local times that such a change skips or repeats.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ PREFIXES = ("TZ=", "CRON_TZ=")
 
 
 class BadZone(ValueError):
-    """A time zone that nobody knows."""
+    """An unknown time zone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """The moments of a schedule after `since`, when it was last carried out or else made."""
+class ScheduleTimes:
+    """The times of a schedule after `since`: its last scheduled time, or when it was created."""
 
     schedule: Schedule
     zone: tzinfo
     since: float
 
     def next(self, now: float) -> float | None:
-        """The first moment after now."""
+        """The first time after now."""
         if self.schedule.interval is not None:
             every = self.schedule.interval.total_seconds()
             return self._whole(self.since + (max(0, math.floor((now - self.since) / every)) + 1) * every)
         return self._after(max(now, self.since))
 
     def last(self, now: float) -> float | None:
-        """The last moment up to now; None if there was none."""
+        """The last time up to now; None if there was none."""
         if self.schedule.interval is not None:
             passed = math.floor((now - self.since) / self.schedule.interval.total_seconds())
             return (
@@ -47,31 +47,31 @@ class Times:
                 else None
             )
         begin, end = math.floor(self.since), math.floor(now)
-        if not self._comes(begin, now):
+        if not self._has_time(begin, now):
             return None
-        while end - begin > 1:  # a moment comes between begin and now, none between end and now
+        while end - begin > 1:  # a time lies between begin and now, none between end and now
             middle = (begin + end) // 2
-            begin, end = (middle, end) if self._comes(middle, now) else (begin, middle)
+            begin, end = (middle, end) if self._has_time(middle, now) else (begin, middle)
         return self._after(begin)
 
     def missed(self, now: float) -> int:
-        """How many moments have passed, about: as if they came as evenly as the first two."""
+        """About how many times have passed, at the interval of the first two."""
         first = self.next(self.since)
         second = self.next(first) if first is not None else None
         if first is None or second is None or now < first:
             return 0
         return math.floor((now - first) / max(second - first, 1.0)) + 1
 
-    def _comes(self, moment: float, now: float) -> bool:
-        """Whether there is one after a moment and up to now."""
-        found = self._after(moment)
-        return found is not None and found <= now
+    def _has_time(self, moment: float, now: float) -> bool:
+        """Whether a time lies after a moment and up to now."""
+        following = self._after(moment)
+        return following is not None and following <= now
 
     def _after(self, moment: float) -> float | None:
         try:
-            found = self.schedule.after(datetime.fromtimestamp(moment, self.zone))
-            return found.timestamp() if found is not None else None
-        except (OverflowError, ValueError):  # past the end of all calendars
+            following = self.schedule.after(datetime.fromtimestamp(moment, self.zone))
+            return following.timestamp() if following is not None else None
+        except (OverflowError, ValueError):  # past the last year that datetime has
             return None
 
     @staticmethod
@@ -79,21 +79,21 @@ class Times:
         return float(math.floor(moment))
 
 
-def read_times(text: str, zone: str, since: float) -> Times:
-    """`BadSchedule` or `BadZone` for what makes no sense. A zone within the schedule counts before any other."""
-    prefix = next((one for one in PREFIXES if text.startswith(one)), None)
+def read_times(text: str, zone: str, since: float) -> ScheduleTimes:
+    """`BadSchedule` or `BadZone` if it cannot be parsed. A zone in the schedule wins over `zone`."""
+    prefix = next((prefix for prefix in PREFIXES if text.startswith(prefix)), None)
     if prefix is not None:
         zone, _, text = text.removeprefix(prefix).partition(" ")
-    return Times(read_schedule(text.strip()), _zone(zone), since)
+    return ScheduleTimes(read_schedule(text.strip()), _zone(zone), since)
 
 
 def _zone(name: str) -> tzinfo:
     if not name:
         return local_zone()
-    found = read_zone(name)
-    if found is None:
+    zone = read_zone(name)
+    if zone is None:
         raise BadZone(f"unknown time zone {name[:100]}")
-    return found
+    return zone
 
 
 def local_zone() -> tzinfo:

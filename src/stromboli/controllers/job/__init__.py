@@ -1,6 +1,6 @@
-"""Volcano's Job: a pure core that says what a job should become, and the writing around it.
+"""Volcano's Job: a pure core that decides what a job needs, and the controller that executes it.
 
-`look.py` is one look at a job: a `Scene` in, an `Outcome` out. `phases.py` is the state table, `policies.py` says which
-action an event asks for, `signals.py` which events the cluster shows. What a job is made of: `pods.py`, `group.py`,
-`volumes.py`, and `plugins/` for whatever frameworks need around them. `controller.py` carries outcomes out.
+`reconcile` is that core: an `ObservedState` in, an `Outcome` out. `job_phases` is the state table, `lifecycle_policies`
+says which action an event leads to, `observed_events` which events the cluster shows. What a job consists of is in
+`job_pods`, `job_pod_group`, `job_volumes` and `plugins/`. `controller` and `executor` do the rest.
 """

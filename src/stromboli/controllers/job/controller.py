@@ -1,4 +1,4 @@
-"""The job controller: watches jobs and what belongs to them, looks at those that changed, writes what comes of it."""
+"""The job controller: watches jobs and their objects, reconciles jobs that changed, and executes the outcome."""
 
 from __future__ import annotations
 
@@ -12,258 +12,256 @@ from time import monotonic
 import msgspec
 
 from stromboli.api import names
-from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Command, Job, JobStatus
 from stromboli.controllers import selection
-from stromboli.controllers.context import Desk
+from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
-from stromboli.controllers.job.executor import Blocked, Gone, Hand, Incomplete, Stale
-from stromboli.controllers.job.expectations import Echoes
-from stromboli.controllers.job.job_pods import API_VERSION, group_name
-from stromboli.controllers.job.observed_events import Memory, version_of
-from stromboli.controllers.job.observed_state import Outcome, Scene, SetStatus
+from stromboli.controllers.job.executor import Executor, JobGone, NameTaken, PartialFailure, Stale
+from stromboli.controllers.job.expectations import Expectations
+from stromboli.controllers.job.job_pods import group_name
+from stromboli.controllers.job.observed_events import ReconcileCache, version_of
+from stromboli.controllers.job.observed_state import ObservedState, Outcome, SetStatus
 from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
-from stromboli.controllers.job.reconcile import look
-from stromboli.controllers.store import controller_uid
+from stromboli.controllers.job.reconcile import reconcile
+from stromboli.controllers.owner_references import BATCH_VERSION, controller_keys, controller_uid
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.daemon.metric_types import forget
 
 log = logging.getLogger(__name__)
 
-ROUNDS = 12
-"""Looks in a row at one job before the others have their turn."""
-AT_A_TIME = 8
-"""Jobs at a time for every worker thread that the flags ask for: ours are no threads."""
-MANY = 20
-"""Jobs that wait to be looked at."""
-MOMENT = 1.0
-BLOCKED = 15.0
-"""Seconds until we look again whether a name is free that somebody else had."""
-PATIENCE = 60.0
-"""Seconds until a command is given up whose job nobody has seen."""
+MAX_RECONCILES = 12
+"""Reconciles of a job in a row before the other keys have their turn."""
+KEYS_PER_WORKER = 8
+"""Jobs synced at a time per `--worker-threads`, as ours are tasks and no threads."""
+FLOOD = 20
+"""Jobs in the work queue above which the first status of a job may wait."""
+RETRY_SOON = 1.0
+NAME_TAKEN_RETRY = 15.0
+"""Seconds until a job is requeued that needs a name which another object has."""
+ORPHAN_COMMAND_TTL = 60.0
+"""Seconds after which a command is deleted whose job does not exist."""
 
 
 @dataclass(slots=True)
-class File:
-    """What is kept about one job between two looks."""
+class JobRecord:
+    """What is kept in memory about a job between two syncs."""
 
     uid: str
     queue: str
-    echoes: Echoes
-    memory: Memory = field(default_factory=Memory)
+    expectations: Expectations
+    cache: ReconcileCache = field(default_factory=ReconcileCache)
     claims: set[str] = field(default_factory=set)
-    told: float = field(default_factory=monotonic)
-    """When the status was last written, or we first saw the job."""
+    status_written: float = field(default_factory=monotonic)
+    """When the status was last written, or the job was first seen."""
 
 
 class JobController(Controller[str]):
     """Keys are `namespace/name` of jobs."""
 
     name = selection.JOB
-    rest: float = 1.0
+    status_period: float = 1.0
     """Seconds between two writes of a status in which only the counts changed."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
-        self.workers = max(1, desk.options.worker_threads) * AT_A_TIME
-        self.most_retries = desk.options.max_requeue_num
-        self._plugins = load_job_plugins(desk.options.plugins_dir)
-        self._hand = Hand(desk)
-        self._files: dict[str, File] = {}
-        self._looks_again: set[str] = set()
-        """Jobs that are being written about and looked at right afterwards, so that no news of them is needed."""
-        self._jobs = self.watch(Job, self._of_job)
-        self._pods = self.watch(Pod, self._of_pod)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.workers = max(1, context.options.worker_threads) * KEYS_PER_WORKER
+        self.max_retries = context.options.max_requeue_num
+        self._plugins = load_job_plugins(context.options.plugins_dir)
+        self._executor = Executor(context)
+        self._records: dict[str, JobRecord] = {}
+        self._reconciling: set[str] = set()
+        """Jobs that are being written to and reconciled right afterwards, so that their changes need not enqueue them."""
+        self._jobs = self.watch(Job, self._job_changed)
+        self._pods = self.watch(Pod, self._pod_changed)
         self._own_pods = self._pods.index(controller_uid)
-        self._groups = self.watch(PodGroup, self._of_group)
+        self._groups = self.watch(PodGroup, self._group_changed)
         self._queues = self.watch(Queue)
-        self._classes = self.watch(PriorityClass) if desk.options.gate("PriorityClass") else None
+        self._classes = self.watch(PriorityClass) if context.options.gate("PriorityClass") else None
         self._commands = None
-        if desk.options.gate("QueueCommandSync"):
-            self._commands = self.watch(Command, _of_command).index(_target)
+        if context.options.gate("QueueCommandSync"):
+            self._commands = self.watch(Command, _command_changed).index(_target)
 
-    # -- which jobs a change concerns
+    # -- which jobs a change enqueues
 
-    def _of_job(self, before: Job | None, now: Job | None) -> Iterator[str]:
-        thing = now or before
-        if thing is not None and thing.key not in self._looks_again:
-            yield thing.key
+    def _job_changed(self, before: Job | None, now: Job | None) -> Iterator[str]:
+        job = now or before
+        if job is not None and job.key not in self._reconciling:
+            yield job.key
 
-    def _of_pod(self, before: Pod | None, now: Pod | None) -> Iterator[str]:
-        thing = now or before
-        for key in _owning_job(thing):
-            file = self._files.get(key)
-            if file is not None and thing is not None:
-                is_known = file.echoes.knows(thing) if now is not None else file.echoes.pod_gone(thing)
-                if is_known:
-                    continue
-            if key not in self._looks_again:
+    def _pod_changed(self, before: Pod | None, now: Pod | None) -> Iterator[str]:
+        for key in controller_keys(Job, now or before):
+            record = self._records.get(key)
+            if record is not None and now is not None and record.expectations.pod_observed(now):
+                continue
+            if record is not None and now is None and before is not None:
+                record.expectations.pod_gone(before)
+            if key not in self._reconciling:
                 yield key
 
-    def _of_group(self, before: PodGroup | None, now: PodGroup | None) -> Iterator[str]:
-        yield from (key for key in _owning_job(now or before) if key not in self._looks_again)
+    def _group_changed(self, before: PodGroup | None, now: PodGroup | None) -> Iterator[str]:
+        yield from (key for key in controller_keys(Job, now or before) if key not in self._reconciling)
 
     # -- one job
 
     async def sync(self, key: str) -> float | None:
-        for _ in range(ROUNDS):
-            job = self._jobs.at(key)
+        for _ in range(MAX_RECONCILES):
+            job = self._jobs.get_by_key(key)
             if job is None:
-                return await self._without_job(key)
-            file = self._file(key, job)
-            scene = await self._scene(job, file)
-            outcome = look(scene)
-            self._tell(job, outcome)
-            rest = self._rest(scene, outcome, file)
-            if rest > 0:
+                return await self._job_deleted(key)
+            record = self._record_of(key, job)
+            observed = await self._observe(job, record)
+            outcome = reconcile(observed)
+            for event in outcome.events:
+                self.context.recorder.record(job, event)
+            delay = self._status_delay(observed, outcome, record)
+            if delay > 0:
                 outcome = replace(outcome, writes=outcome.writes[:-1])
             if not outcome.writes:
-                file.memory = outcome.memory
-                return self._again(scene, outcome, file, rest)
-            pause = await self._carry_out(scene, outcome, file)
-            if pause is not None:
-                return pause
+                record.cache = outcome.cache
+                return self._requeue_after(observed, outcome, record, delay)
+            requeue_after = await self._execute(observed, outcome, record)
+            if requeue_after is not None:
+                return requeue_after
         return 0.0
 
-    async def _carry_out(self, scene: Scene, outcome: Outcome, file: File) -> float | None:
-        """Write; after how many seconds to look again, if something is in the way that may pass."""
-        self._looks_again.add(scene.job.key)
+    async def _execute(self, observed: ObservedState, outcome: Outcome, record: JobRecord) -> float | None:
+        """Execute the writes; seconds after which to requeue the job if they could not all be executed for now."""
+        self._reconciling.add(observed.job.key)
         try:
-            await self._hand.carry_out(scene.job, outcome.writes, file.echoes)
+            await self._executor.execute(observed.job, outcome.writes, record.expectations)
         except Stale as error:
-            log.debug("job %s: %s", scene.job.key, error)
-            return MOMENT
-        except Gone:
-            return MOMENT
-        except Incomplete as incomplete:
-            await self._tell_counts(scene.job.key, file)
-            if isinstance(incomplete.first, Stale):
-                return BLOCKED if isinstance(incomplete.first, Blocked) else MOMENT
-            raise incomplete.first from incomplete
+            log.debug("job %s: %s", observed.job.key, error)
+            return RETRY_SOON
+        except JobGone:
+            return RETRY_SOON
+        except PartialFailure as failure:
+            await self._write_counts(observed.job.key, record)
+            if isinstance(failure.first, Stale):
+                return NAME_TAKEN_RETRY if isinstance(failure.first, NameTaken) else RETRY_SOON
+            raise failure.first from failure
         finally:
-            self._looks_again.discard(scene.job.key)
-        if any(isinstance(one, SetStatus) for one in outcome.writes):
-            file.told = monotonic()
-        file.memory = outcome.memory
+            self._reconciling.discard(observed.job.key)
+        if any(isinstance(write, SetStatus) for write in outcome.writes):
+            record.status_written = monotonic()
+        record.cache = outcome.cache
         return None
 
-    async def _tell_counts(self, key: str, file: File) -> None:
-        """After pods could not be made: say at least how many there are."""
-        job = self._jobs.at(key)
+    async def _write_counts(self, key: str, record: JobRecord) -> None:
+        """After pods could not be created: write at least the counts of those that exist."""
+        job = self._jobs.get_by_key(key)
         if job is not None:
-            scene = await self._scene(job, file)
-            writes = look(replace(scene, may_create=False)).writes
-            status = [one for one in writes if isinstance(one, SetStatus)]
-            with suppress(Gone):
-                await self._hand.carry_out(job, status, file.echoes)
+            observed = await self._observe(job, record)
+            writes = reconcile(replace(observed, may_create=False)).writes
+            status = [write for write in writes if isinstance(write, SetStatus)]
+            with suppress(JobGone):
+                await self._executor.execute(job, status, record.expectations)
 
-    def _rest(self, scene: Scene, outcome: Outcome, file: File) -> float:
-        """Seconds for which the status may wait, which comes last: if only counts are new in it.
+    def _status_delay(self, observed: ObservedState, outcome: Outcome, record: JobRecord) -> float:
+        """Seconds for which the last write may wait, if it is a status in which only counts changed.
 
-        Pods of a job tend to start and end together, and every status is read by all who watch. While many jobs
-        come in, their pods go before the news that they are pending.
+        Pods of a job tend to start and end together, and every status goes to all watches. While many jobs are created,
+        their pods also go before the status that says Pending.
         """
         match outcome.writes:
             case (*_, SetStatus(status)):
-                before = scene.job.status
-                flood = before.state.phase == "" and len(self.queue) > MANY
+                before = observed.job.status
+                flood = before.state.phase == "" and len(self.queue) > FLOOD
                 steady = _without_counts(status) == _without_counts(before)
                 if flood or steady:
-                    return file.told + self.rest - monotonic()
+                    return record.status_written + self.status_period - monotonic()
         return 0.0
 
-    def _again(self, scene: Scene, outcome: Outcome, file: File, rest: float) -> float | None:
-        times = [rest] if rest > 0 else []
-        if outcome.again is not None:
-            times.append((outcome.again - scene.now).total_seconds())
-        if file.echoes.until is not None:
-            times.append(file.echoes.until - self.desk.clock())
-        return max(0.01, min(times)) if times else None
-
-    def _tell(self, job: Job, outcome: Outcome) -> None:
-        for event in outcome.events:
-            say = self.desk.voice.normal if event.type == names.NORMAL else self.desk.voice.warning
-            say(job, event.reason, event.message)
+    def _requeue_after(
+        self, observed: ObservedState, outcome: Outcome, record: JobRecord, status_delay: float
+    ) -> float | None:
+        delays = [status_delay] if status_delay > 0 else []
+        if outcome.requeue_at is not None:
+            delays.append((outcome.requeue_at - observed.now).total_seconds())
+        if record.expectations.until is not None:
+            delays.append(record.expectations.until - self.context.clock())
+        return max(0.01, min(delays)) if delays else None
 
     def gave_up(self, key: str, error: Exception) -> None:
-        job = self._jobs.at(key)
+        job = self._jobs.get_by_key(key)
         if job is not None:
             text = f"The job is left alone for 5 minutes after too many failures: {error}"
-            self.desk.voice.warning(job, names.EXECUTE_ACTION, text)
+            self.context.recorder.warning(job, names.EXECUTE_ACTION, text)
 
-    # -- what is there of it
+    # -- the observed state
 
-    def _file(self, key: str, job: Job) -> File:
-        file = self._files.get(key)
-        if file is None or file.uid != job.metadata.uid:
-            file = self._files[key] = File(job.metadata.uid, job.spec.queue, Echoes(self.desk.clock))
-        return file
+    def _record_of(self, key: str, job: Job) -> JobRecord:
+        record = self._records.get(key)
+        if record is None or record.uid != job.metadata.uid:
+            record = self._records[key] = JobRecord(
+                job.metadata.uid, job.spec.queue, Expectations(self.context.clock)
+            )
+        return record
 
-    async def _scene(self, job: Job, file: File) -> Scene:
-        job = named(job)
-        shelved = (pod for pod in self._own_pods[job.metadata.uid] if _is_marked_as_ours(pod))
+    async def _observe(self, job: Job, record: JobRecord) -> ObservedState:
+        job = with_default_names(job)
+        stored = (pod for pod in self._own_pods[job.metadata.uid] if _is_annotated(pod))
         group = self._groups.get(group_name(job), job.namespace) or self._legacy_group(job)
-        await self._find_claims(job, file)
+        await self._find_claims(job, record)
         classes = self._classes or ()
-        return Scene(
+        return ObservedState(
             job=job,
-            now=datetime.fromtimestamp(self.desk.clock(), UTC),
+            now=datetime.fromtimestamp(self.context.clock(), UTC),
             plugins=self._plugins,
-            pods=file.echoes.pods(shelved),
-            group=file.echoes.group(group),
-            queue=self._queues.at(job.spec.queue),
-            command=self._command(job.key, file),
-            memory=file.memory,
-            priorities={one.name: one.value for one in classes} if job.spec.tasks else {},
-            has_claim=file.claims.__contains__,
+            pods=record.expectations.pods(stored),
+            group=record.expectations.group(group),
+            queue=self._queues.get_by_key(job.spec.queue),
+            command=self._command(job.key, record),
+            cache=record.cache,
+            priorities={priority.name: priority.value for priority in classes} if job.spec.tasks else {},
+            has_claim=record.claims.__contains__,
         )
 
     def _legacy_group(self, job: Job) -> PodGroup | None:
-        """A group that an older Volcano made."""
+        """A group that an older Volcano created."""
         group = self._groups.get(job.name, job.namespace)
         return group if group is not None and job.metadata.uid in controller_uid(group) else None
 
-    async def _find_claims(self, job: Job, file: File) -> None:
-        """Claims that a job needs before it starts; once seen they count as there."""
+    async def _find_claims(self, job: Job, record: JobRecord) -> None:
+        """Look up the claims that a job needs before it starts; each until it was found once."""
         if job.status.state.phase not in ("", names.POD_PENDING):
             return
         for volume in job.spec.volumes:
             name = volume.volume_claim_name
-            if name and name not in file.claims:
-                claim = await self.desk.pen.read(PersistentVolumeClaim, name, job.namespace)
+            if name and name not in record.claims:
+                claim = await self.context.writer.read(PersistentVolumeClaim, name, job.namespace)
                 if claim is not None:
-                    file.claims.add(name)
+                    record.claims.add(name)
 
-    def _command(self, key: str, file: File | None) -> Command | None:
-        """The oldest that is still to be carried out."""
+    def _command(self, key: str, record: JobRecord | None) -> Command | None:
+        """The oldest command that is not executed yet."""
         if self._commands is None:
             return None
         waiting = self._commands[key]
-        if file is not None:
-            waiting = file.echoes.commands(waiting)
+        if record is not None:
+            waiting = record.expectations.commands(waiting)
         return min(waiting, key=_age, default=None)
 
-    async def _without_job(self, key: str) -> float | None:
-        """The job is gone: forget it, and what was asked of it."""
-        file = self._files.pop(key, None)
-        if file is not None:
-            forget(self.desk.metrics.completed_jobs, key, file.queue)
-            forget(self.desk.metrics.failed_jobs, key, file.queue)
+    async def _job_deleted(self, key: str) -> float | None:
+        """Forget the job and its commands; a young command may be for a job that is not in the store yet."""
+        record = self._records.pop(key, None)
+        if record is not None:
+            forget(self.context.metrics.completed_jobs, key, record.queue)
+            forget(self.context.metrics.failed_jobs, key, record.queue)
         command = self._command(key, None)
         if command is None:
             return None
         since = command.metadata.creation_timestamp
-        age = self.desk.clock() - since.timestamp() if since is not None else PATIENCE
-        if age < PATIENCE:
-            return PATIENCE - age
-        await self.desk.pen.delete(command)
-        return MOMENT
+        age = self.context.clock() - since.timestamp() if since is not None else ORPHAN_COMMAND_TTL
+        if age < ORPHAN_COMMAND_TTL:
+            return ORPHAN_COMMAND_TTL - age
+        await self.context.writer.delete(command)
+        return RETRY_SOON
 
 
-def named(job: Job) -> Job:
-    """The job with the names that admission would have given, where it was not asked."""
+def with_default_names(job: Job) -> Job:
+    """The job with the names that admission would have set, for jobs created without it."""
     if job.spec.queue and all(task.name for task in job.spec.tasks):
         return job
     tasks = tuple(
@@ -275,30 +273,22 @@ def named(job: Job) -> Job:
 
 
 def _without_counts(status: JobStatus) -> tuple[object, ...]:
-    """What of a status is told at once when it changes."""
+    """What of a status is written at once when it changes."""
     return status.state, status.version, status.retry_count, status.controlled_resources
 
 
-def _is_marked_as_ours(pod: Pod) -> bool:
-    marks = pod.metadata.annotations
-    return names.JOB_NAME in marks and names.TASK_SPEC in marks and version_of(pod) >= 0
-
-
-def _owning_job(thing: Object | None) -> Iterator[str]:
-    if thing is None:
-        return
-    for owner in thing.metadata.owner_references:
-        if owner.controller and owner.kind == "Job" and owner.api_version == API_VERSION:
-            yield f"{thing.namespace}/{owner.name}"
+def _is_annotated(pod: Pod) -> bool:
+    annotations = pod.metadata.annotations
+    return names.JOB_NAME in annotations and names.TASK_SPEC in annotations and version_of(pod) >= 0
 
 
 def _target(command: Command) -> Iterator[str]:
     target = command.target
-    if target is not None and target.kind == "Job" and target.api_version == API_VERSION:
+    if target is not None and target.kind == "Job" and target.api_version == BATCH_VERSION:
         yield f"{command.namespace}/{target.name}"
 
 
-def _of_command(before: Command | None, now: Command | None) -> Iterator[str]:
+def _command_changed(before: Command | None, now: Command | None) -> Iterator[str]:
     if now is not None:
         yield from _target(now)
 

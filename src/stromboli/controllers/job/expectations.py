@@ -1,6 +1,6 @@
-"""What we wrote about a job and its shelves do not show yet, so that nothing is done twice meanwhile.
+"""Writes of ours that the stores do not show yet, so that no pod, group or command is handled twice meanwhile.
 
-An echo dies when the shelf shows what it says, or after a while, in case that never happens.
+An expectation ends when the store shows the write, or after a timeout in case that never happens.
 """
 
 from __future__ import annotations
@@ -13,88 +13,92 @@ import msgspec
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.volcano_job import Command, JobPod
 
-LONGEST = 60.0
-"""Seconds after which the shelf is right."""
+TIMEOUT = 60.0
+"""Seconds after which an expectation is dropped."""
 
 
-class Echoes:
-    """Of one job."""
+class Expectations:
+    """The expectations of one job."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._made: dict[str, tuple[JobPod, float]] = {}
+        self._created: dict[str, tuple[JobPod, float]] = {}
+        """By name, with the time at which the expectation ends; so are the others."""
         self._deleted: dict[str, float] = {}
         """By uid."""
         self._group: tuple[PodGroup, float] | None = None
-        self._obeyed: set[str] = set()
-        """Commands that were deleted and may still be on the shelf, by uid."""
+        self._executed: set[str] = set()
+        """Commands that were deleted and may still be in the store, by uid."""
 
-    def made_pod(self, pod: JobPod) -> None:
-        self._made[pod.name] = (pod, self._clock() + LONGEST)
+    def pod_created(self, pod: JobPod) -> None:
+        self._created[pod.name] = (pod, self._clock() + TIMEOUT)
 
-    def made_group(self, group: PodGroup) -> None:
-        self._group = (group, self._clock() + LONGEST)
+    def group_created(self, group: PodGroup) -> None:
+        self._group = (group, self._clock() + TIMEOUT)
 
     def deleted(self, uid: str) -> None:
-        self._deleted[uid] = self._clock() + LONGEST
+        self._deleted[uid] = self._clock() + TIMEOUT
 
-    def obeyed(self, uid: str) -> None:
-        self._obeyed.add(uid)
+    def command_executed(self, uid: str) -> None:
+        self._executed.add(uid)
 
-    def knows(self, pod: JobPod) -> bool:
-        """Whether what the shelf heard of a pod is what we were told when we made it."""
-        echo = self._made.get(pod.name)
-        if echo is None or echo[0].metadata.resource_version != pod.metadata.resource_version:
+    def pod_observed(self, pod: JobPod) -> bool:
+        """The store has a new state of a pod; whether that is just the one that we created."""
+        expected = self._created.get(pod.name)
+        if expected is None or expected[0].metadata.resource_version != pod.metadata.resource_version:
             return False
-        del self._made[pod.name]
+        del self._created[pod.name]
         return True
 
-    def pod_gone(self, pod: JobPod) -> bool:
-        """The shelf heard that a pod is gone, which is always news."""
-        echo = self._made.get(pod.name)
-        if echo is not None and echo[0].metadata.uid == pod.metadata.uid:
-            del self._made[pod.name]
+    def pod_gone(self, pod: JobPod) -> None:
+        """The store has lost a pod."""
+        expected = self._created.get(pod.name)
+        if expected is not None and expected[0].metadata.uid == pod.metadata.uid:
+            del self._created[pod.name]
         self._deleted.pop(pod.metadata.uid, None)
-        return False
 
-    def pods(self, shelved: Iterable[JobPod]) -> dict[str, JobPod]:
-        """The pods as they must be by now."""
+    def pods(self, stored: Iterable[JobPod]) -> dict[str, JobPod]:
+        """The stored pods with our writes applied."""
         now = self._clock()
-        found = {pod.name: pod for pod in shelved}
-        self._made = {name: echo for name, echo in self._made.items() if name not in found and echo[1] > now}
-        found |= {name: echo[0] for name, echo in self._made.items()}
+        pods = {pod.name: pod for pod in stored}
+        self._created = {
+            name: (pod, until)
+            for name, (pod, until) in self._created.items()
+            if name not in pods and until > now
+        }
+        pods |= {name: pod for name, (pod, _) in self._created.items()}
         self._deleted = {uid: until for uid, until in self._deleted.items() if until > now}
         if self._deleted:
-            found = {name: self._leaving(pod, now) for name, pod in found.items()}
-        return found
+            pods = {name: self._marked_deleted(pod, now) for name, pod in pods.items()}
+        return pods
 
-    def _leaving(self, pod: JobPod, now: float) -> JobPod:
+    def _marked_deleted(self, pod: JobPod, now: float) -> JobPod:
         if pod.metadata.uid not in self._deleted or pod.metadata.deletion_timestamp is not None:
             return pod
         at = datetime.fromtimestamp(now, UTC)
         metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=at)
         return msgspec.structs.replace(pod, metadata=metadata)
 
-    def group(self, shelved: PodGroup | None) -> PodGroup | None:
-        """The group as it must be by now."""
+    def group(self, stored: PodGroup | None) -> PodGroup | None:
+        """The stored group with our writes applied."""
         now = self._clock()
-        if shelved is not None and self._deleted.get(shelved.metadata.uid, now) > now:
-            shelved = None
-        if self._group is not None and (shelved is not None or self._group[1] <= now):
+        if stored is not None and self._deleted.get(stored.metadata.uid, now) > now:
+            stored = None
+        if self._group is not None and (stored is not None or self._group[1] <= now):
             self._group = None
-        if shelved is None and self._group is not None:
-            echo = self._group[0]
-            return None if self._deleted.get(echo.metadata.uid, now) > now else echo
-        return shelved
+        if stored is None and self._group is not None:
+            created = self._group[0]
+            return None if self._deleted.get(created.metadata.uid, now) > now else created
+        return stored
 
-    def commands(self, shelved: list[Command]) -> list[Command]:
-        """The commands that are still to be carried out, or to be deleted."""
-        self._obeyed &= {one.metadata.uid for one in shelved}
-        return [one for one in shelved if one.metadata.uid not in self._obeyed]
+    def commands(self, stored: list[Command]) -> list[Command]:
+        """The stored commands that are not executed and deleted yet."""
+        self._executed &= {command.metadata.uid for command in stored}
+        return [command for command in stored if command.metadata.uid not in self._executed]
 
     @property
     def until(self) -> float | None:
-        """When the first of them dies by itself."""
-        times = [echo[1] for echo in self._made.values()] + list(self._deleted.values())
+        """When the first expectation times out."""
+        times = [until for _, until in self._created.values()] + list(self._deleted.values())
         times += [self._group[1]] if self._group is not None else []
         return min(times, default=None)

@@ -47,67 +47,69 @@ COMMANDS = (
 """Actions that a command may ask for: those on a whole job."""
 FINISHED = frozenset({Phase.COMPLETED, Phase.TERMINATED, Phase.FAILED})
 """Phases that a job never leaves."""
-RESTING = FINISHED | {Phase.ABORTED}
-"""Phases in which nothing of a job is left but pods that have ended."""
+INACTIVE = FINISHED | {Phase.ABORTED}
+"""Phases in which a job has no pods but ended ones."""
 
 
-class Does(StrEnum):
-    """What an action comes down to."""
+class Effect(StrEnum):
+    """What an action does to pods."""
 
-    SYNC = "bring pods where they should be"
+    SYNC = "create missing pods, delete those that are not wanted"
     KILL = "delete all pods but those that have ended"
     KILL_ALL = "delete all pods"
-    KILL_TARGET = "delete the pods it is about"
+    KILL_TARGET = "delete the pods of its targets"
 
 
-class Row(NamedTuple):
-    """What an action does in a phase, the phase it leads to at once, and whether that is one more try."""
+class Transition(NamedTuple):
+    """What an action does in a phase, the phase it leads to at once, and whether it counts as a retry."""
 
-    does: Does
+    effect: Effect
     to: Phase | None = None
-    counts: bool = False
+    is_retry: bool = False
 
 
-SYNC = Row(Does.SYNC)
-KILL = Row(Does.KILL)
-_Rows = dict[str, Row]
-_TARGETED: _Rows = dict.fromkeys(TARGETED, Row(Does.KILL_TARGET, Phase.RESTARTING, counts=True))
-_ENDING: _Rows = {
-    Action.ABORT_JOB: Row(Does.KILL, Phase.ABORTING),
-    Action.COMPLETE_JOB: Row(Does.KILL, Phase.COMPLETING),
-    Action.TERMINATE_JOB: Row(Does.KILL, Phase.TERMINATING),
+SYNC = Transition(Effect.SYNC)
+KILL = Transition(Effect.KILL)
+_Transitions = dict[str, Transition]
+_TARGETED: _Transitions = dict.fromkeys(
+    TARGETED, Transition(Effect.KILL_TARGET, Phase.RESTARTING, is_retry=True)
+)
+_ENDING: _Transitions = {
+    Action.ABORT_JOB: Transition(Effect.KILL, Phase.ABORTING),
+    Action.COMPLETE_JOB: Transition(Effect.KILL, Phase.COMPLETING),
+    Action.TERMINATE_JOB: Transition(Effect.KILL, Phase.TERMINATING),
 }
-_LIVE: _Rows = {
+_LIVE: _Transitions = {
     **_ENDING,
     **_TARGETED,
-    Action.RESTART_JOB: Row(Does.KILL_ALL, Phase.RESTARTING, counts=True),
+    Action.RESTART_JOB: Transition(Effect.KILL_ALL, Phase.RESTARTING, is_retry=True),
 }
-_AGAIN: _Rows = {
+_RESTARTING: _Transitions = {
     **_ENDING,
-    **dict.fromkeys(TARGETED, Row(Does.KILL_TARGET)),
-    Action.RESTART_JOB: Row(Does.KILL_ALL, Phase.RESTARTING),
+    **dict.fromkeys(TARGETED, Transition(Effect.KILL_TARGET)),
+    Action.RESTART_JOB: Transition(Effect.KILL_ALL, Phase.RESTARTING),
 }
-_RESUMABLE: _Rows = {Action.RESUME_JOB: Row(Does.KILL, Phase.RESTARTING)}
+_RESUMABLE: _Transitions = {Action.RESUME_JOB: Transition(Effect.KILL, Phase.RESTARTING)}
 
-TABLE: dict[str, dict[str, Row]] = {
+TABLE: dict[str, dict[str, Transition]] = {
     Phase.PENDING: _LIVE,
     Phase.RUNNING: _LIVE,
-    Phase.RESTARTING: _AGAIN,
+    Phase.RESTARTING: _RESTARTING,
     Phase.ABORTING: _RESUMABLE,
     Phase.ABORTED: _RESUMABLE,
 }
-"""By phase and action; whatever is not in here is `usual`."""
+"""By phase and action; every other action has the `default_transition` of the phase."""
 
 
-def usual(phase: str) -> Row:
-    """What every other action does in a phase."""
+def default_transition(phase: str) -> Transition:
+    """What every action does in a phase that is not in the table."""
     return SYNC if is_live(phase) else KILL
 
 
-def row_of(phase: str, action: str) -> Row:
-    """The row of the table for an action in a phase; a phase that nobody knows is Pending."""
+def transition_of(phase: str, action: str) -> Transition:
+    """What an action does in a phase; an unknown phase counts as Pending."""
     known = phase if phase in TABLE or phase in _ENDED else Phase.PENDING
-    return TABLE.get(known, {}).get(action) or usual(known)
+    return TABLE.get(known, {}).get(action) or default_transition(known)
 
 
 _ENDED = FINISHED | {Phase.COMPLETING, Phase.TERMINATING}
@@ -115,7 +117,7 @@ _ENDED = FINISHED | {Phase.COMPLETING, Phase.TERMINATING}
 
 def is_live(phase: str) -> bool:
     """Whether the job should have its pods."""
-    return phase not in RESTING and phase not in _KILLING
+    return phase not in INACTIVE and phase not in _KILLING
 
 
 _KILLING = {
@@ -126,14 +128,14 @@ _KILLING = {
 
 
 def next_phase(phase: str, job: Job, counts: Counts) -> Phase | None:
-    """The phase that follows from how many pods are how far; none if the job stays where it is."""
+    """The phase that follows from the counts; None if it stays."""
     if phase in _KILLING:
         return _KILLING[Phase(phase)] if counts.terminating + counts.pending + counts.running == 0 else None
     if phase == Phase.RUNNING:
         return _after_running(job, counts)
     if phase == Phase.RESTARTING:
         return _after_restarting(job, counts)
-    if phase in RESTING:
+    if phase in INACTIVE:
         return None
     return Phase.RUNNING if job.spec.min_available <= counts.started else None
 
@@ -151,7 +153,7 @@ def _after_running(job: Job, counts: Counts) -> Phase | None:
 
 
 def _succeeded(job: Job, counts: Counts) -> bool:
-    """Whether enough pods succeeded now that all have ended; of each task too, if the job asks for all of them."""
+    """Whether enough pods succeeded, now that all have ended; of each task too, if the job needs all tasks."""
     spec = job.spec
     if spec.min_available >= sum(minimum_of(task.min_available, task.replicas) for task in spec.tasks):
         for task in spec.tasks:

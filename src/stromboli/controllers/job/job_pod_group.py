@@ -1,4 +1,4 @@
-"""The PodGroup of a job (spec 06 2.10): how many pods must start together, and how much they need for that."""
+"""The PodGroup of a job (spec 06 2.10): how many pods must start together, and the resources they need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from stromboli.api.types.pod import PodSpec
 from stromboli.api.types.scheduling import NetworkTopology, PodGroup, PodGroupSpec
 from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
 from stromboli.controllers.job.job_phases import minimum_of
-from stromboli.controllers.job.job_pods import group_name, mapping, owner_of
+from stromboli.controllers.job.job_pods import group_name, mapping
+from stromboli.controllers.owner_references import controller_reference
 
 Priorities = Mapping[str, int]
 """The values of priority classes."""
@@ -36,14 +37,14 @@ def group_of(job: Job, priorities: Priorities) -> Manifest:
             "namespace": job.namespace,
             "annotations": dict(job.metadata.annotations),
             "labels": dict(job.metadata.labels),
-            "ownerReferences": [owner_of(job)],
+            "ownerReferences": [controller_reference(job)],
         },
         "spec": _spec(job, priorities),
     }
 
 
 def group_changes(job: Job, group: PodGroup, priorities: Priorities) -> Manifest:
-    """What of an existing group's spec is to be patched; the queue and the topology stay as they were."""
+    """The patch of an existing group's spec; its queue and topology stay as they are."""
     wanted = _spec(job, priorities)
     now = group.spec
     changes: Manifest = {}
@@ -55,9 +56,9 @@ def group_changes(job: Job, group: PodGroup, priorities: Priorities) -> Manifest
         gone = dict.fromkeys((now.min_resources or {}).keys() - wanted["minResources"].keys())
         changes["minResources"] = {**gone, **wanted["minResources"]}
     members = {
-        task: least
-        for task, least in wanted["minTaskMember"].items()
-        if now.min_task_member.get(task) != least
+        task: minimum
+        for task, minimum in wanted["minTaskMember"].items()
+        if now.min_task_member.get(task) != minimum
     }
     if members:
         changes["minTaskMember"] = members
@@ -69,7 +70,7 @@ def group_changes(job: Job, group: PodGroup, priorities: Priorities) -> Manifest
 def _spec(job: Job, priorities: Priorities) -> Manifest:
     spec: Manifest = {
         "minMember": job.spec.min_available,
-        "minTaskMember": {task.name: _least(task) for task in job.spec.tasks},
+        "minTaskMember": {task.name: _min_member(task) for task in job.spec.tasks},
         "queue": job.spec.queue or names.DEFAULT_QUEUE,
         "minResources": as_resource_list(minimum_charges(job, priorities)),
         "subGroupPolicy": [_sub_group(task) for task in job.spec.tasks if task.partition_policy is not None],
@@ -81,7 +82,7 @@ def _spec(job: Job, priorities: Priorities) -> Manifest:
     return spec
 
 
-def _least(task: TaskSpec) -> int:
+def _min_member(task: TaskSpec) -> int:
     if task.min_available is not None:
         return task.min_available
     policy = task.partition_policy
@@ -109,43 +110,43 @@ def _sub_group(task: TaskSpec) -> Manifest:
 
 def _topology(topology: NetworkTopology) -> Manifest:
     """The tier by number if it is given, else by name."""
-    found: Manifest = {"mode": topology.mode}
+    manifest: Manifest = {"mode": topology.mode}
     if topology.highest_tier_allowed is not None:
-        found["highestTierAllowed"] = topology.highest_tier_allowed
+        manifest["highestTierAllowed"] = topology.highest_tier_allowed
     elif topology.highest_tier_name:
-        found["highestTierName"] = topology.highest_tier_name
-    return found
+        manifest["highestTierName"] = topology.highest_tier_name
+    return manifest
 
 
 def minimum_charges(job: Job, priorities: Priorities) -> Charges:
-    """What the pods that must start together are charged: the most urgent tasks' pods first."""
+    """The resources of the pods that must start together, those of the tasks of highest priority first."""
     total: Charges = {}
-    for task, pods in shares(job, priorities):
+    for task, pods in minimum_pods(job, priorities):
         if pods:
             add_charges(total, pod_charges(_pod_spec(task)), pods)
     return total
 
 
-def shares(job: Job, priorities: Priorities) -> list[tuple[TaskSpec, int]]:
-    """How many pods of each task count for the minimum."""
+def minimum_pods(job: Job, priorities: Priorities) -> list[tuple[TaskSpec, int]]:
+    """How many pods of each task count towards `minAvailable`."""
     tasks = sorted(job.spec.tasks, key=lambda task: -_priority(task, priorities))
-    least = job.spec.min_available
-    if least < sum(minimum_of(task.min_available, task.replicas) for task in tasks):
-        return _taken(tasks, [task.replicas for task in tasks], least)
-    first = _taken(tasks, [task.min_available or 0 for task in tasks], least)
-    left = least - sum(pods for _, pods in first)
+    minimum = job.spec.min_available
+    if minimum < sum(minimum_of(task.min_available, task.replicas) for task in tasks):
+        return _taken(tasks, [task.replicas for task in tasks], minimum)
+    first = _taken(tasks, [task.min_available or 0 for task in tasks], minimum)
+    left = minimum - sum(pods for _, pods in first)
     rest = _taken(tasks, [max(0, task.replicas - (task.min_available or 0)) for task in tasks], left)
     return [(task, pods + more) for (task, pods), (_, more) in zip(first, rest, strict=True)]
 
 
 def _taken(tasks: list[TaskSpec], offered: list[int], wanted: int) -> list[tuple[TaskSpec, int]]:
-    """In turn, as many as each offers, until there are enough."""
-    found = []
+    """As many as each task offers, in their order, until there are enough."""
+    shares = []
     for task, offer in zip(tasks, offered, strict=True):
         taken = min(offer, wanted)
         wanted -= taken
-        found.append((task, taken))
-    return found
+        shares.append((task, taken))
+    return shares
 
 
 def _priority(task: TaskSpec, priorities: Priorities) -> int:

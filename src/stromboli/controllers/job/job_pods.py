@@ -1,4 +1,4 @@
-"""A pod of a task (spec 06 2.9): the user's template and the marks by which everybody knows whose it is."""
+"""The pods of a job (spec 06 2.9): the task's template with the labels and annotations of its job."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
+from stromboli.controllers.owner_references import controller_reference
 
-API_VERSION = "batch.volcano.sh/v1alpha1"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FROM_ANNOTATIONS = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
 _FROM_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
@@ -22,7 +22,7 @@ _FROM_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One place in a job: the index-th pod of a task."""
+    """The index-th pod of a task."""
 
     job: Job
     task: TaskSpec
@@ -48,24 +48,12 @@ def members(job: Job) -> Iterator[Member]:
             yield Member(job, task, index)
 
 
-def owner_of(job: Job) -> Manifest:
-    """The reference by which everything of a job goes when the job goes."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "Job",
-        "name": job.name,
-        "uid": job.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
 def group_name(job: Job) -> str:
     return f"{job.name}-{job.metadata.uid}"
 
 
-def letters(*seed: str) -> str:
-    """Twelve characters that look drawn at random and always are the same for a seed, so nothing is made twice."""
+def stable_suffix(*seed: str) -> str:
+    """Twelve characters derived from a seed, so that a name is the same whenever it is generated."""
     number = int.from_bytes(hashlib.sha256("\0".join(seed).encode()).digest()[:12])
     return "".join(_DIGITS[number // 36**place % 36] for place in range(12))
 
@@ -95,13 +83,13 @@ def pod_of(member: Member, forwarding: bool = False, lost_at: datetime | None = 
         "namespace": job.namespace,
         "labels": labels,
         "annotations": annotations,
-        "ownerReferences": [owner_of(job)],
+        "ownerReferences": [controller_reference(job)],
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def mapping(parent: Manifest, key: str, where: str) -> Manifest:
-    """A part of a template that must be a mapping, or be missing."""
+    """A field of a template that must be a mapping, or be missing."""
     value = parent.get(key)
     if value is None:
         return {}
@@ -113,17 +101,17 @@ def mapping(parent: Manifest, key: str, where: str) -> Manifest:
 def containers(spec: Manifest, init: bool = False) -> list[Manifest]:
     """The containers of a pod spec, with its init containers if asked."""
     keys = ("initContainers", "containers") if init else ("containers",)
-    return [one for key in keys for one in spec.get(key) or () if isinstance(one, dict)]
+    return [container for key in keys for container in spec.get(key) or () if isinstance(container, dict)]
 
 
-def extend(part: Manifest, key: str, *items: Any) -> None:
-    """Add to a list that may not be there yet."""
-    part[key] = [*(part.get(key) or ()), *items]
+def extend(manifest: Manifest, key: str, *items: Any) -> None:
+    """Append to a list that may be missing."""
+    manifest[key] = [*(manifest.get(key) or ()), *items]
 
 
 def _annotations(member: Member) -> dict[str, str]:
     job, task, index = member.job, member.task, member.index
-    marks = {
+    annotations = {
         names.TASK_INDEX: str(index),
         names.TASK_SPEC: task.name or "default",
         names.GROUP_NAME: group_name(job),
@@ -134,14 +122,14 @@ def _annotations(member: Member) -> dict[str, str]:
         names.JOB_RETRY_COUNT: str(job.status.retry_count),
     }
     if task.topology_policy:
-        marks[names.NUMA_TOPOLOGY_POLICY] = task.topology_policy
+        annotations[names.NUMA_TOPOLOGY_POLICY] = task.topology_policy
     given = job.metadata.annotations
-    marks |= {key: given[key] for key in _FROM_ANNOTATIONS if key in given}
+    annotations |= {key: given[key] for key in _FROM_ANNOTATIONS if key in given}
     for key in (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE):
         if key in given:
-            marks[key] = given[key]
+            annotations[key] = given[key]
             break
-    return marks
+    return annotations
 
 
 def _labels(member: Member) -> dict[str, str]:
@@ -160,14 +148,14 @@ def _labels(member: Member) -> dict[str, str]:
 
 
 def _mount(job: Job, spec: Manifest) -> None:
-    """Every volume of the job in every container; a claim that is listed twice is mounted where it stands first."""
+    """Mount every volume of the job in every container; of a claim that is listed twice, the first entry counts."""
     seen: set[str] = set()
     for volume in job.spec.volumes:
         claim = volume.volume_claim_name
         if not claim or claim in seen:
             continue
         seen.add(claim)
-        name = f"{job.name}-{letters(job.metadata.uid, claim)}"
+        name = f"{job.name}-{stable_suffix(job.metadata.uid, claim)}"
         extend(spec, "volumes", {"name": name, "persistentVolumeClaim": {"claimName": claim}})
         for container in containers(spec):
             extend(container, "volumeMounts", {"name": name, "mountPath": volume.mount_path})

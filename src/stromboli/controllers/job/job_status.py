@@ -13,20 +13,20 @@ from stromboli.controllers.job.pod_counts import Counts
 _LIVE = (Phase.PENDING, Phase.RUNNING)
 
 
-def moved(job: Job, to: Phase, now: datetime, reason: str = "", message: str = "") -> JobStatus:
-    """The status of a job that comes into a phase; a phase is listed once, with the last time."""
+def with_phase(job: Job, to: Phase, now: datetime, reason: str = "", message: str = "") -> JobStatus:
+    """The status of a job that enters a phase; the conditions list each phase once, with the last time."""
     at = now.replace(microsecond=0)
     status = msgspec.structs.replace(job.status)
     status.state = JobState(str(to), reason, message, at)
-    others = tuple(one for one in status.conditions if one.status != to)
+    others = tuple(condition for condition in status.conditions if condition.status != to)
     status.conditions = (*others, JobCondition(str(to), at))
     if to not in _LIVE and job.metadata.creation_timestamp is not None:
-        status.running_duration = spoken((at - job.metadata.creation_timestamp).total_seconds())
+        status.running_duration = go_duration((at - job.metadata.creation_timestamp).total_seconds())
     return status
 
 
-def recounted(status: JobStatus, job: Job, counts: Counts) -> JobStatus:
-    """The same with how many pods are how far."""
+def with_counts(status: JobStatus, job: Job, counts: Counts) -> JobStatus:
+    """The same with new counts."""
     return msgspec.structs.replace(
         status,
         min_available=job.spec.min_available,
@@ -40,7 +40,7 @@ def recounted(status: JobStatus, job: Job, counts: Counts) -> JobStatus:
     )
 
 
-def spoken(seconds: float) -> str:
+def go_duration(seconds: float) -> str:
     """A duration as Go writes it: 10m0s, 1h0m5s, 300ms."""
     sign, seconds = ("-" if seconds < 0 else ""), abs(seconds)
     if 0 < seconds < 1:

@@ -1,4 +1,4 @@
-"""The volumes of a job (spec 06 2.11): claims that exist already, or that are made for it."""
+"""The volumes of a job (spec 06 2.11): claims that exist already, or that are created for it."""
 
 from __future__ import annotations
 
@@ -7,26 +7,30 @@ from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.api.types.volcano_job import Job, Manifest
-from stromboli.controllers.job.job_pods import letters, owner_of
+from stromboli.controllers.job.job_pods import stable_suffix
+from stromboli.controllers.owner_references import controller_reference
 
 
 class Volumes(NamedTuple):
-    """What a job's volumes need: names to be written into its spec, claims to be made, and what is missing."""
+    """What a job's volumes need: names to write into its spec, claims to create, and what is missing."""
 
     named: list[str] | None
-    """The claim names of all volumes, if some had to be made up."""
+    """The claim names of all volumes, if some were generated."""
     claims: list[Manifest]
     problem: str = ""
 
 
 def volumes_of(job: Job, has_claim: Callable[[str], bool]) -> Volumes:
-    """Claims to make get a name that follows from the job, so that however often we look, each is made once."""
-    found = [volume.volume_claim_name or made_up(job, at) for at, volume in enumerate(job.spec.volumes)]
-    named = None if all(volume.volume_claim_name for volume in job.spec.volumes) else found
+    """Names of generated claims follow from the job, so that each is created once."""
+    claim_names = [
+        volume.volume_claim_name or generated_claim_name(job, index)
+        for index, volume in enumerate(job.spec.volumes)
+    ]
+    named = None if all(volume.volume_claim_name for volume in job.spec.volumes) else claim_names
     claims = []
-    for at, volume in enumerate(job.spec.volumes):
-        name = found[at]
-        if name == made_up(job, at):
+    for index, volume in enumerate(job.spec.volumes):
+        name = claim_names[index]
+        if name == generated_claim_name(job, index):
             if volume.volume_claim is not None and not has_claim(name):
                 claims.append(_claim(job, name, volume.volume_claim))
         elif not has_claim(name):
@@ -35,19 +39,23 @@ def volumes_of(job: Job, has_claim: Callable[[str], bool]) -> Volumes:
 
 
 def controlled_claims(job: Job) -> dict[str, str]:
-    """What the status says of claims."""
+    """The claims in the status's `controlledResources`."""
     claims = [volume.volume_claim_name for volume in job.spec.volumes if volume.volume_claim_name]
     return {f"volume-pvc-{name}": name for name in claims}
 
 
-def made_up(job: Job, at: int) -> str:
-    return f"{job.name}-pvc-{letters(job.metadata.uid, str(at))}"
+def generated_claim_name(job: Job, index: int) -> str:
+    return f"{job.name}-pvc-{stable_suffix(job.metadata.uid, str(index))}"
 
 
 def _claim(job: Job, name: str, spec: Manifest) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": job.namespace, "ownerReferences": [owner_of(job)]},
+        "metadata": {
+            "name": name,
+            "namespace": job.namespace,
+            "ownerReferences": [controller_reference(job)],
+        },
         "spec": spec,
     }

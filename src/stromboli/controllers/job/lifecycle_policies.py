@@ -18,8 +18,8 @@ TASK_FAILED = "TaskFailed"
 UNKNOWN = "Unknown"
 
 
-class Signal(NamedTuple):
-    """Something that happened to a job, as the cluster shows it, and since when."""
+class LifecycleEvent(NamedTuple):
+    """An event of the kind that lifecycle policies name, and when it happened."""
 
     event: str
     since: datetime
@@ -28,34 +28,36 @@ class Signal(NamedTuple):
     partition: str = ""
     exit_code: int = 0
     why: str = ""
-    """In words, for the user."""
+    """For the user."""
 
 
-class Order(NamedTuple):
-    """An action that a policy asks for, and after how many seconds."""
+class PolicyAction(NamedTuple):
+    """The action of a policy, and after how many seconds it is due."""
 
     action: str
     delay: float = 0.0
 
 
-def order_for(job: Job, signal: Signal) -> Order | None:
-    """What the policies of a job ask for when this happens; the first that matches decides."""
-    task = next((task for task in job.spec.tasks if task.name == signal.task), None)
-    own = _first(task.policies, signal) if task is not None and signal.task else None
-    return own or _first(job.spec.policies, signal)
+def policy_action(job: Job, trigger: LifecycleEvent) -> PolicyAction | None:
+    """The action of the first policy that matches an event."""
+    task = next((task for task in job.spec.tasks if task.name == trigger.task), None)
+    own = _first(task.policies, trigger) if task is not None and trigger.task else None
+    return own or _first(job.spec.policies, trigger)
 
 
-def _first(policies: Iterable[LifecyclePolicy], signal: Signal) -> Order | None:
+def _first(policies: Iterable[LifecyclePolicy], trigger: LifecycleEvent) -> PolicyAction | None:
     for policy in policies:
-        if _matches(policy, signal):
-            return Order(policy.action, min(max(0.0, duration(policy.timeout) or 0.0), LONGEST_DURATION))
+        if _matches(policy, trigger):
+            return PolicyAction(
+                policy.action, min(max(0.0, duration(policy.timeout) or 0.0), LONGEST_DURATION)
+            )
     return None
 
 
-def _matches(policy: LifecyclePolicy, signal: Signal) -> bool:
-    if signal.event == POD_FAILED and policy.exit_code == signal.exit_code:
+def _matches(policy: LifecyclePolicy, trigger: LifecycleEvent) -> bool:
+    if trigger.event == POD_FAILED and policy.exit_code == trigger.exit_code:
         return True
     events = policy.all_events
-    if not {signal.event, ANY} & events:
+    if not {trigger.event, ANY} & events:
         return False
-    return signal.event != POD_PENDING or duration(policy.timeout) is not None
+    return trigger.event != POD_PENDING or duration(policy.timeout) is not None

@@ -1,7 +1,7 @@
-"""What the cluster shows to have happened to a job. Nothing here is a timer: every signal has the time it began.
+"""The lifecycle events that the observed state of a job shows, each with the time at which it happened.
 
-Pods that were taken away are the one thing that a cluster does not show, so each look remembers which pods it saw. A
-pod made in place of a lost one carries the time of the loss, so that a delayed action outlives the memory.
+Deleted pods are the one thing that the cluster does not show, so each reconcile keeps the pods it saw for the next one.
+A pod created in place of a lost one is annotated with the time of the loss, so that a delayed action survives a restart.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from stromboli.api import names
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.volcano_job import ContainerRun, Job, JobPod, JobPodStatus, JobSpec, TaskSpec
 from stromboli.controllers.job import lifecycle_policies
-from stromboli.controllers.job.lifecycle_policies import Signal
+from stromboli.controllers.job.lifecycle_policies import LifecycleEvent
 
 DEFAULT_RETRIES = 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Glimpse(NamedTuple):
-    """What is remembered of a pod."""
+class ObservedPod(NamedTuple):
+    """What is kept of a pod for the next reconcile."""
 
     uid: str
     task: str
@@ -31,32 +31,32 @@ class Glimpse(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """What one look leaves for the next. It may be lost at any time: then evictions in between go unnoticed."""
+class ReconcileCache:
+    """What one reconcile keeps for the next. It may be lost at any time; deletions of pods in between go unnoticed."""
 
-    pods: Mapping[str, Glimpse] = field(default_factory=dict)
-    losses: Mapping[str, Signal] = field(default_factory=dict)
-    """Pods that were taken away, as long as an action about it is still to come."""
+    pods: Mapping[str, ObservedPod] = field(default_factory=dict)
+    lost: Mapping[str, LifecycleEvent] = field(default_factory=dict)
+    """Pods that were deleted by others, as long as an action because of that is delayed."""
     since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
-    """Since when a task keeps failing, or the group is unknown: the cluster only shows the last time."""
-    told: frozenset[tuple[str, str]] = frozenset()
-    """Events, by reason and words, that say nothing new any more."""
+    """Since when a task fails or the group is unknown, as the cluster shows only the last time."""
+    recorded: frozenset[tuple[str, str]] = frozenset()
+    """Events that are recorded already, by reason and message."""
     attached: str = ""
-    """The digest of what plugins want beside the pods, once it is there."""
+    """The digest of the plugins' attachments, once they exist."""
     version: int = 0
-    """The version of the job that all this is about."""
-    agreed: tuple[str, str, JobSpec] | None = None
-    """Uid and version of the group, and the spec that it agreed with or was made to."""
+    """The version of the job that this is about."""
+    synced_group: tuple[str, str, JobSpec] | None = None
+    """Uid and resource version of the group, and the job spec that it was last compared with."""
 
 
 def version_of(pod: JobPod) -> int:
-    """The version of the job for which a pod was made; -1 if it does not say."""
+    """The version of the job for which a pod was created; -1 if it is not annotated."""
     text = pod.metadata.annotations.get(names.JOB_VERSION, "")
     return int(text) if text.isdecimal() and len(text) < 10 else -1
 
 
-def is_marked(pod: JobPod) -> bool:
-    """Whether we decided that this pod has to go, so that its end means nothing."""
+def is_out_of_sync(pod: JobPod) -> bool:
+    """Whether the controller itself deletes this pod, so that its end is no lifecycle event."""
     return names.OUT_OF_SYNC in pod.metadata.annotations
 
 
@@ -69,97 +69,99 @@ def partition_of(pod: JobPod) -> str:
 
 
 def counts_for(job: Job, pod: JobPod) -> bool:
-    """Whether what happens to a pod happens to the job as it is now."""
-    return version_of(pod) >= job.status.version and not is_marked(pod)
+    """Whether what happens to a pod is an event of the job's current version."""
+    return version_of(pod) >= job.status.version and not is_out_of_sync(pod)
 
 
-def glimpses(job: Job, pods: Iterable[JobPod], going: frozenset[str]) -> dict[str, Glimpse]:
-    """What to remember: pods whose disappearance would be news."""
+def observed_pods(job: Job, pods: Iterable[JobPod], deleting: frozenset[str]) -> dict[str, ObservedPod]:
+    """The pods whose deletion by others would be an event; not those that we delete."""
     return {
-        pod.name: Glimpse(pod.metadata.uid, task_of(pod), version_of(pod), partition_of(pod))
+        pod.name: ObservedPod(pod.metadata.uid, task_of(pod), version_of(pod), partition_of(pod))
         for pod in pods
-        if pod.name not in going and counts_for(job, pod)
+        if pod.name not in deleting and counts_for(job, pod)
     }
 
 
-def losses(
-    job: Job, pods: Mapping[str, JobPod], wanted: Iterable[str], memory: Memory, now: datetime
-) -> dict[str, Signal]:
-    """Pods that should be there and were taken away: now, earlier, or before this controller started."""
-    names_wanted = frozenset(wanted)
-    waiting = memory.losses if memory.version == job.status.version else {}
-    found: dict[str, Signal] = {}
-    for name, seen in memory.pods.items():
+def lost_pods(
+    job: Job, pods: Mapping[str, JobPod], wanted: Iterable[str], cache: ReconcileCache, now: datetime
+) -> dict[str, LifecycleEvent]:
+    """Pods that should exist and were deleted by others: since the last reconcile, earlier, or before a restart."""
+    wanted_names = frozenset(wanted)
+    delayed = cache.lost if cache.version == job.status.version else {}
+    lost: dict[str, LifecycleEvent] = {}
+    for name, seen in cache.pods.items():
         pod = pods.get(name)
         gone = pod is None or pod.metadata.uid != seen.uid
-        if gone and name in names_wanted and seen.version >= job.status.version:
-            found[name] = _loss(name, seen.task, seen.partition, now)
-    for name in names_wanted:
-        known = waiting.get(name)
+        if gone and name in wanted_names and seen.version >= job.status.version:
+            lost[name] = _lost_pod(name, seen.task, seen.partition, now)
+    for name in wanted_names:
+        known = delayed.get(name)
         pod = pods.get(name)
         if known is not None and (pod is None or pod.status.phase == names.POD_PENDING):
-            found.setdefault(name, known)
+            lost.setdefault(name, known)
         elif pod is not None and pod.status.phase == names.POD_PENDING and counts_for(job, pod):
             since = _time(pod.metadata.annotations.get(names.LOST_AT, ""))
             if since is not None:
-                found.setdefault(name, _loss(name, task_of(pod), partition_of(pod), since))
-    return found
+                lost.setdefault(name, _lost_pod(name, task_of(pod), partition_of(pod), since))
+    return lost
 
 
-def _loss(name: str, task: str, partition: str, since: datetime) -> Signal:
+def _lost_pod(name: str, task: str, partition: str, since: datetime) -> LifecycleEvent:
     why = f"pod {name} was deleted"
-    return Signal(lifecycle_policies.POD_EVICTED, since, task, name, partition, why=why)
+    return LifecycleEvent(lifecycle_policies.POD_EVICTED, since, task, name, partition, why=why)
 
 
-def signals(
-    job: Job, pods: Mapping[str, JobPod], group: PodGroup | None, memory: Memory, now: datetime
-) -> Iterator[Signal]:
-    """Everything else, in a fixed order: the first that leads to an action is the one that counts."""
+def lifecycle_events(
+    job: Job, pods: Mapping[str, JobPod], group: PodGroup | None, cache: ReconcileCache, now: datetime
+) -> Iterator[LifecycleEvent]:
+    """All other events, in a fixed order: the first that leads to an action counts."""
     current = [pod for _, pod in sorted(pods.items()) if counts_for(job, pod)]
     yield from sorted(map(_failure, (pod for pod in current if pod.status.phase == names.POD_FAILED)))
     for task in job.spec.tasks:
         own = [pod for pod in current if task_of(pod) == task.name]
         if own:
-            yield from _task_signals(task, own, pods, memory, now)
+            yield from _task_events(task, own, pods, cache, now)
     if group is not None and group.status.phase == names.GROUP_UNKNOWN:
-        since = memory.since.get((lifecycle_policies.UNKNOWN, "")) or _group_time(group, now)
-        yield Signal(
+        since = cache.since.get((lifecycle_policies.UNKNOWN, "")) or _group_time(group, now)
+        yield LifecycleEvent(
             lifecycle_policies.UNKNOWN, since, why="some pods of the group are lost and cannot be replaced"
         )
     for pod in current:
         if pod.status.phase == names.POD_PENDING and pod.metadata.deletion_timestamp is None:
             why = f"pod {pod.name} is pending"
             since = pod.metadata.creation_timestamp or _EPOCH
-            yield Signal(
+            yield LifecycleEvent(
                 lifecycle_policies.POD_PENDING, since, task_of(pod), pod.name, partition_of(pod), why=why
             )
 
 
-def _failure(pod: JobPod) -> Signal:
+def _failure(pod: JobPod) -> LifecycleEvent:
     code = exit_code(pod)
     why = f"pod {pod.name} failed with exit code {code}" if code else f"pod {pod.name} failed"
-    return Signal(
+    return LifecycleEvent(
         lifecycle_policies.POD_FAILED, ended_at(pod), task_of(pod), pod.name, partition_of(pod), code, why
     )
 
 
-def _task_signals(
-    task: TaskSpec, own: list[JobPod], pods: Mapping[str, JobPod], memory: Memory, now: datetime
-) -> Iterator[Signal]:
+def _task_events(
+    task: TaskSpec, own: list[JobPod], pods: Mapping[str, JobPod], cache: ReconcileCache, now: datetime
+) -> Iterator[LifecycleEvent]:
     restarts = _restarts(own)
     allowed = task.max_retry or DEFAULT_RETRIES
     if allowed > 0 and task.replicas > 0 and restarts >= allowed:
         last = max(own, key=lambda pod: (_restarts([pod]), pod.name))
-        since = memory.since.get((lifecycle_policies.TASK_FAILED, task.name)) or _last_restart(own, now)
+        since = cache.since.get((lifecycle_policies.TASK_FAILED, task.name)) or _last_restart(own, now)
         why = f"containers of task {task.name} were restarted {restarts} times"
-        yield Signal(lifecycle_policies.TASK_FAILED, since, task.name, last.name, partition_of(last), why=why)
+        yield LifecycleEvent(
+            lifecycle_policies.TASK_FAILED, since, task.name, last.name, partition_of(last), why=why
+        )
     of_task = [pod for pod in pods.values() if task_of(pod) == task.name]
     done = [pod for pod in of_task if pod.status.phase == names.POD_SUCCEEDED]
     latest = [pod for pod in own if pod.status.phase == names.POD_SUCCEEDED]
     if task.replicas > 0 and len(done) >= task.replicas and latest:
         last = max(latest, key=lambda pod: (ended_at(pod), pod.name))
         why = f"task {task.name} is completed"
-        yield Signal(
+        yield LifecycleEvent(
             lifecycle_policies.TASK_COMPLETED,
             ended_at(last),
             task.name,
@@ -170,7 +172,7 @@ def _task_signals(
 
 
 def _restarts(pods: Iterable[JobPod]) -> int:
-    """How often containers were started again in pods that have not ended."""
+    """How often containers were restarted in pods that have not ended."""
     live = (pod.status for pod in pods if pod.status.phase in (names.POD_PENDING, names.POD_RUNNING))
     return sum(run.restart_count for status in live for run in _runs(status))
 
@@ -188,7 +190,7 @@ def exit_code(pod: JobPod) -> int:
 
 
 def ended_at(pod: JobPod) -> datetime:
-    """When a pod ended: the latest time that it shows."""
+    """When a pod ended: the latest time in its status."""
     times = [pod.metadata.creation_timestamp, pod.status.start_time]
     times += [condition.last_transition_time for condition in pod.status.conditions]
     times += [run.state.terminated.finished_at for run in _runs(pod.status) if run.state.terminated]

@@ -1,4 +1,4 @@
-"""What one look at a job sees, and what comes of it: small values that somebody else carries out."""
+"""The input and output of a reconcile: the observed state of a job, and the writes that `executor` executes."""
 
 from __future__ import annotations
 
@@ -10,54 +10,55 @@ from typing import NamedTuple
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus, Manifest
 from stromboli.controllers.job.job_pod_group import Priorities
-from stromboli.controllers.job.observed_events import Memory
+from stromboli.controllers.job.observed_events import ReconcileCache
 from stromboli.controllers.job.plugins.job_plugin import Attachment
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
+from stromboli.controllers.user_event import UserEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """A job and all there is of it."""
+class ObservedState:
+    """A job and all its objects, as far as the stores show them."""
 
     job: Job
     now: datetime
     plugins: JobPlugins
     pods: Mapping[str, JobPod] = field(default_factory=dict)
-    """Those that the job owns, by name."""
+    """Pods that the job controls, by name."""
     group: PodGroup | None = None
     queue: Queue | None = None
     command: Command | None = None
-    """An order of the user's that is still to be carried out."""
-    memory: Memory = field(default_factory=Memory)
+    """The oldest command that is not executed yet."""
+    cache: ReconcileCache = field(default_factory=ReconcileCache)
     priorities: Priorities = field(default_factory=dict)
     has_claim: Callable[[str], bool] = lambda name: True
     may_create: bool = True
-    """False after creating pods failed: then only the counts are to be told."""
+    """False after creating pods failed, when only the status is to be written."""
 
 
 class SetStatus(NamedTuple):
-    """Write the status, provided that the job is still as it was seen. Nothing after it happens otherwise."""
+    """Write the status if the job is unchanged since it was read; otherwise no later write is executed."""
 
     status: JobStatus
 
 
 class PatchJob(NamedTuple):
-    """Change the job itself."""
+    """Patch the job's spec and metadata."""
 
     patch: Manifest
 
 
 class CreatePod(NamedTuple):
-    """Made under a name that follows from task and index; one that exists already is fine."""
+    """Create a pod, whose name follows from task and index; one that exists already will do."""
 
     manifest: Manifest
 
 
 class DeletePod(NamedTuple):
-    """Delete that very pod; `mark`: say first that its end means nothing."""
+    """Delete a pod; `out_of_sync`: annotate it first, so that its end is no lifecycle event."""
 
     pod: JobPod
-    mark: bool = False
+    out_of_sync: bool = False
 
 
 class CreateGroup(NamedTuple):
@@ -78,13 +79,13 @@ class CreateClaim(NamedTuple):
 
 
 class Attach(NamedTuple):
-    """See to it that these exist."""
+    """Create or update these objects."""
 
     attachments: tuple[Attachment, ...]
 
 
 class Detach(NamedTuple):
-    """Delete them, as far as the job owns them."""
+    """Delete those of these objects that the job owns."""
 
     attachments: tuple[Attachment, ...]
 
@@ -108,20 +109,12 @@ Write = (
 )
 
 
-class Tell(NamedTuple):
-    """An event on the job."""
-
-    type: str
-    reason: str
-    message: str
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is to be done, in order, and when to look again if nothing happens before."""
+    """The writes in order, the events to record, and when to reconcile again at the latest."""
 
     writes: tuple[Write, ...] = ()
-    events: tuple[Tell, ...] = ()
-    again: datetime | None = None
-    memory: Memory = field(default_factory=Memory)
-    """To be remembered once everything is written."""
+    events: tuple[UserEvent, ...] = ()
+    requeue_at: datetime | None = None
+    cache: ReconcileCache = field(default_factory=ReconcileCache)
+    """For the next reconcile, once everything is written."""

@@ -1,4 +1,4 @@
-"""How many pods of a job are how far, each counted once."""
+"""Counts the pods of a job by phase."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENDED = frozenset({names.POD_SUCCEEDED, names.POD_FAILED})
 
 @dataclass(slots=True)
 class Counts:
-    """Pods by how far they are; those being deleted are `terminating` and nothing else."""
+    """Pods by phase; those being deleted are `terminating` and nothing else."""
 
     pending: int = 0
     running: int = 0
@@ -37,28 +37,28 @@ class Counts:
 
 
 def phase_of(pod: JobPod) -> str:
-    """The phase of a pod: Pending while nobody has said anything, Unknown if it is none of the usual ones."""
+    """The phase of a pod: Pending if it has none yet, Unknown if it is none of Kubernetes' other ones."""
     phase = pod.status.phase or names.POD_PENDING
     return phase if phase in _PHASES else names.POD_UNKNOWN
 
 
-def count(pods: Iterable[JobPod], going: frozenset[str] = frozenset()) -> Counts:
-    """Count pods; those in `going` (by name) are about to be deleted."""
-    found: Counter[str] = Counter()
+def count(pods: Iterable[JobPod], deleting: frozenset[str] = frozenset()) -> Counts:
+    """Count pods; those in `deleting` (by name) count as terminating."""
+    phases: Counter[str] = Counter()
     tasks: dict[str, Counter[str]] = {}
     for pod in pods:
-        if pod.metadata.deletion_timestamp is not None or pod.name in going:
-            found["Terminating"] += 1
+        if pod.metadata.deletion_timestamp is not None or pod.name in deleting:
+            phases["Terminating"] += 1
             continue
         phase = phase_of(pod)
-        found[phase] += 1
+        phases[phase] += 1
         tasks.setdefault(pod.metadata.annotations.get(names.TASK_SPEC, ""), Counter())[phase] += 1
     return Counts(
-        pending=found[names.POD_PENDING],
-        running=found[names.POD_RUNNING],
-        succeeded=found[names.POD_SUCCEEDED],
-        failed=found[names.POD_FAILED],
-        terminating=found["Terminating"],
-        unknown=found[names.POD_UNKNOWN],
+        pending=phases[names.POD_PENDING],
+        running=phases[names.POD_RUNNING],
+        succeeded=phases[names.POD_SUCCEEDED],
+        failed=phases[names.POD_FAILED],
+        terminating=phases["Terminating"],
+        unknown=phases[names.POD_UNKNOWN],
         tasks=dict(sorted(tasks.items())),
     )

@@ -1,4 +1,4 @@
-"""Which action is due: one that the user asks for, or one that policies ask for when something happened."""
+"""Which action is due: that of a command, or that of a policy for an observed event."""
 
 from __future__ import annotations
 
@@ -10,90 +10,94 @@ from typing import NamedTuple
 from stromboli.api import names
 from stromboli.api.types.volcano_job import Command
 from stromboli.controllers.job import lifecycle_policies
-from stromboli.controllers.job.job_phases import TARGETED, Action, row_of, usual
-from stromboli.controllers.job.job_status import spoken
-from stromboli.controllers.job.lifecycle_policies import Order, Signal, order_for
+from stromboli.controllers.job.job_phases import TARGETED, Action, default_transition, transition_of
+from stromboli.controllers.job.job_status import go_duration
+from stromboli.controllers.job.lifecycle_policies import LifecycleEvent, PolicyAction, policy_action
 from stromboli.controllers.job.observed_events import partition_of, task_of
-from stromboli.controllers.job.observed_state import Scene, Tell
+from stromboli.controllers.job.observed_state import ObservedState
+from stromboli.controllers.user_event import UserEvent
 
 
-class Decided(NamedTuple):
-    """An action that is to be carried out now, and why; `targets` are the pods it is about."""
+class DueAction(NamedTuple):
+    """An action to execute now, and why."""
 
     action: str
     why: str = ""
     targets: frozenset[str] | None = None
-    """None: it is about the whole job, or about nothing that anybody named."""
+    """Names of the pods that it is about; None for the whole job, or if the event names none."""
 
 
 @dataclass(slots=True)
-class Waiting:
-    """Actions that are to come if nothing changes."""
+class DelayedActions:
+    """Policy actions whose delay is not over."""
 
-    again: datetime | None = None
-    told: list[Tell] = field(default_factory=list)
-    losses: dict[str, Signal] = field(default_factory=dict)
+    requeue_at: datetime | None = None
+    events: list[UserEvent] = field(default_factory=list)
+    lost: dict[str, LifecycleEvent] = field(default_factory=dict)
+    """The deleted pods among their triggers, by name."""
 
-    def add(self, signal: Signal, order: Order, due: datetime) -> None:
-        self.again = due if self.again is None else min(self.again, due)
-        text = names.ACTION_WAITS.format(action=order.action, delay=spoken(order.delay))
-        event = Tell(names.NORMAL, names.EXECUTE_ACTION, text)
-        if event not in self.told:
-            self.told.append(event)
-        if signal.event == lifecycle_policies.POD_EVICTED:
-            self.losses[signal.pod] = signal
+    def add(self, trigger: LifecycleEvent, policy: PolicyAction, due: datetime) -> None:
+        self.requeue_at = due if self.requeue_at is None else min(self.requeue_at, due)
+        text = names.ACTION_WAITS.format(action=policy.action, delay=go_duration(policy.delay))
+        event = UserEvent(names.NORMAL, names.EXECUTE_ACTION, text)
+        if event not in self.events:
+            self.events.append(event)
+        if trigger.event == lifecycle_policies.POD_EVICTED:
+            self.lost[trigger.pod] = trigger
 
 
-def commanded(scene: Scene) -> Decided | None:
-    """What the user asks for; each order once, also if we were stopped before it could be deleted."""
-    command = scene.command
-    if command is None or _is_for_another(scene):
+def commanded_action(observed: ObservedState) -> DueAction | None:
+    """The action of a command; once, even if a crash kept the command from being deleted."""
+    command = observed.command
+    if command is None or _is_for_another(observed):
         return None
-    why = order_of(command)
-    return None if scene.job.status.state.message == why else Decided(command.action, why)
+    why = command_message(command)
+    return None if observed.job.status.state.message == why else DueAction(command.action, why)
 
 
-def order_of(command: Command) -> str:
-    """How the status of a job names the command that was carried out last."""
+def command_message(command: Command) -> str:
+    """How the status of a job names the command that was executed last."""
     return f"asked for by command {command.name} {command.metadata.uid}".rstrip()
 
 
-def _is_for_another(scene: Scene) -> bool:
+def _is_for_another(observed: ObservedState) -> bool:
     """Whether a command was meant for an earlier job of the same name."""
-    target = scene.command.target if scene.command is not None else None
-    return target is not None and bool(target.uid) and target.uid != scene.job.metadata.uid
+    target = observed.command.target if observed.command is not None else None
+    return target is not None and bool(target.uid) and target.uid != observed.job.metadata.uid
 
 
-def decided(scene: Scene, shown: Iterable[Signal], waiting: Waiting) -> Decided | None:
-    """The first action that policies ask for, is due, and would change something; pods it strikes come together."""
-    phase = scene.job.status.state.phase
-    found: Decided | None = None
-    for signal in shown:
-        order = order_for(scene.job, signal)
-        if order is None or row_of(phase, order.action) == usual(phase):
+def due_action(
+    observed: ObservedState, triggers: Iterable[LifecycleEvent], delayed: DelayedActions
+) -> DueAction | None:
+    """The first policy action that is due and would change something, with the targets of all its triggers."""
+    phase = observed.job.status.state.phase
+    action: DueAction | None = None
+    for trigger in triggers:
+        policy = policy_action(observed.job, trigger)
+        if policy is None or transition_of(phase, policy.action) == default_transition(phase):
             continue
-        due = signal.since + timedelta(seconds=order.delay)
-        if order.delay > 0 and due > scene.now:
-            waiting.add(signal, order, due)
+        due = trigger.since + timedelta(seconds=policy.delay)
+        if policy.delay > 0 and due > observed.now:
+            delayed.add(trigger, policy, due)
             continue
-        targets = _targets(scene, order.action, signal)
-        if order.action in TARGETED and targets is None:
+        targets = _targets(observed, policy.action, trigger)
+        if policy.action in TARGETED and targets is None:
             continue
-        if found is None:
-            found = Decided(order.action, signal.why, targets)
-        elif found.action == order.action and targets is not None:
-            found = found._replace(targets=(found.targets or frozenset()) | targets)
-    return found
+        if action is None:
+            action = DueAction(policy.action, trigger.why, targets)
+        elif action.action == policy.action and targets is not None:
+            action = action._replace(targets=(action.targets or frozenset()) | targets)
+    return action
 
 
-def _targets(scene: Scene, action: str, signal: Signal) -> frozenset[str] | None:
-    """The pods that are left of the part of a job that an action is about; None if it is about no part."""
-    pods = scene.pods.values()
-    if action == Action.RESTART_TASK and signal.task:
-        return frozenset(pod.name for pod in pods if task_of(pod) == signal.task)
-    if action == Action.RESTART_POD and signal.pod:
-        return frozenset({signal.pod} & scene.pods.keys())
-    if action == Action.RESTART_PARTITION and signal.partition:
-        own = (pod for pod in pods if task_of(pod) == signal.task)
-        return frozenset(pod.name for pod in own if partition_of(pod) == signal.partition) or None
+def _targets(observed: ObservedState, action: str, trigger: LifecycleEvent) -> frozenset[str] | None:
+    """The existing pods of the task, pod or partition that an action is about; None if the event names none."""
+    pods = observed.pods.values()
+    if action == Action.RESTART_TASK and trigger.task:
+        return frozenset(pod.name for pod in pods if task_of(pod) == trigger.task)
+    if action == Action.RESTART_POD and trigger.pod:
+        return frozenset({trigger.pod} & observed.pods.keys())
+    if action == Action.RESTART_PARTITION and trigger.partition:
+        own = (pod for pod in pods if task_of(pod) == trigger.task)
+        return frozenset(pod.name for pod in own if partition_of(pod) == trigger.partition) or None
     return None

@@ -1,1 +1,1 @@
-"""JobFlows: `look` says which jobs are due and how far the flow is, `jobs` what they look like, `probing` asks pods."""
+"""JobFlows: `reconcile` decides which jobs are due, `flow_jobs` builds them, `probes` asks the pods before them."""

@@ -1,4 +1,4 @@
-"""Makes the jobs of flows when it is their turn, and keeps count."""
+"""The JobFlow controller: creates the jobs of flows when they are due, and writes the flows' status."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ import msgspec
 from stromboli.api.types.jobflow import JobFlow, JobFlowStatus, JobTemplate
 from stromboli.api.types.volcano_job import Job
 from stromboli.controllers import selection
-from stromboli.controllers.context import Desk
-from stromboli.controllers.controller import Controller, Hindrance
+from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Controller, SyncError
 from stromboli.controllers.jobflow.probes import passes
-from stromboli.controllers.jobflow.reconcile import FAILED, OVER, SUCCEED, Look, look, waiting_for_probes
+from stromboli.controllers.jobflow.reconcile import (
+    FAILED,
+    SUCCEED,
+    TERMINAL,
+    Outcome,
+    reconcile,
+    waiting_for_probes,
+)
 from stromboli.controllers.merge_patch_diff import merge_patch
-from stromboli.controllers.store import controller_uid
+from stromboli.controllers.owner_references import controller_keys, controller_uid
 from stromboli.controllers.watched_kinds import Pod
 
 WORKERS = 3
-"""A flow that waits for the answer of a pod must not keep others waiting."""
+"""More than one, so that a flow whose probes wait for an answer does not hold up the others."""
 
 
 class JobFlowController(Controller[str]):
@@ -28,10 +35,10 @@ class JobFlowController(Controller[str]):
     name = selection.JOB_FLOW
     workers = WORKERS
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
-        self.most_retries = desk.options.max_requeue_num
-        self._users = desk.shelf(JobFlow).index(_templates)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.max_retries = context.options.max_requeue_num
+        self._users = context.store(JobFlow).index(_templates)
         self.flows = self.watch(JobFlow, self._flow_changed)
         self.jobs = self.watch(Job, self._job_changed)
         self.templates = self.watch(JobTemplate, self._template_changed)
@@ -39,37 +46,31 @@ class JobFlowController(Controller[str]):
         self._owned = self.jobs.index(controller_uid)
         self._pods_of = self.pods.index(controller_uid)
 
-    # -- what concerns which flow
+    # -- which flows a change enqueues
 
     def _flow_changed(self, before: JobFlow | None, now: JobFlow | None) -> Iterable[str]:
-        if now is None or (before is not None and _matters(before) == _matters(now)):
+        if now is None or (before is not None and _relevant(before) == _relevant(now)):
             return []
         return [now.key]
 
     def _job_changed(self, before: Job | None, now: Job | None) -> Iterable[str]:
         if before is not None and now is not None and before.status == now.status:
             return []
-        return {
-            f"{one.namespace}/{owner.name}"
-            for one in (before, now)
-            if one is not None
-            for owner in one.metadata.owner_references
-            if owner.controller and owner.kind == "JobFlow"
-        }
+        return controller_keys(JobFlow, before, now)
 
     def _template_changed(self, before: JobTemplate | None, now: JobTemplate | None) -> Iterable[str]:
-        """A template that comes lets the flows go on that have waited for it."""
+        """A new template enqueues the flows that use it."""
         if before is not None or now is None:
             return []
         return [flow.key for flow in self._users[now.key]]
 
-    # -- putting right
+    # -- one flow
 
     async def sync(self, key: str) -> float | None:
-        flow = self.flows.at(key)
+        flow = self.flows.get_by_key(key)
         if flow is None or flow.metadata.deletion_timestamp is not None:
             return None
-        if flow.status.state.phase in OVER:
+        if flow.status.state.phase in TERMINAL:
             return None
         jobs = {job.name: job for job in self._owned[flow.metadata.uid]}
         passed = {
@@ -79,45 +80,45 @@ class JobFlowController(Controller[str]):
         }
         templates = {step.name: self.templates.get(step.name, flow.namespace) for step in flow.spec.flows}
         known = {name: template for name, template in templates.items() if template is not None}
-        found = look(flow, known, jobs.values(), self.desk.clock(), passed)
-        for job in found.delete:
-            await self.desk.pen.delete(job)
+        outcome = reconcile(flow, known, jobs.values(), self.context.clock(), passed)
+        for job in outcome.delete:
+            await self.context.writer.delete(job)
             self.jobs.drop(job)
-        await self._make(flow, found)
-        await self._tell(flow, found.status)
-        if found.missing:
-            missing = ", ".join(found.missing)
-            raise Hindrance(f"there is no JobTemplate {missing} in namespace {flow.namespace}: create it")
-        return found.again
+        await self._create_jobs(flow, outcome)
+        await self._write_status(flow, outcome.status)
+        if outcome.missing:
+            missing = ", ".join(outcome.missing)
+            raise SyncError(f"there is no JobTemplate {missing} in namespace {flow.namespace}: create it")
+        return outcome.requeue_after
 
-    async def _make(self, flow: JobFlow, found: Look) -> None:
-        for manifest in found.make:
+    async def _create_jobs(self, flow: JobFlow, outcome: Outcome) -> None:
+        for manifest in outcome.create:
             name = manifest["metadata"]["name"]
-            if await self.desk.pen.create(Job, manifest, flow.namespace) is not None:
-                self.desk.voice.normal(flow, "Created", f"create a job named {name}!")
+            if await self.context.writer.create(Job, manifest, flow.namespace) is not None:
+                self.context.recorder.normal(flow, "Created", f"create a job named {name}!")
                 continue
-            there = await self.desk.pen.read(Job, name, flow.namespace)
-            if there is not None and flow.metadata.uid not in controller_uid(there):
-                raise Hindrance(f"a job {name} that is not of this flow is in the way: delete or rename it")
+            existing = await self.context.writer.read(Job, name, flow.namespace)
+            if existing is not None and flow.metadata.uid not in controller_uid(existing):
+                raise SyncError(f"a job {name} that is not of this flow is in the way: delete or rename it")
 
-    async def _tell(self, flow: JobFlow, status: JobFlowStatus) -> None:
-        """Write what differs, and count a flow that has come to its end."""
-        patch = merge_patch(_plain(flow.status), _plain(status))
+    async def _write_status(self, flow: JobFlow, status: JobFlowStatus) -> None:
+        """Patch what differs, and count a flow that has succeeded or failed."""
+        patch = merge_patch(_status_manifest(flow.status), _status_manifest(status))
         if not patch:
             return
-        self.flows.learn(await self.desk.pen.patch(flow, {"status": patch}, "status"))
-        ends = {SUCCEED: self.desk.metrics.succeeded_flows, FAILED: self.desk.metrics.failed_flows}
+        self.flows.mutated(await self.context.writer.patch(flow, {"status": patch}, "status"))
+        ends = {SUCCEED: self.context.metrics.succeeded_flows, FAILED: self.context.metrics.failed_flows}
         phase = status.state.phase
         if phase in ends and phase != flow.status.state.phase:
             ends[phase].labels(flow.namespace).inc()
 
     def gave_up(self, key: str, error: Exception) -> None:
-        flow = self.flows.at(key)
+        flow = self.flows.get_by_key(key)
         if flow is not None:
-            self.desk.voice.warning(flow, "SyncJobFlow", f"SyncJobFlow JobFlow failed for {error}")
+            self.context.recorder.warning(flow, "SyncJobFlow", f"SyncJobFlow JobFlow failed for {error}")
 
 
-def _matters(flow: JobFlow) -> tuple[object, ...]:
+def _relevant(flow: JobFlow) -> tuple[object, ...]:
     return flow.metadata.uid, flow.spec, flow.status.state.phase, flow.metadata.deletion_timestamp
 
 
@@ -126,8 +127,8 @@ def _templates(flow: JobFlow) -> list[str]:
     return [f"{flow.namespace}/{step.name}" for step in flow.spec.flows]
 
 
-def _plain(status: JobFlowStatus) -> dict[str, Any]:
-    """All of it, so that what becomes empty is written too."""
+def _status_manifest(status: JobFlowStatus) -> dict[str, Any]:
+    """With empty fields, so that a field that becomes empty is written."""
     lists = ("pending", "running", "failed", "completed", "terminated", "un_know")
     return {
         "state": {"phase": status.state.phase},

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from stromboli.api.types.jobflow import Flow, JobFlow, JobTemplate
-from stromboli.controllers.watched_kinds import controlled_by
+from stromboli.controllers.owner_references import controller_reference
 
 CREATED_BY_TEMPLATE = "volcano.sh/createdByJobTemplate"
 CREATED_BY_FLOW = "volcano.sh/createdByJobFlow"
 DEFAULTS = {"queue": "default", "maxRetry": 3}
-"""What an API server fills into every patch by itself; a patch cannot be seen to ask for these."""
+"""Defaults that the API server writes into every patch, so that a patch with these values does not ask for them."""
 
 Spec = Mapping[str, Any]
 
@@ -21,8 +21,8 @@ def job_name(flow: JobFlow, name: str) -> str:
 
 
 def job_of(flow: JobFlow, step: Flow, template: JobTemplate) -> dict[str, Any]:
-    """The job's manifest: the template's spec with what the flow changes in it."""
-    marks = {
+    """The manifest of a step's job: the template's spec with the step's patch."""
+    created_by = {
         CREATED_BY_TEMPLATE: f"{flow.namespace}.{template.name}",
         CREATED_BY_FLOW: f"{flow.namespace}.{flow.name}",
     }
@@ -31,23 +31,23 @@ def job_of(flow: JobFlow, step: Flow, template: JobTemplate) -> dict[str, Any]:
         "metadata": {
             "name": job_name(flow, step.name),
             "namespace": flow.namespace,
-            "labels": marks,
-            "annotations": marks,
-            "ownerReferences": [controlled_by(flow)],
+            "labels": created_by,
+            "annotations": created_by,
+            "ownerReferences": [controller_reference(flow)],
         },
         "spec": patched(template.spec, patch),
     }
 
 
 def patched(spec: Spec, patch: Spec) -> dict[str, Any]:
-    """A job's spec with a patch on it: maps are merged, tasks by name, everything else is replaced."""
-    asked = {key: value for key, value in patch.items() if DEFAULTS.get(key) != value}
-    return _merged(spec, asked)
+    """A job's spec with a patch: maps are merged, tasks by name, everything else is replaced."""
+    changes = {key: value for key, value in patch.items() if DEFAULTS.get(key) != value}
+    return _merged(spec, changes)
 
 
-def _merged(one: Spec, other: Spec) -> dict[str, Any]:
-    result = dict(one)
-    for key, value in other.items():
+def _merged(base: Spec, changes: Spec) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in changes.items():
         before = result.get(key)
         if value is None:
             result.pop(key, None)
@@ -61,8 +61,8 @@ def _merged(one: Spec, other: Spec) -> dict[str, Any]:
 
 
 def _tasks(before: list[Any], patches: list[Any]) -> list[Any]:
-    """Tasks of the same name are merged, others come behind."""
-    named = {one.get("name"): one for one in patches if isinstance(one, Mapping)}
+    """Tasks of the same name are merged, others appended."""
+    named = {patch.get("name"): patch for patch in patches if isinstance(patch, Mapping)}
     merged = [
         _merged(task, named.pop(task.get("name")))
         if isinstance(task, Mapping) and task.get("name") in named

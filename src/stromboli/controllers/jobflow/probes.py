@@ -1,6 +1,6 @@
-"""Asks the pods of the jobs before whether they are far enough: every pod of the task must answer, at once.
+"""Runs the probes of a step against the pods of the jobs that it depends on; all pods of a probed task must pass.
 
-A job that is complete needs no more asking.
+Completed jobs are not probed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.jobflow.flow_jobs import job_name
 from stromboli.controllers.watched_kinds import Pod
 
-PATIENCE = 2.0
-"""Seconds that a pod may take to answer."""
-MOST = 256
-"""Pods that one probe may ask; a larger task is asked by this many of its pods."""
-AT_ONCE = 32
+TIMEOUT = 2.0
+"""Seconds in which a pod must answer."""
+MAX_PODS = 256
+"""Pods that one probe is run against, however large the task."""
+MAX_PARALLEL = 32
 
 Pods = Callable[[Job], Sequence[Pod]]
 """The pods of a job."""
 
 
 async def passes(flow: JobFlow, step: Flow, jobs: Mapping[str, Job], pods: Pods) -> bool:
-    """Whether all that a step's probe asks for holds, of all jobs before it that are not complete."""
+    """Whether the probe of a step passes for all jobs that it depends on and that are not complete."""
     depends = step.depends_on
     if depends is None or depends.probe is None:
         return False
@@ -46,45 +46,45 @@ Check = Callable[[], Awaitable[bool]]
 
 
 def _checks(probe: Probe, job: Job, pods: Sequence[Pod]) -> list[Check | None]:
-    """What to ask whom; None where there is nobody to be asked yet."""
+    """One check per probe and pod; None where a pod does not exist or run yet."""
     checks: list[Check | None] = []
-    asking: tuple[HttpGet | TcpSocket, ...] = (*probe.http_get_list, *probe.tcp_socket_list)
-    for one in asking:
-        asked = [pod for pod in pods if one.task_name in ("", _task(pod))][:MOST]
-        if len(asked) < min(_replicas(job, one.task_name), MOST):
+    requests: tuple[HttpGet | TcpSocket, ...] = (*probe.http_get_list, *probe.tcp_socket_list)
+    for request in requests:
+        probed = [pod for pod in pods if request.task_name in ("", _task(pod))][:MAX_PODS]
+        if len(probed) < min(_replicas(job, request.task_name), MAX_PODS):
             checks.append(None)
-        checks += [_check(one, pod) for pod in asked]
+        checks += [_check(request, pod) for pod in probed]
     return checks
 
 
-def _check(one: HttpGet | TcpSocket, pod: Pod) -> Check | None:
+def _check(request: HttpGet | TcpSocket, pod: Pod) -> Check | None:
     host = _host(pod.status.pod_ip)
     if host is None or pod.status.phase != names.POD_RUNNING:
         return None
-    if isinstance(one, HttpGet):
-        return lambda: _answers(host, one)
-    return lambda: _listens(pod.status.pod_ip, one.port)
+    if isinstance(request, HttpGet):
+        return lambda: _http_succeeds(host, request)
+    return lambda: _tcp_connects(pod.status.pod_ip, request.port)
 
 
 def _statuses_hold(probe: Probe, job: Job) -> bool:
-    return all(_status_holds(one, job) for one in probe.task_status_list)
+    return all(_status_holds(task_probe, job) for task_probe in probe.task_status_list)
 
 
-def _status_holds(one: TaskStatusProbe, job: Job) -> bool:
-    """Whether all pods of a task are in a phase, by the job's own count."""
+def _status_holds(probe: TaskStatusProbe, job: Job) -> bool:
+    """Whether all pods of a task are in a phase, by the counts in the job's status."""
     counts = job.status.task_status_count
-    tasks = [one.task_name] if one.task_name else [task.name for task in job.spec.tasks]
+    tasks = [probe.task_name] if probe.task_name else [task.name for task in job.spec.tasks]
     return all(
-        task in counts and counts[task].phase.get(one.phase, 0) >= max(1, _replicas(job, task))
+        task in counts and counts[task].phase.get(probe.phase, 0) >= max(1, _replicas(job, task))
         for task in tasks
     )
 
 
-def _replicas(job: Job, task: str) -> int:
-    """How many pods a task, or the whole job, has; a task that the job does not have is one that never comes."""
-    if not task:
-        return sum(one.replicas for one in job.spec.tasks)
-    return next((one.replicas for one in job.spec.tasks if one.name == task), 1)
+def _replicas(job: Job, name: str) -> int:
+    """The pods of a task, or of the whole job; 1 for a task that the job does not have, so that its probe fails."""
+    if not name:
+        return sum(task.replicas for task in job.spec.tasks)
+    return next((task.replicas for task in job.spec.tasks if task.name == name), 1)
 
 
 def _task(pod: Pod) -> str:
@@ -92,7 +92,7 @@ def _task(pod: Pod) -> str:
 
 
 def _host(address: str) -> str | None:
-    """An address as it stands in a URL; None for anything that is not one."""
+    """An IP address as URLs write it; None for anything else."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -100,22 +100,22 @@ def _host(address: str) -> str | None:
     return f"[{parsed}]" if parsed.version == 6 else str(parsed)
 
 
-# -- asking
+# -- running checks
 
 
 async def _all_hold(checks: Iterable[Check]) -> bool:
-    turns = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(MAX_PARALLEL)
 
-    async def in_turn(check: Check) -> bool:
-        async with turns:
+    async def run(check: Check) -> bool:
+        async with slots:
             return await check()
 
-    return all(await asyncio.gather(*(in_turn(check) for check in checks)))
+    return all(await asyncio.gather(*map(run, checks)))
 
 
-async def _listens(host: str, port: int) -> bool:
+async def _tcp_connects(host: str, port: int) -> bool:
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             _, writer = await asyncio.open_connection(host, port)
     except (OSError, TimeoutError, OverflowError):
         return False
@@ -125,17 +125,19 @@ async def _listens(host: str, port: int) -> bool:
     return True
 
 
-async def _answers(host: str, one: HttpGet) -> bool:
-    """Any answer from 200 to 399 will do; redirects are not followed, and the body is not read."""
-    path = one.path if one.path.startswith("/") else f"/{one.path}"
-    header = one.http_header
+async def _http_succeeds(host: str, request: HttpGet) -> bool:
+    """Any status from 200 to 399; redirects are not followed, and the body is not read."""
+    path = request.path if request.path.startswith("/") else f"/{request.path}"
+    header = request.http_header
     headers = {header.name: header.value} if header is not None and header.name else {}
     try:
         async with (
-            asyncio.timeout(PATIENCE),
+            asyncio.timeout(TIMEOUT),
             aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
-            session.get(f"http://{host}:{one.port}{path}", headers=headers, allow_redirects=False) as answer,
+            session.get(
+                f"http://{host}:{request.port}{path}", headers=headers, allow_redirects=False
+            ) as response,
         ):
-            return 200 <= answer.status < 400
+            return 200 <= response.status < 400
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
         return False

@@ -1,4 +1,4 @@
-"""One look at a JobFlow: which jobs to make or delete, and how far it is (spec 06 7). Nothing here waits or writes."""
+"""Reconciles a JobFlow without I/O: which jobs to create or delete, and its status (spec 06 7)."""
 
 from __future__ import annotations
 
@@ -24,86 +24,88 @@ from stromboli.controllers.jobflow.flow_jobs import job_name, job_of
 PENDING, RUNNING, SUCCEED, FAILED = "Pending", "Running", "Succeed", "Failed"
 COMPLETED = "Completed"
 DELETE = "delete"
-OVER = frozenset({FAILED, "Terminating"})
-HISTORY = 50
-"""Entries of a job's history that are kept, the newest ones."""
-PROBES = 5.0
-"""Seconds until a probe is asked again."""
+TERMINAL = frozenset({FAILED, "Terminating"})
+HISTORY_LIMIT = 50
+"""Newest entries of a job's history that are kept."""
+PROBE_PERIOD = 5.0
+"""Seconds between two probes."""
 _LISTS = {"Pending": "pending", "Running": "running", "Failed": "failed", "Terminated": "terminated"}
 _UNKNOWN = ("Restarting", "Aborting", "Aborted", "")
 
 
 @dataclass(slots=True)
-class Look:
-    """What is to be done."""
+class Outcome:
+    """What is to be done about a flow."""
 
     status: JobFlowStatus
-    make: list[dict[str, Any]] = field(default_factory=list)
+    create: list[dict[str, Any]] = field(default_factory=list)
     delete: list[Job] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    """Templates that there are not."""
-    again: float | None = None
+    """Templates that do not exist."""
+    requeue_after: float | None = None
 
 
-def look(
+def reconcile(
     flow: JobFlow,
     templates: Mapping[str, JobTemplate],
     jobs: Iterable[Job],
     now: float,
     passed: Collection[str] = (),
-) -> Look:
-    """What a flow needs. `jobs` are those that it controls; `passed` are the steps whose probes all went well."""
+) -> Outcome:
+    """What to do about a flow; `jobs` are those that it controls, `passed` the steps whose probes all succeeded."""
     own = {job.name: job for job in jobs}
     phase = flow.status.state.phase or PENDING
-    if phase in OVER:
-        return Look(flow.status)
+    if phase in TERMINAL:
+        return Outcome(flow.status)
     if phase == SUCCEED:
-        gone = [job for job in own.values() if flow.spec.job_retain_policy == DELETE]
-        return Look(flow.status, delete=gone)
-    found = Look(flow.status)
+        return Outcome(
+            flow.status, delete=list(own.values()) if flow.spec.job_retain_policy == DELETE else []
+        )
+    outcome = Outcome(flow.status)
     for step in flow.spec.flows:
         if _is_due(flow, step, own, passed):
             template = templates.get(step.name)
             if template is None:
-                found.missing.append(step.name)
+                outcome.missing.append(step.name)
             else:
-                found.make.append(job_of(flow, step, template))
-    found.status = _status(flow, own, now)
+                outcome.create.append(job_of(flow, step, template))
+    outcome.status = _status(flow, own, now)
     if waiting_for_probes(flow, own):
-        found.again = PROBES
-    return found
+        outcome.requeue_after = PROBE_PERIOD
+    return outcome
 
 
 def waiting_for_probes(flow: JobFlow, jobs: Mapping[str, Job]) -> list[Flow]:
-    """The steps whose job is not made yet and whose targets are all there: only pods can tell whether it is time."""
+    """The steps whose job is not created yet, while those of their targets are: probes decide when it is."""
     return [
         step
         for step in flow.spec.flows
         if _probe(step) is not None
-        and not _is_made(flow, step.name, jobs)
-        and all(_is_made(flow, target, jobs) for target in _targets(step))
+        and not _is_created(flow, step.name, jobs)
+        and all(_is_created(flow, target, jobs) for target in _targets(step))
     ]
 
 
 def is_complete(flow: JobFlow, name: str, jobs: Mapping[str, Job]) -> bool:
-    """Whether the job of a step is complete; one that is deleted since then stays complete."""
+    """Whether the job of a step is complete; it stays so when the job is deleted."""
     job = jobs.get(job_name(flow, name))
     if job is not None:
         return job.status.state.phase == COMPLETED
     return any(
-        one.name == job_name(flow, name) and one.state == COMPLETED for one in flow.status.job_status_list
+        status.name == job_name(flow, name) and status.state == COMPLETED
+        for status in flow.status.job_status_list
     )
 
 
-# -- whose turn it is
+# -- which steps are due
 
 
-def _is_made(flow: JobFlow, name: str, jobs: Mapping[str, Job]) -> bool:
+def _is_created(flow: JobFlow, name: str, jobs: Mapping[str, Job]) -> bool:
     return job_name(flow, name) in jobs or is_complete(flow, name, jobs)
 
 
 def _is_due(flow: JobFlow, step: Flow, jobs: Mapping[str, Job], passed: Collection[str]) -> bool:
-    if _is_made(flow, step.name, jobs):
+    if _is_created(flow, step.name, jobs):
         return False
     if step.name in passed:
         return True
@@ -118,7 +120,7 @@ def _probe(step: Flow) -> Probe | None:
     return step.depends_on.probe if step.depends_on is not None and step.depends_on.targets else None
 
 
-# -- how far it is
+# -- the status
 
 
 def _status(flow: JobFlow, jobs: Mapping[str, Job], now: float) -> JobFlowStatus:
@@ -159,20 +161,20 @@ def _phase(flow: JobFlow, lists: Mapping[str, list[str]], completed: Collection[
 
 
 def _condition(job: Job) -> dict[str, Any]:
-    """Only what the job says of itself."""
+    """A summary of the job's own status."""
     status, created = job.status, job.metadata.creation_timestamp
     counts = {task: {"phase": dict(state.phase)} for task, state in status.task_status_count.items()}
-    said = {
+    condition = {
         "phase": status.state.phase,
         "createTime": rfc3339(created) if created is not None else "",
         "runningDuration": status.running_duration,
         "taskStatusCount": counts,
     }
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in condition.items() if value}
 
 
 def _histories(flow: JobFlow, jobs: Iterable[Job], now: float) -> tuple[FlowJobStatus, ...]:
-    known = {one.name: one for one in flow.status.job_status_list}
+    known = {status.name: status for status in flow.status.job_status_list}
     moment = datetime.fromtimestamp(int(now), UTC)
     for job in jobs:
         known[job.name] = _history(known.get(job.name), job, moment)
@@ -193,7 +195,7 @@ def _history(before: FlowJobStatus | None, job: Job, now: datetime) -> FlowJobSt
         start_timestamp=created,
         end_timestamp=_end(created, ran),
         restart_count=job.status.retry_count,
-        running_histories=entries[-HISTORY:],
+        running_histories=entries[-HISTORY_LIMIT:],
     )
 
 

@@ -1,1 +1,1 @@
-"""PodGroups for pods that no Volcano job made. `grouping` says what a group looks like, `controller` makes it."""
+"""PodGroups for pods that no Volcano job owns: `implied_groups` builds them, `controller` writes them."""

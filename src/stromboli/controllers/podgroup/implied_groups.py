@@ -1,4 +1,4 @@
-"""The PodGroup of a pod that came without one (spec 06 4)."""
+"""The PodGroup that is created for a pod without one (spec 06 4)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from stromboli.api import names
 from stromboli.api.resources.quota_charges import add_charges, as_resource_list, pod_charges, same_amounts
-from stromboli.api.types.meta import OwnerReference
 from stromboli.api.types.scheduling import PodGroup
+from stromboli.controllers.owner_references import controller_of
 from stromboli.controllers.watched_kinds import Pod
 
 PREFIX = "podgroup-"
@@ -18,12 +18,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
 _FROM_POD = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
 _LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
 
-Marks = Mapping[str, str]
-
-
-def controller_of(pod: Pod) -> OwnerReference | None:
-    """Who made the pod and looks after it."""
-    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+Annotations = Mapping[str, str]
 
 
 def group_name(pod: Pod) -> str:
@@ -32,11 +27,11 @@ def group_name(pod: Pod) -> str:
     return PREFIX + (owner.uid if owner is not None else pod.metadata.uid)
 
 
-def group_of(pod: Pod, owners: Iterable[Marks] = ()) -> dict[str, Any]:
-    """The group's manifest. `owners`: the annotations of whoever made the pod; the first that has a key counts."""
+def group_of(pod: Pod, owners: Iterable[Annotations] = ()) -> dict[str, Any]:
+    """The group's manifest. `owners`: the annotations of the pod's owners; the first owner that has a key counts."""
     inherited: dict[str, str] = {}
-    for marks in owners:
-        inherited = {**marks, **inherited}
+    for owner in owners:
+        inherited = {**owner, **inherited}
     minimum = _minimum(inherited.get(names.GROUP_MIN_MEMBER, ""))
     total: dict[str, Any] = {}
     add_charges(total, pod_charges(pod.spec), minimum)
@@ -61,12 +56,12 @@ def group_of(pod: Pod, owners: Iterable[Marks] = ()) -> dict[str, Any]:
 
 
 def changes(group: PodGroup, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a group has to change to be as wanted; what others put there stays."""
+    """A merge patch that makes a group as wanted; annotations and labels that others added stay."""
     meta = {
         part: {key: value for key, value in wanted["metadata"][part].items() if have.get(key) != value}
         for part, have in (("annotations", group.metadata.annotations), ("labels", group.metadata.labels))
     }
-    meta = {part: marks for part, marks in meta.items() if marks}
+    meta = {part: entries for part, entries in meta.items() if entries}
     spec = {name: value for name, value in wanted["spec"].items() if not _same(group, name, value)}
     return {**({"metadata": meta} if meta else {}), **({"spec": spec} if spec else {})}
 
@@ -94,13 +89,13 @@ def _same(group: PodGroup, name: str, value: Any) -> bool:
 
 
 def _minimum(text: str) -> int:
-    """A whole number, not negative; anything else counts as 1."""
+    """A whole number that is not negative; 1 for anything else."""
     number = int(text) if _WHOLE.fullmatch(text) else -1
     return number if number >= 0 else 1
 
 
-def _annotations(own: Marks, inherited: Marks) -> dict[str, str]:
-    """The owners' that are Volcano's, and over them a few of the pod's."""
+def _annotations(own: Annotations, inherited: Annotations) -> dict[str, str]:
+    """The owners' annotations that are Volcano's, overridden by a few of the pod's."""
     kept = {key: value for key, value in inherited.items() if key.startswith(INHERITED)}
     kept.update((key, own[key]) for key in _FROM_POD if key in own)
     for key in (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE):
@@ -110,11 +105,14 @@ def _annotations(own: Marks, inherited: Marks) -> dict[str, str]:
     return kept
 
 
-def _topology(marks: Marks) -> dict[str, Any] | None:
-    if names.NETWORK_TOPOLOGY_MODE not in marks and names.NETWORK_TOPOLOGY_HIGHEST_TIER not in marks:
+def _topology(annotations: Annotations) -> dict[str, Any] | None:
+    if (
+        names.NETWORK_TOPOLOGY_MODE not in annotations
+        and names.NETWORK_TOPOLOGY_HIGHEST_TIER not in annotations
+    ):
         return None
-    mode = marks.get(names.NETWORK_TOPOLOGY_MODE, "").lower()
-    tier = marks.get(names.NETWORK_TOPOLOGY_HIGHEST_TIER, "")
+    mode = annotations.get(names.NETWORK_TOPOLOGY_MODE, "").lower()
+    tier = annotations.get(names.NETWORK_TOPOLOGY_HIGHEST_TIER, "")
     known = mode in (names.TOPOLOGY_HARD, names.TOPOLOGY_SOFT)
     topology: dict[str, Any] = {"mode": mode if known else names.TOPOLOGY_HARD}
     if _WHOLE.fullmatch(tier) and int(tier) >= 0:
@@ -123,12 +121,12 @@ def _topology(marks: Marks) -> dict[str, Any] | None:
 
 
 def _owner_references(pod: Pod) -> list[dict[str, Any]]:
-    """The pod's own, or the pod. No group keeps its owner from being deleted: that would need rights on every kind."""
+    """The pod's owners, or the pod. Without blockOwnerDeletion, which would need rights on every kind of owner."""
     if controller_of(pod) is None:
         return [_reference("v1", "Pod", pod.name, pod.metadata.uid, True)]
     return [
-        _reference(one.api_version, one.kind, one.name, one.uid, one.controller)
-        for one in pod.metadata.owner_references
+        _reference(owner.api_version, owner.kind, owner.name, owner.uid, owner.controller)
+        for owner in pod.metadata.owner_references
     ]
 
 

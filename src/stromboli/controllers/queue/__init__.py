@@ -1,1 +1,1 @@
-"""Queues: open, closing, closed; by themselves, with their parent, on command. `states` decides."""
+"""Queues are open, closing or closed: by command, by their PodGroups and with their parent; `queue_states` decides."""

@@ -1,4 +1,4 @@
-"""Keeps the states of queues right and carries out the commands that users give them."""
+"""The queue controller: writes the states of queues and executes the commands that users give them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from stromboli.api import names
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command
 from stromboli.controllers import selection
-from stromboli.controllers.context import Desk
-from stromboli.controllers.controller import Controller, Hindrance
-from stromboli.controllers.queue.queue_states import SHUT, Step, follow, state_of
-from stromboli.controllers.watched_kinds import PLACES
+from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Controller, SyncError
+from stromboli.controllers.queue.queue_states import CLOSED_STATES, next_state, state_of
+from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.request import ApiError, NoResponse
 
-UNSEEN = 1.0
-"""Seconds until we look again for a queue that exists and that no watch has told of yet."""
-KNOWN = frozenset({names.OPEN_QUEUE, names.CLOSE_QUEUE, names.SYNC_QUEUE})
+UNSEEN_RETRY = 1.0
+"""Seconds until a queue is requeued that exists but is not in the store yet."""
+KNOWN_ACTIONS = frozenset({names.OPEN_QUEUE, names.CLOSE_QUEUE, names.SYNC_QUEUE})
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -27,25 +27,25 @@ class QueueController(Controller[str]):
 
     name = selection.QUEUE
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
-        self.workers = max(1, desk.options.worker_threads_for_queue)
-        self.most_retries = desk.options.max_requeue_num
-        self._children = desk.shelf(Queue).index(_parent)
-        self._phases = desk.shelf(PodGroup).index(_phase)
-        self._members = desk.shelf(PodGroup).index(_queue)
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.workers = max(1, context.options.worker_threads_for_queue)
+        self.max_retries = context.options.max_requeue_num
+        self._children = context.store(Queue).index(_parent)
+        self._phases = context.store(PodGroup).index(_phase)
+        self._members = context.store(PodGroup).index(_queue)
         self.queues = self.watch(Queue, self._queue_changed)
         self.groups = self.watch(PodGroup, self._group_changed)
         self._commands = None
-        if desk.options.gate("QueueCommandSync"):
+        if context.options.gate("QueueCommandSync"):
             self.commands = self.watch(Command, self._command_changed)
             self._commands = self.commands.index(_target)
 
-    # -- what concerns which queue
+    # -- which queues a change enqueues
 
     def _queue_changed(self, before: Queue | None, now: Queue | None) -> Iterable[str]:
-        """What it uses changes all the time and concerns nobody here."""
-        if before is not None and now is not None and _matters(before) == _matters(now):
+        """Not when only its allocation changes, as that is often."""
+        if before is not None and now is not None and _relevant(before) == _relevant(now):
             return []
         name = (now or before).name  # type: ignore[union-attr]
         if before is not None and now is not None and state_of(before) == state_of(now):
@@ -53,137 +53,144 @@ class QueueController(Controller[str]):
         return [name, *(child.name for child in self._children[name])]
 
     def _group_changed(self, before: PodGroup | None, now: PodGroup | None) -> Iterable[str]:
-        marks = [_phase(one) for one in (before, now) if one is not None]
-        if len(marks) == 2 and marks[0] == marks[1]:
+        phases = [_phase(group) for group in (before, now) if group is not None]
+        if len(phases) == 2 and phases[0] == phases[1]:
             return []
-        return {queue for ((queue, _),) in marks}
+        return {queue for ((queue, _),) in phases}
 
     def _command_changed(self, before: Command | None, now: Command | None) -> Iterable[str]:
         return _target(now) if now is not None else ()
 
-    # -- putting right
+    # -- one queue
 
     async def sync(self, key: str) -> float | None:
         queue = self.queues.get(key)
         if queue is None:
             return await self._missing(key)
-        self._count(key)
-        for command in self._orders(key):
-            queue = await self._obey(queue, command)
-        queue = await self._carry_out(queue, names.SYNC_QUEUE)
-        queue = await self._adopt(queue)
+        self._count_groups(key)
+        for command in self._commands_for(key):
+            queue = await self._execute(queue, command)
+        queue = await self._transition(queue, names.SYNC_QUEUE)
+        queue = await self._set_default_parent(queue)
         if self._parent_missing(queue):
-            raise Hindrance(names.QUEUE_PARENT_NOT_FOUND.format(queue=key, parent=queue.spec.parent))
+            raise SyncError(names.QUEUE_PARENT_NOT_FOUND.format(queue=key, parent=queue.spec.parent))
         return None
 
     async def _missing(self, key: str) -> float | None:
-        """A queue that is gone, or that we have not heard of yet."""
-        self.desk.metrics.forget_queue(key)
-        orders = self._orders(key)
-        if orders and await self.desk.pen.read(Queue, key) is not None:
-            return UNSEEN
-        for command in orders:
-            await self._done_with(command)
+        """A queue that is deleted, or not in the store yet."""
+        self.context.metrics.forget_queue(key)
+        commands = self._commands_for(key)
+        if commands and await self.context.writer.read(Queue, key) is not None:
+            return UNSEEN_RETRY
+        for command in commands:
+            await self._delete_command(command)
         return None
 
-    def _orders(self, key: str) -> list[Command]:
+    def _commands_for(self, key: str) -> list[Command]:
         """The commands for a queue, oldest first."""
-        found = self._commands[key] if self._commands is not None else []
-        return sorted(found, key=lambda one: (one.metadata.creation_timestamp or _EARLIEST, one.key))
+        commands = self._commands[key] if self._commands is not None else []
+        return sorted(
+            commands, key=lambda command: (command.metadata.creation_timestamp or _EARLIEST, command.key)
+        )
 
-    async def _obey(self, queue: Queue, command: Command) -> Queue:
-        """Carry a command out, then delete it: if we end in between it is carried out again, to the same effect.
+    async def _execute(self, queue: Queue, command: Command) -> Queue:
+        """Execute a command, then delete it: after a crash in between it is executed again, to the same effect.
 
-        One that cannot be carried out stays while we try, so that a parent that opens just then lets it through.
+        A refused command is kept while there are retries left, as its parent may be opening just then.
         """
         uid = command.target.uid if command.target is not None else ""
         if uid in ("", queue.metadata.uid):
-            if command.action not in KNOWN:
+            if command.action not in KNOWN_ACTIONS:
                 valid = f"{names.OPEN_QUEUE}, {names.CLOSE_QUEUE}"
-                said = names.COMMAND_UNKNOWN.format(
+                text = names.COMMAND_UNKNOWN.format(
                     name=command.name, action=command.action[:100], valid=valid
                 )
-                self.desk.voice.warning(queue, names.UNKNOWN_COMMAND, said)
+                self.context.recorder.warning(queue, names.UNKNOWN_COMMAND, text)
             try:
-                queue = await self._carry_out(queue, command.action)
-            except Hindrance as error:
-                if self.most_retries < 0 or self.queue.failures(queue.name) < self.most_retries:
+                queue = await self._transition(queue, command.action)
+            except SyncError as error:
+                if self.max_retries < 0 or self.queue.num_requeues(queue.name) < self.max_retries:
                     raise
-                self.desk.voice.warning(queue, command.action, str(error))
-        await self._done_with(command)
+                self.context.recorder.warning(queue, command.action, str(error))
+        await self._delete_command(command)
         return queue
 
-    async def _done_with(self, command: Command) -> None:
-        await self.desk.pen.delete(command)
+    async def _delete_command(self, command: Command) -> None:
+        await self.context.writer.delete(command)
         self.commands.drop(command)
 
-    async def _adopt(self, queue: Queue) -> Queue:
-        """A queue without a parent hangs below the root. One that is closing may not be changed before it is closed."""
+    async def _set_default_parent(self, queue: Queue) -> Queue:
+        """Put a queue without a parent below the root; not one that is closing, which admission would refuse."""
         if queue.name == names.ROOT_QUEUE or queue.spec.parent or queue.status.state == names.QUEUE_CLOSING:
             return queue
-        return await self._patched(queue, {"spec": {"parent": names.ROOT_QUEUE}})
+        return await self._patch(queue, {"spec": {"parent": names.ROOT_QUEUE}})
 
-    async def _carry_out(self, queue: Queue, action: str) -> Queue:
-        step = follow(queue, self._parent_of(queue), self._members.count(queue.name) > 0, action)
-        if step.refusal:
-            raise Hindrance(step.refusal)
-        if step.mark is not None and step.state in SHUT:
-            queue = await self._marked(queue, step.mark)  # first, so that it is never shut without saying why
-        if step.state != queue.status.state:
-            queue = await self._moved(queue, step)
-        if step.mark is not None and step.state not in SHUT:
-            queue = await self._marked(queue, step.mark)
+    async def _transition(self, queue: Queue, action: str) -> Queue:
+        change = next_state(queue, self._parent_of(queue), self._members.count(queue.name) > 0, action)
+        if change.refusal:
+            raise SyncError(change.refusal)
+        closes, annotation = change.state in CLOSED_STATES, change.closed_by_parent
+        if annotation is not None and closes:  # first, so that a closed queue always says why
+            queue = await self._annotate(queue, annotation)
+        if change.state != queue.status.state:
+            queue = await self._set_state(queue, change.state)
+        if annotation is not None and not closes:
+            queue = await self._annotate(queue, annotation)
         return queue
 
-    async def _moved(self, queue: Queue, step: Step) -> Queue:
-        """Write the state, and say so if the queue was shut."""
-        shuts = step.state in SHUT and state_of(queue) not in SHUT
+    async def _set_state(self, queue: Queue, state: str) -> Queue:
+        """Write the state, and record an event if the queue is closed by that."""
+        closes = state in CLOSED_STATES and state_of(queue) not in CLOSED_STATES
         try:
-            moved = await self._patched(queue, {"status": {"state": step.state}}, "status")
+            written = await self._patch(queue, {"status": {"state": state}}, "status")
         except (ApiError, NoResponse) as error:
-            if shuts:
-                self.desk.voice.warning(
+            if closes:
+                self.context.recorder.warning(
                     queue, names.CLOSE_QUEUE, names.QUEUE_CLOSE_FAILED.format(error=error)
                 )
-            elif step.state == names.QUEUE_OPEN:
-                self.desk.voice.warning(queue, names.OPEN_QUEUE, names.QUEUE_OPEN_FAILED.format(error=error))
+            elif state == names.QUEUE_OPEN:
+                self.context.recorder.warning(
+                    queue, names.OPEN_QUEUE, names.QUEUE_OPEN_FAILED.format(error=error)
+                )
             raise
-        if shuts:
-            self.desk.voice.normal(queue, names.CLOSE_QUEUE, names.QUEUE_CLOSED_EVENT)
-        return moved
+        if closes:
+            self.context.recorder.normal(queue, names.CLOSE_QUEUE, names.QUEUE_CLOSED_EVENT)
+        return written
 
-    async def _marked(self, queue: Queue, mark: str) -> Queue:
-        return await self._patched(queue, {"metadata": {"annotations": {names.CLOSED_BY_PARENT: mark}}})
+    async def _annotate(self, queue: Queue, closed_by_parent: str) -> Queue:
+        return await self._patch(
+            queue, {"metadata": {"annotations": {names.CLOSED_BY_PARENT: closed_by_parent}}}
+        )
 
-    async def _patched(self, queue: Queue, patch: dict[str, Any], part: str = "") -> Queue:
-        """Others write other parts of a queue, so its version does not matter."""
-        now = await self.desk.pen.patch(queue, patch, part, exact=False)
-        self.queues.learn(now)
+    async def _patch(self, queue: Queue, patch: dict[str, Any], subresource: str = "") -> Queue:
+        """Others write other fields of a queue, so its resource version is no precondition."""
+        now = await self.context.writer.patch(queue, patch, subresource, exact=False)
+        self.queues.mutated(now)
         return now or queue
 
-    # -- what is known
+    # -- what the stores have
 
     def _parent_of(self, queue: Queue) -> Queue | None:
         return self.queues.get(queue.spec.parent or names.ROOT_QUEUE)
 
     def _parent_missing(self, queue: Queue) -> bool:
-        """The root is there even where nobody made it."""
+        """The root counts as existing even where nobody created it."""
         return queue.spec.parent not in ("", names.ROOT_QUEUE) and self._parent_of(queue) is None
 
-    def _count(self, key: str) -> None:
-        for phase, gauge in self.desk.metrics.groups.items():
+    def _count_groups(self, key: str) -> None:
+        for phase, gauge in self.context.metrics.groups.items():
             gauge.labels(key).set(self._phases.count((key, phase)))
 
     def gave_up(self, key: str, error: Exception) -> None:
         queue = self.queues.get(key)
         if queue is not None:
-            said = names.QUEUE_FAILED.format(action=names.SYNC_QUEUE, error=error)
-            self.desk.voice.warning(queue, names.SYNC_QUEUE, said)
+            text = names.QUEUE_FAILED.format(action=names.SYNC_QUEUE, error=error)
+            self.context.recorder.warning(queue, names.SYNC_QUEUE, text)
 
 
-def _matters(queue: Queue) -> tuple[object, ...]:
-    mark = queue.metadata.annotations.get(names.CLOSED_BY_PARENT)
-    return queue.metadata.uid, queue.spec.parent, queue.status.state, mark
+def _relevant(queue: Queue) -> tuple[object, ...]:
+    closed_by_parent = queue.metadata.annotations.get(names.CLOSED_BY_PARENT)
+    return queue.metadata.uid, queue.spec.parent, queue.status.state, closed_by_parent
 
 
 def _parent(queue: Queue) -> tuple[str, ...]:
@@ -201,6 +208,6 @@ def _phase(group: PodGroup) -> tuple[tuple[str, str], ...]:
 def _target(command: Command) -> tuple[str, ...]:
     """The queue that a command is for."""
     target = command.target
-    if target is None or (target.api_version, target.kind) != (PLACES[Queue].api_version, "Queue"):
+    if target is None or (target.api_version, target.kind) != (WATCHED_RESOURCES[Queue].api_version, "Queue"):
         return ()
     return (target.name,)

@@ -12,14 +12,14 @@ RANK = "hccl/rankIndex"
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Which tasks play which part."""
+    """The roles of tasks."""
 
     master: str = arg("master", "master", "The task of the master.")
     worker: str = arg("worker", "worker", "The task of workers.")
 
 
 class HcclRank(JobPlugin):
-    """The `RANK` that a container has, else one by task and index; a rank that is there stays."""
+    """The `RANK` of a container, else a rank by task and index; an annotation that exists stays."""
 
     name = "hcclrank"
     Arguments = Arguments
@@ -30,11 +30,11 @@ class HcclRank(JobPlugin):
         annotations = pod["metadata"]["annotations"]
         if annotations.get(RANK):
             return
-        rank = _stated(pod) or self._counted(member)
+        rank = _container_rank(pod) or self._index_rank(member)
         if rank is not None:
             annotations[RANK] = rank
 
-    def _counted(self, member: Member) -> str | None:
+    def _index_rank(self, member: Member) -> str | None:
         if member.task.name == self.arguments.master:
             return str(member.index)
         if member.task.name == self.arguments.worker:
@@ -43,7 +43,7 @@ class HcclRank(JobPlugin):
         return None
 
 
-def _stated(pod: Manifest) -> str | None:
+def _container_rank(pod: Manifest) -> str | None:
     for container in containers(pod["spec"]):
         for variable in container.get("env") or ():
             if isinstance(variable, dict) and variable.get("name") == "RANK":

@@ -1,7 +1,7 @@
-"""The base of every job plugin: two methods, what to add to a pod and which objects to keep beside the pods.
+"""The base of every job plugin: one method changes pods before they are created, one names objects to create with them.
 
-A user's own plugin is a class like these, found by entry point or in the folder given by `--plugins-dir`. Methods that
-are no part of it are refused when the class is made, so a misspelt name is an error and not a silence.
+A user's own plugin is a class like these, found by entry point or in the folder given by `--plugins-dir`. Other public
+methods are refused when the class is defined, so that a misspelt name is an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
-from stromboli.controllers.job.job_pods import Member, mapping, owner_of
+from stromboli.controllers.job.job_pods import Member, mapping
+from stromboli.controllers.owner_references import controller_reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +23,13 @@ class NoArguments:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """An object that is to exist beside the pods while the job is alive; the job owns it."""
+    """An object that exists beside the pods while the job is live; the job owns it."""
 
     manifest: Manifest
     follows: str = ""
-    """The part that is kept up (`data`); everything else stays as it was made, or as somebody changed it."""
+    """The field that is kept up to date (`data`); everything else stays as it was created, or as somebody changed it."""
     secrets: Callable[[], dict[str, str]] | None = None
-    """Entries of that part which are made once and never again."""
+    """Entries of that field that are generated once, when the object is created."""
 
     @property
     def kind(self) -> str:
@@ -40,7 +41,7 @@ class Attachment:
 
 
 class PluginFailure(Exception):
-    """A plugin cannot do its work for this job; says why, for the user."""
+    """A plugin cannot do its work for this job; the text is for the user."""
 
 
 class JobPlugin:
@@ -51,9 +52,9 @@ class JobPlugin:
     Arguments: ClassVar[type] = NoArguments
     """A frozen dataclass whose fields are made with `arg`; users write them as flags, `--port=2222`."""
     after: ClassVar[tuple[str, ...]] = ()
-    """Plugins that must have had their turn at a pod before."""
+    """Plugins that must be called before this one."""
     is_marked: ClassVar[bool] = True
-    """Whether the status of a job names it."""
+    """Whether `controlledResources` in the status of a job names it."""
 
     def __init__(self, arguments: Any) -> None:
         self.arguments = arguments
@@ -84,7 +85,7 @@ def task_named(job: Job, name: str) -> TaskSpec | None:
 
 
 def hosts_of(job: Job, task: TaskSpec, each: bool = False) -> list[str]:
-    """Where the pods of a task answer, `host.subdomain`; a template with a hostname names one host.
+    """The DNS names of a task's pods, `host.subdomain`; a template with a hostname names one host.
 
     `each`: one entry for every pod nevertheless.
     """
@@ -102,7 +103,7 @@ def first_host(job: Job, task: TaskSpec) -> str:
 
 def metadata_of(job: Job, name: str) -> Manifest:
     """The metadata of an attachment."""
-    return {"name": name, "namespace": job.namespace, "ownerReferences": [owner_of(job)]}
+    return {"name": name, "namespace": job.namespace, "ownerReferences": [controller_reference(job)]}
 
 
 def declares_port(container: Manifest, number: int) -> bool:

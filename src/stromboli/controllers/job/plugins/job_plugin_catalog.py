@@ -28,11 +28,11 @@ GROUP = "stromboli.job_plugins"
 BUILT_IN: tuple[type[JobPlugin], ...] = (Env, Svc, Ssh, TensorFlow, PyTorch, Mpi, Ray, HcclRank)
 
 
-class Kit(NamedTuple):
-    """The plugins of one job, in the order of their turns, and what is wrong with their arguments."""
+class JobPluginSet(NamedTuple):
+    """The plugins of one job, in the order in which they are called, and problems with their arguments."""
 
     plugins: tuple[JobPlugin, ...]
-    complaints: tuple[str, ...]
+    problems: tuple[str, ...]
 
 
 class JobPlugins:
@@ -52,18 +52,18 @@ class JobPlugins:
             raise ExtensionError(f'arguments of job plugin "{plugin.name}": {error}') from error
         self.known[plugin.name] = plugin
 
-    def kit(self, job: Job) -> Kit:
-        """The plugins that a job names; `PluginFailure` for one that nobody knows."""
-        made, complaints = [], []
+    def for_job(self, job: Job) -> JobPluginSet:
+        """The plugins that a job names; `PluginFailure` for an unknown one."""
+        plugins, problems = [], []
         for name in self._order(job.spec.plugins):
             arguments, problem = parse_flags(self.known[name].Arguments, job.spec.plugins[name] or ())
-            made.append(self.known[name](arguments))
+            plugins.append(self.known[name](arguments))
             if problem:
-                complaints.append(f"plugin {name}: {problem}")
-        return Kit(tuple(made), tuple(complaints))
+                problems.append(f"plugin {name}: {problem}")
+        return JobPluginSet(tuple(plugins), tuple(problems))
 
     def _order(self, wanted: Mapping[str, object]) -> list[str]:
-        """Always the same: as they were made known, and after those that must come before."""
+        """In the order of registration, but each after the plugins that it names in `after`."""
         for name in sorted(wanted):
             if name not in self.known:
                 raise PluginFailure(names.UNKNOWN_JOB_PLUGIN.format(name=name))
@@ -79,7 +79,7 @@ class JobPlugins:
 def load_job_plugins(folder: Path | None = None) -> JobPlugins:
     """Everything that a job may name: built-in, installed, and from `folder`."""
     own: list[type[JobPlugin]] = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
+    for entry in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         try:
             value = entry.load()
         except (Exception, SystemExit) as error:
@@ -89,10 +89,10 @@ def load_job_plugins(folder: Path | None = None) -> JobPlugins:
         if not folder.is_dir():
             raise ExtensionError(f"{folder}: is not a folder; --plugins-dir needs one")
         for path in sorted(path for path in folder.glob("*.py") if path.name != "__init__.py"):
-            found = _plugins_in(import_file(path))
-            if not found:
+            plugins = _plugins_in(import_file(path))
+            if not plugins:
                 raise ExtensionError(f"{path}: defines no JobPlugin with a name")
-            own += found
+            own += plugins
     return JobPlugins(own)
 
 

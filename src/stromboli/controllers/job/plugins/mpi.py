@@ -10,7 +10,7 @@ from stromboli.policy.arguments import arg
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Which tasks play which part."""
+    """The roles of tasks."""
 
     master: str = arg("master", "master", "The task that starts the others.")
     worker: str = arg("worker", "worker", "The task of workers.")

@@ -10,33 +10,32 @@ from stromboli.policy.arguments import Argument, declared
 from stromboli.policy.policy_problems import suggestion
 
 
-def parse_flags(cls: type, words: Sequence[str]) -> tuple[Any, str]:
+def parse_flags(cls: type, flags: Sequence[str]) -> tuple[Any, str]:
     """The arguments, and what is wrong with them.
 
-    At the first flag that cannot be read parsing stops; what came before it counts, as in Volcano.
+    Parsing stops at the first flag that cannot be parsed; those before it count, as in Volcano.
     """
     known = {argument.key: argument for argument in declared(cls)}
-    found: dict[str, Any] = {}
-    left = list(words)
+    values: dict[str, Any] = {}
+    left = list(flags)
     while left:
-        word = left.pop(0)
-        if word == "--":
+        flag = left.pop(0)
+        if flag == "--":
             break
-        key, equals, text = word.lstrip("-").partition("=")
+        key, equals, text = flag.lstrip("-").partition("=")
         argument = known.get(key)
-        if not word.startswith("-") or argument is None:
-            return cls(
-                **found
-            ), f"unknown argument {word!r}{suggestion(key, known)}; it and what follows is ignored"
+        if not flag.startswith("-") or argument is None:
+            problem = f"unknown argument {flag!r}{suggestion(key, known)}; it and what follows is ignored"
+            return cls(**values), problem
         if not equals and argument.type is not bool:
             if not left:
-                return cls(**found), f"{word!r} needs a value; it is ignored"
+                return cls(**values), f"{flag!r} needs a value; it is ignored"
             text = left.pop(0)
         value = _value(argument, text if equals or argument.type is not bool else "true")
         if value is None:
-            return cls(**found), f"{word!r} is no {argument.type_name}; it and what follows is ignored"
-        found[argument.field] = value
-    return cls(**found), ""
+            return cls(**values), f"{flag!r} is no {argument.type_name}; it and what follows is ignored"
+        values[argument.field] = value
+    return cls(**values), ""
 
 
 def _value(argument: Argument, text: str) -> Any:

@@ -1,4 +1,4 @@
-"""`pytorch`: where the master is and which rank a pod has."""
+"""`pytorch`: the address of the master and the rank of each pod."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ WAITING = "wait-for-master"
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Which tasks play which part, and whether workers wait."""
+    """The roles of tasks, and whether workers wait for the master."""
 
     master: str = arg("master", "master", "The task of the master.")
     worker: str = arg("worker", "worker", "The task of workers.")
@@ -52,8 +52,8 @@ class PyTorch(JobPlugin):
             self._wait(pod["spec"], address)
 
     def _wait(self, spec: Manifest, address: str) -> None:
-        waiting = spec.get("initContainers") or ()
-        if any(isinstance(one, dict) and one.get("name") == WAITING for one in waiting):
+        init = spec.get("initContainers") or ()
+        if any(isinstance(container, dict) and container.get("name") == WAITING for container in init):
             return
         script = _SCRIPT.format(host=address, port=self.arguments.port, timeout=self.arguments.timeout)
         container = {"name": WAITING, "image": self.arguments.image, "command": ["sh", "-c", script]}

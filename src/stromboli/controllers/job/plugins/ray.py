@@ -20,7 +20,7 @@ from stromboli.policy.arguments import arg
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Which tasks and containers play which part, and the ports of the head."""
+    """The roles of tasks and containers, and the ports of the head."""
 
     head: str = arg("head", "head", "The task of the head.")
     head_container: str = arg("headContainer", "head", "The container of the head that runs Ray.")
@@ -44,7 +44,7 @@ class Ray(JobPlugin):
             raise PluginFailure(f"plugin ray: the job has no task {given.head}; name one with --head")
         for container in containers(pod["spec"]):
             if member.task.name == given.head and container.get("name") == given.head_container:
-                self._dress_head(container)
+                self._set_up_head(container)
             elif member.task.name == given.worker and container.get("name") == given.worker_container:
                 address = f"{first_host(member.job, head)}:{given.port}"
                 container["command"] = ["sh", "-c", f"ray start --block --address={address}"]
@@ -76,7 +76,7 @@ class Ray(JobPlugin):
             ("client-server", given.client_port),
         ]
 
-    def _dress_head(self, container: Manifest) -> None:
+    def _set_up_head(self, container: Manifest) -> None:
         for name, number in self._ports():
             if not declares_port(container, number):
                 extend(container, "ports", {"name": name, "containerPort": number})

@@ -37,7 +37,7 @@ class Svc(JobPlugin):
         env = list(_references(job)) if self.arguments.hosts_env else []
         for container in containers(spec, init=True):
             if env:
-                extend(container, "env", *({**one} for one in env))
+                extend(container, "env", *({**variable} for variable in env))
             extend(container, "volumeMounts", {"name": config_map, "mountPath": HOSTS_FOLDER})
         extend(spec, "volumes", {"name": config_map, "configMap": {"name": config_map}})
 

@@ -14,7 +14,7 @@ ROLES = ("ps", "worker", "chief", "evaluator")
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Which tasks play which part."""
+    """The roles of tasks."""
 
     ps: str = arg("ps", "ps", "The task of parameter servers.")
     worker: str = arg("worker", "worker", "The task of workers.")
@@ -24,7 +24,7 @@ class Arguments:
 
 
 class TensorFlow(JobPlugin):
-    """A job of one single pod is left alone."""
+    """Does nothing for a job of a single pod."""
 
     name = "tensorflow"
     Arguments = Arguments

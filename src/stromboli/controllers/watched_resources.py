@@ -1,0 +1,26 @@
+"""Where on an API server the kinds live that controllers watch."""
+
+from stromboli.api.types.cronjob import CronJob
+from stromboli.api.types.jobflow import JobFlow, JobTemplate
+from stromboli.api.types.meta import Object
+from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
+from stromboli.api.types.storage import PersistentVolumeClaim
+from stromboli.api.types.volcano_job import Command, Job
+from stromboli.controllers.watched_kinds import Pod, ReplicaSet, StatefulSet
+from stromboli.kube.api_resources import RESOURCES, Resource
+
+_BATCH, _FLOW = "batch.volcano.sh", "flow.volcano.sh"
+WATCHED_RESOURCES: dict[type[Object], Resource] = {
+    Pod: Resource("", "v1", "pods", "Pod"),
+    ReplicaSet: Resource("apps", "v1", "replicasets", "ReplicaSet"),
+    StatefulSet: Resource("apps", "v1", "statefulsets", "StatefulSet"),
+    PodGroup: RESOURCES[PodGroup],
+    Queue: RESOURCES[Queue],
+    PriorityClass: RESOURCES[PriorityClass],
+    PersistentVolumeClaim: RESOURCES[PersistentVolumeClaim],
+    Job: Resource(_BATCH, "v1alpha1", "jobs", "Job"),
+    CronJob: Resource(_BATCH, "v1alpha1", "cronjobs", "CronJob"),
+    JobFlow: Resource(_FLOW, "v1alpha1", "jobflows", "JobFlow"),
+    JobTemplate: Resource(_FLOW, "v1alpha1", "jobtemplates", "JobTemplate"),
+    Command: Resource("bus.volcano.sh", "v1alpha1", "commands", "Command"),
+}
