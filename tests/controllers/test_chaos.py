@@ -21,10 +21,10 @@ from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
 from stromboli.controllers.runner import ControllerRunner
 from stromboli.kube.request import ApiError, NoResponse, Request
-from tests.controllers.fate import Cluster, Fate, Ticking
-from tests.controllers.memory import MemoryApi
+from tests.controllers.chaos import Chaos, RunningClock, UnreliableApi
+from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.queue.test_queue_controller import command, make_group, make_queue, states
-from tests.controllers.working import NOW, settled, until
+from tests.controllers.running import NOW, wait_until, wait_until_idle
 
 NEVER_GIVES_UP = Options(max_requeue_num=-1)
 GROUP = "scheduling.k8s.io/group-name"
@@ -47,25 +47,25 @@ KINDS = tuple(PromptJobs if kind is JobController else kind for kind in CONTROLL
 
 
 class Trouble:
-    """Fails requests by chance, before or after they were carried out, until it is told to stop."""
+    """Fails requests by chance, before or after they were carried out, until it is recorded to stop."""
 
     def __init__(self, seed: int, often: float) -> None:
-        self._chance = random.Random(seed)
+        self._random = random.Random(seed)
         self._often = often
         self.over = False
 
     def before(self, request: Request) -> None:
-        if not self.over and self._chance.random() < self._often:
-            raise self._chance.choice(TROUBLES)
+        if not self.over and self._random.random() < self._often:
+            raise self._random.choice(TROUBLES)
 
     def after(self, request: Request) -> None:
         """Only the answer is lost: the write itself is done."""
-        if not self.over and self._chance.random() < self._often:
+        if not self.over and self._random.random() < self._often:
             raise NoResponse("lost on the way back")
 
 
-def world(seed: int, often: float) -> Cluster:
-    api = Cluster(seed, often)
+def world(seed: int, often: float) -> UnreliableApi:
+    api = UnreliableApi(seed, often)
     make_queue(api, "root", "")
     make_queue(api, "default")
     for name, parent in (
@@ -102,7 +102,7 @@ def world(seed: int, often: float) -> Cluster:
     return api
 
 
-def finish(api: MemoryApi) -> None:
+def finish(api: InMemoryApi) -> None:
     """Every job of a flow or a schedule comes to a good end: they have no pods."""
     for job in api.every("jobs"):
         if (
@@ -113,34 +113,34 @@ def finish(api: MemoryApi) -> None:
             api.put("jobs", {**job, "status": {"state": state}})
 
 
-async def recovered(api: MemoryApi, runner: ControllerRunner) -> None:
+async def recovered(api: InMemoryApi, runner: ControllerRunner) -> None:
     """Wait until nothing is left to be tried again."""
-    await until(lambda: not any(one.queue.failing for one in runner.controllers), 30)
-    await settled(api, runner, 20)
+    await wait_until(lambda: not any(one.queue.failing for one in runner.controllers), 30)
+    await wait_until_idle(api, runner, 20)
 
 
-async def settle(api: Cluster, runner: ControllerRunner, fate: Fate) -> None:
+async def settle(api: UnreliableApi, runner: ControllerRunner, chaos: Chaos) -> None:
     """Nothing more happens but that deleted pods go and groups are let in: then all comes to rest, and stays so."""
     for _ in range(2000):
-        fate.admit()
-        fate.bury()
+        chaos.admit()
+        chaos.remove_deleted()
         await asyncio.sleep(0.01)
-        if not fate.unrest():
+        if not chaos.violations():
             break
     await recovered(api, runner)
-    assert not fate.unrest(), fate.unrest()
+    assert not chaos.violations(), chaos.violations()
 
 
-async def tumble(api: Cluster, fate: Fate, trouble: Trouble, seed: int, deaths: int) -> None:
+async def tumble(api: UnreliableApi, chaos: Chaos, trouble: Trouble, seed: int, deaths: int) -> None:
     """Let controllers work through trouble, killing them now and then; then let them finish in peace."""
-    chance, clock = random.Random(seed), Ticking()
+    chance, clock = random.Random(seed), RunningClock()
     for life in range(deaths + 1):
         runner = ControllerRunner(api, NEVER_GIVES_UP, clock=clock, kinds=KINDS)  # type: ignore[arg-type]
         running = asyncio.create_task(runner.run())
         try:
             for step in range(10):
                 await asyncio.sleep(chance.random() * 0.04)
-                fate.befall()
+                chaos.act()
                 if step == 5:
                     finish(api)
                 if life == 0 and step == 3:
@@ -148,13 +148,13 @@ async def tumble(api: Cluster, fate: Fate, trouble: Trouble, seed: int, deaths: 
                     command(api, "CloseQueue", "two", 2)
                     command(api, "CloseQueue", "busy", 3)
             if life == deaths:
-                trouble.over, api.restless = True, False
+                trouble.over, api.unreliable = True, False
                 for _ in range(5):  # a job that ends lets the next one begin
                     await recovered(api, runner)
                     finish(api)
-                await settle(api, runner, fate)
-                fate.end()
-                await settle(api, runner, fate)
+                await settle(api, runner, chaos)
+                chaos.end()
+                await settle(api, runner, chaos)
                 runner.stop()
                 await running
         finally:
@@ -167,16 +167,16 @@ async def tumble(api: Cluster, fate: Fate, trouble: Trouble, seed: int, deaths: 
 @given(seed=st.integers(0, 10**6), often=st.sampled_from([0.0, 0.1, 0.3]), deaths=st.integers(0, 3))
 def test_whatever_goes_wrong_all_is_right_in_the_end(seed: int, often: float, deaths: int) -> None:
     api, trouble = world(seed, often), Trouble(seed, often)
-    fate = Fate(api, seed)
+    chaos = Chaos(api, seed)
     api.before, api.after = trouble.before, trouble.after
     logging.disable(logging.CRITICAL)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(expectations, "LONGEST", 5.0)
-            asyncio.run(tumble(api, fate, trouble, seed, deaths))
+            patch.setattr(expectations, "TIMEOUT", 5.0)
+            asyncio.run(tumble(api, chaos, trouble, seed, deaths))
     finally:
         logging.disable(logging.NOTSET)
-    fate.check_past()
+    chaos.check_past()
     assert states(api) == {
         "root": "Open",
         "default": "Open",

@@ -9,8 +9,8 @@ import pytest
 
 from stromboli.controllers.finished_job_gc import GarbageController
 from stromboli.kube.request import Request
-from tests.controllers.memory import MemoryApi
-from tests.controllers.working import NOW, Watch, settled, until, working
+from tests.controllers.in_memory_api import InMemoryApi
+from tests.controllers.running import NOW, SettableClock, running_controllers, wait_until, wait_until_idle
 
 
 def job(
@@ -25,10 +25,10 @@ def job(
 
 
 async def left_after(seconds: float, obj: Any) -> bool:
-    api = MemoryApi()
+    api = InMemoryApi()
     api.put("jobs", obj)
-    async with working(api, GarbageController, clock=Watch(NOW + seconds)) as runner:
-        await settled(api, runner)
+    async with running_controllers(api, GarbageController, clock=SettableClock(NOW + seconds)) as runner:
+        await wait_until_idle(api, runner)
     return bool(api.every("jobs"))
 
 
@@ -56,14 +56,14 @@ def test_no_other_job_ever_goes(obj: Any) -> None:
 
 def test_a_job_is_looked_at_again_when_its_time_comes() -> None:
     async def run() -> None:
-        api = MemoryApi()
-        clock = Watch(NOW + 59.95)
+        api = InMemoryApi()
+        clock = SettableClock(NOW + 59.95)
         api.put("jobs", job())
-        async with working(api, GarbageController, clock=clock) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, GarbageController, clock=clock) as runner:
+            await wait_until_idle(api, runner)
             assert api.asked == []
             clock.now = NOW + 60
-            await until(lambda: not api.every("jobs"))
+            await wait_until(lambda: not api.every("jobs"))
         options = next(one for one in api.asked if one.method == "DELETE").body
         assert options is not None
         assert b'"propagationPolicy":"Foreground"' in options
@@ -74,7 +74,7 @@ def test_a_job_is_looked_at_again_when_its_time_comes() -> None:
 
 def test_a_job_whose_time_was_prolonged_meanwhile_stays() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("jobs", job())
 
         def prolong(request: Request) -> None:
@@ -83,8 +83,8 @@ def test_a_job_whose_time_was_prolonged_meanwhile_stays() -> None:
                 api.put("jobs", job(ttl=10_000))
 
         api.before = prolong
-        async with working(api, GarbageController, clock=Watch(NOW + 61)) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, GarbageController, clock=SettableClock(NOW + 61)) as runner:
+            await wait_until_idle(api, runner)
         assert [one.method for one in api.asked] == ["GET"]
 
     asyncio.run(run())

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options
 from stromboli.controllers.runner import ControllerRunner
-from tests.controllers.memory import MemoryApi
-from tests.controllers.working import NOW, Watch, until
+from tests.controllers.in_memory_api import InMemoryApi
+from tests.controllers.running import NOW, SettableClock, wait_until
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-web", "controller": True}
 SAMPLES: dict[str, dict[str, Any]] = {
@@ -147,22 +147,22 @@ def test_no_object_breaks_a_controller_or_holds_up_the_others(
     caplog.set_level(logging.ERROR)
 
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("queues", {"metadata": {"name": "root"}, "spec": {"weight": 1}})
         for plural, obj in objects:
             api.put(plural, obj)
         options = Options(controllers=("*", "-job-controller"), shutdown_timeout=0.2)
-        runner = ControllerRunner(api, options, clock=Watch(NOW + 301), kinds=CONTROLLERS)  # type: ignore[arg-type]
+        runner = ControllerRunner(api, options, clock=SettableClock(NOW + 301), kinds=CONTROLLERS)  # type: ignore[arg-type]
         running = asyncio.create_task(runner.run())
         try:
-            await until(lambda: not runner.unsynced)
+            await wait_until(lambda: not runner.unsynced)
             api.put(
                 "pods",
                 {"metadata": {"name": "good", "namespace": "ns"}, "spec": {"schedulerName": "volcano"}},
             )
             api.put("queues", {"metadata": {"name": "good"}, "spec": {"weight": 1}})
-            await until(lambda: api.find("queues", "good").get("status", {}).get("state") == "Open")
-            await until(lambda: "annotations" in api.find("pods", "good", "ns")["metadata"])
+            await wait_until(lambda: api.find("queues", "good").get("status", {}).get("state") == "Open")
+            await wait_until(lambda: "annotations" in api.find("pods", "good", "ns")["metadata"])
         finally:
             runner.stop()
             await running

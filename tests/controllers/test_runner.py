@@ -1,4 +1,4 @@
-"""Controllers at work: one bad object stops nobody, failures are told, a quiet runner writes nothing."""
+"""Controllers at work: one bad object stops nobody, failures are recorded, a quiet runner writes nothing."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.request import ApiError, NoResponse, Request
-from tests.controllers.memory import MemoryApi
-from tests.controllers.working import settled, until, working
+from tests.controllers.in_memory_api import InMemoryApi
+from tests.controllers.running import running_controllers, wait_until, wait_until_idle
 
 
 class Marking(Controller[str]):
@@ -74,7 +74,7 @@ def queue(name: str) -> dict[str, object]:
     return {"metadata": {"name": name}, "spec": {"weight": 1}}
 
 
-def marked(api: MemoryApi) -> set[str]:
+def marked(api: InMemoryApi) -> set[str]:
     return {
         one["metadata"]["name"]
         for one in api.every("queues")
@@ -84,16 +84,16 @@ def marked(api: MemoryApi) -> set[str]:
 
 def test_every_object_is_put_right_once_and_then_nothing_is_written() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         for number in range(5):
             api.put("queues", queue(f"q{number}"))
-        async with working(api, Marking) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, Marking) as runner:
+            await wait_until_idle(api, runner)
             assert marked(api) == {f"q{number}" for number in range(5)}
             assert len(api.writes) == 5
             api.put("queues", queue("late"))
-            await until(lambda: "late" in marked(api))
-            await settled(api, runner)
+            await wait_until(lambda: "late" in marked(api))
+            await wait_until_idle(api, runner)
             assert len(api.writes) == 6
 
     asyncio.run(run())
@@ -101,12 +101,12 @@ def test_every_object_is_put_right_once_and_then_nothing_is_written() -> None:
 
 def test_one_hopeless_object_is_told_of_and_stops_nobody() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         for name in ("bad", "good", "other"):
             api.put("queues", queue(name))
-        async with working(api, Marking) as runner:
-            await until(lambda: bool(api.events))
-            await settled(api, runner)
+        async with running_controllers(api, Marking) as runner:
+            await wait_until(lambda: bool(api.events))
+            await wait_until_idle(api, runner)
             marking = runner.controllers[0]
             assert isinstance(marking, Marking)
             assert marking.tried["bad"] == 3
@@ -123,19 +123,19 @@ def test_what_we_gave_up_is_tried_again_after_a_rest(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(controller, "GIVE_UP_PAUSE", 0.05)
 
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("queues", queue("bad"))
-        async with working(api, Marking) as runner:
+        async with running_controllers(api, Marking) as runner:
             marking = runner.controllers[0]
             assert isinstance(marking, Marking)
-            await until(lambda: marking.tried["bad"] > 4)
+            await wait_until(lambda: marking.tried["bad"] > 4)
 
     asyncio.run(run())
 
 
 def test_lost_answers_and_conflicts_only_delay() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("queues", queue("a"))
         troubles = [
             NoResponse("lost"),
@@ -148,9 +148,9 @@ def test_lost_answers_and_conflicts_only_delay() -> None:
                 raise troubles.pop()
 
         api.after = trouble
-        async with working(api, Marking) as runner:
-            await until(lambda: not troubles or "a" in marked(api))
-            await settled(api, runner)
+        async with running_controllers(api, Marking) as runner:
+            await wait_until(lambda: not troubles or "a" in marked(api))
+            await wait_until_idle(api, runner)
             assert marked(api) == {"a"}
 
     asyncio.run(run())
@@ -158,11 +158,11 @@ def test_lost_answers_and_conflicts_only_delay() -> None:
 
 def test_a_controller_that_cannot_be_set_up_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("queues", queue("a"))
-        async with working(api, Broken, Marking) as runner:
+        async with running_controllers(api, Broken, Marking) as runner:
             assert [one.name for one in runner.controllers] == ["queue-controller"]
-            await until(lambda: marked(api) == {"a"})
+            await wait_until(lambda: marked(api) == {"a"})
 
     asyncio.run(run())
     assert "gc-controller could not be set up" in caplog.text
@@ -170,7 +170,7 @@ def test_a_controller_that_cannot_be_set_up_is_left_out(caplog: pytest.LogCaptur
 
 def test_a_controller_that_cannot_see_waits_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         listing = api.list
 
         async def forbidden(resource, namespace="", **query):  # type: ignore[no-untyped-def]
@@ -180,8 +180,8 @@ def test_a_controller_that_cannot_see_waits_and_the_others_go_on(caplog: pytest.
 
         api.list = forbidden  # type: ignore[method-assign]
         api.put("queues", queue("a"))
-        async with working(api, Blind, Marking) as runner:
-            await until(lambda: marked(api) == {"a"})
+        async with running_controllers(api, Blind, Marking) as runner:
+            await wait_until(lambda: marked(api) == {"a"})
             blind = runner.controllers[0]
             assert isinstance(blind, Blind)
             assert not blind.tried
@@ -193,15 +193,15 @@ def test_a_controller_that_cannot_see_waits_and_the_others_go_on(caplog: pytest.
 
 def test_a_deposed_leader_writes_nothing_more() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         leads = True
         api.put("queues", queue("a"))
-        async with working(api, Marking, may_write=lambda: leads) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, Marking, may_write=lambda: leads) as runner:
+            await wait_until_idle(api, runner)
             assert marked(api) == {"a"}
             leads = False
             api.put("queues", queue("b"))
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert marked(api) == {"a"}
 
     asyncio.run(run())
@@ -209,8 +209,10 @@ def test_a_deposed_leader_writes_nothing_more() -> None:
 
 def test_only_the_controllers_that_are_asked_for_run() -> None:
     async def run() -> None:
-        api = MemoryApi()
-        async with working(api, Marking, Blind, options=Options(controllers=("pg-controller",))) as runner:
+        api = InMemoryApi()
+        async with running_controllers(
+            api, Marking, Blind, options=Options(controllers=("pg-controller",))
+        ) as runner:
             assert [one.name for one in runner.controllers] == ["pg-controller"]
 
     asyncio.run(run())
@@ -218,8 +220,8 @@ def test_only_the_controllers_that_are_asked_for_run() -> None:
 
 def test_a_controller_that_this_version_does_not_have_is_told(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
-        async with working(
-            MemoryApi(), *CONTROLLERS, options=Options(controllers=("*", "sharding-controller"))
+        async with running_controllers(
+            InMemoryApi(), *CONTROLLERS, options=Options(controllers=("*", "sharding-controller"))
         ):
             pass
 
@@ -230,7 +232,7 @@ def test_a_controller_that_this_version_does_not_have_is_told(caplog: pytest.Log
 def test_a_feature_that_is_off_takes_its_controller_with_it() -> None:
     async def run() -> None:
         options = Options(feature_gates=(("VolcanoJobSupport", False), ("CronVolcanoJobSupport", False)))
-        async with working(MemoryApi(), *CONTROLLERS, options=options) as runner:
+        async with running_controllers(InMemoryApi(), *CONTROLLERS, options=options) as runner:
             made = {one.name for one in runner.controllers}
             assert {one.name for one in CONTROLLERS} - made == {"job-controller", "cronjob-controller"}
 
@@ -239,7 +241,7 @@ def test_a_feature_that_is_off_takes_its_controller_with_it() -> None:
 
 def test_memory_is_kept_for_our_pods_alone() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put(
             "pods", {"metadata": {"name": "ours", "namespace": "n"}, "spec": {"schedulerName": "volcano"}}
         )
@@ -254,8 +256,8 @@ def test_memory_is_kept_for_our_pods_alone() -> None:
                 "spec": {"schedulerName": "other"},
             },
         )
-        async with working(api, Blind) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, Blind) as runner:
+            await wait_until_idle(api, runner)
             assert sorted(one.name for one in runner.context.store(Pod)) == ["of-a-job", "ours"]
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""Shelves: the newest state of every object, indexed, told once."""
+"""Shelves: the newest state of every object, indexed, recorded once."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def store() -> Store[Pod]:
 
 
 def heard(store: Store[Pod]) -> list[str]:
-    told: list[str] = []
+    recorded: list[str] = []
 
     def name(obj: Pod | None) -> str:
         return f"{obj.name}@{obj.metadata.resource_version}" if obj else "-"
 
-    store.add_event_handler(lambda before, now: told.append(f"{name(before)} {name(now)}"))
-    return told
+    store.add_event_handler(lambda before, now: recorded.append(f"{name(before)} {name(now)}"))
+    return recorded
 
 
 def test_changes_are_told_with_what_was_and_what_is(store: Store[Pod]) -> None:
-    told = heard(store)
+    recorded = heard(store)
     store.put(pod("a", 1))
     store.put(pod("a", 2))
     store.drop(pod("a"))
-    assert told == ["- a@1", "a@1 a@2", "a@2 -"]
+    assert recorded == ["- a@1", "a@1 a@2", "a@2 -"]
 
 
 def test_what_is_there_is_told_to_whoever_comes_late(store: Store[Pod]) -> None:
@@ -49,12 +49,12 @@ def test_what_is_there_is_told_to_whoever_comes_late(store: Store[Pod]) -> None:
 
 def test_what_is_older_than_what_we_know_is_no_news(store: Store[Pod]) -> None:
     store.put(pod("a", 10))
-    told = heard(store)
+    recorded = heard(store)
     store.put(pod("a", 9))
     store.put(pod("a", 10))
-    assert told == ["- a@10"]
+    assert recorded == ["- a@10"]
     store.put(pod("a", 3, uid="another"))
-    assert told[1:] == ["a@10 a@3"]
+    assert recorded[1:] == ["a@10 a@3"]
 
 
 def test_what_was_written_is_learnt_only_of_the_object_that_is_there(store: Store[Pod]) -> None:
@@ -100,7 +100,7 @@ def test_a_listener_that_fails_keeps_nobody_from_hearing(
         raise ZeroDivisionError
 
     store.add_event_handler(broken)
-    told = heard(store)
+    recorded = heard(store)
     store.put(pod("a"))
-    assert told == ["- a@1"]
+    assert recorded == ["- a@1"]
     assert "Pod ns/a could not be handled" in caplog.text

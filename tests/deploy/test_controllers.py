@@ -70,9 +70,9 @@ WRITES: dict[str, set[Right]] = {
 def _watched(name: str) -> set[Right]:
     """What a controller watches, as it says itself."""
     api = FakeApi()
-    desk = Context(ApiWriter(api), Recorder(api, EventRecorder("", "", lambda: 0.0)), Options())
+    context = Context(ApiWriter(api), Recorder(api, EventRecorder("", "", lambda: 0.0)), Options())
     (kind,) = (one for one in CONTROLLERS if one.name == name)
-    places = [shelf.resource for shelf in kind(desk).shelves]
+    places = [store.resource for store in kind(context).stores]
     return {(one.group, one.plural, verb) for one in places for verb in ("list", "watch")}
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from stromboli.api.types.volcano_job import Job
 from stromboli.cli.main import app
-from tests.controllers.job.stage import Stage
+from tests.controllers.job.simulated_job import SimulatedJob
 from tests.embedded.up_process import Up
 
 FOLDER = Path(__file__).parents[2] / "examples" / "jobs"
@@ -37,9 +37,9 @@ def test_an_example_comes_to_its_pods(path: Path) -> None:
     whole["metadata"] |= {"namespace": "team", "uid": "u1"}
     whole["spec"].setdefault("queue", "default")
     job = msgspec.convert(whole, Job)
-    stage = Stage(job).settle().set_all("Running").settle()
-    assert len(stage.alive) == sum(task.replicas for task in job.spec.tasks)
-    assert (stage.phase, stage.told) == ("Running", [])
+    simulated = SimulatedJob(job).settle().set_all("Running").settle()
+    assert len(simulated.alive) == sum(task.replicas for task in job.spec.tasks)
+    assert (simulated.phase, simulated.recorded) == ("Running", [])
 
 
 def finished(cluster: Up, names: list[str], seconds: float = 60.0) -> dict[str, str]:

@@ -7,13 +7,20 @@ from typing import Any
 
 from stromboli.controllers.cronjob.controller import CronJobController
 from stromboli.kube.request import ApiError, NoResponse, Request
-from tests.controllers.memory import MemoryApi
-from tests.controllers.working import NOW, Watch, names, settled, until, working
+from tests.controllers.in_memory_api import InMemoryApi
+from tests.controllers.running import (
+    NOW,
+    SettableClock,
+    names,
+    running_controllers,
+    wait_until,
+    wait_until_idle,
+)
 
 MINUTE = int(NOW) // 60
 
 
-def cron(api: MemoryApi, name: str = "c", schedule: str = "*/5 * * * *", **spec: Any) -> None:
+def cron(api: InMemoryApi, name: str = "c", schedule: str = "*/5 * * * *", **spec: Any) -> None:
     meta = {"name": name, "namespace": "ns", "creationTimestamp": "2025-12-31T23:59:30Z"}
     api.put(
         "cronjobs",
@@ -24,37 +31,37 @@ def cron(api: MemoryApi, name: str = "c", schedule: str = "*/5 * * * *", **spec:
     )
 
 
-def finish(api: MemoryApi, name: str, phase: str = "Completed") -> None:
+def finish(api: InMemoryApi, name: str, phase: str = "Completed") -> None:
     job = api.find("jobs", name, "ns")
     api.put(
         "jobs", {**job, "status": {"state": {"phase": phase, "lastTransitionTime": "2026-01-01T00:01:00Z"}}}
     )
 
 
-def status(api: MemoryApi) -> Any:
+def status(api: InMemoryApi) -> Any:
     return api.find("cronjobs", "c", "ns").get("status", {})
 
 
 def test_a_job_is_started_when_its_time_comes_and_only_once() -> None:
     async def run() -> None:
-        api, clock = MemoryApi(), Watch(NOW - 0.05)
+        api, clock = InMemoryApi(), SettableClock(NOW - 0.05)
         cron(api)
-        async with working(api, CronJobController, clock=clock) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, CronJobController, clock=clock) as runner:
+            await wait_until_idle(api, runner)
             assert api.every("jobs") == []
             clock.now = NOW + 0.1
-            await until(lambda: bool(api.every("jobs")))
-            await settled(api, runner)
+            await wait_until(lambda: bool(api.every("jobs")))
+            await wait_until_idle(api, runner)
             assert names(api.every("jobs")) == [f"c-{MINUTE}"]
             assert status(api)["lastScheduleTime"] == "2026-01-01T00:00:00Z"
             assert [one["name"] for one in status(api)["active"]] == [f"c-{MINUTE}"]
             assert len(api.writes) == 2
             finish(api, f"c-{MINUTE}")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert status(api)["active"] == []
             assert status(api)["lastSuccessfulTime"] == "2026-01-01T00:01:00Z"
             writes = len(api.writes)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert len(api.writes) == writes
         assert [reason for reason, _ in api.events] == ["SuccessfulCreate", "SawCompletedJob"]
 
@@ -63,7 +70,7 @@ def test_a_job_is_started_when_its_time_comes_and_only_once() -> None:
 
 def test_a_controller_that_dies_before_it_wrote_the_status_starts_no_second_job() -> None:
     async def run() -> None:
-        api, clock = MemoryApi(), Watch(NOW + 1)
+        api, clock = InMemoryApi(), SettableClock(NOW + 1)
         cron(api)
 
         def die(request: Request) -> None:
@@ -71,12 +78,12 @@ def test_a_controller_that_dies_before_it_wrote_the_status_starts_no_second_job(
                 raise ApiError(422, "Invalid", "dead")
 
         api.before = die
-        async with working(api, CronJobController, clock=clock):
-            await until(lambda: bool(api.every("jobs")))
+        async with running_controllers(api, CronJobController, clock=clock):
+            await wait_until(lambda: bool(api.every("jobs")))
             finish(api, f"c-{MINUTE}")
         api.before = lambda _: None
-        async with working(api, CronJobController, clock=clock) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, CronJobController, clock=clock) as runner:
+            await wait_until_idle(api, runner)
         assert names(api.every("jobs")) == [f"c-{MINUTE}"]
         assert status(api)["lastScheduleTime"] == "2026-01-01T00:00:00Z"
 
@@ -85,7 +92,7 @@ def test_a_controller_that_dies_before_it_wrote_the_status_starts_no_second_job(
 
 def test_a_lost_answer_makes_no_second_job_and_the_first_is_adopted() -> None:
     async def run() -> None:
-        api, clock = MemoryApi(), Watch(NOW + 1)
+        api, clock = InMemoryApi(), SettableClock(NOW + 1)
         cron(api)
         lost = iter([True])
 
@@ -94,9 +101,9 @@ def test_a_lost_answer_makes_no_second_job_and_the_first_is_adopted() -> None:
                 raise NoResponse("lost")
 
         api.after = lose
-        async with working(api, CronJobController, clock=clock) as runner:
-            await until(lambda: bool(status(api).get("active")))
-            await settled(api, runner)
+        async with running_controllers(api, CronJobController, clock=clock) as runner:
+            await wait_until(lambda: bool(status(api).get("active")))
+            await wait_until_idle(api, runner)
         assert names(api.every("jobs")) == [f"c-{MINUTE}"]
         assert all(reason != "ForeignJob" for reason, _ in api.events)
 
@@ -105,12 +112,12 @@ def test_a_lost_answer_makes_no_second_job_and_the_first_is_adopted() -> None:
 
 def test_a_job_of_somebody_elses_in_the_way_is_told() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         cron(api)
         api.put("jobs", {"metadata": {"name": f"c-{MINUTE}", "namespace": "ns"}})
-        async with working(api, CronJobController, clock=Watch(NOW + 1)) as runner:
-            await until(lambda: bool(api.events))
-            await settled(api, runner)
+        async with running_controllers(api, CronJobController, clock=SettableClock(NOW + 1)) as runner:
+            await wait_until(lambda: bool(api.events))
+            await wait_until_idle(api, runner)
         assert api.events[0][0] == "ForeignJob"
         assert "active" not in status(api)
 
@@ -119,7 +126,7 @@ def test_a_job_of_somebody_elses_in_the_way_is_told() -> None:
 
 def test_a_job_that_is_refused_is_told_and_tried_again() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         cron(api)
         refusals = iter([ApiError(422, "Invalid", "tasks is required")])
 
@@ -128,9 +135,9 @@ def test_a_job_that_is_refused_is_told_and_tried_again() -> None:
                 raise error
 
         api.before = refuse
-        async with working(api, CronJobController, clock=Watch(NOW + 1)) as runner:
-            await until(lambda: bool(api.every("jobs")))
-            await settled(api, runner)
+        async with running_controllers(api, CronJobController, clock=SettableClock(NOW + 1)) as runner:
+            await wait_until(lambda: bool(api.every("jobs")))
+            await wait_until_idle(api, runner)
         assert ("FailedCreate", "Error creating job: tasks is required") in api.events
 
     asyncio.run(run())
@@ -138,14 +145,14 @@ def test_a_job_that_is_refused_is_told_and_tried_again() -> None:
 
 def test_replacing_deletes_the_job_before() -> None:
     async def run() -> None:
-        api, clock = MemoryApi(), Watch(NOW + 1)
+        api, clock = InMemoryApi(), SettableClock(NOW + 1)
         cron(api, concurrencyPolicy="Replace")
-        async with working(api, CronJobController, clock=clock) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, CronJobController, clock=clock) as runner:
+            await wait_until_idle(api, runner)
             clock.now = NOW + 301
             cron(api, concurrencyPolicy="Replace", suspend=False)
-            await until(lambda: names(api.every("jobs")) == [f"c-{MINUTE + 5}"])
-            await settled(api, runner)
+            await wait_until(lambda: names(api.every("jobs")) == [f"c-{MINUTE + 5}"])
+            await wait_until_idle(api, runner)
         assert [one["name"] for one in status(api)["active"]] == [f"c-{MINUTE + 5}"]
 
     asyncio.run(run())
@@ -153,17 +160,17 @@ def test_replacing_deletes_the_job_before() -> None:
 
 def test_another_schedule_starts_nothing_for_times_that_are_past() -> None:
     async def run() -> None:
-        api, clock = MemoryApi(), Watch(NOW - 1)
+        api, clock = InMemoryApi(), SettableClock(NOW - 1)
         cron(api, schedule="0 12 * * *")
-        async with working(api, CronJobController, clock=clock) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, CronJobController, clock=clock) as runner:
+            await wait_until_idle(api, runner)
             clock.now = NOW + 90
             cron(api, schedule="* * * * *")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert api.every("jobs") == []
             clock.now = NOW + 121
             cron(api, schedule="* * * * *", suspend=False)
-            await until(lambda: bool(api.every("jobs")))
+            await wait_until(lambda: bool(api.every("jobs")))
         assert names(api.every("jobs")) == [f"c-{MINUTE + 2}"]
 
     asyncio.run(run())
@@ -171,13 +178,13 @@ def test_another_schedule_starts_nothing_for_times_that_are_past() -> None:
 
 def test_surplus_jobs_are_deleted_and_told() -> None:
     async def run() -> None:
-        api, clock = MemoryApi(), Watch(NOW + 1)
+        api, clock = InMemoryApi(), SettableClock(NOW + 1)
         cron(api, successfulJobsHistoryLimit=0)
-        async with working(api, CronJobController, clock=clock) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, CronJobController, clock=clock) as runner:
+            await wait_until_idle(api, runner)
             finish(api, f"c-{MINUTE}")
-            await until(lambda: not api.every("jobs"))
-            await settled(api, runner)
+            await wait_until(lambda: not api.every("jobs"))
+            await wait_until_idle(api, runner)
         assert ("SuccessfulDelete", f"Deleted job c-{MINUTE}") in api.events
         assert status(api)["active"] == []
 

@@ -4,9 +4,9 @@ import asyncio
 
 from stromboli.controllers.job.observed_state import DeleteCommand, SetStatus
 from stromboli.kube.request import ApiError, Request
-from tests.controllers.job.stage import policy, running
+from tests.controllers.job.simulated_job import policy, running
 from tests.controllers.job.test_controller import at_work, command, phase, submitted
-from tests.controllers.working import settled, until
+from tests.controllers.running import wait_until, wait_until_idle
 
 
 def test_a_command_that_could_not_be_deleted_is_deleted_later() -> None:
@@ -21,8 +21,8 @@ def test_a_command_that_could_not_be_deleted_is_deleted_later() -> None:
         api.before = refuse
         async with at_work(api) as runner:
             command(api, "stop", "AbortJob")
-            await until(lambda: not api.every("commands"))
-            await settled(api, runner)
+            await wait_until(lambda: not api.every("commands"))
+            await wait_until_idle(api, runner)
             assert (phase(api), refusals) == ("Aborted", [])
             assert api.find("jobs", "j", "team")["status"]["version"] == 1
 
@@ -31,27 +31,27 @@ def test_a_command_that_could_not_be_deleted_is_deleted_later() -> None:
 
 def test_a_command_that_was_carried_out_goes_before_the_status_names_another_cause() -> None:
     """Otherwise it would be carried out again by a controller that was stopped in between."""
-    stage = running(policies=[policy("TerminateJob", "Unknown")]).ask("RestartJob")
-    stage.write(stage.look().writes[0])
-    stage.restart()
-    assert (stage.phase, len(stage.commands)) == ("Restarting", 1)
-    assert stage.group is not None
-    stage.group.status.phase = "Unknown"
-    first, second, *_ = stage.look().writes
+    simulated = running(policies=[policy("TerminateJob", "Unknown")]).ask("RestartJob")
+    simulated.write(simulated.reconcile().writes[0])
+    simulated.restart()
+    assert (simulated.phase, len(simulated.commands)) == ("Restarting", 1)
+    assert simulated.group is not None
+    simulated.group.status.phase = "Unknown"
+    first, second, *_ = simulated.reconcile().writes
     assert isinstance(first, DeleteCommand)
     assert isinstance(second, SetStatus)
     assert second.status.state.phase == "Terminating"
 
 
 def test_a_command_that_nobody_knows_is_told_and_deleted_and_changes_nothing() -> None:
-    stage = running()
-    before = stage.job.status
-    stage.ask("AbrtJob").settle()
-    assert (stage.commands, stage.job.status) == ([], before)
-    assert stage.events[-1] == (
+    simulated = running()
+    before = simulated.job.status
+    simulated.ask("AbrtJob").settle()
+    assert (simulated.commands, simulated.job.status) == ([], before)
+    assert simulated.events[-1] == (
         "Warning",
         "UnknownCommand",
         "Command c4 asks for 'AbrtJob', which nobody knows, so nothing is done; "
         "use AbortJob, ResumeJob, RestartJob, TerminateJob, CompleteJob",
     )
-    assert not any(reason == "CommandIssued" for reason, _ in stage.told)
+    assert not any(reason == "CommandIssued" for reason, _ in simulated.recorded)

@@ -8,14 +8,20 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.controllers.memory import MemoryApi
-
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
 from stromboli.controllers.runner import ControllerRunner
 from stromboli.kube.request import ApiError, NoResponse, Request
-from tests.controllers.job.stage import job_manifest, policy, task
-from tests.controllers.working import NOW, Watch, names, settled, until, working
+from tests.controllers.in_memory_api import InMemoryApi
+from tests.controllers.job.simulated_job import job_manifest, policy, task
+from tests.controllers.running import (
+    NOW,
+    SettableClock,
+    names,
+    running_controllers,
+    wait_until,
+    wait_until_idle,
+)
 
 
 class Prompt(JobController):
@@ -30,38 +36,38 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def at_work(
-    api: MemoryApi, kind: type[JobController] = Prompt, **more: Any
+    api: InMemoryApi, kind: type[JobController] = Prompt, **more: Any
 ) -> AsyncIterator[ControllerRunner]:
-    async with working(api, kind, **more) as runner:
-        await settled(api, runner)
+    async with running_controllers(api, kind, **more) as runner:
+        await wait_until_idle(api, runner)
         yield runner
 
 
-def submitted(*tasks: dict[str, Any], **spec: Any) -> MemoryApi:
+def submitted(*tasks: dict[str, Any], **spec: Any) -> InMemoryApi:
     """An API server with a queue and a job."""
-    api = MemoryApi()
+    api = InMemoryApi()
     api.put("queues", {"metadata": {"name": "default"}})
     api.put("jobs", job_manifest(*tasks, **spec))
     return api
 
 
-def admit(api: MemoryApi) -> None:
+def admit(api: InMemoryApi) -> None:
     """The scheduler lets every group in."""
     for group in api.every("podgroups"):
         api.put("podgroups", {**group, "status": {"phase": "Inqueue"}})
 
 
-def live(api: MemoryApi, phase: str, *only: str, **status: Any) -> None:
+def live(api: InMemoryApi, phase: str, *only: str, **status: Any) -> None:
     for pod in api.every("pods"):
         if not only or pod["metadata"]["name"] in only:
             api.put("pods", {**pod, "status": {"phase": phase, **status}})
 
 
-def phase(api: MemoryApi) -> str:
+def phase(api: InMemoryApi) -> str:
     return str(api.find("jobs", "j", "team").get("status", {}).get("state", {}).get("phase", ""))
 
 
-def writes(api: MemoryApi, since: int = 0) -> list[tuple[str, str]]:
+def writes(api: InMemoryApi, since: int = 0) -> list[tuple[str, str]]:
     return [(one.method, one.path.rpartition("team/")[2]) for one in api.writes[since:]]
 
 
@@ -72,14 +78,14 @@ def test_a_job_lives_from_submission_to_its_end() -> None:
             assert (phase(api), names(api.every("podgroups"))) == ("Pending", ["j-u1"])
             assert api.every("pods") == []
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert names(api.every("pods")) == ["j-worker-0", "j-worker-1"]
             live(api, "Running")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             status = api.find("jobs", "j", "team")["status"]
             assert (status["state"]["phase"], status["running"]) == ("Running", 2)
             live(api, "Succeeded")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             status = api.find("jobs", "j", "team")["status"]
             assert (status["state"]["phase"], status["succeeded"]) == ("Completed", 2)
             assert status["taskStatusCount"] == {"worker": {"phase": {"Succeeded": 2}}}
@@ -97,7 +103,7 @@ def test_few_writes_bring_a_job_to_its_pods() -> None:
         api = submitted()
         async with at_work(api) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert writes(api) == [
                 ("POST", "podgroups"),
                 ("PATCH", "jobs/j/status"),
@@ -114,13 +120,13 @@ def test_a_quiet_job_is_not_written_about_also_by_another_controller() -> None:
         api = submitted(plugins={"svc": [], "env": []}, volumes=[{"mountPath": "/data", "volumeClaim": {}}])
         async with at_work(api) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             live(api, "Running")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
         before = len(api.writes)
         async with at_work(api) as runner:
             live(api, "Running", podIP="10.0.0.1")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
         assert writes(api, before) == []
 
     run(story())
@@ -139,7 +145,7 @@ def test_a_pod_whose_creation_was_not_answered_is_made_once() -> None:
         api.after = lose
         async with at_work(api) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert len(lost) == 3
             assert len(api.every("pods")) == 4
             assert api.find("jobs", "j", "team")["status"]["pending"] == 4
@@ -166,9 +172,9 @@ def test_a_pod_that_goes_while_its_creation_is_asked_about_is_made_again_soon() 
         api.before, api.after = evict, lose
         async with at_work(api) as runner:
             admit(api)
-            await until(lambda: len(lost) == 2)
-            await until(lambda: bool(api.every("pods")), 5)
-            await settled(api, runner)
+            await wait_until(lambda: len(lost) == 2)
+            await wait_until(lambda: bool(api.every("pods")), 5)
+            await wait_until_idle(api, runner)
 
     run(story())
 
@@ -181,7 +187,7 @@ def test_a_name_that_somebody_else_has_taken_is_told_and_the_others_are_made() -
             admit(api)
             await until_pods(api, runner, 1)
             assert "j-worker-1" in names(api.every("pods"))
-            await until(
+            await wait_until(
                 lambda: any("exists already and is not of this job" in text for _, text in api.events)
             )
             api.remove("pods", "j-worker-0", "team")
@@ -197,7 +203,7 @@ def test_a_large_job_does_not_keep_a_small_one_waiting() -> None:
         api.put("jobs", job_manifest(task(replicas=2), name="small"))
         async with at_work(api) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
         posted = [json.loads(one.body or b"") for one in api.asked if one.path.endswith("team/pods")]
         made = [one["metadata"]["name"] for one in posted]
         assert len(made) == 402
@@ -206,7 +212,7 @@ def test_a_large_job_does_not_keep_a_small_one_waiting() -> None:
     run(story())
 
 
-async def until_pods(api: MemoryApi, runner: ControllerRunner, count: int) -> None:
+async def until_pods(api: InMemoryApi, runner: ControllerRunner, count: int) -> None:
     async with asyncio.timeout(10):
         while api.find("jobs", "j", "team")["status"].get("pending") != count:
             await asyncio.sleep(0.005)
@@ -228,7 +234,7 @@ def test_a_job_waits_out_a_quota_and_tells_what_holds_it_up() -> None:
         async with at_work(api) as runner:
             admit(api)
             await until_pods(api, runner, 1)
-            await until(
+            await wait_until(
                 lambda: ("FailedCreate", "Error creating pods: [exceeded quota: small]") in api.events
             )
             allowed = 2
@@ -243,16 +249,16 @@ def test_commands_suspend_and_resume_a_job_and_are_deleted() -> None:
         api = submitted()
         async with at_work(api) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             live(api, "Running")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             command(api, "stop", "AbortJob")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert (phase(api), api.every("pods"), api.every("podgroups")) == ("Aborted", [], [])
             command(api, "go-on", "ResumeJob")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert (phase(api), len(api.every("pods"))) == ("Pending", 2)
             assert api.find("jobs", "j", "team")["status"].get("retryCount", 0) == 0
             assert api.every("commands") == []
@@ -265,7 +271,7 @@ def test_commands_suspend_and_resume_a_job_and_are_deleted() -> None:
     run(story())
 
 
-def command(api: MemoryApi, name: str, action: str, job: str = "j", uid: str = "u1") -> None:
+def command(api: InMemoryApi, name: str, action: str, job: str = "j", uid: str = "u1") -> None:
     target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job, "uid": uid}
     api.put("commands", {"metadata": {"name": name, "namespace": "team"}, "action": action, "target": target})
 
@@ -273,11 +279,11 @@ def command(api: MemoryApi, name: str, action: str, job: str = "j", uid: str = "
 def test_a_command_for_an_earlier_job_of_the_name_or_for_none_does_nothing() -> None:
     async def story() -> None:
         api = submitted()
-        watch = Watch(NOW + 61)
+        watch = SettableClock(NOW + 61)
         command(api, "late", "AbortJob", uid="u0")
         command(api, "lost", "AbortJob", job="nobody")
         async with at_work(api, clock=watch) as runner:
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert (phase(api), api.every("commands")) == ("Pending", [])
 
     run(story())
@@ -288,13 +294,13 @@ def test_a_failure_restarts_the_job_once_whatever_is_heard_twice() -> None:
         api = submitted(policies=[policy("RestartJob", "PodFailed")])
         async with at_work(api) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             live(api, "Running")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             live(api, "Failed", "j-worker-0")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             status = api.find("jobs", "j", "team")["status"]
             assert (status["retryCount"], status["version"], status["pending"]) == (1, 1, 2)
             marks = [pod["metadata"]["annotations"]["volcano.sh/job-version"] for pod in api.every("pods")]
@@ -314,11 +320,11 @@ def test_conflicts_and_a_flaky_server_do_not_keep_a_job_from_its_end() -> None:
 
         api.before = flake
         async with at_work(api) as runner:
-            for told in ("", "Running", "Failed", "Running", "Succeeded"):
-                if told:
-                    live(api, told)
+            for recorded in ("", "Running", "Failed", "Running", "Succeeded"):
+                if recorded:
+                    live(api, recorded)
                 for _ in range(10):
-                    await settled(api, runner)
+                    await wait_until_idle(api, runner)
                     admit(api)
                     await asyncio.sleep(0.02)
             assert phase(api) == "Completed"
@@ -332,7 +338,7 @@ def test_what_plugins_want_is_made_followed_and_taken_away() -> None:
         api = submitted(plugins={"svc": ["--publish-not-ready-addresses"], "ssh": []})
         async with at_work(api) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             secret = api.find("secrets", "j-ssh", "team")
             assert secret["data"].keys() == {"id_rsa", "id_rsa.pub", "authorized_keys", "config"}
             assert api.find("services", "j", "team")["spec"]["publishNotReadyAddresses"] is True
@@ -340,7 +346,7 @@ def test_what_plugins_want_is_made_followed_and_taken_away() -> None:
             manifest = api.find("jobs", "j", "team")
             manifest["spec"]["tasks"][0]["replicas"] = 3
             api.put("jobs", manifest)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             hosts = api.find("configmaps", "j-svc", "team")["data"]
             assert hosts["VC_WORKER_NUM"] == "3"
             again = api.find("secrets", "j-ssh", "team")
@@ -351,7 +357,7 @@ def test_what_plugins_want_is_made_followed_and_taken_away() -> None:
                 "plugin-svc": "svc",
             }
             live(api, "Succeeded")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert phase(api) == "Completed"
             left = [one for kind in ("secrets", "services", "configmaps") for one in api.every(kind)]
             assert left == []
@@ -366,7 +372,7 @@ def test_a_service_of_somebody_else_is_used_and_stays() -> None:
         api.put("services", {"metadata": {"name": "j", "namespace": "team"}, "spec": {"mine": True}})
         async with at_work(api) as runner:
             command(api, "end", "TerminateJob")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert phase(api) == "Terminated"
             assert api.find("services", "j", "team")["spec"] == {"mine": True}
             assert api.every("configmaps") == []
@@ -387,7 +393,7 @@ def test_what_an_earlier_job_of_the_name_left_is_not_taken_for_ours() -> None:
             assert api.every("podgroups") == []
             api.remove("configmaps", "j-svc", "team")
             touch(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert api.find("configmaps", "j-svc", "team")["data"]["VC_WORKER_NUM"] == "2"
             assert api.find("configmaps", "j-svc", "team")["metadata"]["ownerReferences"][0]["uid"] == "u1"
 
@@ -401,10 +407,10 @@ def test_a_job_that_ends_is_cleaned_up_once() -> None:
         api = submitted(plugins={"svc": []})
         async with at_work(api, JobController) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             before = len(api.asked)
             live(api, "Succeeded")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert phase(api) == "Completed"
             looked = [one for one in api.asked[before:] if one.path.endswith("configmaps/j-svc")]
             assert [one.method for one in looked] == ["GET", "DELETE"]
@@ -417,11 +423,11 @@ def test_volumes_are_named_and_claimed_once() -> None:
     async def story() -> None:
         api = submitted(volumes=[{"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}])
         async with at_work(api) as runner:
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
         api.objects = {key: one for key, one in api.objects.items() if key[0] != "podgroups"}
         async with at_work(api) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             (claim,) = api.every("persistentvolumeclaims")
             name = claim["metadata"]["name"]
             assert name.startswith("j-pvc-")
@@ -440,17 +446,17 @@ def test_a_claim_or_a_queue_that_is_missing_is_waited_for() -> None:
     async def story() -> None:
         api = submitted(volumes=[{"mountPath": "/data", "volumeClaimName": "theirs"}])
         api.remove("queues", "default")
-        watch = Watch()
+        watch = SettableClock()
         async with at_work(api, clock=watch) as runner:
             assert (phase(api), api.every("podgroups")) == ("Pending", [])
             assert ("QueueError", MISSING_QUEUE) in api.events
             api.put("queues", {"metadata": {"name": "default"}})
             touch(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert ("PVCError", MISSING_CLAIM) in api.events
             api.put("persistentvolumeclaims", {"metadata": {"name": "theirs", "namespace": "team"}})
             touch(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert names(api.every("podgroups")) == ["j-u1"]
 
     run(story())
@@ -463,7 +469,7 @@ MISSING_CLAIM = (
 )
 
 
-def touch(api: MemoryApi) -> None:
+def touch(api: InMemoryApi) -> None:
     job = api.find("jobs", "j", "team")
     job["metadata"].setdefault("labels", {})["touched"] = str(len(api.asked))
     api.put("jobs", job)
@@ -478,14 +484,14 @@ def test_one_broken_job_does_not_stop_the_others() -> None:
         api.put("jobs", job_manifest(task(), name="no-status") | {"status": None})
         async with at_work(api) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert [one for one in names(api.every("pods")) if one.startswith("j-")] == [
                 "j-worker-0",
                 "j-worker-1",
             ]
-            told = dict(api.events)
-            assert "failed to get plugin nonsense" in told["PluginError"]
-            assert "at most 100000" in told["FailedCreate"]
+            recorded = dict(api.events)
+            assert "failed to get plugin nonsense" in recorded["PluginError"]
+            assert "at most 100000" in recorded["FailedCreate"]
 
     run(story())
 
@@ -503,7 +509,7 @@ def test_a_plugin_of_the_users_own_is_a_file_in_a_folder(tmp_path: Path) -> None
         api = submitted(plugins={"tag": []})
         async with at_work(api, options=Options(plugins_dir=tmp_path)) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert api.find("pods", "j-worker-1", "team")["metadata"]["labels"]["tag"] == "j-worker-1"
 
     run(story())
@@ -514,12 +520,12 @@ def test_a_deleted_job_is_forgotten() -> None:
         api = submitted()
         async with at_work(api) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             before = len(api.writes)
             api.remove("jobs", "j", "team")
             for pod in api.every("pods"):
                 api.remove("pods", pod["metadata"]["name"], "team")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert writes(api, before) == []
             (controller,) = runner.controllers
             assert controller._records == {}
@@ -535,11 +541,11 @@ def test_counts_that_change_often_are_told_together() -> None:
         api = submitted(task(replicas=5), minAvailable=1)
         async with at_work(api, Calm) as runner:
             admit(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             before = len(api.writes)
             for index in range(5):
                 live(api, "Running", f"j-worker-{index}")
-                await settled(api, runner)
+                await wait_until_idle(api, runner)
             status = api.find("jobs", "j", "team")["status"]
             assert (status["state"]["phase"], status["running"], len(writes(api, before))) == (
                 "Running",
@@ -549,13 +555,13 @@ def test_counts_that_change_often_are_told_together() -> None:
             (controller,) = runner.controllers
             controller.status_period = 0.0
             touch(api)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert (api.find("jobs", "j", "team")["status"]["running"], len(writes(api, before))) == (5, 2)
 
     run(story())
 
 
-class SlowWatches(MemoryApi):
+class SlowWatches(InMemoryApi):
     """Tells what happened a good while later."""
 
     async def _lines(self, plural: str, since: int) -> AsyncIterator[bytes]:
@@ -570,16 +576,16 @@ def test_slow_watches_let_nothing_be_made_or_deleted_twice() -> None:
         api.put("queues", {"metadata": {"name": "default"}})
         api.put("jobs", job_manifest(task(replicas=4), policies=[policy("RestartJob", "PodFailed")]))
         async with at_work(api):
-            await until(lambda: any("status" not in group for group in api.every("podgroups")))
+            await wait_until(lambda: any("status" not in group for group in api.every("podgroups")))
             admit(api)
-            await until(lambda: len(api.every("pods")) == 4)
+            await wait_until(lambda: len(api.every("pods")) == 4)
             live(api, "Running")
-            await until(lambda: phase(api) == "Running")
+            await wait_until(lambda: phase(api) == "Running")
             live(api, "Failed", "j-worker-0")
-            await until(lambda: api.find("jobs", "j", "team")["status"].get("version") == 1)
-            await until(lambda: any("status" not in group for group in api.every("podgroups")))
+            await wait_until(lambda: api.find("jobs", "j", "team")["status"].get("version") == 1)
+            await wait_until(lambda: any("status" not in group for group in api.every("podgroups")))
             admit(api)
-            await until(lambda: api.find("jobs", "j", "team")["status"].get("pending") == 4)
+            await wait_until(lambda: api.find("jobs", "j", "team")["status"].get("pending") == 4)
         done = writes(api)
         assert done.count(("POST", "pods")) == 8
         assert done.count(("POST", "podgroups")) == 2

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
 from stromboli.api.types.volcano_job import Job
-from tests.controllers.job.stage import Stage, job_manifest, policy, task
+from tests.controllers.job.simulated_job import SimulatedJob, job_manifest, policy, task
 
 JUNK = st.one_of(
     st.none(),
@@ -84,7 +84,7 @@ def test_no_job_breaks_a_look(mistakes: list[tuple[tuple[Any, ...], Any]]) -> No
         assert str(error)
         return
     assert isinstance(job, Job)
-    stage = Stage(job)
+    simulated = SimulatedJob(job)
     for _ in range(8):
-        stage.step()
-    assert stage.phase or stage.told
+        simulated.step()
+    assert simulated.phase or simulated.recorded

@@ -7,30 +7,30 @@ import pytest
 
 from stromboli.controllers.job.job_phases import Action, Effect, Phase, next_phase, transition_of
 from stromboli.controllers.job.pod_counts import Counts
-from tests.controllers.job.stage import in_phase, make_job, policy, running, task
+from tests.controllers.job.simulated_job import in_phase, make_job, policy, running, task
 
 LIVE = """
 RestartJob        delete all pods                              Restarting  1
-RestartTask       delete the pods it is about                  Restarting  1
-RestartPod        delete the pods it is about                  Restarting  1
-RestartPartition  delete the pods it is about                  Restarting  1
+RestartTask       delete targeted pods                         Restarting  1
+RestartPod        delete targeted pods                         Restarting  1
+RestartPartition  delete targeted pods                         Restarting  1
 AbortJob          delete all pods but those that have ended    Aborting    0
 CompleteJob       delete all pods but those that have ended    Completing  0
 TerminateJob      delete all pods but those that have ended    Terminating 0
-ResumeJob         bring pods where they should be              -           0
-SyncJob           bring pods where they should be              -           0
-Nonsense          bring pods where they should be              -           0
+ResumeJob         sync pods                                    -           0
+SyncJob           sync pods                                    -           0
+Nonsense          sync pods                                    -           0
 """
 AGAIN = """
 RestartJob        delete all pods                              Restarting  0
-RestartTask       delete the pods it is about                  -           0
-RestartPod        delete the pods it is about                  -           0
-RestartPartition  delete the pods it is about                  -           0
+RestartTask       delete targeted pods                         -           0
+RestartPod        delete targeted pods                         -           0
+RestartPartition  delete targeted pods                         -           0
 AbortJob          delete all pods but those that have ended    Aborting    0
 CompleteJob       delete all pods but those that have ended    Completing  0
 TerminateJob      delete all pods but those that have ended    Terminating 0
-ResumeJob         bring pods where they should be              -           0
-SyncJob           bring pods where they should be              -           0
+ResumeJob         sync pods                                    -           0
+SyncJob           sync pods                                    -           0
 """
 RESUMABLE = """
 ResumeJob         delete all pods but those that have ended    Restarting  0
@@ -68,7 +68,7 @@ ROWS = [
 def test_the_state_table(phase: str, action: str, expected: str) -> None:
     does, to, retries = expected.rsplit(maxsplit=2)
     transition = transition_of(phase, action)
-    assert (transition.effect, transition.to or "-", int(transition.counts)) == (
+    assert (transition.effect, transition.to or "-", int(transition.is_retry)) == (
         does.strip(),
         to,
         int(retries),
@@ -79,19 +79,19 @@ def test_the_state_table(phase: str, action: str, expected: str) -> None:
 @pytest.mark.parametrize("action", list(Action))
 def test_an_action_is_carried_out_as_the_table_says(phase: str, action: str) -> None:
     """By a user's command, on a job that came into the phase as jobs do."""
-    stage = in_phase(phase)
-    before, transition = stage.job.status, transition_of(phase, action)
-    pods = len(stage.alive)
-    stage.ask(action).step()
-    status = stage.job.status
+    simulated = in_phase(phase)
+    before, transition = simulated.job.status, transition_of(phase, action)
+    pods = len(simulated.alive)
+    simulated.ask(action).step()
+    status = simulated.job.status
     aimless = transition.effect == Effect.KILL_TARGET  # a command names no pod
     assert status.state.phase == (phase if transition.to is None or aimless else transition.to)
-    assert status.retry_count == before.retry_count + (transition.counts and not aimless)
-    assert stage.commands == []
+    assert status.retry_count == before.retry_count + (transition.is_retry and not aimless)
+    assert simulated.commands == []
     if transition.effect in (Effect.KILL, Effect.KILL_ALL) and transition.to is not None:
         assert status.version == before.version + 1
         assert status.terminating == pods if phase in ("Pending", "Running") else True
-        assert stage.group is None
+        assert simulated.group is None
 
 
 UNCHANGED = None
@@ -159,11 +159,11 @@ def test_a_job_that_needs_all_of_its_tasks_needs_enough_of_each(
     succeeded: dict[str, int], phase: str
 ) -> None:
     tasks = task("a", 2, minAvailable=1), task("b", 2, minAvailable=2)
-    stage = running(*tasks, minAvailable=3)
+    simulated = running(*tasks, minAvailable=3)
     for name, count in succeeded.items():
         for index in range(2):
-            stage.set_pod(f"{name}-{index}", "Succeeded" if index < count else "Failed")
-    assert stage.settle().phase == phase
+            simulated.set_pod(f"{name}-{index}", "Succeeded" if index < count else "Failed")
+    assert simulated.settle().phase == phase
 
 
 def test_a_task_policy_strikes_the_pods_of_its_row() -> None:
@@ -180,11 +180,11 @@ def test_a_task_policy_strikes_the_pods_of_its_row() -> None:
             policies=[policy(action, "PodFailed")],
             partitionPolicy={"totalPartitions": 2, "partitionSize": 2},
         )
-        stage = running(partitioned, task("b", 2))
-        group = stage.group
-        stage.set_pod("a-1", "Failed").step()
-        assert (stage.alive, stage.phase, stage.job.status.retry_count) == (left, "Restarting", 1)
-        assert stage.group is group
-        assert stage.job.status.version == 0
-        stage.bury().settle()
-        assert (len(stage.alive), stage.phase) == (6, "Pending")
+        simulated = running(partitioned, task("b", 2))
+        group = simulated.group
+        simulated.set_pod("a-1", "Failed").step()
+        assert (simulated.alive, simulated.phase, simulated.job.status.retry_count) == (left, "Restarting", 1)
+        assert simulated.group is group
+        assert simulated.job.status.version == 0
+        simulated.remove_deleted().settle()
+        assert (len(simulated.alive), simulated.phase) == (6, "Pending")

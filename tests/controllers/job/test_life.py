@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from stromboli.api import names
 from stromboli.controllers.job.job_phases import FINISHED, INACTIVE, Phase
 from stromboli.controllers.job.observed_state import CreatePod, Outcome
-from tests.controllers.job.stage import Stage, make_job, policy, task
+from tests.controllers.job.simulated_job import SimulatedJob, make_job, policy, task
 
 EVENTS = ["PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "*"]
 ACTIONS = [
@@ -64,15 +64,15 @@ def jobs(draw: st.DrawFn) -> Any:
 
 
 @dataclass
-class Ledger(Stage):
-    """A stage that notes which pods were made and how they left, and what was asked for that should not have been."""
+class Ledger(SimulatedJob):
+    """A simulated job that records which pods were made and how they left, and what was asked for that should not have been."""
 
     left: dict[tuple[str, str], str] = field(default_factory=dict)
     """How the last pod of a name (task and index) and a version left."""
     needless: list[str] = field(default_factory=list)
 
-    def look(self) -> Outcome:
-        outcome = super().look()
+    def reconcile(self) -> Outcome:
+        outcome = super().reconcile()
         asked = [one.manifest["metadata"]["name"] for one in outcome.writes if isinstance(one, CreatePod)]
         self.needless += [f"{name} was seen" for name in asked if name in self.pods]
         self.needless += [f"{name} asked for twice" for name in set(asked) if asked.count(name) > 1]
@@ -88,15 +88,15 @@ class Ledger(Stage):
             self.left[which] = "there"
         super()._create(manifest)
 
-    def evict(self, name: str) -> Stage:
+    def evict(self, name: str) -> SimulatedJob:
         self._leaves(f"{self.job.name}-{name}", "taken")
         return super().evict(name)
 
-    def bury(self) -> Stage:
+    def remove_deleted(self) -> SimulatedJob:
         for name, pod in self.pods.items():
             if pod.metadata.deletion_timestamp is not None:
                 self._leaves(name, "deleted")
-        return super().bury()
+        return super().remove_deleted()
 
     def _leaves(self, name: str, how: str) -> None:
         pod = self.pods[name]
@@ -107,11 +107,11 @@ class Ledger(Stage):
 
 
 class Life(RuleBasedStateMachine):
-    """The stage is the cluster; its looks are the controller's."""
+    """The simulated job is the cluster; its reconciles are the controller's."""
 
     @initialize(job=jobs())
     def submit(self, job: Any) -> None:
-        self.stage = Ledger(job)
+        self.simulated = Ledger(job)
         self.past: list[dict[str, Any]] = [{}]
         self.ended = ""
         self.version = 0
@@ -119,79 +119,79 @@ class Life(RuleBasedStateMachine):
     # -- the controller
 
     @rule()
-    def look(self) -> None:
-        self.stage.step()
+    def reconcile(self) -> None:
+        self.simulated.step()
 
     @rule(done=st.integers(0, 3), forgets=st.booleans())
     def crash(self, done: int, forgets: bool) -> None:
         """Only the first of what a look came to is written."""
-        stage = self.stage
-        for write in stage.look().writes[:done]:
-            stage.write(write)
+        simulated = self.simulated
+        for write in simulated.reconcile().writes[:done]:
+            simulated.write(write)
         if forgets:
-            stage.restart()
+            simulated.restart()
 
     @rule(age=st.integers(1, 4))
     def look_at_old_pods(self, age: int) -> None:
         """The watch of pods is behind."""
-        stage = self.stage
-        now, stage.pods = stage.pods, dict(self.past[-min(age, len(self.past))])
-        outcome = stage.look()
-        stage.pods = now
+        simulated = self.simulated
+        now, simulated.pods = simulated.pods, dict(self.past[-min(age, len(self.past))])
+        outcome = simulated.reconcile()
+        simulated.pods = now
         for write in outcome.writes:
-            stage.write(write)
-        stage.cache = outcome.cache
+            simulated.write(write)
+        simulated.cache = outcome.cache
 
     @rule()
     def restart(self) -> None:
-        self.stage.restart()
+        self.simulated.restart()
 
     @rule()
     def settle(self) -> None:
         """Nothing more happens to pods but that deleted ones go."""
-        stage = self.stage
-        stage.admits = True
+        simulated = self.simulated
+        simulated.admits = True
         for _ in range(20):
-            stage.settle()
-            if not any(pod.metadata.deletion_timestamp for pod in stage.pods.values()):
+            simulated.settle()
+            if not any(pod.metadata.deletion_timestamp for pod in simulated.pods.values()):
                 break
-            stage.bury()
+            simulated.remove_deleted()
         self.check_quiet()
 
     def check_quiet(self) -> None:
-        stage, status = self.stage, self.stage.job.status
-        by_phase = [pod.status.phase for pod in stage.pods.values()]
+        simulated, status = self.simulated, self.simulated.job.status
+        by_phase = [pod.status.phase for pod in simulated.pods.values()]
         assert status.terminating == 0
         assert (status.pending, status.running) == (by_phase.count("Pending"), by_phase.count("Running"))
         assert (status.succeeded, status.failed) == (by_phase.count("Succeeded"), by_phase.count("Failed"))
         counted = sum(count for one in status.task_status_count.values() for count in one.phase.values())
         assert counted == len(by_phase)
         assert status.state.phase not in TRANSIENT
-        assert status.min_available == stage.job.spec.min_available
-        assert not stage.commands
+        assert status.min_available == simulated.job.spec.min_available
+        assert not simulated.commands
         if status.state.phase in INACTIVE:
-            assert stage.group is None
-            assert not stage.attached
+            assert simulated.group is None
+            assert not simulated.attached
             assert status.pending == status.running == 0
         else:
-            assert stage.group is not None
-            for pod in stage.pods.values():
+            assert simulated.group is not None
+            for pod in simulated.pods.values():
                 old = int(pod.metadata.annotations[names.JOB_VERSION]) < status.version
                 assert not old or pod.status.phase in ("Succeeded", "Failed")
                 assert names.OUT_OF_SYNC not in pod.metadata.annotations
-        assert stage.requeue_at is None or stage.requeue_at > stage.now
-        before = stage.status_writes
-        stage.settle()
-        assert stage.status_writes == before
+        assert simulated.requeue_at is None or simulated.requeue_at > simulated.now
+        before = simulated.status_writes
+        simulated.settle()
+        assert simulated.status_writes == before
 
     # -- pods
 
     def _pods(self, *phases: str) -> list[str]:
-        pods = self.stage.pods
+        pods = self.simulated.pods
         return sorted(name for name in pods if pods[name].status.phase in phases)
 
     def _remember(self) -> None:
-        self.past = [*self.past[-4:], dict(self.stage.pods)]
+        self.past = [*self.past[-4:], dict(self.simulated.pods)]
 
     def _short(self, name: str) -> str:
         return name.removeprefix("j-")
@@ -200,76 +200,76 @@ class Life(RuleBasedStateMachine):
     @rule(data=st.data())
     def run(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(self._pods("Pending")))
-        self.stage.set_pod(self._short(name), "Running")
+        self.simulated.set_pod(self._short(name), "Running")
         self._remember()
 
     @rule()
     def run_all(self) -> None:
         for name in self._pods("Pending"):
-            self.stage.set_pod(self._short(name), "Running")
+            self.simulated.set_pod(self._short(name), "Running")
         self._remember()
 
     @precondition(lambda self: self._pods("Running", "Pending"))
     @rule(data=st.data(), phase=st.sampled_from(["Succeeded", "Failed"]), code=st.integers(0, 3))
     def end(self, data: st.DataObject, phase: str, code: int) -> None:
         name = data.draw(st.sampled_from(self._pods("Running", "Pending")))
-        self.stage.set_pod(self._short(name), phase, code)
+        self.simulated.set_pod(self._short(name), phase, code)
         self._remember()
 
     @rule(phase=st.sampled_from(["Succeeded", "Failed"]))
     def end_all(self, phase: str) -> None:
         for name in self._pods("Running"):
-            self.stage.set_pod(self._short(name), phase)
+            self.simulated.set_pod(self._short(name), phase)
         self._remember()
 
     @precondition(lambda self: self._pods("Running"))
     @rule(data=st.data())
     def restart_container(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(self._pods("Running")))
-        self.stage.set_pod(self._short(name), "Running", containerStatuses=[{"restartCount": 3}])
+        self.simulated.set_pod(self._short(name), "Running", containerStatuses=[{"restartCount": 3}])
         self._remember()
 
-    @precondition(lambda self: self.stage.pods)
+    @precondition(lambda self: self.simulated.pods)
     @rule(data=st.data())
     def evict(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(self.stage.pods)))
-        self.stage.evict(self._short(name))
+        name = data.draw(st.sampled_from(sorted(self.simulated.pods)))
+        self.simulated.evict(self._short(name))
         self._remember()
 
     @rule()
-    def bury(self) -> None:
-        self.stage.bury()
+    def remove_deleted(self) -> None:
+        self.simulated.remove_deleted()
         self._remember()
 
     # -- users and the scheduler
 
     @rule(action=st.sampled_from([*ACTIONS, "Nonsense"]), uid=st.sampled_from(["u1", "u1", "u0"]))
     def command(self, action: str, uid: str) -> None:
-        self.stage.ask(action, uid=uid)
+        self.simulated.ask(action, uid=uid)
 
     @rule()
     def restart_in_vain(self) -> None:
         """The controller crashes when it has written that the job is restarted."""
-        self.stage.ask("RestartJob")
+        self.simulated.ask("RestartJob")
         self.crash(1, True)
 
     @rule(a=st.integers(0, 3), b=st.integers(0, 3))
     def scale(self, a: int, b: int) -> None:
-        if self.stage.phase not in INACTIVE:  # finished jobs ignore it
-            self.stage.scale(a=a, b=b)
+        if self.simulated.phase not in INACTIVE:  # finished jobs ignore it
+            self.simulated.scale(a=a, b=b)
 
     @rule(phase=st.sampled_from(["Pending", "Inqueue", "Running", "Unknown"]))
     def schedule(self, phase: str) -> None:
-        if self.stage.group is not None:
-            self.stage.group.status.phase = phase
+        if self.simulated.group is not None:
+            self.simulated.group.status.phase = phase
 
     @rule(admits=st.booleans())
     def admit(self, admits: bool) -> None:
-        self.stage.admits = admits
+        self.simulated.admits = admits
 
     @rule(seconds=st.sampled_from([1, 31]))
     def wait(self, seconds: int) -> None:
-        self.stage.wait(seconds)
+        self.simulated.wait(seconds)
 
     # -- at any time
 
@@ -278,11 +278,11 @@ class Life(RuleBasedStateMachine):
         if not hasattr(self, "stage"):
             return
         if self.ended:
-            assert self.stage.phase == self.ended
-        elif self.stage.phase in FINISHED:
-            self.ended = self.stage.phase
-        status = self.stage.job.status
-        assert status.retry_count <= self.stage.job.spec.max_retry
+            assert self.simulated.phase == self.ended
+        elif self.simulated.phase in FINISHED:
+            self.ended = self.simulated.phase
+        status = self.simulated.job.status
+        assert status.retry_count <= self.simulated.job.spec.max_retry
         assert status.version >= self.version
         self.version = status.version
 
@@ -290,11 +290,11 @@ class Life(RuleBasedStateMachine):
     def no_pod_is_made_twice_and_none_belongs_to_the_future(self) -> None:
         if not hasattr(self, "stage"):
             return
-        assert self.stage.needless == []
-        for name, pod in self.stage.pods.items():
+        assert self.simulated.needless == []
+        for name, pod in self.simulated.pods.items():
             marks = pod.metadata.annotations
             assert name == f"j-{marks[names.TASK_SPEC]}-{marks[names.TASK_INDEX]}"
-            assert int(marks[names.JOB_VERSION]) <= self.stage.job.status.version
+            assert int(marks[names.JOB_VERSION]) <= self.simulated.job.status.version
 
 
 TestLife = Life.TestCase

@@ -7,7 +7,7 @@ import pytest
 
 from stromboli.api.go_scalars import LONGEST_DURATION
 from stromboli.controllers.job.lifecycle_policies import LifecycleEvent, policy_action
-from tests.controllers.job.stage import NOON, Stage, make_job, policy, running, task
+from tests.controllers.job.simulated_job import NOON, SimulatedJob, make_job, policy, running, task
 
 FAILED, EVICTED, PENDING = "PodFailed", "PodEvicted", "PodPending"
 
@@ -75,28 +75,28 @@ def test_the_policy_table(
     ],
 )
 def test_a_failed_pod_leads_to_the_action_of_its_policy(action: str, phase: str, left: list[str]) -> None:
-    stage = running(task("worker", 3), task("other", 1), policies=[policy(action, FAILED)])
-    stage.set_pod("worker-0", "Failed", 7).step()
-    assert (stage.phase, stage.alive) == (phase, left)
+    simulated = running(task("worker", 3), task("other", 1), policies=[policy(action, FAILED)])
+    simulated.set_pod("worker-0", "Failed", 7).step()
+    assert (simulated.phase, simulated.alive) == (phase, left)
     if phase != "Running":
-        assert ("ExecuteAction", f"Start to execute action {action} ") in stage.told
-        state = stage.job.status.state
+        assert ("ExecuteAction", f"Start to execute action {action} ") in simulated.recorded
+        state = simulated.job.status.state
         assert (state.reason, state.message) == (action, "pod j-worker-0 failed with exit code 7")
 
 
 def test_an_evicted_pod_raises_its_event_once_it_is_gone() -> None:
-    stage = running(policies=[policy("RestartJob", EVICTED)])
-    pod = stage.pods["j-worker-0"]
-    stage._delete(pod, out_of_sync=False)
-    stage.settle()
-    assert (stage.phase, stage.job.status.terminating) == ("Running", 1)
-    stage.bury().step()
-    assert stage.phase == "Restarting"
+    simulated = running(policies=[policy("RestartJob", EVICTED)])
+    pod = simulated.pods["j-worker-0"]
+    simulated._delete(pod, out_of_sync=False)
+    simulated.settle()
+    assert (simulated.phase, simulated.job.status.terminating) == ("Running", 1)
+    simulated.remove_deleted().step()
+    assert simulated.phase == "Restarting"
 
 
 def test_a_pod_that_is_replaced_without_a_policy_is_just_made_again() -> None:
-    stage = running().evict("worker-0").settle()
-    assert (stage.phase, stage.alive, stage.job.status.retry_count) == (
+    simulated = running().evict("worker-0").settle()
+    assert (simulated.phase, simulated.alive, simulated.job.status.retry_count) == (
         "Pending",
         ["worker-0", "worker-1"],
         0,
@@ -106,31 +106,31 @@ def test_a_pod_that_is_replaced_without_a_policy_is_just_made_again() -> None:
 def test_pods_that_a_restart_deletes_raise_nothing() -> None:
     """Neither by their deletion nor by failing on the way."""
     everything = [policy("AbortJob", EVICTED), policy("RestartTask", FAILED)]
-    stage = running(policies=everything)
-    stage.set_pod("worker-0", "Failed").settle()
-    assert stage.phase == "Restarting"
-    stage.set_pod("worker-1", "Failed").settle().restart().settle()
-    stage.bury().settle().set_all("Running").settle()
-    assert (stage.phase, stage.job.status.retry_count) == ("Running", 1)
+    simulated = running(policies=everything)
+    simulated.set_pod("worker-0", "Failed").settle()
+    assert simulated.phase == "Restarting"
+    simulated.set_pod("worker-1", "Failed").settle().restart().settle()
+    simulated.remove_deleted().settle().set_all("Running").settle()
+    assert (simulated.phase, simulated.job.status.retry_count) == ("Running", 1)
 
 
 def test_several_pods_that_fail_together_are_one_restart() -> None:
-    stage = running(task(replicas=5), policies=[policy("RestartPod", FAILED)])
+    simulated = running(task(replicas=5), policies=[policy("RestartPod", FAILED)])
     for index in range(4):
-        stage.set_pod(f"worker-{index}", "Failed")
-    stage.step()
-    assert (stage.alive, stage.job.status.retry_count) == (["worker-4"], 1)
+        simulated.set_pod(f"worker-{index}", "Failed")
+    simulated.step()
+    assert (simulated.alive, simulated.job.status.retry_count) == (["worker-4"], 1)
 
 
 def test_a_completed_task_may_complete_the_job() -> None:
-    stage = running(
+    simulated = running(
         task("master", 1, policies=[policy("CompleteJob", "TaskCompleted")]),
         task("worker", 2),
         minAvailable=3,
     )
-    stage.set_pod("master-0", "Succeeded").settle()
-    assert (stage.phase, stage.alive) == ("Completing", ["master-0"])
-    assert stage.bury().settle().phase == "Completed"
+    simulated.set_pod("master-0", "Succeeded").settle()
+    assert (simulated.phase, simulated.alive) == ("Completing", ["master-0"])
+    assert simulated.remove_deleted().settle().phase == "Completed"
 
 
 @pytest.mark.parametrize(
@@ -140,103 +140,105 @@ def test_a_completed_task_may_complete_the_job() -> None:
 def test_a_task_fails_when_its_containers_were_restarted_too_often(
     retries: int, restarts: int, phase: str
 ) -> None:
-    stage = running(task(maxRetry=retries), policies=[policy("RestartJob", "TaskFailed")])
+    simulated = running(task(maxRetry=retries), policies=[policy("RestartJob", "TaskFailed")])
     runs = {
         "initContainerStatuses": [{"restartCount": 1}],
         "containerStatuses": [{"restartCount": restarts - 1}],
     }
-    stage.set_pod("worker-0", "Running", **runs).settle()
-    assert stage.phase == phase
+    simulated.set_pod("worker-0", "Running", **runs).settle()
+    assert simulated.phase == phase
 
 
 def test_a_group_that_is_unknown_raises_its_event_whatever_the_version() -> None:
-    stage = running(policies=[policy("RestartJob", "Unknown")])
+    simulated = running(policies=[policy("RestartJob", "Unknown")])
     for restarts in (1, 2):
-        assert stage.group is not None
-        stage.group.status.phase = "Unknown"
-        stage.step()
-        assert (stage.phase, stage.job.status.retry_count) == ("Restarting", restarts)
-        stage.bury().settle().set_all("Running").settle()
+        assert simulated.group is not None
+        simulated.group.status.phase = "Unknown"
+        simulated.step()
+        assert (simulated.phase, simulated.job.status.retry_count) == ("Restarting", restarts)
+        simulated.remove_deleted().settle().set_all("Running").settle()
 
 
 # -- after a while
 
 
 def test_a_pod_that_stays_pending_leads_to_its_action_in_time() -> None:
-    stage = Stage(make_job(policies=[policy("AbortJob", PENDING, timeout="10m")])).settle()
-    assert ("ExecuteAction", "Execute action AbortJob after 10m0s") in stage.told
-    assert stage.requeue_at == NOON + timedelta(minutes=10)
-    assert stage.wait(599).settle().phase == "Pending"
-    assert stage.wait(1).step() is not None
-    assert stage.phase == "Aborting"
+    simulated = SimulatedJob(make_job(policies=[policy("AbortJob", PENDING, timeout="10m")])).settle()
+    assert ("ExecuteAction", "Execute action AbortJob after 10m0s") in simulated.recorded
+    assert simulated.requeue_at == NOON + timedelta(minutes=10)
+    assert simulated.wait(599).settle().phase == "Pending"
+    assert simulated.wait(1).step() is not None
+    assert simulated.phase == "Aborting"
 
 
 def test_a_wait_without_end_keeps_no_job_from_its_pods() -> None:
-    stage = Stage(make_job(policies=[policy("AbortJob", PENDING, timeout="9999999999h")])).settle()
-    assert (stage.phase, len(stage.alive)) == ("Pending", 2)
+    simulated = SimulatedJob(make_job(policies=[policy("AbortJob", PENDING, timeout="9999999999h")])).settle()
+    assert (simulated.phase, len(simulated.alive)) == ("Pending", 2)
 
 
 @pytest.mark.parametrize("phase", ["Running", "Succeeded", "Failed"])
 def test_a_pod_that_is_pending_no_more_is_forgiven(phase: str) -> None:
-    stage = Stage(make_job(policies=[policy("AbortJob", PENDING, timeout="10m")])).settle()
-    stage.set_all(phase).wait(700).settle()
-    assert stage.phase in ("Running", "Completed", "Failed")
+    simulated = SimulatedJob(make_job(policies=[policy("AbortJob", PENDING, timeout="10m")])).settle()
+    simulated.set_all(phase).wait(700).settle()
+    assert simulated.phase in ("Running", "Completed", "Failed")
 
 
 def test_a_delayed_action_comes_in_time_although_the_controller_was_restarted() -> None:
-    stage = Stage(make_job(policies=[policy("AbortJob", PENDING, timeout="10m")])).settle()
-    stage.restart().wait(300).settle()
-    assert stage.requeue_at == NOON + timedelta(minutes=10)
-    stage.restart().wait(300).step()
-    assert stage.phase == "Aborting"
+    simulated = SimulatedJob(make_job(policies=[policy("AbortJob", PENDING, timeout="10m")])).settle()
+    simulated.restart().wait(300).settle()
+    assert simulated.requeue_at == NOON + timedelta(minutes=10)
+    simulated.restart().wait(300).step()
+    assert simulated.phase == "Aborting"
 
 
 def test_a_pod_that_failed_leads_to_a_delayed_action_counted_from_its_end() -> None:
-    stage = running(policies=[policy("RestartJob", FAILED, timeout="60s")])
-    stage.wait(1000).set_pod("worker-0", "Failed").restart().settle()
-    assert (stage.phase, stage.requeue_at) == ("Running", stage.now + timedelta(seconds=60))
-    stage.restart().wait(61).step()
-    assert stage.phase == "Restarting"
+    simulated = running(policies=[policy("RestartJob", FAILED, timeout="60s")])
+    simulated.wait(1000).set_pod("worker-0", "Failed").restart().settle()
+    assert (simulated.phase, simulated.requeue_at) == ("Running", simulated.now + timedelta(seconds=60))
+    simulated.restart().wait(61).step()
+    assert simulated.phase == "Restarting"
 
 
 def test_a_lost_pod_that_comes_back_in_time_is_forgiven() -> None:
-    stage = running(policies=[policy("RestartJob", EVICTED, timeout="60s")])
-    stage.evict("worker-0").settle()
-    assert stage.alive == ["worker-0", "worker-1"]
-    assert stage.requeue_at == stage.now + timedelta(seconds=60)
-    stage.set_all("Running").settle().wait(100).settle()
-    assert (stage.phase, stage.job.status.retry_count) == ("Running", 0)
+    simulated = running(policies=[policy("RestartJob", EVICTED, timeout="60s")])
+    simulated.evict("worker-0").settle()
+    assert simulated.alive == ["worker-0", "worker-1"]
+    assert simulated.requeue_at == simulated.now + timedelta(seconds=60)
+    simulated.set_all("Running").settle().wait(100).settle()
+    assert (simulated.phase, simulated.job.status.retry_count) == ("Running", 0)
 
 
 def test_a_lost_pod_that_does_not_come_back_leads_to_its_action_also_after_a_restart() -> None:
-    stage = running(policies=[policy("RestartJob", EVICTED, timeout="60s")])
-    stage.evict("worker-0").settle().restart().wait(61).step()
-    assert stage.phase == "Restarting"
+    simulated = running(policies=[policy("RestartJob", EVICTED, timeout="60s")])
+    simulated.evict("worker-0").settle().restart().wait(61).step()
+    assert simulated.phase == "Restarting"
 
 
 def test_a_lost_pod_that_cannot_be_replaced_leads_to_its_action() -> None:
-    stage = running(policies=[policy("RestartJob", EVICTED, timeout="60s")])
-    stage.admits = False
-    assert stage.group is not None
-    stage.group.status.phase = "Pending"
-    stage.evict("worker-0").settle()
-    assert stage.alive == ["worker-1"]
-    stage.wait(61).step()
-    assert stage.phase == "Restarting"
+    simulated = running(policies=[policy("RestartJob", EVICTED, timeout="60s")])
+    simulated.admits = False
+    assert simulated.group is not None
+    simulated.group.status.phase = "Pending"
+    simulated.evict("worker-0").settle()
+    assert simulated.alive == ["worker-1"]
+    simulated.wait(61).step()
+    assert simulated.phase == "Restarting"
 
 
 def test_a_task_that_keeps_failing_is_not_given_more_time_by_every_restart() -> None:
-    stage = running(policies=[policy("AbortJob", "TaskFailed", timeout="60s")])
+    simulated = running(policies=[policy("AbortJob", "TaskFailed", timeout="60s")])
     for _ in range(3):
-        ended = {"terminated": {"finishedAt": stage.now.isoformat()}}
-        stage.set_pod("worker-0", "Running", containerStatuses=[{"restartCount": 5, "lastState": ended}])
-        stage.settle().wait(25)
-    stage.step()
-    assert stage.phase == "Aborting"
+        ended = {"terminated": {"finishedAt": simulated.now.isoformat()}}
+        simulated.set_pod("worker-0", "Running", containerStatuses=[{"restartCount": 5, "lastState": ended}])
+        simulated.settle().wait(25)
+    simulated.step()
+    assert simulated.phase == "Aborting"
 
 
 def test_a_delayed_action_is_told_once() -> None:
-    stage = Stage(make_job(task(replicas=5), policies=[policy("AbortJob", PENDING, timeout="10m")])).settle()
+    simulated = SimulatedJob(
+        make_job(task(replicas=5), policies=[policy("AbortJob", PENDING, timeout="10m")])
+    ).settle()
     for _ in range(3):
-        stage.wait(1).settle()
-    assert stage.told.count(("ExecuteAction", "Execute action AbortJob after 10m0s")) == 1
+        simulated.wait(1).settle()
+    assert simulated.recorded.count(("ExecuteAction", "Execute action AbortJob after 10m0s")) == 1

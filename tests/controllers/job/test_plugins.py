@@ -15,7 +15,7 @@ from stromboli.controllers.job.plugins.plugin_flags import parse_flags
 from stromboli.controllers.job.plugins.svc import Arguments as SvcArguments
 from stromboli.controllers.job.plugins.tensorflow import Arguments as TensorFlowArguments
 from stromboli.extensions import ExtensionError
-from tests.controllers.job.stage import Stage, make_job, task
+from tests.controllers.job.simulated_job import SimulatedJob, make_job, task
 
 BOTH = {"containers": [{"name": "main"}], "initContainers": [{"name": "first"}]}
 
@@ -312,6 +312,8 @@ def test_a_plugin_that_breaks_costs_its_job_alone_and_says_why() -> None:
         def dress(self, member: Member, pod: dict[str, Any]) -> None:
             raise KeyError("oops")
 
-    stage = Stage(make_job(plugins={"broken": []}), plugins=JobPlugins([Broken])).settle()
-    assert stage.phase == "Pending"
-    assert stage.told == [("PluginError", "Execute plugin when job add failed, err: KeyError: 'oops'")]
+    simulated = SimulatedJob(make_job(plugins={"broken": []}), plugins=JobPlugins([Broken])).settle()
+    assert simulated.phase == "Pending"
+    assert simulated.recorded == [
+        ("PluginError", "Execute plugin when job add failed, err: KeyError: 'oops'")
+    ]

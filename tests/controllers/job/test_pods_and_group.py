@@ -10,7 +10,7 @@ from stromboli.api.resources.quota_charges import as_resource_list
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.controllers.job.job_pod_group import group_changes, group_of, minimum_charges, minimum_pods
 from stromboli.controllers.job.job_pods import Member, members, pod_of
-from tests.controllers.job.stage import NOON, make_job, task
+from tests.controllers.job.simulated_job import NOON, make_job, task
 
 
 def pod(job: Any, task_index: int = 0, index: int = 0, **more: Any) -> dict[str, Any]:

@@ -8,22 +8,22 @@ import pytest
 from stromboli.api.types.scheduling import Queue
 from stromboli.controllers.job.job_status import go_duration
 from stromboli.controllers.job.observed_state import CreatePod, PatchJob
-from tests.controllers.job.stage import Stage, in_phase, make_job, policy, running, task
+from tests.controllers.job.simulated_job import SimulatedJob, in_phase, make_job, policy, running, task
 
 
 @pytest.mark.parametrize(
     ("phase", "pods"), [("", 0), ("Pending", 0), ("Inqueue", 2), ("Running", 2), ("Unknown", 2)]
 )
 def test_pods_are_made_once_the_group_is_let_in(phase: str, pods: int) -> None:
-    stage = Stage(make_job(), admits=False)
-    stage.settle()
-    assert stage.group is not None
-    stage.group.status.phase = phase  # type: ignore[assignment]
-    assert len(stage.settle().alive) == pods
+    simulated = SimulatedJob(make_job(), admits=False)
+    simulated.settle()
+    assert simulated.group is not None
+    simulated.group.status.phase = phase  # type: ignore[assignment]
+    assert len(simulated.settle().alive) == pods
 
 
 def test_a_new_job_is_pending_with_a_condition_and_no_version() -> None:
-    status = Stage(make_job(), admits=False).settle().job.status
+    status = SimulatedJob(make_job(), admits=False).settle().job.status
     assert (status.state.phase, status.min_available, status.version) == ("Pending", 2, 0)
     assert [(one.status, one.last_transition_time) for one in status.conditions] == [
         ("Pending", status.state.last_transition_time)
@@ -31,26 +31,26 @@ def test_a_new_job_is_pending_with_a_condition_and_no_version() -> None:
 
 
 def test_a_phase_has_one_condition_the_latest_last_and_its_time_is_that_of_the_change() -> None:
-    stage = running().wait(10).set_all("Pending").settle().wait(10).set_all("Running").settle()
-    status = stage.job.status
+    simulated = running().wait(10).set_all("Pending").settle().wait(10).set_all("Running").settle()
+    status = simulated.job.status
     assert [one.status for one in status.conditions] == ["Pending", "Running"]
     since = status.state.last_transition_time
-    stage.wait(10).set_pod("worker-0", "Succeeded").settle()
-    assert (stage.job.status.state.last_transition_time, stage.job.status.succeeded) == (since, 1)
+    simulated.wait(10).set_pod("worker-0", "Succeeded").settle()
+    assert (simulated.job.status.state.last_transition_time, simulated.job.status.succeeded) == (since, 1)
 
 
 def test_a_job_that_is_being_deleted_is_left_alone() -> None:
-    stage = running()
-    stage.job.metadata.deletion_timestamp = stage.now
-    stage.evict("worker-0")
-    assert stage.look().writes == ()
+    simulated = running()
+    simulated.job.metadata.deletion_timestamp = simulated.now
+    simulated.evict("worker-0")
+    assert simulated.reconcile().writes == ()
 
 
 def test_counts_are_by_phase_and_by_task_each_pod_once() -> None:
-    stage = running(task("a", 3), task("b", 2), minAvailable=1)
-    stage.set_pod("a-0", "Succeeded").set_pod("a-1", "Failed").set_pod("b-0", "Strange").settle()
-    stage._delete(stage.pods["j-b-1"], out_of_sync=False)
-    status = stage.settle().job.status
+    simulated = running(task("a", 3), task("b", 2), minAvailable=1)
+    simulated.set_pod("a-0", "Succeeded").set_pod("a-1", "Failed").set_pod("b-0", "Strange").settle()
+    simulated._delete(simulated.pods["j-b-1"], out_of_sync=False)
+    status = simulated.settle().job.status
     counts = (status.running, status.succeeded, status.failed, status.unknown, status.terminating)
     assert counts == (1, 1, 1, 1, 1)
     assert msgspec.to_builtins(status.task_status_count) == {
@@ -60,20 +60,25 @@ def test_counts_are_by_phase_and_by_task_each_pod_once() -> None:
 
 
 def test_a_finished_job_keeps_its_pods_and_their_counts_and_nothing_else() -> None:
-    stage = running(minSuccess=1, plugins={"svc": []})
-    stage.wait(90).set_pod("worker-0", "Succeeded").settle()
-    assert (stage.phase, stage.alive, stage.group, stage.attached) == ("Completed", ["worker-0"], None, {})
-    status = stage.bury().settle().job.status
+    simulated = running(minSuccess=1, plugins={"svc": []})
+    simulated.wait(90).set_pod("worker-0", "Succeeded").settle()
+    assert (simulated.phase, simulated.alive, simulated.group, simulated.attached) == (
+        "Completed",
+        ["worker-0"],
+        None,
+        {},
+    )
+    status = simulated.remove_deleted().settle().job.status
     assert (status.succeeded, status.running_duration) == (1, "1m30s")
     assert status.controlled_resources == {}
 
 
 def test_what_was_attached_goes_although_a_crash_kept_us_from_writing_that_down() -> None:
-    stage = Stage(make_job(plugins={"svc": []}))
-    stage.write(stage.look().writes[0])
-    assert stage.attached
-    stage.restart().ask("TerminateJob").settle()
-    assert (stage.phase, stage.attached) == ("Terminated", {})
+    simulated = SimulatedJob(make_job(plugins={"svc": []}))
+    simulated.write(simulated.reconcile().writes[0])
+    assert simulated.attached
+    simulated.restart().ask("TerminateJob").settle()
+    assert (simulated.phase, simulated.attached) == ("Terminated", {})
 
 
 # -- dependencies
@@ -83,10 +88,10 @@ def ready(count: int, *, of: int = 2, least: int | None = None, iteration: str =
     """What exists of a job whose second task waits for `count` ready pods of the first."""
     more = {} if least is None else {"minAvailable": least}
     tasks = task("a", of, **more), task("b", 1, dependsOn={"name": ["a"], "iteration": iteration})
-    stage = Stage(make_job(*tasks, minAvailable=1)).settle()
+    simulated = SimulatedJob(make_job(*tasks, minAvailable=1)).settle()
     for index in range(count):
-        stage.set_pod(f"a-{index}", "Running")
-    return [name for name in stage.settle().alive if name.startswith("b")]
+        simulated.set_pod(f"a-{index}", "Running")
+    return [name for name in simulated.settle().alive if name.startswith("b")]
 
 
 @pytest.mark.parametrize(
@@ -109,74 +114,78 @@ def test_a_pod_is_ready_when_all_its_containers_are_or_it_succeeded(
     status: dict[str, Any], made: bool
 ) -> None:
     tasks = task("a", 1, minAvailable=1), task("b", 1, dependsOn={"name": ["a"]})
-    stage = Stage(make_job(*tasks, minAvailable=2)).settle()
-    stage.set_pod("a-0", status.pop("phase"), **status).settle()
-    assert ("b-0" in stage.alive) == made
+    simulated = SimulatedJob(make_job(*tasks, minAvailable=2)).settle()
+    simulated.set_pod("a-0", status.pop("phase"), **status).settle()
+    assert ("b-0" in simulated.alive) == made
 
 
 @pytest.mark.parametrize(("iteration", "made"), [("any", True), ("all", False), ("", False)])
 def test_of_several_dependencies_any_or_all_must_be_ready(iteration: str, made: bool) -> None:
     after = {"name": ["a", "b"], "iteration": iteration}
     tasks = task("a", 1, minAvailable=1), task("b", 1, minAvailable=1), task("c", 1, dependsOn=after)
-    stage = Stage(make_job(*tasks, minAvailable=1)).settle().set_pod("a-0", "Running").settle()
-    assert ("c-0" in stage.alive) == made
+    simulated = SimulatedJob(make_job(*tasks, minAvailable=1)).settle().set_pod("a-0", "Running").settle()
+    assert ("c-0" in simulated.alive) == made
 
 
 # -- scaling
 
 
 def test_scaling_up_makes_the_missing_pods_and_tells_group_and_hosts() -> None:
-    stage = running(task(replicas=2), minAvailable=1, plugins={"svc": []})
-    stage.scale(worker=4).settle()
-    assert stage.alive == ["worker-0", "worker-1", "worker-2", "worker-3"]
-    assert stage.group is not None
-    assert stage.group.spec.min_task_member == {"worker": 4}
-    assert stage.attached["ConfigMap", "j-svc"]["data"]["VC_WORKER_NUM"] == "4"
+    simulated = running(task(replicas=2), minAvailable=1, plugins={"svc": []})
+    simulated.scale(worker=4).settle()
+    assert simulated.alive == ["worker-0", "worker-1", "worker-2", "worker-3"]
+    assert simulated.group is not None
+    assert simulated.group.spec.min_task_member == {"worker": 4}
+    assert simulated.attached["ConfigMap", "j-svc"]["data"]["VC_WORKER_NUM"] == "4"
 
 
 def test_scaling_down_deletes_the_last_pods_and_is_no_eviction() -> None:
-    stage = running(task(replicas=4), minAvailable=1, policies=[policy("RestartJob", "PodEvicted")])
-    stage.scale(worker=2).settle()
-    assert (stage.alive, stage.job.status.terminating) == (["worker-0", "worker-1"], 2)
-    stage.bury().settle()
-    assert (stage.phase, stage.job.status.running, stage.job.status.retry_count) == ("Running", 2, 0)
+    simulated = running(task(replicas=4), minAvailable=1, policies=[policy("RestartJob", "PodEvicted")])
+    simulated.scale(worker=2).settle()
+    assert (simulated.alive, simulated.job.status.terminating) == (["worker-0", "worker-1"], 2)
+    simulated.remove_deleted().settle()
+    assert (simulated.phase, simulated.job.status.running, simulated.job.status.retry_count) == (
+        "Running",
+        2,
+        0,
+    )
 
 
 def test_a_large_job_is_made_in_steps_that_follow_at_once() -> None:
-    stage = Stage(make_job(task(replicas=2500)))
-    made = [sum(isinstance(write, CreatePod) for write in stage.step().writes) for _ in range(6)]
+    simulated = SimulatedJob(make_job(task(replicas=2500)))
+    made = [sum(isinstance(write, CreatePod) for write in simulated.step().writes) for _ in range(6)]
     assert [count for count in made if count] == [1000, 1000, 500]
-    assert len(stage.settle().alive) == 2500
+    assert len(simulated.settle().alive) == 2500
 
 
 def test_pods_that_fail_because_they_are_scaled_away_are_no_failure() -> None:
     """A program that is told to end rarely exits with 0."""
-    stage = running(task(replicas=3), minAvailable=1, policies=[policy("RestartJob", "PodFailed")])
-    stage.scale(worker=2).settle()
-    stage.set_pod("worker-2", "Failed", 143).settle()
-    stage.scale(worker=3).settle().bury().settle()
-    assert (stage.phase, stage.job.status.retry_count) == ("Running", 0)
-    assert stage.alive == ["worker-0", "worker-1", "worker-2"]
+    simulated = running(task(replicas=3), minAvailable=1, policies=[policy("RestartJob", "PodFailed")])
+    simulated.scale(worker=2).settle()
+    simulated.set_pod("worker-2", "Failed", 143).settle()
+    simulated.scale(worker=3).settle().remove_deleted().settle()
+    assert (simulated.phase, simulated.job.status.retry_count) == ("Running", 0)
+    assert simulated.alive == ["worker-0", "worker-1", "worker-2"]
 
 
 def test_a_pod_that_is_scaled_away_completes_no_task() -> None:
-    stage = running(task(replicas=3), minAvailable=1, policies=[policy("CompleteJob", "TaskCompleted")])
-    stage.set_pod("worker-0", "Succeeded").set_pod("worker-2", "Succeeded").scale(worker=2).settle()
-    assert (stage.phase, stage.job.status.running) == ("Running", 1)
+    simulated = running(task(replicas=3), minAvailable=1, policies=[policy("CompleteJob", "TaskCompleted")])
+    simulated.set_pod("worker-0", "Succeeded").set_pod("worker-2", "Succeeded").scale(worker=2).settle()
+    assert (simulated.phase, simulated.job.status.running) == ("Running", 1)
 
 
 @pytest.mark.parametrize("phase", ["Completed", "Terminated", "Failed", "Aborted"])
 def test_a_job_at_rest_ignores_scaling(phase: str) -> None:
-    stage = in_phase(phase).scale(worker=5).settle()
-    assert (stage.phase, len(stage.alive)) == (phase, 2 if phase == "Failed" else 0)
+    simulated = in_phase(phase).scale(worker=5).settle()
+    assert (simulated.phase, len(simulated.alive)) == (phase, 2 if phase == "Failed" else 0)
 
 
 # -- what users are told
 
 
 def test_what_the_scheduler_says_of_the_group_is_told_once() -> None:
-    stage = Stage(make_job(), admits=False).settle()
-    assert stage.group is not None
+    simulated = SimulatedJob(make_job(), admits=False).settle()
+    assert simulated.group is not None
     said = [
         {"type": "Scheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"},
         {
@@ -186,35 +195,35 @@ def test_what_the_scheduler_says_of_the_group_is_told_once() -> None:
             "lastTransitionTime": "2026-01-01T00:00:09Z",
         },
     ]
-    stage.group.status = msgspec.convert({"conditions": said}, type(stage.group.status))
-    stage.settle().settle()
+    simulated.group.status = msgspec.convert({"conditions": said}, type(simulated.group.status))
+    simulated.settle().settle()
     text = "PodGroup team:j unschedulable, reason: 2/2 tasks in gang unschedulable"
-    assert stage.told == [("PodGroupPending", text)]
+    assert simulated.recorded == [("PodGroupPending", text)]
     said.reverse()
     said[1]["lastTransitionTime"] = "2026-01-01T00:00:10Z"
-    stage.group.status = msgspec.convert({"conditions": said}, type(stage.group.status))
-    stage.settle()
-    assert len(stage.told) == 1
+    simulated.group.status = msgspec.convert({"conditions": said}, type(simulated.group.status))
+    simulated.settle()
+    assert len(simulated.recorded) == 1
 
 
 def test_a_bad_plugin_argument_is_told_and_what_came_before_it_counts() -> None:
     arguments = ["--inject-hosts-env=false", "--publish-not-ready-adresses", "--disable-network-policy"]
-    stage = Stage(make_job(plugins={"svc": arguments})).settle()
-    assert ("NetworkPolicy", "j") in stage.attached
-    (told,) = {text for reason, text in stage.told if reason == "PluginError"}
-    assert "did you mean" in told
-    assert "env" not in stage.manifests["j-worker-0"]["spec"]["containers"][0]
+    simulated = SimulatedJob(make_job(plugins={"svc": arguments})).settle()
+    assert ("NetworkPolicy", "j") in simulated.attached
+    (recorded,) = {text for reason, text in simulated.recorded if reason == "PluginError"}
+    assert "did you mean" in recorded
+    assert "env" not in simulated.manifests["j-worker-0"]["spec"]["containers"][0]
 
 
 def test_a_job_of_a_queue_that_hands_on_is_marked() -> None:
-    stage = Stage(make_job())
-    stage.queue = msgspec.convert(
+    simulated = SimulatedJob(make_job())
+    simulated.queue = msgspec.convert(
         {"metadata": {"name": "default"}, "spec": {"extendClusters": [{"name": "far"}]}}, Queue
     )
-    assert any(isinstance(write, PatchJob) for write in stage.step().writes)
-    stage.settle()
-    assert stage.job.metadata.annotations["volcano.sh/job-forwarding"] == "true"
-    assert stage.manifests["j-worker-0"]["metadata"]["labels"]["volcano.sh/job-forwarding"] == "true"
+    assert any(isinstance(write, PatchJob) for write in simulated.step().writes)
+    simulated.settle()
+    assert simulated.job.metadata.annotations["volcano.sh/job-forwarding"] == "true"
+    assert simulated.manifests["j-worker-0"]["metadata"]["labels"]["volcano.sh/job-forwarding"] == "true"
 
 
 @pytest.mark.parametrize(

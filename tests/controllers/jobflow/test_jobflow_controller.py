@@ -14,19 +14,19 @@ from stromboli.controllers.jobflow import reconcile
 from stromboli.controllers.jobflow.controller import JobFlowController
 from stromboli.controllers.jobtemplate import JobTemplateController
 from stromboli.controllers.options import Options
-from tests.controllers.memory import MemoryApi
-from tests.controllers.working import names, settled, until, working
+from tests.controllers.in_memory_api import InMemoryApi
+from tests.controllers.running import names, running_controllers, wait_until, wait_until_idle
 
 STAMP = "2026-01-01T00:00:00Z"
 
 
-def template(api: MemoryApi, *wanted: str) -> None:
+def template(api: InMemoryApi, *wanted: str) -> None:
     for name in wanted:
         tasks = [{"name": "w", "replicas": 1, "template": {}}]
         api.put("jobtemplates", {"metadata": {"name": name, "namespace": "ns"}, "spec": {"tasks": tasks}})
 
 
-def flow(api: MemoryApi, *steps: Any, policy: str = "retain") -> None:
+def flow(api: InMemoryApi, *steps: Any, policy: str = "retain") -> None:
     meta = {"name": "f", "namespace": "ns"}
     api.put("jobflows", {"metadata": meta, "spec": {"flows": list(steps), "jobRetainPolicy": policy}})
 
@@ -35,34 +35,34 @@ def after(name: str, *targets: str, **probe: Any) -> dict[str, Any]:
     return {"name": name, "dependsOn": {"targets": list(targets), **({"probe": probe} if probe else {})}}
 
 
-def become(api: MemoryApi, name: str, phase: str, **status: Any) -> None:
+def become(api: InMemoryApi, name: str, phase: str, **status: Any) -> None:
     job = api.find("jobs", name, "ns")
     api.put("jobs", {**job, "status": {"state": {"phase": phase, "lastTransitionTime": STAMP}, **status}})
 
 
-def phase(api: MemoryApi) -> str:
+def phase(api: InMemoryApi) -> str:
     found: str = api.find("jobflows", "f", "ns").get("status", {}).get("state", {}).get("phase", "")
     return found
 
 
 def test_three_jobs_follow_one_another_and_are_deleted_at_the_end() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         template(api, "a", "b", "c")
         flow(api, {"name": "a"}, after("b", "a"), after("c", "a", "b"), policy="delete")
-        async with working(api, JobFlowController, JobTemplateController) as runner:
+        async with running_controllers(api, JobFlowController, JobTemplateController) as runner:
             for name, made in (("a", 1), ("b", 2), ("c", 3)):
-                await until(lambda made=made: len(api.every("jobs")) == made)  # type: ignore[misc]
-                await settled(api, runner)
+                await wait_until(lambda made=made: len(api.every("jobs")) == made)  # type: ignore[misc]
+                await wait_until_idle(api, runner)
                 assert len(api.every("jobs")) == made
                 become(api, f"f-{name}", "Running")
-                await until(lambda: phase(api) == "Running")
+                await wait_until(lambda: phase(api) == "Running")
                 become(api, f"f-{name}", "Completed")
-            await until(lambda: phase(api) == "Succeed")
-            await until(lambda: not api.every("jobs"))
-            await settled(api, runner)
+            await wait_until(lambda: phase(api) == "Succeed")
+            await wait_until(lambda: not api.every("jobs"))
+            await wait_until_idle(api, runner)
             writes = len(api.writes)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert len(api.writes) == writes
             assert 'jobflow_succeed_phase_count{jobflow_namespace="ns"} 1.0' in runner.metrics.text().decode()
         created = [message for reason, message in api.events if reason == "Created"]
@@ -74,17 +74,17 @@ def test_three_jobs_follow_one_another_and_are_deleted_at_the_end() -> None:
 
 def test_a_job_that_fails_ends_the_flow() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         template(api, "a", "b")
         flow(api, {"name": "a"}, after("b", "a"))
-        async with working(api, JobFlowController) as runner:
-            await until(lambda: bool(api.every("jobs")))
+        async with running_controllers(api, JobFlowController) as runner:
+            await wait_until(lambda: bool(api.every("jobs")))
             become(api, "f-a", "Pending", taskStatusCount={"w": {"phase": {"Pending": 1}}})
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert api.find("jobflows", "f", "ns")["status"]["pendingJobs"] == ["f-a"]
             become(api, "f-a", "Failed", taskStatusCount={"w": {"phase": {"Failed": 1}}})
-            await until(lambda: phase(api) == "Failed")
-            await settled(api, runner)
+            await wait_until(lambda: phase(api) == "Failed")
+            await wait_until_idle(api, runner)
         assert names(api.every("jobs")) == ["f-a"]
         status = api.find("jobflows", "f", "ns")["status"]
         assert status["failedJobs"] == ["f-a"]
@@ -96,29 +96,29 @@ def test_a_job_that_fails_ends_the_flow() -> None:
 
 def test_a_template_that_comes_late_lets_its_flow_go_on() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         flow(api, {"name": "a"})
-        async with working(api, JobFlowController, options=Options(max_requeue_num=1)) as runner:
-            await until(lambda: bool(api.events))
+        async with running_controllers(api, JobFlowController, options=Options(max_requeue_num=1)) as runner:
+            await wait_until(lambda: bool(api.events))
             assert api.events[0] == (
                 "SyncJobFlow",
                 "SyncJobFlow JobFlow failed for there is no JobTemplate a in namespace ns: create it",
             )
             template(api, "a")
-            await until(lambda: bool(api.every("jobs")))
-            await settled(api, runner)
+            await wait_until(lambda: bool(api.every("jobs")))
+            await wait_until_idle(api, runner)
 
     asyncio.run(run())
 
 
 def test_a_job_of_somebody_elses_in_the_way_is_told() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         template(api, "a")
         api.put("jobs", {"metadata": {"name": "f-a", "namespace": "ns"}})
         flow(api, {"name": "a"})
-        async with working(api, JobFlowController, options=Options(max_requeue_num=1)):
-            await until(lambda: bool(api.events))
+        async with running_controllers(api, JobFlowController, options=Options(max_requeue_num=1)):
+            await wait_until(lambda: bool(api.events))
         assert "a job f-a that is not of this flow is in the way" in api.events[0][1]
 
     asyncio.run(run())
@@ -144,7 +144,7 @@ async def listening() -> AsyncIterator[tuple[int, list[int]]]:
         await runner.cleanup()
 
 
-def pod(api: MemoryApi, address: str, state: str = "Running") -> None:
+def pod(api: InMemoryApi, address: str, state: str = "Running") -> None:
     job = api.find("jobs", "f-a", "ns")["metadata"]
     owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "f-a", "controller": True}
     meta = {
@@ -161,7 +161,7 @@ def test_a_job_starts_when_the_pods_of_the_job_before_answer(monkeypatch: pytest
     monkeypatch.setattr(reconcile, "PROBE_PERIOD", 0.02)
 
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         template(api, "a", "b")
         async with listening() as (port, says):
             get = {
@@ -172,50 +172,50 @@ def test_a_job_starts_when_the_pods_of_the_job_before_answer(monkeypatch: pytest
             }
             tcp = {"taskName": "w", "port": port}
             flow(api, {"name": "a"}, after("b", "a", httpGetList=[get], tcpSocketList=[tcp]))
-            async with working(api, JobFlowController):
-                await until(lambda: bool(api.every("jobs")))
+            async with running_controllers(api, JobFlowController):
+                await wait_until(lambda: bool(api.every("jobs")))
                 become(api, "f-a", "Running")
                 await asyncio.sleep(0.1)
                 pod(api, "127.0.0.1")
                 await asyncio.sleep(0.1)
                 assert names(api.every("jobs")) == ["f-a"]
                 says[0] = 204
-                await until(lambda: names(api.every("jobs")) == ["f-a", "f-b"])
+                await wait_until(lambda: names(api.every("jobs")) == ["f-a", "f-b"])
 
     asyncio.run(run())
 
 
 def test_a_job_starts_when_a_task_of_the_job_before_is_in_a_phase() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         template(api, "a", "b")
         flow(api, {"name": "a"}, after("b", "a", taskStatusList=[{"taskName": "w", "phase": "Running"}]))
-        async with working(api, JobFlowController) as runner:
-            await until(lambda: bool(api.every("jobs")))
+        async with running_controllers(api, JobFlowController) as runner:
+            await wait_until(lambda: bool(api.every("jobs")))
             become(api, "f-a", "Running", taskStatusCount={"w": {"phase": {"Pending": 1}}})
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert names(api.every("jobs")) == ["f-a"]
             become(api, "f-a", "Running", taskStatusCount={"w": {"phase": {"Running": 1}}})
-            await until(lambda: names(api.every("jobs")) == ["f-a", "f-b"])
+            await wait_until(lambda: names(api.every("jobs")) == ["f-a", "f-b"])
 
     asyncio.run(run())
 
 
 def test_templates_list_their_jobs_in_order_and_keep_the_last_list() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         template(api, "with.dots")
         label = {"volcano.sh/createdByJobTemplate": "ns.with.dots"}
         for name in ("z", "y"):
             api.put("jobs", {"metadata": {"name": name, "namespace": "ns", "labels": label}})
         api.put("jobs", {"metadata": {"name": "x", "namespace": "elsewhere", "labels": label}})
-        async with working(api, JobTemplateController) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, JobTemplateController) as runner:
+            await wait_until_idle(api, runner)
             found = api.find("jobtemplates", "with.dots", "ns")
             assert found["status"]["jobDependsOnList"] == ["y", "z"]
             for name in ("z", "y"):
                 api.remove("jobs", name, "ns")
-                await settled(api, runner)
+                await wait_until_idle(api, runner)
             found = api.find("jobtemplates", "with.dots", "ns")
             assert found["status"]["jobDependsOnList"] == ["y"]
 

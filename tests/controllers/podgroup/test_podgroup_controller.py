@@ -8,8 +8,8 @@ from typing import Any
 from stromboli.controllers.options import Options
 from stromboli.controllers.podgroup.controller import PodGroupController
 from stromboli.kube.request import ApiError, Request
-from tests.controllers.memory import MemoryApi
-from tests.controllers.working import names, settled, until, working
+from tests.controllers.in_memory_api import InMemoryApi
+from tests.controllers.running import names, running_controllers, wait_until, wait_until_idle
 
 GROUP = "scheduling.k8s.io/group-name"
 
@@ -33,21 +33,21 @@ def workload(name: str, replicas: int = 1, annotations: Any = None, **status: An
     return {"metadata": meta, "spec": {"replicas": replicas}, "status": status}
 
 
-def group_of(api: MemoryApi, name: str) -> str:
+def group_of(api: InMemoryApi, name: str) -> str:
     found: str = api.find("pods", name, "ns")["metadata"].get("annotations", {}).get(GROUP, "")
     return found
 
 
 def test_a_pod_alone_gets_a_group_and_is_told_its_name() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("pods", pod("alone"))
-        async with working(api, PodGroupController) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
             assert group_of(api, "alone") == "podgroup-uid-alone"
             assert names(api.every("podgroups")) == ["podgroup-uid-alone"]
             writes = len(api.writes)
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert len(api.writes) == writes == 2
 
     asyncio.run(run())
@@ -55,7 +55,7 @@ def test_a_pod_alone_gets_a_group_and_is_told_its_name() -> None:
 
 def test_pods_of_others_and_pods_that_have_a_group_are_left_alone() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         theirs = pod("theirs")
         theirs["spec"]["schedulerName"] = "default-scheduler"
         api.put("pods", theirs)
@@ -63,8 +63,8 @@ def test_pods_of_others_and_pods_that_have_a_group_are_left_alone() -> None:
         native = pod("native")
         native["spec"]["schedulingGroup"] = {"podGroupName": "mine"}
         api.put("pods", native)
-        async with working(api, PodGroupController) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
         assert api.asked == []
 
     asyncio.run(run())
@@ -72,13 +72,13 @@ def test_pods_of_others_and_pods_that_have_a_group_are_left_alone() -> None:
 
 def test_pods_of_a_replica_set_share_a_group_with_its_annotations() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         marks = {"scheduling.volcano.sh/group-min-member": "2", "volcano.sh/preemptable": "true"}
         api.put("replicasets", workload("web", 3, marks))
         for number in range(3):
             api.put("pods", pod(f"web-{number}", owner("ReplicaSet", "web")))
-        async with working(api, PodGroupController) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
         (group,) = api.every("podgroups")
         assert group["spec"]["minMember"] == 2
         assert group["spec"]["minResources"]["cpu"] == "2"
@@ -90,7 +90,7 @@ def test_pods_of_a_replica_set_share_a_group_with_its_annotations() -> None:
 
 def test_owners_that_are_not_watched_are_asked_and_those_that_cannot_be_are_left_out() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("daemonsets", workload("d", annotations={"volcano.sh/a": "1"}))
         api.put("pods", pod("of-daemon", owner("DaemonSet", "d")))
         api.put("pods", pod("of-nobody", owner("Job", "gone", "batch/v1")))
@@ -102,8 +102,8 @@ def test_owners_that_are_not_watched_are_asked_and_those_that_cannot_be_are_left
 
         api.before = refuse
         api.put("pods", pod("of-secret", owner("ReplicaSet", "secret")))
-        async with working(api, PodGroupController) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
         assert len(api.every("podgroups")) == 4
         assert api.find("podgroups", "podgroup-uid-d", "ns")["metadata"]["annotations"] == {
             "volcano.sh/a": "1"
@@ -114,15 +114,15 @@ def test_owners_that_are_not_watched_are_asked_and_those_that_cannot_be_are_left
 
 def test_without_the_flag_nothing_is_inherited() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put(
             "replicasets",
             workload("web", 1, {"volcano.sh/a": "1", "scheduling.volcano.sh/group-min-member": "5"}),
         )
         api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
         options = Options(inherit_owner_annotations=False)
-        async with working(api, PodGroupController, options=options) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, PodGroupController, options=options) as runner:
+            await wait_until_idle(api, runner)
         (group,) = api.every("podgroups")
         assert (group["spec"]["minMember"], group["metadata"]["annotations"]) == (1, {})
 
@@ -131,18 +131,18 @@ def test_without_the_flag_nothing_is_inherited() -> None:
 
 def test_a_new_make_of_a_stateful_set_changes_the_group_and_an_old_one_does_not() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         label = "controller-revision-hash"
         api.put("statefulsets", workload("db", 2, updateRevision="v1"))
         api.put("pods", pod("db-0", owner("StatefulSet", "db"), labels={label: "v1"}))
-        async with working(api, PodGroupController) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
             api.put("statefulsets", workload("db", 2, updateRevision="v2"))
             api.put("pods", pod("db-1", owner("StatefulSet", "db"), cpu="9", labels={label: "old"}))
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert api.every("podgroups")[0]["spec"]["minResources"]["cpu"] == "1"
             api.put("pods", pod("db-2", owner("StatefulSet", "db"), cpu="4", labels={label: "v2"}))
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
         (group,) = api.every("podgroups")
         assert group["spec"]["minResources"]["cpu"] == "4"
 
@@ -151,18 +151,18 @@ def test_a_new_make_of_a_stateful_set_changes_the_group_and_an_old_one_does_not(
 
 def test_the_group_goes_when_its_owner_is_scaled_to_nothing_and_comes_back_with_new_pods() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("replicasets", workload("web", 1))
         api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
-        async with working(api, PodGroupController) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
             api.put("replicasets", workload("web", 0))
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
             assert api.every("podgroups") == []
             api.remove("pods", "web-0", "ns")
             api.put("replicasets", workload("web", 1))
             api.put("pods", pod("web-1", owner("ReplicaSet", "web")))
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
         assert names(api.every("podgroups")) == ["podgroup-uid-web"]
 
     asyncio.run(run())
@@ -170,16 +170,16 @@ def test_the_group_goes_when_its_owner_is_scaled_to_nothing_and_comes_back_with_
 
 def test_pods_that_leave_or_have_ended_get_no_group() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("pods", pod("leaving", deletionTimestamp="2026-01-01T00:00:00Z"))
         api.put("pods", {**pod("ended"), "status": {"phase": "Failed"}})
         api.put("replicasets", workload("web", 0))
         api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
-        async with working(api, PodGroupController) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
             assert api.writes == []
             api.put("replicasets", workload("web", 1))
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
         assert names(api.every("podgroups")) == ["podgroup-uid-web"]
 
     asyncio.run(run())
@@ -187,11 +187,11 @@ def test_pods_that_leave_or_have_ended_get_no_group() -> None:
 
 def test_an_owner_that_has_grown_again_meanwhile_keeps_its_group() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("replicasets", workload("web", 1))
         api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
-        async with working(api, PodGroupController) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
 
             def grow(request: Request) -> None:
                 if request.method == "GET":
@@ -200,7 +200,7 @@ def test_an_owner_that_has_grown_again_meanwhile_keeps_its_group() -> None:
 
             api.before = grow
             api.put("replicasets", workload("web", 0))
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
         assert len(api.every("podgroups")) == 1
 
     asyncio.run(run())
@@ -208,16 +208,16 @@ def test_an_owner_that_has_grown_again_meanwhile_keeps_its_group() -> None:
 
 def test_a_group_that_is_deleted_under_living_pods_comes_back() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("pods", pod("a"))
         ended = pod("b")
         ended["status"] = {"phase": "Succeeded"}
         api.put("pods", ended)
-        async with working(api, PodGroupController) as runner:
-            await settled(api, runner)
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
             for name in names(api.every("podgroups")):
                 api.remove("podgroups", name, "ns")
-            await settled(api, runner)
+            await wait_until_idle(api, runner)
         assert names(api.every("podgroups")) == ["podgroup-uid-a"]
 
     asyncio.run(run())
@@ -225,7 +225,7 @@ def test_a_group_that_is_deleted_under_living_pods_comes_back() -> None:
 
 def test_a_pod_that_went_meanwhile_is_no_trouble() -> None:
     async def run() -> None:
-        api = MemoryApi()
+        api = InMemoryApi()
         api.put("pods", pod("a"))
 
         def leave(request: Request) -> None:
@@ -233,9 +233,9 @@ def test_a_pod_that_went_meanwhile_is_no_trouble() -> None:
                 api.remove("pods", "a", "ns")
 
         api.before = leave
-        async with working(api, PodGroupController) as runner:
-            await until(lambda: not api.every("pods"))
-            await settled(api, runner)
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until(lambda: not api.every("pods"))
+            await wait_until_idle(api, runner)
             assert runner.controllers[0].queue.num_requeues(("Pod", "ns/a")) == 0
 
     asyncio.run(run())

@@ -54,10 +54,10 @@ INACTIVE = FINISHED | {Phase.ABORTED}
 class Effect(StrEnum):
     """What an action does to pods."""
 
-    SYNC = "create missing pods, delete those that are not wanted"
+    SYNC = "sync pods"
     KILL = "delete all pods but those that have ended"
     KILL_ALL = "delete all pods"
-    KILL_TARGET = "delete the pods of its targets"
+    KILL_TARGET = "delete targeted pods"
 
 
 class Transition(NamedTuple):

@@ -15,23 +15,23 @@ from typing import Any
 from stromboli.api import names
 from stromboli.controllers.job.job_phases import FINISHED, INACTIVE, is_live
 from stromboli.kube.request import ApiError, Request
-from tests.controllers.job.stage import job_manifest, policy, task
-from tests.controllers.memory import Manifest, MemoryApi
-from tests.controllers.working import NOW
+from tests.controllers.in_memory_api import InMemoryApi, Manifest
+from tests.controllers.job.simulated_job import job_manifest, policy, task
+from tests.controllers.running import NOW
 
 SPACE = "team"
 EXPIRED = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
 COMMANDS = ["AbortJob", "ResumeJob", "ResumeJob", "RestartJob"]
 
 
-class Cluster(MemoryApi):
-    """An API server whose watches are not to be relied on while it is `restless`."""
+class UnreliableApi(InMemoryApi):
+    """An API server whose watches are not to be relied on while it is `unreliable`."""
 
     def __init__(self, seed: int, often: float) -> None:
         super().__init__()
-        self._chance = random.Random(seed + 1)
+        self._random = random.Random(seed + 1)
         self._often = often
-        self.restless = True
+        self.unreliable = True
         self.refused: Counter[str] = Counter()
         """Pods that were asked for while they were there, by name."""
         self.unknown: Counter[str] = Counter()
@@ -39,17 +39,17 @@ class Cluster(MemoryApi):
 
     async def _lines(self, plural: str, since: int) -> AsyncIterator[bytes]:
         async for line in super()._lines(plural, since):
-            if self._strikes(1.0):
-                await asyncio.sleep(self._chance.random() * 0.03)
-            if self._strikes(0.1):
+            if self._happens(1.0):
+                await asyncio.sleep(self._random.random() * 0.03)
+            if self._happens(0.1):
                 yield json.dumps(EXPIRED).encode() + b"\n"
                 return
             yield line
-            if self._strikes(0.5):
+            if self._happens(0.5):
                 yield line
 
-    def _strikes(self, share: float) -> bool:
-        return self.restless and self._chance.random() < self._often * share
+    def _happens(self, share: float) -> bool:
+        return self.unreliable and self._random.random() < self._often * share
 
     async def send(self, request: Request, timeout: float = 30.0) -> bytes:
         where, _, name = request.path.partition(f"/namespaces/{SPACE}/pods")
@@ -82,23 +82,31 @@ class Cluster(MemoryApi):
         return self._patch(key, {"metadata": {"deletionTimestamp": "2026-01-01T00:01:30Z"}}, None)
 
 
-class Fate:
+class Chaos:
     """Lets objects happen to jobs, by chance."""
 
-    def __init__(self, api: Cluster, seed: int) -> None:
+    def __init__(self, api: UnreliableApi, seed: int) -> None:
         self._api = api
-        self._chance = random.Random(seed + 2)
+        self._random = random.Random(seed + 2)
         self._taken: set[str] = set()
         """Pods that somebody else took away, by uid."""
         self._commands = 0
         for job in _jobs():
             api.put("jobs", job)
 
-    def befall(self) -> None:
+    def act(self) -> None:
         """Something happens."""
         self.admit()
-        happenings = [self._run, self._run, self._fail, self._evict, self._scale, self._command, self.bury]
-        self._chance.choice(happenings)()
+        happenings = [
+            self._run,
+            self._run,
+            self._fail,
+            self._evict,
+            self._scale,
+            self._command,
+            self.remove_deleted,
+        ]
+        self._random.choice(happenings)()
 
     # -- the scheduler and the kubelets
 
@@ -108,7 +116,7 @@ class Fate:
             if meta["namespace"] == SPACE and group.get("status", {}).get("phase", "") in ("", "Pending"):
                 self._api.put("podgroups", {**group, "status": {"phase": "Inqueue"}})
 
-    def bury(self) -> None:
+    def remove_deleted(self) -> None:
         """Pods that are being deleted go."""
         for pod in self._pods():
             if "deletionTimestamp" in pod["metadata"]:
@@ -139,17 +147,17 @@ class Fate:
 
     def _scale(self) -> None:
         job = self._api.find("jobs", "scaled", SPACE)
-        tasks = [{**job["spec"]["tasks"][0], "replicas": self._chance.randint(1, 4)}]
+        tasks = [{**job["spec"]["tasks"][0], "replicas": self._random.randint(1, 4)}]
         self._api.put("jobs", {**job, "spec": {**job["spec"], "tasks": tasks}})
 
     def _command(self) -> None:
         """Mostly for one job, so that it is resumed as well."""
         self._commands += 1
-        job = self._chance.choice(["paused", "paused", "restarts"])
+        job = self._random.choice(["paused", "paused", "restarts"])
         target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job, "uid": ""}
         meta = {"name": f"c{self._commands}", "namespace": SPACE}
         meta["creationTimestamp"] = f"2026-01-01T00:00:{self._commands % 60:02}Z"
-        action = self._chance.choice(COMMANDS)
+        action = self._random.choice(COMMANDS)
         self._api.put("commands", {"metadata": meta, "action": action, "target": target})
 
     def _pods(self, *phases: str) -> list[Manifest]:
@@ -157,17 +165,17 @@ class Fate:
         return [one for one in pods if not phases or one["status"]["phase"] in phases]
 
     def _some(self, pods: list[Manifest]) -> list[Manifest]:
-        return [self._chance.choice(pods)] if pods else []
+        return [self._random.choice(pods)] if pods else []
 
     # -- what must hold
 
-    def unrest(self) -> list[str]:
+    def violations(self) -> list[str]:
         """What is not as it should be once nothing happens any more."""
         jobs = self._api.every("jobs")
         found = [f"command {one['metadata']['name']}" for one in self._api.every("commands")]
-        return found + [text for job in jobs for text in self._unrest_of(job)]
+        return found + [text for job in jobs for text in self._violations_of(job)]
 
-    def _unrest_of(self, job: Manifest) -> Iterator[str]:
+    def _violations_of(self, job: Manifest) -> Iterator[str]:
         name, status = job["metadata"]["name"], job.get("status", {})
         phase = status.get("state", {}).get("phase", "")
         uid = job["metadata"]["uid"]
@@ -246,7 +254,7 @@ def _wanted(job: Manifest) -> Iterator[str]:
             yield f"{job['metadata']['name']}-{one['name']}-{index}"
 
 
-class Ticking:
+class RunningClock:
     """A clock that runs, from a minute after all began."""
 
     def __init__(self) -> None:

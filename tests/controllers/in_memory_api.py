@@ -22,7 +22,7 @@ _PATH = re.compile(
 )
 
 
-class MemoryApi:
+class InMemoryApi:
     """Objects by plural, namespace and name. Everything asked is noted in `asked`."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """A job and its cluster in a dictionary: looks are taken, what comes of them is carried out at once.
 
-Pods live as a kubelet would let them: deleted ones stay terminating until `bury`.
+Pods live as a kubelet would let them: deleted ones stay terminating until `remove_deleted`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from tests.controllers.memory import merged
 
 from stromboli.api import names
 from stromboli.api.types.scheduling import PodGroup, Queue
@@ -36,6 +35,7 @@ from stromboli.controllers.job.observed_state import (
 )
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
 from stromboli.controllers.job.reconcile import reconcile
+from tests.controllers.in_memory_api import merged
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PLUGINS = JobPlugins()
@@ -78,7 +78,7 @@ def make_job(*tasks: Mapping[str, Any], **spec: Any) -> Job:
 
 
 @dataclass(slots=True)
-class Stage:
+class SimulatedJob:
     """The cluster of one job."""
 
     job: Job
@@ -99,7 +99,7 @@ class Stage:
     manifests: dict[str, dict[str, Any]] = field(default_factory=dict)
     status_writes: int = 0
     serial: int = 0
-    again: datetime | None = None
+    requeue_at: datetime | None = None
 
     # -- what a controller does
 
@@ -120,8 +120,8 @@ class Stage:
         return reconcile(self.observed())
 
     def step(self) -> Outcome:
-        """One reconcile, carried out."""
-        outcome = self.look()
+        """One reconcile, executed."""
+        outcome = self.reconcile()
         for write in outcome.writes:
             self.write(write)
         self.cache = outcome.cache
@@ -131,7 +131,7 @@ class Stage:
             self.group.status.phase = "Inqueue"
         return outcome
 
-    def settle(self, most: int = 40) -> Stage:
+    def settle(self, most: int = 40) -> SimulatedJob:
         """Until nothing is left to be done."""
         for _ in range(most):
             was_in = self.group is not None and self.group.status.phase not in ("", "Pending")
@@ -141,7 +141,7 @@ class Stage:
                 return self
         raise AssertionError(f"never quiet: {outcome.writes}")
 
-    def restart(self) -> Stage:
+    def restart(self) -> SimulatedJob:
         """Another controller takes over, which remembers nothing."""
         self.cache = ReconcileCache()
         return self
@@ -155,8 +155,8 @@ class Stage:
                 self._patch_job(patch)
             case CreatePod(manifest):
                 self._create(manifest)
-            case DeletePod(pod, mark):
-                self._delete(pod, mark)
+            case DeletePod(pod, out_of_sync):
+                self._delete(pod, out_of_sync)
             case CreateGroup(manifest):
                 assert self.group is None
                 self.serial += 1
@@ -199,18 +199,18 @@ class Stage:
         pod.status.phase = names.POD_PENDING
         self.pods[name] = pod
 
-    def _delete(self, pod: JobPod, mark: bool) -> None:
+    def _delete(self, pod: JobPod, out_of_sync: bool) -> None:
         now = self.pods.get(pod.name)
         if now is None or now.metadata.uid != pod.metadata.uid:
             return
         metadata = msgspec.structs.replace(now.metadata, deletion_timestamp=self.now)
-        if mark:
+        if out_of_sync:
             metadata.annotations = {**metadata.annotations, names.OUT_OF_SYNC: "true"}
         self.pods[pod.name] = msgspec.structs.replace(now, metadata=metadata)
 
     # -- what the rest of the cluster does
 
-    def set_pod(self, name: str, phase: str, code: int = 0, **more: Any) -> Stage:
+    def set_pod(self, name: str, phase: str, code: int = 0, **more: Any) -> SimulatedJob:
         """A pod comes into a phase; `name` without the job's."""
         pod = self.pods[f"{self.job.name}-{name}"]
         status: dict[str, Any] = {"phase": phase, **more}
@@ -223,28 +223,28 @@ class Stage:
         self.pods[pod.name] = msgspec.structs.replace(pod, status=msgspec.convert(status, kind))
         return self
 
-    def set_all(self, phase: str) -> Stage:
+    def set_all(self, phase: str) -> SimulatedJob:
         for name, pod in self.pods.items():
             if pod.metadata.deletion_timestamp is None:
                 self.set_pod(name.removeprefix(f"{self.job.name}-"), phase)
         return self
 
-    def evict(self, name: str) -> Stage:
+    def evict(self, name: str) -> SimulatedJob:
         """Somebody takes a pod away."""
         del self.pods[f"{self.job.name}-{name}"]
         return self
 
-    def bury(self) -> Stage:
+    def remove_deleted(self) -> SimulatedJob:
         """Pods that are being deleted are gone."""
         for name in [name for name, pod in self.pods.items() if pod.metadata.deletion_timestamp is not None]:
             del self.pods[name]
         return self
 
-    def wait(self, seconds: float) -> Stage:
+    def wait(self, seconds: float) -> SimulatedJob:
         self.now += timedelta(seconds=seconds)
         return self
 
-    def ask(self, action: str, **target: str) -> Stage:
+    def ask(self, action: str, **target: str) -> SimulatedJob:
         """A user's command."""
         self.serial += 1
         command = {
@@ -255,7 +255,7 @@ class Stage:
         self.commands.append(msgspec.convert(command, Command))
         return self
 
-    def scale(self, **replicas: int) -> Stage:
+    def scale(self, **replicas: int) -> SimulatedJob:
         for one in self.job.spec.tasks:
             one.replicas = replicas.get(one.name, one.replicas)
             if one.min_available is not None:
@@ -280,20 +280,20 @@ class Stage:
         )
 
     @property
-    def told(self) -> list[tuple[str, str]]:
+    def recorded(self) -> list[tuple[str, str]]:
         """Reason and words of every event."""
         return [(reason, message) for _, reason, message in self.events]
 
 
-def running(*tasks: Mapping[str, Any], **spec: Any) -> Stage:
+def running(*tasks: Mapping[str, Any], **spec: Any) -> SimulatedJob:
     """A job all of whose pods run."""
-    stage = Stage(make_job(*tasks, **spec)).settle()
-    return stage.set_all("Running").settle()
+    simulated = SimulatedJob(make_job(*tasks, **spec)).settle()
+    return simulated.set_all("Running").settle()
 
 
-def in_phase(phase: str, *tasks: Mapping[str, Any], **spec: Any) -> Stage:
+def in_phase(phase: str, *tasks: Mapping[str, Any], **spec: Any) -> SimulatedJob:
     """A job that was brought into a phase the way users would."""
-    stage = running(*tasks, **spec)
+    simulated = running(*tasks, **spec)
     command = {
         "Aborting": "AbortJob",
         "Aborted": "AbortJob",
@@ -304,16 +304,16 @@ def in_phase(phase: str, *tasks: Mapping[str, Any], **spec: Any) -> Stage:
         "Restarting": "RestartJob",
     }
     if phase == "Pending":
-        stage.set_all("Pending").settle()
+        simulated.set_all("Pending").settle()
     elif phase == "Failed":
-        stage.set_all("Failed").settle()
+        simulated.set_all("Failed").settle()
     elif phase in command:
-        stage.ask(command[phase]).settle()
+        simulated.ask(command[phase]).settle()
         if phase in ("Aborted", "Completed", "Terminated"):
-            stage.bury().settle()
-    assert stage.phase == phase, (stage.phase, phase)
-    return stage
+            simulated.remove_deleted().settle()
+    assert simulated.phase == phase, (simulated.phase, phase)
+    return simulated
 
 
-def copied(stage: Stage) -> Stage:
-    return replace(stage, pods=dict(stage.pods))
+def copied(simulated: SimulatedJob) -> SimulatedJob:
+    return replace(simulated, pods=dict(simulated.pods))

@@ -10,13 +10,13 @@ from typing import Any
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.options import Options
 from stromboli.controllers.runner import ControllerRunner
-from tests.controllers.memory import MemoryApi
+from tests.controllers.in_memory_api import InMemoryApi
 
 NOW = 1_767_225_600.0
 """2026-01-01, when everything in memory was created."""
 
 
-class Watch:
+class SettableClock:
     """A clock that a test sets."""
 
     def __init__(self, now: float = NOW) -> None:
@@ -27,15 +27,15 @@ class Watch:
 
 
 @asynccontextmanager
-async def working(
-    api: MemoryApi,
+async def running_controllers(
+    api: InMemoryApi,
     *kinds: type[Controller[Any]],
     options: Options | None = None,
     clock: Callable[[], float] | None = None,
     may_write: Callable[[], bool] = lambda: True,
 ) -> AsyncIterator[ControllerRunner]:
     """A runner that works as long as the block lasts."""
-    runner = ControllerRunner(api, options, may_write, clock=clock or Watch(), kinds=kinds)  # type: ignore[arg-type]
+    runner = ControllerRunner(api, options, may_write, clock=clock or SettableClock(), kinds=kinds)  # type: ignore[arg-type]
     running = asyncio.create_task(runner.run())
     try:
         yield runner
@@ -45,7 +45,7 @@ async def working(
             await running
 
 
-async def settled(api: MemoryApi, runner: ControllerRunner, seconds: float = 10.0) -> None:
+async def wait_until_idle(api: InMemoryApi, runner: ControllerRunner, seconds: float = 10.0) -> None:
     """Wait until the runner has seen everything and has nothing to do."""
     async with asyncio.timeout(seconds):
         calm = 0
@@ -55,7 +55,7 @@ async def settled(api: MemoryApi, runner: ControllerRunner, seconds: float = 10.
             calm = calm + 1 if runner.idle and len(api.asked) == asked else 0
 
 
-async def until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
+async def wait_until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.005)
