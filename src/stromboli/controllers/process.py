@@ -1,4 +1,4 @@
-"""`stromboli controllers`: the runner in a process of its own, elected by a lease, seen over HTTP, ended by a signal."""
+"""`stromboli controllers`: the controllers in a process of their own, with leader election, endpoints and signals."""
 
 from __future__ import annotations
 

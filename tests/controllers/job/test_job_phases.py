@@ -1,4 +1,4 @@
-"""The state table of a job, transition by transition (spec 06 2.6), and the rules by which phases follow from counts."""
+"""The state table of a job (spec 06 2.6), and the rules by which phases follow from counts."""
 
 from typing import Any
 

@@ -65,7 +65,7 @@ def jobs(draw: st.DrawFn) -> Any:
 
 @dataclass
 class Ledger(SimulatedJob):
-    """A simulated job that records which pods were made and how they left, and what was asked for that should not have been."""
+    """A simulated job that records how pods left, and writes that should not have been made."""
 
     left: dict[tuple[str, str], str] = field(default_factory=dict)
     """How the last pod of a name (task and index) and a version left."""

@@ -72,7 +72,7 @@ class JobController(Controller[str]):
         self._executor = Executor(context)
         self._records: dict[str, JobRecord] = {}
         self._reconciling: set[str] = set()
-        """Jobs that are being written to and reconciled right afterwards, so that their changes need not enqueue them."""
+        """Jobs that are reconciled again right after our writes, so that those need not enqueue them."""
         self._jobs = self.watch(Job, self._job_changed)
         self._pods = self.watch(Pod, self._pod_changed)
         self._own_pods = self._pods.index(controller_uid)

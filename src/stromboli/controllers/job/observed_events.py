@@ -1,7 +1,7 @@
 """The lifecycle events that the observed state of a job shows, each with the time at which it happened.
 
 Deleted pods are the one thing that the cluster does not show, so each reconcile keeps the pods it saw for the next one.
-A pod created in place of a lost one is annotated with the time of the loss, so that a delayed action survives a restart.
+The replacement of a lost pod is annotated with the time of the loss, so that a delayed action survives a restart.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Attachment:
 
     manifest: Manifest
     follows: str = ""
-    """The field that is kept up to date (`data`); everything else stays as it was created, or as somebody changed it."""
+    """The field that is kept up to date (`data`); everything else stays as it was created or was changed since."""
     secrets: Callable[[], dict[str, str]] | None = None
     """Entries of that field that are generated once, when the object is created."""
 
