@@ -54,7 +54,7 @@ class Place:
     """To be made if there are none yet, or if somebody asked for them."""
     catalog: Catalog
     policy: Policy | PolicyFile
-    habits: StageDelays = field(default_factory=StageDelays)
+    delays: StageDelays = field(default_factory=StageDelays)
     period: float = 1.0
     asked_for: bool = False
     """Whether the nodes were asked for."""
@@ -73,7 +73,7 @@ async def nodes(place: Place) -> AsyncIterator[asyncio.Task[object]]:
         def real(writes: WriteQueue) -> ProcessRuntime:
             return ProcessRuntime(client, writes, place.data / "work")
 
-        ours = NodeService(client, place.habits, real)
+        ours = NodeService(client, place.delays, real)
         if place.asked_for or not await _any_nodes(client):
             await ours.register(place.nodes)
         place.logs.connect(ours)

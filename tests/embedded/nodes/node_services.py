@@ -24,7 +24,7 @@ from stromboli.kube.request import ApiError
 PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-HABITS = StageDelays(Duration(0.05, 0.05), FOREVER, 0.05)
+DELAYS = StageDelays(Duration(0.05, 0.05), FOREVER, 0.05)
 
 
 class Town:
@@ -88,22 +88,22 @@ class Town:
 
 
 @asynccontextmanager
-async def town(folder: Path, *orders: str, habits: StageDelays = HABITS) -> AsyncIterator[Town]:
+async def town(folder: Path, *orders: str, delays: StageDelays = DELAYS) -> AsyncIterator[Town]:
     """Nodes as ordered, on a server of their own; again on the same folder, they go on."""
     async with Server(folder / "data", tls=False) as server:
         access = find_access(str(server.kubeconfig(folder / "kubeconfig")))
-        async with town_on(access, folder, *orders, habits=habits) as here:
+        async with town_on(access, folder, *orders, delays=delays) as here:
             yield here
 
 
 @asynccontextmanager
 async def town_on(
-    access: Access, folder: Path, *orders: str, habits: StageDelays = HABITS
+    access: Access, folder: Path, *orders: str, delays: StageDelays = DELAYS
 ) -> AsyncIterator[Town]:
     """Nodes as ordered, on any server."""
     async with Client(access) as client:
         nodes = NodeService(
-            client, habits, lambda writes: ProcessRuntime(client, writes, folder / "work", first_pause=0.1)
+            client, delays, lambda writes: ProcessRuntime(client, writes, folder / "work", first_backoff=0.1)
         )
         await nodes.register(node_manifests(list(orders)))
         running = asyncio.create_task(nodes.run())

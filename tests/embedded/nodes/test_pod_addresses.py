@@ -16,7 +16,7 @@ def test_an_address_is_free_again_when_its_pod_is_gone():
     addresses = PodAddresses()
     taken = {addresses.of(pod(f"p{index}"))[0] for index in range(254)}
     assert len(taken) == 254
-    addresses.leave("n1", "uid-p7")
+    addresses.release("n1", "uid-p7")
     assert addresses.of(pod("new"))[0] == "10.64.1.8"
 
 

@@ -13,7 +13,7 @@ from tests.embedded.nodes.node_pods import pod
 SINCE = 1000.0
 BEGUN = "2024-01-01T00:00:00Z"
 RUN, EXIT, DELAY = "stromboli.sh/run-time", "stromboli.sh/exit-code", "stromboli.sh/start-delay"
-HABITS = StageDelays(Duration(2, 2), FOREVER, 1.0)
+DELAYS = StageDelays(Duration(2, 2), FOREVER, 1.0)
 GONE = {"deletionTimestamp": BEGUN, "deletionGracePeriodSeconds": 30}
 
 
@@ -24,19 +24,25 @@ GONE = {"deletionTimestamp": BEGUN, "deletionGracePeriodSeconds": 30}
         (pod(annotations={DELAY: "7s"}), ScheduledStage(Stage.START, 1007.0)),
         (pod(annotations={DELAY: "soon"}), ScheduledStage(Stage.START, 1002.0)),
         (pod(phase="Running", started=BEGUN), None),
-        (pod(phase="Running", started=BEGUN, annotations={RUN: "5s"}), ScheduledStage(Stage.FINISH, 1005.0)),
+        (
+            pod(phase="Running", started=BEGUN, annotations={RUN: "5s"}),
+            ScheduledStage(Stage.COMPLETE, 1005.0),
+        ),
         (
             pod(phase="Running", started=BEGUN, annotations={RUN: "5s", EXIT: "3"}),
-            ScheduledStage(Stage.FINISH, 1005.0, 3),
+            ScheduledStage(Stage.COMPLETE, 1005.0, 3),
         ),
         (
             pod(phase="Running", started=BEGUN, annotations={EXIT: "lots", RUN: "1m"}),
-            ScheduledStage(Stage.FINISH, 1060.0),
+            ScheduledStage(Stage.COMPLETE, 1060.0),
         ),
-        (pod(phase="Running", started=BEGUN, command=["sleep", "30"]), ScheduledStage(Stage.FINISH, 1030.0)),
+        (
+            pod(phase="Running", started=BEGUN, command=["sleep", "30"]),
+            ScheduledStage(Stage.COMPLETE, 1030.0),
+        ),
         (
             pod(phase="Running", started=BEGUN, command=["sh", "-c", "sleep 2m"]),
-            ScheduledStage(Stage.FINISH, 1120.0),
+            ScheduledStage(Stage.COMPLETE, 1120.0),
         ),
         (pod(phase="Running", started=BEGUN, command=["sleep", "infinity"]), None),
         (
@@ -45,7 +51,7 @@ GONE = {"deletionTimestamp": BEGUN, "deletionGracePeriodSeconds": 30}
         ),
         (
             pod(phase="Running", started=BEGUN, command=["sleep", "30"], annotations={RUN: "1s"}),
-            ScheduledStage(Stage.FINISH, 1001.0),
+            ScheduledStage(Stage.COMPLETE, 1001.0),
         ),
         (
             pod(phase="Running", started=BEGUN, spec={"activeDeadlineSeconds": 9}),
@@ -53,25 +59,25 @@ GONE = {"deletionTimestamp": BEGUN, "deletionGracePeriodSeconds": 30}
         ),
         (
             pod(phase="Running", started=BEGUN, spec={"activeDeadlineSeconds": 9}, annotations={RUN: "5s"}),
-            ScheduledStage(Stage.FINISH, 1005.0),
+            ScheduledStage(Stage.COMPLETE, 1005.0),
         ),
         (pod(phase="Succeeded"), None),
-        (pod(phase="Running", started=BEGUN, meta=GONE), ScheduledStage(Stage.LEAVE, 1001.0)),
-        (pod(meta={**GONE, "deletionGracePeriodSeconds": 0}), ScheduledStage(Stage.LEAVE, 1000.0)),
-        (pod(phase="Failed", meta=GONE), ScheduledStage(Stage.LEAVE, 1000.0)),
+        (pod(phase="Running", started=BEGUN, meta=GONE), ScheduledStage(Stage.DELETE, 1001.0)),
+        (pod(meta={**GONE, "deletionGracePeriodSeconds": 0}), ScheduledStage(Stage.DELETE, 1000.0)),
+        (pod(phase="Failed", meta=GONE), ScheduledStage(Stage.DELETE, 1000.0)),
     ],
 )
 def test_the_next_step_follows_from_the_pod(given, step):
-    assert next_stage(given, SINCE, HABITS) == step
+    assert next_stage(given, SINCE, DELAYS) == step
 
 
 def test_a_run_time_is_drawn_once_for_a_pod():
     one = pod("a", "Running", BEGUN, annotations={RUN: "10s..20s"})
-    first, again = next_stage(one, 0.0, HABITS), next_stage(one, 0.0, HABITS)
-    other = next_stage(pod("b", "Running", BEGUN, annotations={RUN: "10s..20s"}), 0.0, HABITS)
+    first, again = next_stage(one, 0.0, DELAYS), next_stage(one, 0.0, DELAYS)
+    other = next_stage(pod("b", "Running", BEGUN, annotations={RUN: "10s..20s"}), 0.0, DELAYS)
     assert first == again
-    assert 10 <= first.when <= 20
-    assert other.when != first.when
+    assert 10 <= first.at <= 20
+    assert other.at != first.at
 
 
 @pytest.mark.parametrize(
@@ -99,7 +105,7 @@ def test_a_span_that_is_none_is_explained(text):
 @given(st.text(max_size=20), st.text(max_size=5))
 def test_whatever_is_a_span_has_a_length(text, seed):
     try:
-        seconds = parse_duration(text).draw(seed)
+        seconds = parse_duration(text).sample(seed)
     except BadDuration:
         return
     assert seconds >= 0

@@ -1,4 +1,4 @@
-"""How long things take: a fixed time, or one drawn by chance, the same for the same pod every time."""
+"""Durations as users write them: fixed, uniform in a range, or exponential; sampled the same for the same pod."""
 
 from __future__ import annotations
 
@@ -9,48 +9,49 @@ from dataclasses import dataclass
 
 from stromboli.api.go_scalars import duration
 
-LONGEST = 64
+_MAX_SHOWN = 64
 _EXPONENTIAL = re.compile(r"exp\(([^()]+)\)")
-_WAYS = "expected a time like 30s or 1h30m, a range like 10s..60s, exp(30s), or forever"
+_SYNTAX = "expected a time like 30s or 1h30m, a range like 10s..60s, exp(30s), or forever"
 
 
 class BadDuration(ValueError):
-    """No span of time."""
+    """Not a duration; says what is wrong and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """Evenly between two times; around a mean, if that is what is given; for ever if that is infinite."""
+    """Seconds, uniform between two bounds, or exponential around a mean; infinite for ever."""
 
     low: float
     high: float
     exponential: bool = False
 
-    def draw(self, seed: str) -> float:
-        """Seconds; always the same for the same seed."""
+    def sample(self, seed: str) -> float:
+        """Always the same for the same seed."""
         if self.low == self.high and not self.exponential:
             return self.low
-        dice = random.Random(seed)
-        return dice.expovariate(1 / self.low) if self.exponential else dice.uniform(self.low, self.high)
+        generator = random.Random(seed)
+        if self.exponential:
+            return generator.expovariate(1 / self.low)
+        return generator.uniform(self.low, self.high)
 
 
 FOREVER = Duration(math.inf, math.inf)
 
 
 def parse_duration(text: str) -> Duration:
-    """A span from what a user wrote; `BadDuration` says what is wrong and what would be right."""
     plain = text.strip()
     if plain == "forever":
         return FOREVER
-    drawn = _EXPONENTIAL.fullmatch(plain)
-    if drawn is not None:
-        mean = _seconds(drawn[1], text)
+    exponential = _EXPONENTIAL.fullmatch(plain)
+    if exponential is not None:
+        mean = _seconds(exponential[1], text)
         return Duration(mean, mean, exponential=mean > 0)
     low, dots, high = plain.partition("..")
     first = _seconds(low, text)
     last = _seconds(high, text) if dots else first
     if last < first:
-        raise BadDuration(f"{text[:LONGEST]!r}: the range ends before it begins")
+        raise BadDuration(f"{text[:_MAX_SHOWN]!r}: the range ends before it begins")
     return Duration(first, last)
 
 
@@ -58,5 +59,5 @@ def _seconds(text: str, whole: str) -> float:
     plain = text.strip()
     seconds = float(plain) if plain.isdecimal() and len(plain) < 10 else duration(plain)
     if seconds is None or seconds < 0 or not math.isfinite(seconds):
-        raise BadDuration(f"{whole[:LONGEST]!r}: {_WAYS}")
+        raise BadDuration(f"{whole[:_MAX_SHOWN]!r}: {_SYNTAX}")
     return seconds

@@ -1,4 +1,4 @@
-"""Nodes as a user orders them: `20x32cpu,256Gi,8gpu`, a few such groups, or a file of Node manifests."""
+"""Node groups as users write them: `20x32cpu,256Gi,8gpu`, several such groups, or a file of Node manifests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_NODES = 10_000
 PODS = 110
 MEMORY_PER_CPU = 4
 """GiB, where no memory is given."""
-LARGEST_FILE = 32 * 1024 * 1024
+MAX_FILE = 32 * 1024 * 1024
 VERSION = "v1.34.0-stromboli"
 _GROUP = re.compile(r"(?:([a-z0-9](?:[-a-z0-9]{0,40}[a-z0-9])?)=)?(?:([0-9]{1,9})x)?(.+)")
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z/.\-]*)")
@@ -32,12 +32,12 @@ _EXAMPLE = "for example 20x32cpu,256Gi,8gpu or big=2x64cpu,1Ti or 4x2cpu,4Gi,rea
 
 
 class BadNodes(ValueError):
-    """An order that cannot be read; says which part, and what would be right."""
+    """A node group that cannot be read; says which part, and what would be right."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """So many nodes of a kind."""
+    """A number of equal nodes."""
 
     name: str
     count: int
@@ -46,14 +46,14 @@ class NodeGroup:
 
 
 def parse_group(text: str) -> NodeGroup:
-    """One group: `[NAME=][COUNTx]AMOUNT,...`, with `real` among the amounts if pods are to be processes."""
-    found = _GROUP.fullmatch(text.strip())
-    if found is None:
+    """`[NAME=][COUNTx]AMOUNT,...`, with `real` among the amounts if pods are to be processes."""
+    match = _GROUP.fullmatch(text.strip())
+    if match is None:
         raise BadNodes(f"nodes {text[:80]!r}: {_EXAMPLE}")
-    count = int(found[2] or 1)
+    count = int(match[2] or 1)
     if not 1 <= count <= MAX_NODES:
         raise BadNodes(f"nodes {text[:80]!r}: {count} nodes; at least 1 and at most {MAX_NODES}")
-    words = [word.strip() for word in found[3].split(",")]
+    words = [word.strip() for word in match[3].split(",")]
     capacity = dict(
         _amount(word, text)
         for word in words
@@ -63,14 +63,14 @@ def parse_group(text: str) -> NodeGroup:
         raise BadNodes(f"nodes {text[:80]!r}: how many CPUs? {_EXAMPLE}")
     capacity.setdefault(names.MEMORY, f"{MEMORY_PER_CPU * max(1, whole(capacity[names.CPU]))}Gi")
     capacity.setdefault(names.PODS, str(PODS))
-    return NodeGroup(found[1] or "", count, capacity, node_annotations.REAL in words)
+    return NodeGroup(match[1] or "", count, capacity, node_annotations.REAL in words)
 
 
 def _amount(word: str, text: str) -> tuple[str, str]:
-    found = _AMOUNT.fullmatch(word)
-    if found is None:
+    match = _AMOUNT.fullmatch(word)
+    if match is None:
         raise BadNodes(f"nodes {text[:80]!r}: {word[:40]!r} is no amount; {_EXAMPLE}")
-    number, unit = found[1], found[2]
+    number, unit = match[1], match[2]
     if _MEMORY.fullmatch(unit):
         resource, amount = names.MEMORY, word
     else:
@@ -86,33 +86,31 @@ def _amount(word: str, text: str) -> tuple[str, str]:
     return resource, amount
 
 
-def node_manifests(orders: list[str], real: bool = False) -> list[Content]:
-    """The nodes of all orders, `n1`, `n2`, ... or `NAME-1`, ...; an order that is a file is read."""
-    made: list[Content] = []
+def node_manifests(groups: list[str], real: bool = False) -> list[Content]:
+    """The nodes of all groups, `n1`, `n2`, ... or `NAME-1`, ...; a group may be the path of a file of manifests."""
+    manifests: list[Content] = []
     counts: dict[str, int] = {}
-    for order in orders:
-        if _is_file(order):
-            made += _from_file(Path(order))
+    for text in groups:
+        if _is_file(text):
+            manifests += _from_file(Path(text))
             continue
-        group = parse_group(order)
+        group = parse_group(text)
         for _ in range(group.count):
             number = counts[group.name] = counts.get(group.name, 0) + 1
             name = f"{group.name}-{number}" if group.name else f"n{number}"
-            made.append(node_manifest(name, group.capacity, group.real or real))
-    if len(made) > MAX_NODES:
-        raise BadNodes(f"{len(made)} nodes; at most {MAX_NODES}")
-    doubles = {node["metadata"]["name"] for node in made}
-    if len(doubles) < len(made):
+            manifests.append(node_manifest(name, group.capacity, group.real or real))
+    if len(manifests) > MAX_NODES:
+        raise BadNodes(f"{len(manifests)} nodes; at most {MAX_NODES}")
+    if len({node["metadata"]["name"] for node in manifests}) < len(manifests):
         raise BadNodes("two nodes of one name; give groups names of their own: a=4x8cpu b=2x64cpu")
-    return made
+    return manifests
 
 
-def _is_file(order: str) -> bool:
-    return os.sep in order or order.endswith((".yaml", ".yml", ".json"))
+def _is_file(text: str) -> bool:
+    return os.sep in text or text.endswith((".yaml", ".yml", ".json"))
 
 
 def node_manifest(name: str, capacity: dict[str, str], real: bool = False) -> Content:
-    """A node of that name and size."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -136,7 +134,7 @@ def _architecture() -> str:
 
 
 def node_info(real: bool) -> Content:
-    """What a node says of itself."""
+    """The `nodeInfo` of its status."""
     return {
         "kubeletVersion": VERSION,
         "kubeProxyVersion": VERSION,
@@ -152,17 +150,17 @@ def node_info(real: bool) -> Content:
 
 
 def _from_file(path: Path) -> list[Content]:
-    """Node manifests, completed with what makes them ours."""
+    """Node manifests, completed with our labels and defaults."""
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise BadNodes(f"{path}: larger than {LARGEST_FILE} bytes")
+        if path.stat().st_size > MAX_FILE:
+            raise BadNodes(f"{path}: larger than {MAX_FILE} bytes")
         documents = list(yaml.safe_load_all(path.read_text()))
     except (OSError, UnicodeDecodeError) as error:
         raise BadNodes(f"{path}: cannot be read: {error}") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise BadNodes(f"{path}: no YAML: {error}") from None
-    found = [item for document in documents for item in _items(document)]
-    nodes = [item for item in found if isinstance(item, dict) and item.get("kind") == "Node"]
+    items = [item for document in documents for item in _items(document)]
+    nodes = [item for item in items if isinstance(item, dict) and item.get("kind") == "Node"]
     if not nodes:
         raise BadNodes(f"{path}: no objects of kind Node in it")
     return [_completed(path, node) for node in nodes]

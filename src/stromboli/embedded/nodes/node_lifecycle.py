@@ -1,7 +1,7 @@
-"""What a cluster does about a node that died: marks it and its pods, keeps others away, and evicts what will not wait.
+"""Node lifecycle: a failed node is marked and tainted, and its pods are evicted when their tolerations end.
 
-Kubernetes leaves pods of a dead node Terminating until somebody is sure that the machine is off. Here a node fails
-because somebody said so (the annotation `stromboli.sh/failed`), so its pods are gone for sure: they fail and go.
+Kubernetes leaves pods of a failed node Terminating until it is certain that the machine is off. Here a node fails
+because its annotation `stromboli.sh/failed` says so, so its pods fail and are deleted.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from stromboli.embedded.nodes.timer_heap import TimerHeap
 from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.timestamps import timestamp
 
-_SILENT = "Kubelet stopped posting node status."
+_STATUS_UNKNOWN = "Kubelet stopped posting node status."
 
 
 class NodeLifecycle:
-    """Writes what the death and the return of nodes mean for everybody else."""
+    """Writes what follows from the failure and the return of nodes."""
 
     def __init__(self, writes: WriteQueue, clock: Callable[[], float] = time.time) -> None:
         self._writes = writes
         self._clock = clock
-        self._doomed: dict[str, tuple[NodePod, str]] = {}
+        self._evictions: dict[str, tuple[NodePod, str]] = {}
         self._timers = TimerHeap(self._evict, clock)
 
     def fail(self, node: NodeView, pods: Iterable[NodePod]) -> None:
-        """A node died with these pods on it."""
+        """A node failed with these pods on it."""
         now = self._clock()
         if ready_status(node) != "Unknown":
-            self._writes.node(node.name, {"status": {"conditions": [_unknown(now)]}}, "status")
-            self._writes.tell_node(
+            self._writes.patch_node(node.name, {"status": {"conditions": [_unknown(now)]}}, "status")
+            self._writes.record_node_event(
                 node.name, names.NORMAL, "NodeNotReady", f"Node {node.name} status is now: NodeNotReady"
             )
         if not is_unreachable(node):
@@ -41,61 +41,61 @@ class NodeLifecycle:
                 {"key": node_annotations.UNREACHABLE, "effect": effect, "timeAdded": timestamp(now)}
                 for effect in _EFFECTS
             ]
-            self._writes.node(node.name, {"spec": {"taints": [*(node.spec.taints or ()), *taints]}})
+            self._writes.patch_node(node.name, {"spec": {"taints": [*(node.spec.taints or ()), *taints]}})
         for pod in pods:
-            self.doom(pod, node.name)
+            self.schedule_eviction(pod, node.name)
 
-    def doom(self, pod: NodePod, node: str) -> None:
-        """A pod is on a dead node: it goes, at once or as late as it tolerates."""
-        if pod.uid in self._doomed:
+    def schedule_eviction(self, pod: NodePod, node: str) -> None:
+        """Evict a pod of a failed node, at once or when its toleration ends."""
+        if pod.uid in self._evictions:
             return
-        patience = 0.0 if pod.leaving or pod.finished else _patience(pod)
-        if pod.finished and not pod.leaving:
+        delay = 0.0 if pod.terminating or pod.finished else _toleration_seconds(pod)
+        if pod.finished and not pod.terminating:
             return
-        self._writes.status(pod, pod_status_patches.unready(self._clock()))
-        if patience is not None:
-            self._doomed[pod.uid] = pod, node
-            self._timers.set(pod.uid, self._clock() + patience)
+        self._writes.patch_status(pod, pod_status_patches.unready(self._clock()))
+        if delay is not None:
+            self._evictions[pod.uid] = pod, node
+            self._timers.set(pod.uid, self._clock() + delay)
 
-    def spare(self, uid: str) -> None:
-        """A pod is gone, or its node came back in time."""
-        self._doomed.pop(uid, None)
+    def cancel_eviction(self, uid: str) -> None:
+        """The pod is gone, or its node is back in time."""
+        self._evictions.pop(uid, None)
         self._timers.cancel(uid)
 
     def recover(self, node: NodeView) -> None:
-        """Take away what keeps others from a node."""
+        """Remove the taints of a failure."""
         if is_unreachable(node):
             left = [
                 taint for taint in node.spec.taints or () if taint.get("key") != node_annotations.UNREACHABLE
             ]
-            self._writes.node(node.name, {"spec": {"taints": left or None}})
+            self._writes.patch_node(node.name, {"spec": {"taints": left or None}})
 
-    def orphans(self, pods: Iterable[NodePod]) -> None:
-        """The node of these pods was deleted, so they go too."""
+    def delete_orphans(self, pods: Iterable[NodePod]) -> None:
+        """The node of these pods was deleted, and so are they."""
         for pod in pods:
-            self._writes.let_go(pod)
+            self._writes.delete_pod(pod)
 
     def close(self) -> None:
         self._timers.clear()
 
     def _evict(self, uid: Hashable) -> None:
-        found = self._doomed.pop(str(uid), None)
-        if found is None:
+        eviction = self._evictions.pop(str(uid), None)
+        if eviction is None:
             return
-        pod, node = found
+        pod, node = eviction
         if not pod.finished:
-            self._writes.tell(
+            self._writes.record_event(
                 pod, names.NORMAL, "TaintManagerEviction", f"Marking for deletion Pod {pod.key}"
             )
-            self._writes.status(pod, pod_status_patches.lost(pod, self._clock(), node))
-        self._writes.let_go(pod)
+            self._writes.patch_status(pod, pod_status_patches.node_lost(self._clock(), node))
+        self._writes.delete_pod(pod)
 
 
 _EFFECTS = (names.NO_SCHEDULE, names.NO_EXECUTE)
 
 
-def _patience(pod: NodePod) -> float | None:
-    """Seconds that a pod stays on a node which is unreachable; none for ever."""
+def _toleration_seconds(pod: NodePod) -> float | None:
+    """Seconds that a pod stays on an unreachable node; None for ever."""
     matching = [
         toleration
         for toleration in pod.spec.tolerations or ()
@@ -108,10 +108,10 @@ def _patience(pod: NodePod) -> float | None:
     ]
     if not matching:
         return 0.0
-    waits = [
+    seconds = [
         toleration.toleration_seconds for toleration in matching if toleration.toleration_seconds is not None
     ]
-    return float(max(0, min(waits))) if waits else None
+    return float(max(0, min(seconds))) if seconds else None
 
 
 def is_unreachable(node: NodeView) -> bool:
@@ -119,7 +119,7 @@ def is_unreachable(node: NodeView) -> bool:
 
 
 def ready_status(node: NodeView) -> str:
-    """What its Ready condition says; empty if it never said anything."""
+    """The status of its Ready condition; empty without one."""
     return next(
         (
             condition.status
@@ -133,4 +133,10 @@ def ready_status(node: NodeView) -> str:
 def _unknown(now: float) -> Content:
     stamp = timestamp(now)
     times = {"lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
-    return {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": _SILENT, **times}
+    return {
+        "type": "Ready",
+        "status": "Unknown",
+        "reason": "NodeStatusUnknown",
+        "message": _STATUS_UNKNOWN,
+        **times,
+    }

@@ -1,4 +1,4 @@
-"""All our nodes in one task: watches nodes and pods, lets pods run where they are bound, tells what becomes of them."""
+"""All our nodes in one task: watches nodes and pods, runs the pods that are bound to them, reports their status."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ from stromboli.kube.timestamps import timestamp
 
 log = logging.getLogger(__name__)
 
-PARTING = 2.0
-"""Seconds for what is still to be written when we end."""
+FLUSH_TIMEOUT = 2.0
+"""Seconds for pending writes when the service ends."""
 
 
 class PodRuntime(Protocol):
-    """What lets pods run."""
+    """Runs the pods of nodes of a kind."""
 
     def put(self, pod: NodePod) -> None:
-        """A pod is there, or is another now."""
+        """A pod was added or updated."""
 
     def drop(self, uid: str) -> None:
-        """A pod is gone, or its node is: whatever runs of it ends at once, and nothing is told of it."""
+        """The pod or its node is gone: whatever runs of it ends at once, without a status."""
 
     def log(self, pod: NodePod, query: LogQuery) -> AsyncIterator[bytes]:
-        """What it said; `NoLog` if that is nothing."""
+        """A container's log; `NoLog` if it has none."""
 
     async def close(self) -> None: ...
 
 
 @dataclass(slots=True)
 class NodeState:
-    """A node, and the pods that are bound to it; `kind` is empty while we do not know it or if it is not ours."""
+    """A node and the pods that are bound to it; `kind` is empty while the node is unknown or not ours."""
 
     kind: str = ""
-    dead: bool = False
+    failed: bool = False
     pods: dict[str, NodePod] = field(default_factory=dict)
 
 
 class NodeService:
-    """Every node with our label, and the pods on them."""
+    """Runs every node with our label, and the pods on it."""
 
     def __init__(
         self,
         client: Client,
-        habits: StageDelays,
+        delays: StageDelays,
         real: Callable[[WriteQueue], PodRuntime] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -71,30 +71,30 @@ class NodeService:
         self._writes = WriteQueue(client, clock)
         self._addresses = PodAddresses()
         self._runtimes: dict[str, PodRuntime] = {
-            node_annotations.SIMULATED: SimulatedRuntime(self._writes, self._addresses, habits, clock)
+            node_annotations.SIMULATED: SimulatedRuntime(self._writes, self._addresses, delays, clock)
         }
         if real is not None:
             self._runtimes[node_annotations.REAL] = real(self._writes)
         self._lifecycle = NodeLifecycle(self._writes, clock)
-        self._machines: dict[str, NodeState] = {}
-        self._places: dict[str, str] = {}
-        """The node of each pod."""
+        self._nodes: dict[str, NodeState] = {}
+        self._node_names: dict[str, str] = {}
+        """Of pods, by uid."""
         self._uids: dict[tuple[str, str], str] = {}
         """Of pods, by namespace and name."""
-        nodes, pods = _Sink(self._put_node, self._drop_node), _Sink(self._put_pod, self._drop_pod)
-        self._node_watch = Reflector(client, NODES, NodeView, nodes)
-        self._pod_watch = Reflector(client, PODS, NodePod, pods, _bound)
+        node_sink, pod_sink = _Sink(self._put_node, self._drop_node), _Sink(self._put_pod, self._drop_pod)
+        self._node_reflector = Reflector(client, NODES, NodeView, node_sink)
+        self._pod_reflector = Reflector(client, PODS, NodePod, pod_sink, _is_bound)
 
     async def register(self, manifests: list[Content]) -> None:
-        """See to it that these nodes exist, and are as large as told."""
-        for name, node in (await self._known()).items():
+        """Create these nodes, or update their labels and capacity."""
+        for name, node in (await self._existing()).items():
             self._addresses.adopt(name, (node.get("spec") or {}).get("podCIDR", ""))
         for begin in range(0, len(manifests), 64):
             await asyncio.gather(*(self._create(manifest) for manifest in manifests[begin : begin + 64]))
 
-    async def _known(self) -> dict[str, Content]:
-        found = msgspec.json.decode(await self._client.list(NODES))["items"]
-        return {node["metadata"]["name"]: node for node in found}
+    async def _existing(self) -> dict[str, Content]:
+        items = msgspec.json.decode(await self._client.list(NODES))["items"]
+        return {node["metadata"]["name"]: node for node in items}
 
     async def _create(self, node: Content) -> None:
         name = node["metadata"]["name"]
@@ -111,66 +111,66 @@ class NodeService:
             await self._client.patch(NODES, name, {"status": node["status"]}, subresource="status")
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         self._writes.start()
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._node_watch.run())
-                await self._node_watch.synced.wait()
-                group.create_task(self._pod_watch.run())
+                group.create_task(self._node_reflector.run())
+                await self._node_reflector.synced.wait()
+                group.create_task(self._pod_reflector.run())
         finally:
             self._lifecycle.close()
             for runtime in self._runtimes.values():
                 await runtime.close()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._writes.idle(), PARTING)
+                await asyncio.wait_for(self._writes.idle(), FLUSH_TIMEOUT)
             await self._writes.stop()
 
     async def synced(self) -> None:
-        """Until all nodes and pods were seen, and all that there is to tell of them was told."""
-        await self._node_watch.synced.wait()
-        await self._pod_watch.synced.wait()
+        """Wait until all nodes and pods were listed, and all writes that follow from them are done."""
+        await self._node_reflector.synced.wait()
+        await self._pod_reflector.synced.wait()
         await self._writes.idle()
 
     # -- nodes
 
     def _put_node(self, node: NodeView) -> None:
-        machine = self._machines.setdefault(node.name, NodeState())
-        known, kind = machine.kind, node.metadata.labels.get(node_annotations.NODE, "")
-        machine.kind = kind if kind in self._runtimes else ""
-        if not machine.kind:
+        state = self._nodes.setdefault(node.name, NodeState())
+        known, kind = state.kind, node.metadata.labels.get(node_annotations.NODE, "")
+        state.kind = kind if kind in self._runtimes else ""
+        if not state.kind:
             return
         self._addresses.adopt(node.name, node.spec.pod_cidr)
         if node.metadata.annotations.get(node_annotations.FAILED, "false") != "false":
-            if not machine.dead:
-                self._die(node, machine)
+            if not state.failed:
+                self._fail(node, state)
             return
-        if machine.dead or is_unreachable(node):
+        if state.failed or is_unreachable(node):
             self._lifecycle.recover(node)
         if ready_status(node) != "True":
-            self._writes.node(node.name, {"status": self._ready(node.name, kind)}, "status")
-        revived, machine.dead = machine.dead or not known, False
-        for pod in machine.pods.values() if revived else ():
-            self._lifecycle.spare(pod.uid)
+            self._writes.patch_node(node.name, {"status": self._ready(node.name, kind)}, "status")
+        restarted, state.failed = state.failed or not known, False
+        for pod in state.pods.values() if restarted else ():
+            self._lifecycle.cancel_eviction(pod.uid)
             self._runtimes[kind].put(pod)
 
-    def _die(self, node: NodeView, machine: NodeState) -> None:
-        machine.dead = True
-        for pod in machine.pods.values():
-            self._runtimes[machine.kind].drop(pod.uid)
-        self._lifecycle.fail(node, list(machine.pods.values()))
+    def _fail(self, node: NodeView, state: NodeState) -> None:
+        state.failed = True
+        for pod in state.pods.values():
+            self._runtimes[state.kind].drop(pod.uid)
+        self._lifecycle.fail(node, list(state.pods.values()))
 
     def _drop_node(self, node: NodeView) -> None:
-        machine = self._machines.pop(node.name, None)
-        if machine is None or not machine.kind:
+        state = self._nodes.pop(node.name, None)
+        if state is None or not state.kind:
             return
-        for pod in machine.pods.values():
-            self._runtimes[machine.kind].drop(pod.uid)
-            self._places.pop(pod.uid, None)
-        self._lifecycle.orphans(machine.pods.values())
+        for pod in state.pods.values():
+            self._runtimes[state.kind].drop(pod.uid)
+            self._node_names.pop(pod.uid, None)
+        self._lifecycle.delete_orphans(state.pods.values())
 
     def _ready(self, name: str, kind: str) -> Content:
-        """The status of a node that is well."""
+        """The status of a node that is Ready."""
         stamp = timestamp(self._clock())
         host = LOCAL if kind == node_annotations.REAL else self._addresses.range(name).host
         times = {"lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
@@ -195,64 +195,64 @@ class NodeService:
 
     def _put_pod(self, pod: NodePod) -> None:
         name = pod.spec.node_name
-        machine = self._machines.setdefault(name, NodeState())
-        machine.pods[pod.uid] = pod
-        self._places[pod.uid] = name
+        state = self._nodes.setdefault(name, NodeState())
+        state.pods[pod.uid] = pod
+        self._node_names[pod.uid] = name
         self._uids[pod.namespace, pod.name] = pod.uid
         if pod.status.pod_ip:
-            self._addresses.of(pod)  # it has one, which is nobody else's
-        if not machine.kind:
+            self._addresses.of(pod)  # allocated already
+        if not state.kind:
             return
-        if machine.dead:
-            self._lifecycle.doom(pod, name)
+        if state.failed:
+            self._lifecycle.schedule_eviction(pod, name)
         else:
-            self._runtimes[machine.kind].put(pod)
+            self._runtimes[state.kind].put(pod)
 
     def _drop_pod(self, pod: NodePod) -> None:
         uid, key = pod.metadata.uid, (pod.namespace, pod.name)
         if self._uids.get(key) == uid:
             del self._uids[key]
-        name = self._places.pop(uid, None)
-        machine = self._machines.get(name) if name is not None else None
-        if name is None or machine is None:
+        name = self._node_names.pop(uid, None)
+        state = self._nodes.get(name) if name is not None else None
+        if name is None or state is None:
             return
-        machine.pods.pop(uid, None)
-        self._addresses.leave(name, uid)
-        self._lifecycle.spare(uid)
-        if machine.kind:
-            self._runtimes[machine.kind].drop(uid)
+        state.pods.pop(uid, None)
+        self._addresses.release(name, uid)
+        self._lifecycle.cancel_eviction(uid)
+        if state.kind:
+            self._runtimes[state.kind].drop(uid)
 
     # -- logs
 
     def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncIterator[bytes] | None:
-        """What a container of a pod said; nothing if we do not know it."""
+        """A container's log; None if it has none here."""
         uid = self._uids.get((namespace, pod), "")
-        machine = self._machines.get(self._places.get(uid, ""))
-        if machine is None or not machine.kind:
+        state = self._nodes.get(self._node_names.get(uid, ""))
+        if state is None or not state.kind:
             return None
-        runtime = self._runtimes[machine.kind]
+        runtime = self._runtimes[state.kind]
         try:
-            return runtime.log(machine.pods[uid], query)
+            return runtime.log(state.pods[uid], query)
         except NoLog:
             return None
 
 
-def _bound(pod: Any) -> bool:
+def _is_bound(pod: Any) -> bool:
     return bool(pod.spec.node_name)
 
 
 class _Sink:
-    """Hands on what a watch tells."""
+    """Calls the service for what a reflector observes."""
 
     def __init__(self, put: Callable[[Any], None], drop: Callable[[Any], None]) -> None:
         self._put = put
         self._drop = drop
 
-    def put(self, thing: Any, new: bool) -> None:
-        self._put(thing)
+    def put(self, item: Any, new: bool) -> None:
+        self._put(item)
 
-    def drop(self, thing: Any) -> None:
-        self._drop(thing)
+    def drop(self, item: Any) -> None:
+        self._drop(item)
 
     def unusable(self, problem: UnusableObject) -> None:
         log.warning("%s %s/%s: %s", problem.kind, problem.namespace, problem.name, problem.text)

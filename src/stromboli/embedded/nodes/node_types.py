@@ -1,4 +1,4 @@
-"""A pod as a node reads it."""
+"""Pods and nodes with the fields that running them takes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ class PodMeta(ObjectMeta):
 
 
 class Toleration(Value, frozen=True):
-    """A taint the pod puts up with, and for how long."""
-
     key: str = ""
     operator: str = ""
     value: str = ""
@@ -47,7 +45,7 @@ class PodStatus(Record):
 
 
 class NodePod(Object):
-    """Everything that running a pod takes; containers and volumes as they were written."""
+    """A pod as a kubelet reads it; containers and volumes as they were written."""
 
     metadata: PodMeta
     spec: PodSpec = field(default_factory=PodSpec)
@@ -62,7 +60,7 @@ class NodePod(Object):
         return self.status.phase in FINISHED
 
     @property
-    def leaving(self) -> bool:
+    def terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
 
@@ -78,7 +76,7 @@ class NodeStatus(Record):
 
 
 class NodeView(Object):
-    """A node as the one who runs it reads it."""
+    """A node as the service that runs it reads it."""
 
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)

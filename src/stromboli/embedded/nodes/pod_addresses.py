@@ -1,4 +1,4 @@
-"""Addresses: every simulated node has a range of 254, given out in turn and remembered by the pods themselves."""
+"""Pod addresses: every simulated node has a CIDR of 254, allocated in turn; allocations are kept in pod statuses."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from stromboli.embedded.nodes.node_types import NodePod
 
 LOCAL = "127.0.0.1"
-"""Where real pods are: they share this machine."""
+"""The address of all real pods: they share this machine."""
 _FIRST = 1
 _CIDR = re.compile(r"10\.(\d{1,3})\.(\d{1,3})\.0/24")
 
 
 @dataclass(slots=True)
 class NodeRange:
-    """The addresses of one node."""
+    """The addresses of a node."""
 
     number: int
     next: int = _FIRST
-    taken: dict[str, str] = field(default_factory=dict)
-    """By the uid of the pod that has it."""
+    allocated: dict[str, str] = field(default_factory=dict)
+    """By pod uid."""
 
     @property
     def cidr(self) -> str:
@@ -34,19 +34,19 @@ class NodeRange:
     def host(self) -> str:
         return f"172.{16 + self.number // 65536 % 16}.{self.number // 256 % 256}.{self.number % 256}"
 
-    def take(self, uid: str) -> str:
-        used = set(self.taken.values())
+    def allocate(self, uid: str) -> str:
+        used = set(self.allocated.values())
         for _ in range(254):
             address = f"{self._prefix}.{self.next}"
             self.next = self.next % 254 + 1
             if address not in used:
                 break
-        self.taken[uid] = address
+        self.allocated[uid] = address
         return address
 
 
 class PodAddresses:
-    """Who lives where."""
+    """The address ranges of all nodes."""
 
     def __init__(self) -> None:
         self._ranges: dict[str, NodeRange] = {}
@@ -59,21 +59,21 @@ class PodAddresses:
         return self._ranges[node]
 
     def adopt(self, node: str, cidr: str) -> None:
-        """A node that was there before has its range already."""
-        found = _CIDR.fullmatch(cidr)
-        if found is None or node in self._ranges:
+        """Take over the range that a node has already."""
+        match = _CIDR.fullmatch(cidr)
+        if match is None or node in self._ranges:
             return
-        number = (int(found[1]) - 64) * 256 + int(found[2])
+        number = (int(match[1]) - 64) * 256 + int(match[2])
         self._ranges[node] = NodeRange(number)
         self._last = max(self._last, number)
 
     def of(self, pod: NodePod) -> tuple[str, str]:
-        """The pod's address, the one it had before if it had one, and its node's."""
-        found = self.range(pod.spec.node_name)
-        address = pod.status.pod_ip or found.taken.get(pod.uid) or found.take(pod.uid)
-        found.taken[pod.uid] = address
-        return address, found.host
+        """The pod's address, which it keeps once it has one, and its node's."""
+        node = self.range(pod.spec.node_name)
+        address = pod.status.pod_ip or node.allocated.get(pod.uid) or node.allocate(pod.uid)
+        node.allocated[pod.uid] = address
+        return address, node.host
 
-    def leave(self, node: str, uid: str) -> None:
+    def release(self, node: str, uid: str) -> None:
         if node in self._ranges:
-            self._ranges[node].taken.pop(uid, None)
+            self._ranges[node].allocated.pop(uid, None)

@@ -1,4 +1,7 @@
-"""What a pod on a simulated node does next, and when: a function of the pod as it stands on the API server."""
+"""The next stage of a pod on a simulated node, and its time: a function of the pod as the API server has it.
+
+As in KWOK, a stage takes a pod from one state to the next after a delay.
+"""
 
 from __future__ import annotations
 
@@ -15,104 +18,101 @@ from stromboli.embedded.nodes.node_types import Content, NodePod
 
 
 class PodState(Enum):
-    """Where in its life a pod is."""
-
     BOUND = "bound"
     RUNNING = "running"
-    LEAVING = "leaving"
-    OVER = "over"
+    TERMINATING = "terminating"
+    FINISHED = "finished"
 
 
 class Stage(Enum):
-    """The steps of a pod's life."""
-
     START = "start"
-    FINISH = "finish"
+    COMPLETE = "complete"
     EXPIRE = "expire"
     """It ran longer than its spec allows."""
-    LEAVE = "leave"
-    """It was deleted and is let go."""
+    DELETE = "delete"
+    """It was marked for deletion, and is deleted for good."""
 
 
 class ScheduledStage(NamedTuple):
-    """At this time, this."""
-
-    what: Stage
-    when: float
+    stage: Stage
+    at: float
     exit_code: int = 0
 
 
-SHORTLY = Duration(0.5, 0.5)
+HALF_A_SECOND = Duration(0.5, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
 class StageDelays:
-    """How simulated nodes behave where a pod does not say."""
+    """Delays of the stages where a pod has no annotation."""
 
-    start_delay: Duration = SHORTLY
+    start_delay: Duration = HALF_A_SECOND
     run_time: Duration = FOREVER
     stop_delay: float = 0.2
 
 
 def state_of(pod: NodePod) -> PodState:
-    if pod.leaving:
-        return PodState.LEAVING
+    if pod.terminating:
+        return PodState.TERMINATING
     if pod.finished:
-        return PodState.OVER
+        return PodState.FINISHED
     return PodState.RUNNING if started_at(pod) is not None else PodState.BOUND
 
 
-def next_stage(pod: NodePod, since: float, habits: StageDelays) -> ScheduledStage | None:
-    """What is next; none if the pod only has to be left alone. `since` is when it came to its stage."""
+def next_stage(pod: NodePod, since: float, delays: StageDelays) -> ScheduledStage | None:
+    """The next stage; None if the pod stays as it is. `since` is when it came to its state."""
     match state_of(pod):
-        case PodState.LEAVING:
-            return ScheduledStage(Stage.LEAVE, since if pod.finished else since + _stop_delay(pod, habits))
+        case PodState.TERMINATING:
+            return ScheduledStage(Stage.DELETE, since if pod.finished else since + _stop_delay(pod, delays))
         case PodState.RUNNING:
-            return _end(pod, since, habits)
+            return _completion(pod, since, delays)
         case PodState.BOUND:
             return ScheduledStage(
                 Stage.START,
-                since + _span(pod, node_annotations.START_DELAY, habits.start_delay).draw(pod.uid),
+                since
+                + _annotated_duration(pod, node_annotations.START_DELAY, delays.start_delay).sample(pod.uid),
             )
         case _:
             return None
 
 
-def _end(pod: NodePod, begun: float, habits: StageDelays) -> ScheduledStage | None:
-    when = begun + run_time(pod, habits).draw(pod.uid)
+def _completion(pod: NodePod, started: float, delays: StageDelays) -> ScheduledStage | None:
+    completes = started + run_time(pod, delays).sample(pod.uid)
     deadline = pod.spec.active_deadline_seconds
-    allowed = begun + deadline if deadline is not None else math.inf
-    if allowed < when:
-        return ScheduledStage(Stage.EXPIRE, allowed)
-    return ScheduledStage(Stage.FINISH, when, _exit_code(pod)) if math.isfinite(when) else None
+    expires = started + deadline if deadline is not None else math.inf
+    if expires < completes:
+        return ScheduledStage(Stage.EXPIRE, expires)
+    return ScheduledStage(Stage.COMPLETE, completes, _exit_code(pod)) if math.isfinite(completes) else None
 
 
-def run_time(pod: NodePod, habits: StageDelays) -> Duration:
-    """What the annotation says, else how long the command would sleep if that ended the pod, else what is usual."""
-    ends = pod.spec.restart_policy != names.RESTART_ALWAYS
-    slept = _slept(pod.spec.containers) if ends else None
-    return _span(pod, node_annotations.RUN_TIME, slept or habits.run_time)
+def run_time(pod: NodePod, delays: StageDelays) -> Duration:
+    """From the annotation, else how long the command sleeps if its end completes the pod, else the default."""
+    restarts = pod.spec.restart_policy == names.RESTART_ALWAYS
+    slept = None if restarts else _sleep_duration(pod.spec.containers)
+    return _annotated_duration(pod, node_annotations.RUN_TIME, slept or delays.run_time)
 
 
-def _span(pod: NodePod, mark: str, otherwise: Duration) -> Duration:
-    text = pod.metadata.annotations.get(mark)
+def _annotated_duration(pod: NodePod, annotation: str, default: Duration) -> Duration:
+    text = pod.metadata.annotations.get(annotation)
     try:
-        return parse_duration(text) if text else otherwise
+        return parse_duration(text) if text else default
     except BadDuration:
-        return otherwise
+        return default
 
 
-def _slept(containers: list[Content]) -> Duration | None:
-    """`sleep 30` takes 30 seconds, also in a shell; the longest of several counts."""
-    found = [
-        span
+def _sleep_duration(containers: list[Content]) -> Duration | None:
+    """`sleep 30` takes 30 seconds, also in a shell; of several containers the longest counts."""
+    durations = [
+        duration
         for container in containers
-        if (span := _sleep([*_words(container, "command"), *_words(container, "args")]))
+        if (duration := _sleep([*_strings(container, "command"), *_strings(container, "args")]))
     ]
-    return max(found, key=lambda span: span.high) if found and len(found) == len(containers) else None
+    if not durations or len(durations) < len(containers):
+        return None
+    return max(durations, key=lambda duration: duration.high)
 
 
-def _words(container: Content, field: str) -> list[str]:
+def _strings(container: Content, field: str) -> list[str]:
     words = container.get(field)
     return [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
 
@@ -133,13 +133,13 @@ def _exit_code(pod: NodePod) -> int:
     return int(text) % 256 if text.isdecimal() and len(text) < 4 else 0
 
 
-def _stop_delay(pod: NodePod, habits: StageDelays) -> float:
+def _stop_delay(pod: NodePod, delays: StageDelays) -> float:
     grace = pod.metadata.deletion_grace_period_seconds
-    return habits.stop_delay if grace is None else min(habits.stop_delay, grace)
+    return delays.stop_delay if grace is None else min(delays.stop_delay, grace)
 
 
 def started_at(pod: NodePod) -> float | None:
-    """When its containers began to run, if they did."""
+    """When its containers started, if they did."""
     if pod.status.phase != "Running":
         return None
     times = []

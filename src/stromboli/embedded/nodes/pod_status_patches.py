@@ -1,4 +1,4 @@
-"""What a node tells about a pod, in the form in which kubelets tell it: a patch of the pod's status."""
+"""Patches of a pod's status, as kubelets write them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ EXPIRED = "Pod was active on the node longer than the specified deadline"
 
 
 class Termination(NamedTuple):
-    """How a container came to its end."""
+    """How a container terminated."""
 
     code: int
     at: float
-    begun: float
+    started: float
     signal: int = 0
     message: str = ""
 
@@ -29,7 +29,7 @@ class Termination(NamedTuple):
         terminated: Content = {
             "exitCode": self.code,
             "reason": self.reason,
-            "startedAt": timestamp(self.begun),
+            "startedAt": timestamp(self.started),
             "finishedAt": timestamp(self.at),
             "containerID": id,
         }
@@ -44,40 +44,35 @@ def container_id(pod: NodePod, name: str, restarts: int = 0) -> str:
     return f"stromboli://{pod.uid}-{name}-{restarts}"
 
 
-def condition(type: str, true: bool, now: float, reason: str = "", message: str = "") -> Content:
-    made: Content = {
+def pod_condition(type: str, true: bool, now: float, reason: str = "", message: str = "") -> Content:
+    condition: Content = {
         "type": type,
         "status": "True" if true else "False",
         "lastProbeTime": None,
         "lastTransitionTime": timestamp(now),
     }
     if reason:
-        made["reason"] = reason
+        condition["reason"] = reason
     if message:
-        made["message"] = message
-    return made
+        condition["message"] = message
+    return condition
 
 
 def changed(pod: NodePod, wanted: list[Content]) -> list[Content]:
-    """Of conditions, those that say something new: an unchanged one keeps the time at which it came to hold."""
-    old = {
-        old_condition.type: (old_condition.status, old_condition.reason, old_condition.message)
-        for old_condition in pod.status.conditions or ()
-    }
+    """Those conditions that differ from the pod's: an unchanged one keeps its transition time."""
+    current = {old.type: (old.status, old.reason, old.message) for old in pod.status.conditions or ()}
     return [
-        condition
-        for condition in wanted
-        if old.get(condition["type"])
-        != (condition["status"], condition.get("reason", ""), condition.get("message", ""))
+        new
+        for new in wanted
+        if current.get(new["type"]) != (new["status"], new.get("reason", ""), new.get("message", ""))
     ]
 
 
-def container(
+def container_status(
     pod: NodePod, spec: Content, state: Content, restarts: int = 0, last: Content | None = None
 ) -> Content:
-    """The status of one container."""
     name, runs = str(spec.get("name", "")), "running" in state
-    made: Content = {
+    status: Content = {
         "name": name,
         "image": str(spec.get("image", "")),
         "imageID": "",
@@ -88,14 +83,14 @@ def container(
         "lastState": last or {},
     }
     if "waiting" not in state:
-        made["containerID"] = container_id(pod, name, restarts)
-    return made
+        status["containerID"] = container_id(pod, name, restarts)
+    return status
 
 
 def running(pod: NodePod, now: float, ip: str, host: str) -> Content:
-    """All containers run, and those before them are through."""
+    """All containers run, and all init containers completed."""
     started = {"running": {"startedAt": timestamp(now)}}
-    done = Termination(0, now, now)
+    completed = Termination(0, now, now)
     status: Content = {
         "phase": "Running",
         "startTime": timestamp(now),
@@ -103,64 +98,61 @@ def running(pod: NodePod, now: float, ip: str, host: str) -> Content:
         "hostIPs": [{"ip": host}],
         "podIP": ip,
         "podIPs": [{"ip": ip}],
-        "conditions": changed(pod, [condition(type, True, now) for type in READY_CONDITIONS]),
-        "containerStatuses": [container(pod, spec, started) for spec in pod.spec.containers],
+        "conditions": changed(pod, [pod_condition(type, True, now) for type in READY_CONDITIONS]),
+        "containerStatuses": [container_status(pod, spec, started) for spec in pod.spec.containers],
     }
     if pod.spec.init_containers:
         status["initContainerStatuses"] = [
-            container(
-                pod, spec, started if _sidecar(spec) else done.state(container_id(pod, str(spec.get("name"))))
+            container_status(
+                pod,
+                spec,
+                started if _is_sidecar(spec) else completed.state(container_id(pod, str(spec.get("name")))),
             )
             for spec in pod.spec.init_containers
         ]
     return status
 
 
-def finished(pod: NodePod, now: float, begun: float, code: int) -> Content:
-    """All containers came to the same end."""
-    ending = Termination(code, now, begun)
+def finished(pod: NodePod, now: float, started: float, code: int) -> Content:
+    """All containers terminated with this exit code."""
+    termination = Termination(code, now, started)
     return {
         "phase": "Failed" if code else "Succeeded",
-        "conditions": over(pod, now, failed=bool(code)),
+        "conditions": changed(pod, terminal_conditions(now, failed=bool(code))),
         "containerStatuses": [
-            container(pod, spec, ending.state(container_id(pod, str(spec.get("name")))))
+            container_status(pod, spec, termination.state(container_id(pod, str(spec.get("name")))))
             for spec in pod.spec.containers
         ],
     }
 
 
-def expired(pod: NodePod, now: float, begun: float) -> Content:
+def expired(pod: NodePod, now: float, started: float) -> Content:
     """It ran longer than `activeDeadlineSeconds` allows."""
-    return {**finished(pod, now, begun, 137), "reason": "DeadlineExceeded", "message": EXPIRED}
+    return {**finished(pod, now, started, 137), "reason": "DeadlineExceeded", "message": EXPIRED}
 
 
-def over(pod: NodePod, now: float, failed: bool) -> list[Content]:
-    """What is new about the conditions of a pod that is at its end."""
-    return changed(pod, ending(now, failed))
-
-
-def ending(now: float, failed: bool) -> list[Content]:
-    """Conditions of a pod that is at its end."""
+def terminal_conditions(now: float, failed: bool) -> list[Content]:
+    """Conditions of a pod that succeeded or failed."""
     reason = "PodFailed" if failed else "PodCompleted"
     return [
-        condition("PodReadyToStartContainers", False, now),
-        condition("Initialized", True, now, "" if failed else reason),
-        condition("Ready", False, now, reason),
-        condition("ContainersReady", False, now, reason),
+        pod_condition("PodReadyToStartContainers", False, now),
+        pod_condition("Initialized", True, now, "" if failed else reason),
+        pod_condition("Ready", False, now, reason),
+        pod_condition("ContainersReady", False, now, reason),
     ]
 
 
-def lost(pod: NodePod, now: float, node: str) -> Content:
-    """Its node is dead, and it with it."""
+def node_lost(now: float, node: str) -> Content:
+    """Its node failed, and the pod with it."""
     message = f"Node {node} which was running the pod is not reachable"
     return {
         "phase": "Failed",
         "reason": "NodeLost",
         "message": message,
         "conditions": [
-            condition("Ready", False, now, "NodeNotReady", message),
-            condition("ContainersReady", False, now, "NodeNotReady", message),
-            condition(
+            pod_condition("Ready", False, now, "NodeNotReady", message),
+            pod_condition("ContainersReady", False, now, "NodeNotReady", message),
+            pod_condition(
                 "DisruptionTarget",
                 True,
                 now,
@@ -172,14 +164,14 @@ def lost(pod: NodePod, now: float, node: str) -> Content:
 
 
 def unready(now: float) -> Content:
-    """Its node does not answer; nobody knows what became of it."""
-    return {"conditions": [condition("Ready", False, now, "NodeNotReady")]}
+    """Its node is unreachable, and the pod's state unknown."""
+    return {"conditions": [pod_condition("Ready", False, now, "NodeNotReady")]}
 
 
-def _sidecar(spec: Content) -> bool:
+def _is_sidecar(spec: Content) -> bool:
     return bool(spec.get("restartPolicy") == "Always")
 
 
 def patch(status: Content, uid: str) -> dict[str, Any]:
-    """For this very pod, not for another one of its name."""
+    """A patch that applies to the pod with this uid alone, not to a later one of its name."""
     return {"metadata": {"uid": uid}, "status": status}

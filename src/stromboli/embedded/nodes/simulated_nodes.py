@@ -1,4 +1,4 @@
-"""Simulated nodes: no machine, no process, only time. One heap of alarms for all pods of all nodes."""
+"""Simulated nodes: no machine, no process, only time. One timer heap for all pods of all nodes."""
 
 from __future__ import annotations
 
@@ -22,101 +22,99 @@ from stromboli.embedded.nodes.pod_stages import (
 from stromboli.embedded.nodes.timer_heap import TimerHeap
 from stromboli.embedded.nodes.write_queue import WriteQueue
 
-AGAIN, LONGEST = 1.0, 60.0
-"""Seconds until a step that could not be written is tried anew, at first and at most."""
+FIRST_RETRY, MAX_RETRY = 1.0, 60.0
+"""Seconds until a stage that could not be written is tried again, at first and at most."""
 
 
 @dataclass(slots=True)
 class SimulatedPod:
-    """A pod, where it stands, and what was set in motion."""
+    """A pod, its state, and the stage that comes next."""
 
     pod: NodePod
-    stage: PodState
+    state: PodState
     since: float
-    step: ScheduledStage | None = None
+    next: ScheduledStage | None = None
     written: Stage | None = None
-    """The step that was written and not yet seen."""
+    """The stage that was written and not yet observed."""
     failures: int = 0
 
 
 class SimulatedRuntime:
-    """Lets pods pretend to run."""
+    """Plays the stages of pods."""
 
     def __init__(
         self,
         writes: WriteQueue,
         addresses: PodAddresses,
-        habits: StageDelays,
+        delays: StageDelays,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._writes = writes
         self._addresses = addresses
-        self._habits = habits
+        self._delays = delays
         self._clock = clock
-        self._lives: dict[str, SimulatedPod] = {}
-        self._timers = TimerHeap(self._due, clock)
+        self._pods: dict[str, SimulatedPod] = {}
+        self._timers = TimerHeap(self._play, clock)
 
     def put(self, pod: NodePod) -> None:
-        """A pod came, or is another now."""
-        stage = state_of(pod)
-        life = self._lives.get(pod.uid)
-        if life is None:
-            begun = started_at(pod) if stage is PodState.RUNNING else None
-            life = self._lives[pod.uid] = SimulatedPod(pod, stage, self._clock() if begun is None else begun)
-        elif life.stage is not stage:
-            if stage is not PodState.RUNNING or life.written is not Stage.START:
-                life.since = self._clock()  # how long it runs was counted from when we wrote that it does
-            life.stage, life.written, life.failures = stage, None, 0
-        life.pod = pod
-        self._plan(life)
+        state = state_of(pod)
+        simulated = self._pods.get(pod.uid)
+        if simulated is None:
+            started = started_at(pod) if state is PodState.RUNNING else None
+            since = self._clock() if started is None else started
+            simulated = self._pods[pod.uid] = SimulatedPod(pod, state, since)
+        elif simulated.state is not state:
+            if state is not PodState.RUNNING or simulated.written is not Stage.START:
+                simulated.since = self._clock()  # a running pod counts from when its start was written
+            simulated.state, simulated.written, simulated.failures = state, None, 0
+        simulated.pod = pod
+        self._schedule(simulated)
 
     def drop(self, uid: str) -> None:
-        """A pod is gone."""
-        self._lives.pop(uid, None)
+        self._pods.pop(uid, None)
         self._timers.cancel(uid)
 
     def log(self, pod: NodePod, query: LogQuery) -> AsyncIterator[bytes]:
-        """A simulated pod has nothing to say but that."""
-        return _nothing(pod)
+        return _simulated_log(pod)
 
     async def close(self) -> None:
         self._timers.clear()
 
-    def _plan(self, life: SimulatedPod) -> None:
-        life.step = next_stage(life.pod, life.since, self._habits)
-        if life.step is None or life.step.what is life.written:
-            self._timers.cancel(life.pod.uid)
+    def _schedule(self, simulated: SimulatedPod) -> None:
+        simulated.next = next_stage(simulated.pod, simulated.since, self._delays)
+        if simulated.next is None or simulated.next.stage is simulated.written:
+            self._timers.cancel(simulated.pod.uid)
         else:
-            self._timers.set(life.pod.uid, life.step.when)
+            self._timers.set(simulated.pod.uid, simulated.next.at)
 
-    def _due(self, uid: Hashable) -> None:
-        life = self._lives.get(str(uid))
-        if life is None or life.step is None:
+    def _play(self, uid: Hashable) -> None:
+        simulated = self._pods.get(str(uid))
+        if simulated is None or simulated.next is None:
             return
-        pod, step, now = life.pod, life.step, self._clock()
-        life.written = step.what
+        pod, stage, now = simulated.pod, simulated.next.stage, self._clock()
+        simulated.written = stage
 
         def failed(_: Exception) -> None:
-            if self._lives.get(pod.uid) is life and life.written is step.what:
-                life.written = None
-                pause = min(LONGEST, AGAIN * 2.0 ** min(life.failures, 10))
-                life.failures += 1
+            if self._pods.get(pod.uid) is simulated and simulated.written is stage:
+                simulated.written = None
+                pause = min(MAX_RETRY, FIRST_RETRY * 2.0 ** min(simulated.failures, 10))
+                simulated.failures += 1
                 self._timers.set(pod.uid, self._clock() + pause)
 
-        match step.what:
+        match stage:
             case Stage.START:
-                life.since = now
+                simulated.since = now
                 address, host = self._addresses.of(pod)
-                self._writes.status(pod, pod_status_patches.running(pod, now, address, host), failed)
-            case Stage.FINISH:
-                self._writes.status(
-                    pod, pod_status_patches.finished(pod, now, life.since, step.exit_code), failed
-                )
+                status = pod_status_patches.running(pod, now, address, host)
+            case Stage.COMPLETE:
+                status = pod_status_patches.finished(pod, now, simulated.since, simulated.next.exit_code)
             case Stage.EXPIRE:
-                self._writes.status(pod, pod_status_patches.expired(pod, now, life.since), failed)
-            case Stage.LEAVE:
-                self._writes.let_go(pod, failed)
+                status = pod_status_patches.expired(pod, now, simulated.since)
+            case Stage.DELETE:
+                self._writes.delete_pod(pod, failed)
+                return
+        self._writes.patch_status(pod, status, failed)
 
 
-async def _nothing(pod: NodePod) -> AsyncIterator[bytes]:
+async def _simulated_log(pod: NodePod) -> AsyncIterator[bytes]:
     yield f"(simulated: {pod.spec.node_name} runs no processes)\n".encode()

@@ -1,4 +1,4 @@
-"""Many alarms, one heap, one timer of the event loop: a thousand pods that run cost nothing until one is due."""
+"""Many timers in one heap with one timer of the event loop: a thousand running pods cost nothing until one is due."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable, Hashable
 
 
 class TimerHeap:
-    """One alarm per key; setting it again moves it. Times are wall-clock seconds, as in objects."""
+    """One timer per key; setting it again moves it. Times are wall-clock seconds, as in objects."""
 
-    LONGEST = 60.0
-    """Look at the clock at least this often while alarms are set: wall clocks jump, laptops sleep."""
+    MAX_WAIT = 60.0
+    """The clock is read at least this often while timers are set: wall clocks jump, laptops sleep."""
 
-    def __init__(self, ring: Callable[[Hashable], None], clock: Callable[[], float] = time.time) -> None:
-        self._ring = ring
+    def __init__(self, expired: Callable[[Hashable], None], clock: Callable[[], float] = time.time) -> None:
+        self._expired = expired
         self._clock = clock
         self._heap: list[tuple[float, int, Hashable]] = []
         self._due: dict[Hashable, tuple[float, int]] = {}
@@ -49,7 +49,7 @@ class TimerHeap:
     def _arm(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
-        wait = min(max(0.0, self._heap[0][0] - self._clock()), self.LONGEST)
+        wait = min(max(0.0, self._heap[0][0] - self._clock()), self.MAX_WAIT)
         self._handle = asyncio.get_running_loop().call_later(wait, self._fire)
 
     def _fire(self) -> None:
@@ -60,8 +60,8 @@ class TimerHeap:
             due = self._due.get(key)
             if due is not None and due[1] == serial:
                 del self._due[key]
-                self._ring(key)
+                self._expired(key)
         while self._heap and self._due.get(self._heap[0][2], (0, 0))[1] != self._heap[0][1]:
-            heapq.heappop(self._heap)  # moved or cancelled meanwhile
+            heapq.heappop(self._heap)  # moved or cancelled since
         if self._heap:
             self._arm()

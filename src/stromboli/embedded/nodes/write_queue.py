@@ -1,4 +1,4 @@
-"""What nodes write: one write per object at a time, of statuses the newest alone, repeated until it arrives."""
+"""Writes of nodes to the API server: one per object at a time, of pending statuses the newest alone, with retries."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ ATTEMPTS = 8
 
 @dataclass(slots=True)
 class PendingWrite:
-    """One request, and whom to tell if it comes to nothing."""
+    """A request, and what to call if it fails for good."""
 
     request: Request
     replaceable: bool = False
-    """A later one of its kind says everything that this one says."""
+    """A later write of its kind contains everything that this one does."""
     failed: Callable[[Exception], None] | None = None
     failures: int = 0
 
 
 class WriteQueue:
-    """A queue of writes by object."""
+    """Pending writes by object."""
 
     def __init__(self, client: Api, clock: Callable[[], float] = time.time) -> None:
         self._client = client
@@ -60,45 +60,42 @@ class WriteQueue:
     async def stop(self) -> None:
         await self._queue.stop()
 
-    def status(
+    def patch_status(
         self, pod: NodePod, status: Content, failed: Callable[[Exception], None] | None = None
     ) -> None:
-        """Tell what became of a pod; a merge by condition and container, so that others' words stay."""
+        """Patch a pod's status by condition and container, so that those of other writers stay."""
         path = PODS.path(pod.namespace, pod.name, "status")
         body = msgspec.json.encode(patch(status, pod.uid))
         self._put(pod.uid, PendingWrite(Request("PATCH", path, body, STRATEGIC), True, failed))
 
-    def let_go(self, pod: NodePod, failed: Callable[[Exception], None] | None = None) -> None:
-        """Take a pod away for good: it has left its node."""
+    def delete_pod(self, pod: NodePod, failed: Callable[[Exception], None] | None = None) -> None:
+        """Delete a pod for good, without grace: nothing of it runs any more."""
         body = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.uid}}
         request = Request("DELETE", PODS.path(pod.namespace, pod.name), msgspec.json.encode(body))
         self._put(pod.uid, PendingWrite(request, failed=failed))
 
-    def node(self, name: str, body: Content, part: str = "") -> None:
-        request = Request("PATCH", NODES.path("", name, part), msgspec.json.encode(body), STRATEGIC)
+    def patch_node(self, name: str, body: Content, subresource: str = "") -> None:
+        request = Request("PATCH", NODES.path("", name, subresource), msgspec.json.encode(body), STRATEGIC)
         self._put(f"node {name}", PendingWrite(request))
 
-    def tell(self, pod: NodePod, type: str, reason: str, message: str) -> None:
-        """An event about a pod."""
-        self._say(
-            pod.uid,
-            PendingEvent(ObjectReference("Pod", pod.namespace, pod.name, pod.uid), type, reason, message),
-        )
+    def record_event(self, pod: NodePod, type: str, reason: str, message: str) -> None:
+        regarding = ObjectReference("Pod", pod.namespace, pod.name, pod.uid)
+        self._put_event(pod.uid, PendingEvent(regarding, type, reason, message))
 
-    def tell_node(self, name: str, type: str, reason: str, message: str) -> None:
-        self._say(
-            f"node {name}", PendingEvent(ObjectReference("Node", "", name, name), type, reason, message)
-        )
+    def record_node_event(self, name: str, type: str, reason: str, message: str) -> None:
+        regarding = ObjectReference("Node", "", name, name)
+        self._put_event(f"node {name}", PendingEvent(regarding, type, reason, message))
 
-    def _say(self, key: str, saying: PendingEvent) -> None:
-        request = self._events.request(saying)
+    def _put_event(self, key: str, event: PendingEvent) -> None:
+        request = self._events.request(event)
         if request is not None:
             self._put(
-                f"event of {key}", PendingWrite(request, failed=lambda error: self._unsaid(saying, error))
+                f"event of {key}",
+                PendingWrite(request, failed=lambda error: self._event_failed(event, error)),
             )
 
-    def _unsaid(self, saying: PendingEvent, error: Exception) -> None:
-        self._events.failed(saying, error)
+    def _event_failed(self, event: PendingEvent, error: Exception) -> None:
+        self._events.failed(event, error)
 
     def _put(self, key: str, write: PendingWrite) -> None:
         self._queue.put(key, write, 0)
@@ -108,7 +105,7 @@ class WriteQueue:
             await self._client.send(write.request, TIMEOUT)
         except (ApiError, NoResponse) as error:
             write.failures += 1
-            if _passing(error) and write.failures < ATTEMPTS:
+            if _is_retried(error) and write.failures < ATTEMPTS:
                 return self._backoff.pause(write.failures, getattr(error, "retry_after", None))
             if not _gone(error):
                 log.warning("%s %s: %s", write.request.method, write.request.path, error)
@@ -118,13 +115,13 @@ class WriteQueue:
 
 
 def _newest(earlier: PendingWrite, later: PendingWrite) -> PendingWrite | None:
-    """Of two statuses that wait, the later; what takes a pod away waits its turn."""
-    both = earlier.replaceable and later.replaceable and earlier.request.path == later.request.path
-    return later if both else None
+    """Of two pending statuses the later; a deletion waits its turn."""
+    replaced = earlier.replaceable and later.replaceable and earlier.request.path == later.request.path
+    return later if replaced else None
 
 
-def _passing(error: Exception) -> bool:
-    """A conflict does not pass: it means that this is not the same pod any more."""
+def _is_retried(error: Exception) -> bool:
+    """A conflict is not transient here: it means that the pod is not the same any more."""
     return is_transient(error) and not (isinstance(error, ApiError) and error.status == 409)
 
 

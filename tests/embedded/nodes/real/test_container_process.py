@@ -25,7 +25,7 @@ def run(folder, *words, then=lambda running: None):
             )
             await asyncio.sleep(0.1)
             then(running)
-            return await asyncio.wait_for(running.ended(), 10)
+            return await asyncio.wait_for(running.wait(), 10)
         finally:
             guardian.close()
 
@@ -51,7 +51,7 @@ def test_a_process_ends_as_it_does(tmp_path, script, end, words):
 
 
 def test_a_process_is_over_even_if_somebody_it_left_behind_holds_its_output(tmp_path, monkeypatch):
-    monkeypatch.setattr(container_process, "_LAST_WORDS", 0.2)
+    monkeypatch.setattr(container_process, "_OUTPUT_TIMEOUT", 0.2)
     begin = time.monotonic()
     assert run(tmp_path, "sh", "-c", "setsid sleep 6 & echo left; sleep 0.2; exit 4") == (4, 0)
     assert time.monotonic() - begin < 5

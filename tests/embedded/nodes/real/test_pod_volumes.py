@@ -15,7 +15,7 @@ THINGS = {
 def mounted(folder, mounts, volumes, name="p"):
     spec = {"containers": [{"name": "main", "volumeMounts": mounts}], "volumes": volumes}
     made = PodVolumes(pod(name, spec=spec), folder / name, folder / "claims", lambda *key: THINGS.get(key))
-    made.make()
+    made.create()
     return made
 
 
@@ -105,3 +105,13 @@ def test_a_mount_without_volume_is_explained(tmp_path):
         mounted(tmp_path, [{"name": "x", "mountPath": "/x"}], [])
     with pytest.raises(ContainerError, match="mountPath /"):
         mounted(tmp_path, [{"name": "v", "mountPath": "/"}], [{"name": "v", "emptyDir": {}}])
+
+
+def test_missing_keys_of_an_optional_source_are_left_out(tmp_path):
+    items = [{"key": "a", "path": "a"}, {"key": "missing", "path": "m"}]
+    for name, expected in (("cm", ["a"]), ("none", [])):
+        source = {"name": name, "optional": True, "items": items}
+        volumes = mounted(
+            tmp_path, [{"name": "c", "mountPath": "/c"}], [{"name": "c", "configMap": source}], name
+        )
+        assert [path.name for path in (volumes.root / "c").iterdir()] == expected

@@ -1,4 +1,4 @@
-"""Which ConfigMaps and Secrets a pod refers to, so that they can be fetched before it starts."""
+"""The ConfigMaps and Secrets that a pod refers to, to be fetched before it starts."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _KINDS = (("ConfigMap", "configMap"), ("Secret", "secret"))
 
 def references(pod: NodePod) -> set[Reference]:
     """Kind and name of each."""
-    found: set[Reference] = set()
+    names: set[Reference] = set()
     for container in [*pod.spec.containers, *(pod.spec.init_containers or ())]:
         for source in container.get("envFrom") or ():
-            found.update(_named(source, "Ref"))
+            names.update(_referenced(source, "Ref"))
         for variable in container.get("env") or ():
-            found.update(_named(variable.get("valueFrom") or {}, "KeyRef"))
+            names.update(_referenced(variable.get("valueFrom") or {}, "KeyRef"))
     for volume in pod.spec.volumes or ():
         for source in [volume, *((volume.get("projected") or {}).get("sources") or ())]:
-            found.update(_named(source, ""))
-    return found
+            names.update(_referenced(source, ""))
+    return names
 
 
-def _named(source: Content, suffix: str) -> Iterator[Reference]:
+def _referenced(source: Content, suffix: str) -> Iterator[Reference]:
     for kind, field in _KINDS:
-        given = source.get(f"{field}{suffix}")
-        if isinstance(given, dict):
-            name = given.get("secretName") or given.get("name")
+        reference = source.get(f"{field}{suffix}")
+        if isinstance(reference, dict):
+            name = reference.get("secretName") or reference.get("name")
             if isinstance(name, str) and name:
                 yield kind, name

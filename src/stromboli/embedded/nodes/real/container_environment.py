@@ -1,4 +1,4 @@
-"""The environment and the command of a container, from what its pod says. Pure functions of plain objects."""
+"""The environment and the command of a container, from its pod. Pure functions of plain objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_addresses import LOCAL
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV")
-"""What containers take over from us; everything else of ours is none of their business."""
+"""Variables that containers inherit from our environment; they get no others."""
 NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _REFERENCE = re.compile(r"\$(?:\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
@@ -25,42 +25,42 @@ Fetch = Callable[[str, str], Content | None]
 
 
 class ContainerError(Exception):
-    """A container cannot be made as its pod asks; the reason is one of Kubernetes' words."""
+    """A container cannot be created as its pod asks; `reason` is one that kubelets report."""
 
     def __init__(self, message: str, reason: str = "CreateContainerConfigError") -> None:
         super().__init__(message)
         self.reason = reason
 
 
-def environment(pod: NodePod, container: Content, fetch: Fetch, own: Mapping[str, str]) -> dict[str, str]:
-    """All variables: a few of ours, `own`, then `envFrom`, then `env`, each may use those before it."""
-    made = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    made |= {"HOSTNAME": pod.name, **own}
+def environment(pod: NodePod, container: Content, fetch: Fetch, runtime: Mapping[str, str]) -> dict[str, str]:
+    """Inherited variables, those of the runtime, then `envFrom`, then `env`; each may use those before it."""
+    variables = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    variables |= {"HOSTNAME": pod.name, **runtime}
     for source in container.get("envFrom") or ():
-        made |= _all_of(source, fetch)
+        variables |= _env_from(source, fetch)
     for variable in container.get("env") or ():
         name = variable.get("name", "")
         if variable.get("valueFrom"):
-            value = _from(variable["valueFrom"], pod, container, fetch)
+            value = _value_from(variable["valueFrom"], pod, container, fetch)
             if value is None:
                 continue
         else:
-            value = expand(str(variable.get("value") or ""), made)
+            value = expand(str(variable.get("value") or ""), variables)
         if name and "=" not in name and "\0" not in name + value:
-            made[name] = value
-    return made
+            variables[name] = value
+    return variables
 
 
 def command(container: Content, variables: Mapping[str, str]) -> list[str]:
-    """What to run; there is no image that would know."""
-    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    """The command line; without an image, the command must be given."""
     if not container.get("command"):
         raise ContainerError(
             "no command: a real node runs no images, so spec.containers[].command must say what to run",
             "RunContainerError",
         )
-    expanded = [expand(str(word), variables) for word in words]
-    if any("\0" in word for word in expanded):
+    arguments = [*container["command"], *(container.get("args") or ())]
+    expanded = [expand(str(argument), variables) for argument in arguments]
+    if any("\0" in argument for argument in expanded):
         raise ContainerError("a zero byte in the command", "RunContainerError")
     return expanded
 
@@ -76,43 +76,45 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
-def content(kind: str, thing: Content) -> dict[str, bytes]:
-    """What is in a ConfigMap or Secret."""
+def data_of(kind: str, source: Content) -> dict[str, bytes]:
+    """The data of a ConfigMap or Secret, decoded."""
     plain, coded = ("data", "binaryData") if kind == "ConfigMap" else ("stringData", "data")
-    found = {key: str(value).encode() for key, value in (thing.get(plain) or {}).items()}
-    for key, value in (thing.get(coded) or {}).items():
+    data = {key: str(value).encode() for key, value in (source.get(plain) or {}).items()}
+    for key, value in (source.get(coded) or {}).items():
         try:
-            found[key] = base64.b64decode(value or "", validate=True)
+            data[key] = base64.b64decode(value or "", validate=True)
         except (binascii.Error, ValueError):
-            raise ContainerError(f"{kind} {thing['metadata']['name']}: {key} is not base64") from None
-    return found
+            raise ContainerError(f"{kind} {source['metadata']['name']}: {key} is not base64") from None
+    return data
 
 
-def fetched(kind: str, reference: Content, fetch: Fetch, name_field: str = "name") -> dict[str, bytes] | None:
-    """The content of what a reference names; None if it is missing and need not be there."""
+def referenced_data(
+    kind: str, reference: Content, fetch: Fetch, name_field: str = "name"
+) -> dict[str, bytes] | None:
+    """The data that a reference names; None if it is missing and optional."""
     name = str(reference.get(name_field) or "")
-    thing = fetch(kind, name)
-    if thing is not None:
-        return content(kind, thing)
+    source = fetch(kind, name)
+    if source is not None:
+        return data_of(kind, source)
     if reference.get("optional"):
         return None
     raise ContainerError(f'{kind.lower()} "{name}" not found')
 
 
-def _all_of(source: Content, fetch: Fetch) -> dict[str, str]:
+def _env_from(source: Content, fetch: Fetch) -> dict[str, str]:
     prefix = str(source.get("prefix") or "")
-    found: dict[str, bytes] = {}
+    data: dict[str, bytes] = {}
     for kind, field in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
         if source.get(field):
-            found |= fetched(kind, source[field], fetch) or {}
-    texts = {f"{prefix}{key}": value.decode(errors="replace") for key, value in found.items()}
+            data |= referenced_data(kind, source[field], fetch) or {}
+    texts = {f"{prefix}{key}": value.decode(errors="replace") for key, value in data.items()}
     return {key: text for key, text in texts.items() if NAME.fullmatch(key) and "\0" not in text}
 
 
-def _from(source: Content, pod: NodePod, container: Content, fetch: Fetch) -> str | None:
+def _value_from(source: Content, pod: NodePod, container: Content, fetch: Fetch) -> str | None:
     for kind, field in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
         if source.get(field):
-            return _key(kind, source[field], fetch)
+            return _key_reference(kind, source[field], fetch)
     if source.get("fieldRef"):
         return field_value(pod, str(source["fieldRef"].get("fieldPath", "")))
     if source.get("resourceFieldRef"):
@@ -120,11 +122,11 @@ def _from(source: Content, pod: NodePod, container: Content, fetch: Fetch) -> st
     return None
 
 
-def _key(kind: str, reference: Content, fetch: Fetch) -> str | None:
-    found = fetched(kind, reference, fetch)
+def _key_reference(kind: str, reference: Content, fetch: Fetch) -> str | None:
+    data = referenced_data(kind, reference, fetch)
     key = str(reference.get("key", ""))
-    if found is not None and key in found:
-        return found[key].decode(errors="replace")
+    if data is not None and key in data:
+        return data[key].decode(errors="replace")
     if reference.get("optional"):
         return None
     raise ContainerError(f"couldn't find key {key} in {kind} {reference.get('name', '')}")
@@ -135,8 +137,8 @@ def field_value(pod: NodePod, path: str) -> str:
     meta, spec = pod.metadata, pod.spec
     keyed = _KEYED.fullmatch(path)
     if keyed is not None:
-        marks = meta.labels if keyed[1] == "labels" else meta.annotations
-        return marks.get(keyed[2], "")
+        entries = meta.labels if keyed[1] == "labels" else meta.annotations
+        return entries.get(keyed[2], "")
     fields: dict[str, Any] = {
         "metadata.name": meta.name,
         "metadata.namespace": meta.namespace,
@@ -155,15 +157,15 @@ def field_value(pod: NodePod, path: str) -> str:
     return str(fields[path])
 
 
-def _lines(marks: Mapping[str, str]) -> str:
-    return "\n".join(f'{key}="{value}"' for key, value in sorted(marks.items()))
+def _lines(entries: Mapping[str, str]) -> str:
+    return "\n".join(f'{key}="{value}"' for key, value in sorted(entries.items()))
 
 
 def resource_value(container: Content, reference: Content) -> str:
-    """An amount that the container asks for, in units of the divisor; 0 where it asks for nothing."""
-    where, _, resource = str(reference.get("resource", "")).partition(".")
+    """A request or limit of the container in units of the divisor; 0 where it has none."""
+    field, _, resource = str(reference.get("resource", "")).partition(".")
     sizes = container.get("resources") or {}
-    amounts = sizes.get(where) or (sizes.get("requests") if where == "limits" else None) or {}
+    amounts = sizes.get(field) or (sizes.get("requests") if field == "limits" else None) or {}
     try:
         divisor = exact(reference.get("divisor") or "1") or 1
         return str(math.ceil(exact(amounts.get(resource, "0")) / divisor))

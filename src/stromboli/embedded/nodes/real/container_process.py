@@ -1,4 +1,4 @@
-"""One run of a container: a process group of its own, its output in a log, its end told by number or signal."""
+"""A run of a container: a process group of its own, its output in a log, its exit code or signal at the end."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from stromboli.embedded.nodes.real.container_logs import LogFile
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
 
 CHUNK = 64 * 1024
-_LAST_WORDS = 2.0
-"""Seconds that output is waited for after the end."""
+_OUTPUT_TIMEOUT = 2.0
+"""Seconds that output is waited for after the process exited."""
 
 
 class ContainerProcess:
-    """A process that was started, with all that it starts itself."""
+    """A started process, with all processes that it starts."""
 
     def __init__(
         self, process: asyncio.subprocess.Process, output: _Output, guardian: ProcessGuardian, log: LogFile
@@ -28,22 +28,22 @@ class ContainerProcess:
         self._output = output
         self._guardian = guardian
         self._log = log
-        self._pump = asyncio.create_task(self._listen())
+        self._copying = asyncio.create_task(self._copy_output())
 
     @classmethod
     async def start(
         cls,
-        words: list[str],
+        arguments: list[str],
         folder: Path,
         variables: Mapping[str, str],
         guardian: ProcessGuardian,
         log: LogFile,
     ) -> ContainerProcess:
         """`ContainerError` if there is no such command."""
-        output, end = await _Output.opened()
+        output, end = await _Output.open()
         try:
             process = await asyncio.create_subprocess_exec(
-                *words,
+                *arguments,
                 cwd=folder,
                 env=dict(variables),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -54,21 +54,21 @@ class ContainerProcess:
         except (OSError, ValueError) as error:
             output.close()
             log.close()
-            raise ContainerError(f"{words[0]}: {error}", "RunContainerError") from None
+            raise ContainerError(f"{arguments[0]}: {error}", "RunContainerError") from None
         finally:
             os.close(end)
         guardian.add(process.pid)
         return cls(process, output, guardian, log)
 
-    async def ended(self) -> tuple[int, int]:
-        """The exit code and the signal, once the process is over; whatever it left behind ends with it."""
+    async def wait(self) -> tuple[int, int]:
+        """The exit code and the signal, once the process exited; whatever it left running is killed."""
         code = await self._process.wait()
         self.kill()
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._pump), _LAST_WORDS)
-        self._pump.cancel()
+            await asyncio.wait_for(asyncio.shield(self._copying), _OUTPUT_TIMEOUT)
+        self._copying.cancel()
         with suppress(asyncio.CancelledError):
-            await self._pump
+            await self._copying
         self._output.close()
         self._guardian.remove(self._process.pid)
         self._log.close()
@@ -84,27 +84,27 @@ class ContainerProcess:
         with suppress(OSError):
             os.killpg(self._process.pid, number)
 
-    async def _listen(self) -> None:
+    async def _copy_output(self) -> None:
         while piece := await self._output.reader.read(CHUNK):
             self._log.write(piece)
 
 
 class _Output:
-    """A pipe of our own: with one of asyncio's, a process is not over as long as somebody it left behind holds it."""
+    """A pipe of our own: with asyncio's, a process does not end while a process that it left running holds the pipe."""
 
     def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
         self.reader = reader
         self._transport = transport
 
     @classmethod
-    async def opened(cls) -> tuple[_Output, int]:
-        """And the end to write to."""
-        ours, theirs = os.pipe()
+    async def open(cls) -> tuple[_Output, int]:
+        """The output and the descriptor to write to."""
+        reading, writing = os.pipe()
         reader = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb", buffering=0)
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
         )
-        return cls(reader, transport), theirs
+        return cls(reader, transport), writing
 
     def close(self) -> None:
         self._transport.close()

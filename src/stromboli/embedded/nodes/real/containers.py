@@ -1,4 +1,4 @@
-"""The containers of a pod on a real node, how they stand, and what is told of them."""
+"""The containers of a pod on a real node, and the pod status that follows from them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from stromboli.kube.timestamps import timestamp
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What all pods of a node share."""
+    """What the pod workers of all nodes share."""
 
     pods: Path
     claims: Path
     guardian: ProcessGuardian
     writes: WriteQueue
     fetch_all: Callable[[NodePod], Awaitable[Fetch]]
-    first_pause: float = 1.0
-    longest_pause: float = 60.0
+    first_backoff: float = 1.0
+    max_backoff: float = 60.0
     clock: Callable[[], float] = time.time
 
 
 @dataclass(slots=True)
 class Container:
-    """One container of the pod, and how it stands."""
+    """A container and its state."""
 
     spec: Content
     restarts: int = 0
@@ -48,7 +48,7 @@ class Container:
         return str(self.spec.get("name", ""))
 
     @property
-    def ending(self) -> Content | None:
+    def terminated(self) -> Content | None:
         return self.state.get("terminated")
 
     @property
@@ -57,75 +57,76 @@ class Container:
 
 
 class StatusManager:
-    """Puts the statuses of a pod together; remembers since when each condition has held."""
+    """Computes the status of a pod from its containers; remembers the transition times of conditions."""
 
     def __init__(self, inits: list[Container], mains: list[Container], clock: Callable[[], float]) -> None:
         self._inits = inits
         self._mains = mains
         self._clock = clock
-        self._begun = clock()
-        self._since: dict[str, tuple[str, str]] = {}
+        self._started = clock()
+        self._transitions: dict[str, tuple[str, str]] = {}
 
-    def now(self, pod: NodePod, initialised: bool, stopping: bool) -> Content:
-        """How the pod stands while it has not come to its end."""
+    def status(self, pod: NodePod, initialised: bool, stopping: bool) -> Content:
+        """The status of a pod that has not finished."""
         now = self._clock()
         started = initialised and all(
             "waiting" not in container.state or container.last for container in self._mains
         )
         ready = not stopping and all(container.process is not None for container in self._mains)
-        waits = "" if initialised else "ContainersNotInitialized"
+        uninitialised = "" if initialised else "ContainersNotInitialized"
         reason = "" if ready else "ContainersNotReady"
         conditions = [
-            pod_status_patches.condition("PodReadyToStartContainers", True, now),
-            pod_status_patches.condition("Initialized", initialised, now, waits),
-            pod_status_patches.condition("Ready", ready, now, reason),
-            pod_status_patches.condition("ContainersReady", ready, now, reason),
+            pod_status_patches.pod_condition("PodReadyToStartContainers", True, now),
+            pod_status_patches.pod_condition("Initialized", initialised, now, uninitialised),
+            pod_status_patches.pod_condition("Ready", ready, now, reason),
+            pod_status_patches.pod_condition("ContainersReady", ready, now, reason),
         ]
-        return self._whole(pod, "Running" if started else "Pending", conditions)
+        return self._pod_status(pod, "Running" if started else "Pending", conditions)
 
-    def end(self, pod: NodePod, failed: bool, expired: bool) -> Content:
-        """How the pod ended. A container that never began has failed."""
+    def final_status(self, pod: NodePod, failed: bool, expired: bool) -> Content:
+        """The status of a finished pod. A container that never started has failed."""
         for container in [*self._inits, *self._mains]:
             if "waiting" in container.state:
                 container.state = container.last or container.state
         codes = [
-            container.ending["exitCode"] if container.ending is not None else 137 for container in self._mains
+            container.terminated["exitCode"] if container.terminated is not None else 137
+            for container in self._mains
         ]
         failed = failed or any(codes)
-        conditions = pod_status_patches.ending(self._clock(), failed)
-        status = self._whole(pod, "Failed" if failed else "Succeeded", conditions)
+        conditions = pod_status_patches.terminal_conditions(self._clock(), failed)
+        status = self._pod_status(pod, "Failed" if failed else "Succeeded", conditions)
         return status | (
             {"reason": "DeadlineExceeded", "message": pod_status_patches.EXPIRED} if expired else {}
         )
 
-    def _whole(self, pod: NodePod, phase: str, conditions: list[Content]) -> Content:
+    def _pod_status(self, pod: NodePod, phase: str, conditions: list[Content]) -> Content:
         status: Content = {
             "phase": phase,
-            "startTime": timestamp(self._begun),
+            "startTime": timestamp(self._started),
             "hostIP": LOCAL,
             "hostIPs": [{"ip": LOCAL}],
             "podIP": LOCAL,
             "podIPs": [{"ip": LOCAL}],
-            "conditions": [self._stamped(condition) for condition in conditions],
-            "containerStatuses": self._shown(pod, self._mains),
+            "conditions": [self._with_transition_time(condition) for condition in conditions],
+            "containerStatuses": self._container_statuses(pod, self._mains),
         }
         if self._inits:
-            status["initContainerStatuses"] = self._shown(pod, self._inits)
+            status["initContainerStatuses"] = self._container_statuses(pod, self._inits)
         return status
 
-    def _stamped(self, condition: Content) -> Content:
-        """A condition that held before keeps the time at which it came to hold."""
+    def _with_transition_time(self, condition: Content) -> Content:
+        """A condition whose status is unchanged keeps its transition time."""
         type, status = condition["type"], condition["status"]
-        held, since = self._since.get(type, ("", ""))
-        if held != status:
-            since = condition["lastTransitionTime"]
-            self._since[type] = status, since
-        return {"reason": None, "message": None, **condition, "lastTransitionTime": since}
+        previous, time = self._transitions.get(type, ("", ""))
+        if previous != status:
+            time = condition["lastTransitionTime"]
+            self._transitions[type] = status, time
+        return {"reason": None, "message": None, **condition, "lastTransitionTime": time}
 
     @staticmethod
-    def _shown(pod: NodePod, containers: list[Container]) -> list[Content]:
+    def _container_statuses(pod: NodePod, containers: list[Container]) -> list[Content]:
         return [
-            pod_status_patches.container(
+            pod_status_patches.container_status(
                 pod, container.spec, container.state, container.restarts, container.last
             )
             for container in containers

@@ -1,4 +1,4 @@
-"""Volumes as folders: made once per pod, linked below the pod's root at their mount paths."""
+"""Volumes as folders: created once per pod, linked below the pod's root at their mount paths."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import shutil
 from pathlib import Path, PurePosixPath
 
 from stromboli.embedded.nodes.node_types import Content, NodePod
-from stromboli.embedded.nodes.real.container_environment import ContainerError, Fetch, fetched, field_value
+from stromboli.embedded.nodes.real.container_environment import (
+    ContainerError,
+    Fetch,
+    field_value,
+    referenced_data,
+)
 
 SUPPORTED = "configMap, secret, emptyDir, downwardAPI, projected, hostPath, persistentVolumeClaim"
 _FAILED = "FailedMount"
@@ -17,32 +22,42 @@ class PodVolumes:
     """The volumes of one pod."""
 
     def __init__(self, pod: NodePod, folder: Path, claims: Path, fetch: Fetch) -> None:
-        """`claims` is where claims live on from pod to pod."""
+        """`claims` is the folder of persistent volumes, which outlive pods."""
         self._pod = pod
         self._folder = folder / "volumes"
         self._claims = claims
         self._fetch = fetch
         self.root = folder / "root"
 
-    def make(self) -> None:
-        """All folders, with what belongs in them; `ContainerError` says what is missing."""
+    def create(self) -> None:
+        """Create all folders with their contents; `ContainerError` says what is missing."""
         self.root.mkdir(parents=True, exist_ok=True)
-        places = {
+        volumes = {
             str(volume.get("name", "")): self._volume(volume) for volume in self._pod.spec.volumes or ()
         }
         for container in [*self._pod.spec.containers, *(self._pod.spec.init_containers or ())]:
             for mount in container.get("volumeMounts") or ():
-                self._mount(mount, places)
+                self._mount(mount, volumes)
 
     def path(self, inside: str) -> Path:
-        """Where a path of the container is on this machine."""
+        """The path on this machine of a path in the container."""
         return _below(self.root, inside)
 
-    def _mount(self, mount: Content, places: dict[str, Path]) -> None:
+    def working_dir(self, path: str) -> Path:
+        """The folder of a container's `workingDir`: below the root, or else on this machine if it exists there."""
+        inside = self.path(path)
+        if inside.exists():
+            return inside
+        if Path(path).is_dir():
+            return Path(path)
+        inside.mkdir(parents=True)
+        return inside
+
+    def _mount(self, mount: Content, volumes: dict[str, Path]) -> None:
         name, inside = str(mount.get("name", "")), str(mount.get("mountPath", ""))
-        if name not in places:
+        if name not in volumes:
             raise ContainerError(f'volumeMount "{name}" has no volume of that name', _FAILED)
-        target = places[name]
+        target = volumes[name]
         if mount.get("subPath"):
             target = _below(target, str(mount["subPath"]))
             if not target.exists():
@@ -56,16 +71,16 @@ class PodVolumes:
 
     def _volume(self, volume: Content) -> Path:
         name = str(volume.get("name", ""))
-        place = _below(self._folder, name)
+        folder = _below(self._folder, name)
         if (path := volume.get("hostPath")) is not None:
             return _host_path(path)
         if (claim := volume.get("persistentVolumeClaim")) is not None:
-            place = _below(self._claims, f"{self._pod.namespace}_{claim.get('claimName', '')}")
-            place.mkdir(parents=True, exist_ok=True)
-            return place
-        place.mkdir(parents=True, exist_ok=True)
+            folder = _below(self._claims, f"{self._pod.namespace}_{claim.get('claimName', '')}")
+            folder.mkdir(parents=True, exist_ok=True)
+            return folder
+        folder.mkdir(parents=True, exist_ok=True)
         if "emptyDir" in volume:
-            return place
+            return folder
         sources = self._sources(volume)
         if sources is None:
             kind = next((key for key in volume if key != "name"), "nothing")
@@ -73,62 +88,63 @@ class PodVolumes:
                 f'volume "{name}": {kind} is not supported on a real node, only {SUPPORTED}', _FAILED
             )
         for source in sources:
-            self._fill(place, source)
-        return place
+            self._fill(folder, source)
+        return folder
 
     def _sources(self, volume: Content) -> list[Content] | None:
         if volume.get("projected") is not None:
             return list(volume["projected"].get("sources") or ())
-        found = {
+        sources = {
             key: volume[key] for key in ("configMap", "secret", "downwardAPI") if volume.get(key) is not None
         }
-        return [found] if found else None
+        return [sources] if sources else None
 
-    def _fill(self, place: Path, source: Content) -> None:
+    def _fill(self, folder: Path, source: Content) -> None:
         try:
-            for kind, field, named in (
+            for kind, field, preferred in (
                 ("ConfigMap", "configMap", "name"),
                 ("Secret", "secret", "secretName"),
             ):
-                given = source.get(field)
-                if given is not None:
-                    name_field = named if named in given else "name"
+                reference = source.get(field)
+                if reference is not None:
+                    name_field = preferred if preferred in reference else "name"
                     self._write(
-                        place, fetched(kind, given, self._fetch, name_field) or {}, given, kind == "Secret"
+                        folder,
+                        referenced_data(kind, reference, self._fetch, name_field) or {},
+                        reference,
+                        kind == "Secret",
                     )
         except ContainerError as error:
             raise ContainerError(f"MountVolume.SetUp failed: {error}", _FAILED) from None
         for item in (source.get("downwardAPI") or {}).get("items") or ():
             value = field_value(self._pod, str((item.get("fieldRef") or {}).get("fieldPath", "")))
-            _put(_below(place, str(item.get("path", ""))), value.encode(), 0o644)
+            _put(_below(folder, str(item.get("path", ""))), value.encode(), 0o644)
 
-    def _write(self, place: Path, found: dict[str, bytes], given: Content, secret: bool) -> None:
-        mode = int(given.get("defaultMode") or (0o600 if secret else 0o644)) & 0o777
-        items = given.get("items")
-        wanted = (
-            {item["key"]: str(item.get("path", "")) for item in items}
-            if items
-            else {key: key for key in found}
-        )
-        for key, path in wanted.items():
-            if key not in found:
+    def _write(self, folder: Path, data: dict[str, bytes], reference: Content, secret: bool) -> None:
+        mode = int(reference.get("defaultMode") or (0o600 if secret else 0o644)) & 0o777
+        items = reference.get("items")
+        paths = {item["key"]: str(item.get("path", "")) for item in items or ()} or {key: key for key in data}
+        for key, path in paths.items():
+            if key not in data:
+                if reference.get("optional"):
+                    continue
                 raise ContainerError(f"references non-existent key: {key}", _FAILED)
-            _put(_below(place, path), found[key], mode)
+            _put(_below(folder, path), data[key], mode)
 
 
 def _host_path(path: Content) -> Path:
-    place = Path(str(path.get("path", "")))
-    if not place.is_absolute():
-        raise ContainerError(f"hostPath {str(place)!r} is not absolute", _FAILED)
+    folder = Path(str(path.get("path", "")))
+    if not folder.is_absolute():
+        raise ContainerError(f"hostPath {str(folder)!r} is not absolute", _FAILED)
     if path.get("type") == "DirectoryOrCreate":
-        place.mkdir(parents=True, exist_ok=True)
-    if not place.exists():
-        raise ContainerError(f"hostPath {place} does not exist", _FAILED)
-    return place
+        folder.mkdir(parents=True, exist_ok=True)
+    if not folder.exists():
+        raise ContainerError(f"hostPath {folder} does not exist", _FAILED)
+    return folder
 
 
 def _below(folder: Path, inside: str) -> Path:
-    """A path below a folder, wherever its dots would lead."""
+    """A path below a folder; `..` cannot leave it."""
     parts = [part for part in PurePosixPath("/" + inside).parts[1:] if part not in ("..", "")]
     return folder.joinpath(*parts)
 
@@ -141,5 +157,5 @@ def _put(path: Path, content: bytes, mode: int) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """A pod's folder, with everything in it; what links lead to stays."""
+    """Remove a folder with everything in it; the targets of links stay."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The life of one pod on a real node: volumes, init containers, containers, restarts, and the end."""
+"""A pod worker runs a pod on a real node: volumes, init containers, containers, restarts, termination."""
 
 from __future__ import annotations
 
@@ -25,63 +25,58 @@ GRACE = 30.0
 SIDECAR_GRACE = 5.0
 KEPT_LOGS = 2
 """Of each container, the log of its last run and the one before."""
-UNUSABLE_AGAIN = 2.0
-"""Seconds until a container that could not be made is tried again: what it lacks may come."""
-STABLE = 600.0
-"""Seconds after which a container that ran so long is forgiven its earlier ends."""
+CREATE_RETRY = 2.0
+"""Seconds until a container that could not be created is tried again: what it refers to may be created."""
+BACKOFF_RESET = 600.0
+"""A container that ran longer than these seconds starts with the first backoff again."""
 
 
 class PodWorker:
-    """A pod that runs here. `pod` is kept up by whoever hears of changes."""
+    """Runs a pod. The runtime sets `pod` when it changes."""
 
-    def __init__(self, pod: NodePod, folder: Path, around: NodeContext) -> None:
+    def __init__(self, pod: NodePod, folder: Path, context: NodeContext) -> None:
         self.pod = pod
         self.folder = folder
-        self._around = around
+        self._context = context
         self.quiet = False
-        """Nothing is told any more: the node itself ends."""
+        """Report nothing any more: the node itself ends."""
         self._stopping = asyncio.Event()
-        self._latest = math.inf
-        """When the loop's clock says so, whatever runs is killed."""
+        self._kill_at = math.inf
+        """Time of the event loop at which whatever runs is killed."""
         self._expired = False
         self._inits = [Container(spec) for spec in pod.spec.init_containers or ()]
         self._mains = [Container(spec) for spec in pod.spec.containers]
-        self._standing = StatusManager(self._inits, self._mains, around.clock)
+        self._statuses = StatusManager(self._inits, self._mains, context.clock)
         self._volumes: PodVolumes | None = None
         self._fetch: Fetch = lambda kind, name: None
         self._initialised = False
         self._sidecars: list[asyncio.Task[None]] = []
-        self._adopt()
-        self.task = asyncio.create_task(self._live())
+        self._restore()
+        self.task = asyncio.create_task(self._run())
 
-    # -- from outside
+    # -- called by the runtime
 
     def stop(self, grace: float) -> None:
-        """Ask everything to end, and end it after the grace."""
+        """Terminate all containers, and kill them after the grace period."""
         first = not self._stopping.is_set()
         self._stopping.set()
-        self._latest = min(self._latest, asyncio.get_running_loop().time() + max(0.0, grace))
+        self._kill_at = min(self._kill_at, asyncio.get_running_loop().time() + max(0.0, grace))
         for container in self._all:
             if container.process is not None:
-                self._end(container, container.process, first)
+                self._terminate(container, container.process, first)
 
-    def _end(self, container: Container, process: ContainerProcess, ask: bool = True) -> None:
-        if ask:
+    def _terminate(self, container: Container, process: ContainerProcess, first: bool = True) -> None:
+        if first:
             process.terminate()
-            self._tell_killing(container)
-        asyncio.get_running_loop().call_at(self._latest, self._kill_one, container, process)
-
-    def _tell_killing(self, container: Container) -> None:
-        if not self.quiet:
-            self._around.writes.tell(
-                self.pod, names.NORMAL, "Killing", f"Stopping container {container.name}"
-            )
+            if not self.quiet:
+                self._record(names.NORMAL, "Killing", f"Stopping container {container.name}")
+        asyncio.get_running_loop().call_at(self._kill_at, self._kill_process, container, process)
 
     def kill(self) -> None:
-        """End everything at once; nothing is told of it."""
+        """Kill all containers at once, and report nothing."""
         self.quiet = True
         self._stopping.set()
-        self._latest = -math.inf
+        self._kill_at = -math.inf
         for container in self._all:
             if container.process is not None:
                 container.process.kill()
@@ -90,7 +85,7 @@ class PodWorker:
         return any(candidate.name == container and candidate.process is not None for candidate in self._all)
 
     @staticmethod
-    def _kill_one(container: Container, process: ContainerProcess) -> None:
+    def _kill_process(container: Container, process: ContainerProcess) -> None:
         if container.process is process:
             process.kill()
 
@@ -98,36 +93,31 @@ class PodWorker:
     def _all(self) -> list[Container]:
         return [*self._inits, *self._mains]
 
-    # -- its life
+    # -- its task
 
-    async def _live(self) -> None:
-        """From the start to the last status; a pod that was deleted is let go at the end."""
+    async def _run(self) -> None:
+        """From the first volume to the final status."""
         deadline = self.pod.spec.active_deadline_seconds
         timer = None
         if deadline is not None:
             timer = asyncio.get_running_loop().call_later(max(0, deadline), self._expire)
         try:
-            failed = self._lost or not await self._initialise()
+            failed = self._interrupted or not await self._initialise()
             if not failed:
-                await asyncio.gather(
-                    *(
-                        self._keep(container, self._policy)
-                        for container in self._mains
-                        if container.ending is None
-                    )
-                )
-            await self._dismiss()
-            if self._volumes is not None:  # somebody may have left the group of his container
+                left = [container for container in self._mains if container.terminated is None]
+                await asyncio.gather(*(self._run_container(container, self._policy) for container in left))
+            await self._stop_sidecars()
+            if self._volumes is not None:  # processes that left their group
                 await asyncio.to_thread(kill_marked, str(self._volumes.root))
             self._finish()
         except Exception:
-            log.exception("pod %s: its run broke down", self.pod.key)
+            log.exception("pod %s: its worker failed", self.pod.key)
         finally:
             if timer is not None:
                 timer.cancel()
 
-    async def _dismiss(self) -> None:
-        """Sidecars go when the others are through."""
+    async def _stop_sidecars(self) -> None:
+        """Sidecars end after all other containers."""
         if self._sidecars:
             self.stop(SIDECAR_GRACE)
             await asyncio.wait(self._sidecars)
@@ -140,145 +130,133 @@ class PodWorker:
         self._expired = True
         self.stop(0.0)
 
-    def _adopt(self) -> None:
-        """What the status tells of an earlier life: what ran is over, what was through stays so, restarts count on."""
-        before = {status.get("name"): status for status in self.pod.status.container_statuses or ()}
-        ran = False
+    def _restore(self) -> None:
+        """Continue from the status before a restart of the node: running containers were killed, restarts count on."""
+        statuses = {status.get("name"): status for status in self.pod.status.container_statuses or ()}
+        interrupted = False
         for container in self._mains:
-            old = before.get(container.name) or {}
+            old = statuses.get(container.name) or {}
             state = old.get("state") or {}
             container.restarts = int(old.get("restartCount") or 0)
             container.last = old.get("lastState") or None
             if "running" in state:
-                ran = True
-                now = self._around.clock()
+                interrupted = True
+                now = self._context.clock()
                 state = Termination(137, now, now, 9, "the node was restarted").state(self._id(container))
             if "terminated" in state:
-                if _stays_ended(self._policy, state["terminated"].get("exitCode")):
+                if _stays_terminated(self._policy, state["terminated"].get("exitCode")):
                     container.state = state
                     continue
                 container.last = state
             container.restarts += container.last is not None
-        self._lost = ran and self._policy == "Never"
+        self._interrupted = interrupted and self._policy == "Never"
 
     async def _initialise(self) -> bool:
-        """Volumes and init containers; whether all went well."""
-        if not await self._prepare():
+        """Create volumes and run init containers; whether all succeeded."""
+        if not await self._create_volumes():
             return False
         for container in self._inits:
             if container.sidecar:
-                self._sidecars.append(asyncio.create_task(self._keep(container, names.RESTART_ALWAYS)))
-            else:
-                policy = "Never" if self._policy == "Never" else "OnFailure"
-                await self._keep(container, policy)
-                if self._stopping.is_set() or container.ending is None or container.ending["exitCode"]:
-                    return False
+                sidecar = self._run_container(container, names.RESTART_ALWAYS)
+                self._sidecars.append(asyncio.create_task(sidecar))
+                continue
+            await self._run_container(container, "Never" if self._policy == "Never" else "OnFailure")
+            end = container.terminated
+            if self._stopping.is_set() or end is None or end["exitCode"]:
+                return False
         self._initialised = True
         return True
 
-    async def _prepare(self) -> bool:
-        """All volumes, however long it takes until what they show exists."""
+    async def _create_volumes(self) -> bool:
+        """Create all volumes, once everything that they refer to exists; False if the pod is stopped before."""
         while not self._stopping.is_set():
             try:
-                self._fetch = await self._around.fetch_all(self.pod)
-                self._volumes = PodVolumes(self.pod, self.folder, self._around.claims, self._fetch)
-                await asyncio.to_thread(self._volumes.make)
+                self._fetch = await self._context.fetch_all(self.pod)
+                self._volumes = PodVolumes(self.pod, self.folder, self._context.claims, self._fetch)
+                await asyncio.to_thread(self._volumes.create)
                 return True
             except (ContainerError, OSError) as error:
                 reason = error.reason if isinstance(error, ContainerError) else "FailedMount"
-                self._around.writes.tell(self.pod, names.WARNING, reason, str(error))
+                self._record(names.WARNING, reason, str(error))
                 self._report()
-                await self._pause(UNUSABLE_AGAIN)
+                await self._pause(CREATE_RETRY)
         return False
 
-    async def _keep(self, container: Container, policy: str) -> None:
-        """Run a container, again and again if its policy says so."""
+    async def _run_container(self, container: Container, policy: str) -> None:
+        """Run a container, with restarts as its policy says."""
         while not self._stopping.is_set():
-            ending = await self._once(container)
-            if ending is None:
+            termination = await self._run_once(container)
+            if termination is None:
                 continue
-            if self._stopping.is_set() or _stays_ended(policy, ending.code):
+            if self._stopping.is_set() or _stays_terminated(policy, termination.code):
                 return
-            container.failures = 1 if ending.at - ending.begun > STABLE else container.failures + 1
-            container.last = ending.state(self._id(container))
-            pause = self._restart_pause(container.failures)
-            if pause:
+            if termination.at - termination.started > BACKOFF_RESET:
+                container.failures = 0
+            container.failures += 1
+            container.last = termination.state(self._id(container))
+            backoff = self._backoff(container.failures)
+            if backoff:
                 message = f"Back-off restarting failed container {container.name} in pod {self.pod.key}"
                 container.state = {
-                    "waiting": {"reason": "CrashLoopBackOff", "message": f"{pause:g}s: {message}"}
+                    "waiting": {"reason": "CrashLoopBackOff", "message": f"{backoff:g}s: {message}"}
                 }
-                self._around.writes.tell(self.pod, names.WARNING, "BackOff", message)
+                self._record(names.WARNING, "BackOff", message)
                 self._report()
-            await self._pause(pause)
+            await self._pause(backoff)
             if self._stopping.is_set():
                 container.state = container.last
                 return
             container.restarts += 1
 
-    def _restart_pause(self, failures: int) -> float:
-        """The first restart comes at once, the later ones after pauses that double."""
-        around = self._around
+    def _backoff(self, failures: int) -> float:
+        """Seconds before a restart: none before the first, then doubling."""
         if failures <= 1:
             return 0.0
-        return float(min(around.longest_pause, around.first_pause * 2.0 ** min(failures - 2, 20)))
+        context = self._context
+        return float(min(context.max_backoff, context.first_backoff * 2.0 ** min(failures - 2, 20)))
 
-    async def _once(self, container: Container) -> Termination | None:
-        """One run of a container; None if it could not begin."""
-        around = self._around
+    async def _run_once(self, container: Container) -> Termination | None:
+        """One run of a container; None if it could not be created."""
+        context = self._context
         assert self._volumes is not None
-        root = self._volumes.root
         try:
-            variables = environment(self.pod, container.spec, self._fetch, {ROOT: str(root)})
-            words = command(container.spec, variables)
-            place = self._place(container)
+            variables = environment(self.pod, container.spec, self._fetch, {ROOT: str(self._volumes.root)})
+            arguments = command(container.spec, variables)
+            folder = self._volumes.working_dir(str(container.spec.get("workingDir") or ""))
             delete_log(log_file(self.folder, container.name, container.restarts - KEPT_LOGS))
-            file = LogFile(log_file(self.folder, container.name, container.restarts), around.clock)
-            process = await ContainerProcess.start(words, place, variables, around.guardian, file)
+            file = LogFile(log_file(self.folder, container.name, container.restarts), context.clock)
+            process = await ContainerProcess.start(arguments, folder, variables, context.guardian, file)
         except (ContainerError, OSError) as error:
-            return await self._unusable(container, error)
-        begun = around.clock()
+            return await self._create_failed(container, error)
+        started = context.clock()
         container.process = process
-        container.state = {"running": {"startedAt": timestamp(begun)}}
-        around.writes.tell(self.pod, names.NORMAL, "Started", f"Started container {container.name}")
+        container.state = {"running": {"startedAt": timestamp(started)}}
+        self._record(names.NORMAL, "Started", f"Started container {container.name}")
         if self._stopping.is_set():
-            self._end(container, process)
+            self._terminate(container, process)
         self._report()
-        code, number = await process.ended()
+        code, number = await process.wait()
         container.process = None
-        ending = Termination(code, around.clock(), begun, number)
-        container.state = ending.state(self._id(container))
+        termination = Termination(code, context.clock(), started, number)
+        container.state = termination.state(self._id(container))
         self._report()
-        return ending
+        return termination
 
-    async def _unusable(self, container: Container, error: Exception) -> Termination | None:
-        """Tell why a container cannot begin; what has no command never will, the rest may."""
+    async def _create_failed(self, container: Container, error: Exception) -> Termination | None:
+        """Report why a container cannot be created; one without a command never can, others may later."""
         reason = error.reason if isinstance(error, ContainerError) else "RunContainerError"
-        self._around.writes.tell(self.pod, names.WARNING, "Failed", f"Error: {error}")
+        self._record(names.WARNING, "Failed", f"Error: {error}")
         if reason == "RunContainerError":
-            now = self._around.clock()
-            ending = Termination(128, now, now, message=str(error))
-            container.state = ending.state(self._id(container))
+            now = self._context.clock()
+            termination = Termination(128, now, now, message=str(error))
+            container.state = termination.state(self._id(container))
             self._report()
-            return ending
+            return termination
         container.state = {"waiting": {"reason": reason, "message": str(error)}}
         self._report()
-        await self._pause(UNUSABLE_AGAIN)
-        self._fetch = await self._around.fetch_all(self.pod)
+        await self._pause(CREATE_RETRY)
+        self._fetch = await self._context.fetch_all(self.pod)
         return None
-
-    def _place(self, container: Container) -> Path:
-        """Where the process begins: its working directory below the root if it has one there, else on the machine."""
-        assert self._volumes is not None
-        wanted = str(container.spec.get("workingDir") or "")
-        if not wanted:
-            return self._volumes.root
-        inside = self._volumes.path(wanted)
-        if inside.exists():
-            return inside
-        if Path(wanted).is_dir():
-            return Path(wanted)
-        inside.mkdir(parents=True)
-        return inside
 
     async def _pause(self, seconds: float) -> None:
         """Wait, unless the pod is to stop."""
@@ -287,23 +265,27 @@ class PodWorker:
         except TimeoutError:
             return
 
-    # -- what is told
+    # -- reports
 
     def _id(self, container: Container) -> str:
         return pod_status_patches.container_id(self.pod, container.name, container.restarts)
 
+    def _record(self, type: str, reason: str, message: str) -> None:
+        self._context.writes.record_event(self.pod, type, reason, message)
+
     def _report(self) -> None:
         if not self.quiet:
-            stopping = self._stopping.is_set()
-            self._around.writes.status(self.pod, self._standing.now(self.pod, self._initialised, stopping))
+            status = self._statuses.status(self.pod, self._initialised, self._stopping.is_set())
+            self._context.writes.patch_status(self.pod, status)
 
     def _finish(self) -> None:
-        """The end: Succeeded if every container did what it should, else Failed."""
+        """Report the final status: Succeeded if every container succeeded, else Failed."""
         if not self.quiet:
             failed = not self._initialised or self._expired
-            self._around.writes.status(self.pod, self._standing.end(self.pod, failed, self._expired))
+            status = self._statuses.final_status(self.pod, failed, self._expired)
+            self._context.writes.patch_status(self.pod, status)
 
 
-def _stays_ended(policy: str, code: int | None) -> bool:
-    """Whether a container that ended is not to run again."""
+def _stays_terminated(policy: str, code: int | None) -> bool:
+    """Whether a terminated container is not restarted."""
     return policy == "Never" or (policy == "OnFailure" and not code)

@@ -1,8 +1,8 @@
-"""Kills whatever we started if we die without doing it ourselves.
+"""Kills the processes of containers if we die without doing so.
 
-A small process of its own reads `+PID` and `-PID` from us. When we are gone, however we went, its input ends, and it
-kills the process groups that are left, and whoever left their group but still has our mark in the environment. Run as a
-script, it is that process.
+A small process of its own reads `+PID` and `-PID` from us. When we are gone, for whatever reason, its input ends, and
+it kills the process groups that are left, and processes that left their group but still have our variable in their
+environment. Run as a script, it is that process.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import time
 from contextlib import suppress
 
 ROOT = "STROMBOLI_ROOT"
-"""The variable that tells a container where its paths begin, and marks its processes."""
+"""The variable that has the root folder of a container, and marks its processes."""
 ROUNDS = 10
-"""How often those are looked for who may have been forking while others were killed."""
+"""How often processes are searched, as they may fork while others are killed."""
 
 
 class ProcessGuardian:
-    """Who watches over our processes; started with the first of them."""
+    """The guardian process of our processes; started with the first of them."""
 
     def __init__(self, folder: str = "") -> None:
         """`folder` is where the roots of all containers are."""
@@ -31,15 +31,15 @@ class ProcessGuardian:
 
     def add(self, pid: int) -> None:
         self._watched.add(pid)
-        self._say(f"+{pid}\n")
+        self._send(f"+{pid}\n")
 
     def remove(self, pid: int) -> None:
         self._watched.discard(pid)
         if self._process is not None:
-            self._say(f"-{pid}\n")
+            self._send(f"-{pid}\n")
 
     def close(self) -> None:
-        """Nothing is left to watch over; what is, is killed."""
+        """End the guardian, which kills what is left."""
         process, self._process = self._process, None
         if process is not None:
             assert process.stdin is not None
@@ -51,13 +51,11 @@ class ProcessGuardian:
                 process.kill()
                 process.wait()
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         if self._process is None or self._process.poll() is not None:
             if self._process is not None and self._process.stdin is not None:
                 self._process.stdin.close()
-            line = "".join(
-                f"+{pid}\n" for pid in self._watched
-            )  # one that died is replaced, and told everything
+            line = "".join(f"+{pid}\n" for pid in self._watched)  # a new guardian gets all
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, self._folder],
                 stdin=subprocess.PIPE,
@@ -72,14 +70,14 @@ class ProcessGuardian:
 
 
 def kill_marked(root: str) -> None:
-    """Kill all whose root is this or below it, whatever their group; on Linux alone."""
+    """Kill all processes whose root is this folder or below it, whatever their group; on Linux alone."""
     marks = tuple(f"\0{ROOT}={root.rstrip('/')}{end}".encode() for end in "\0/")
     for _ in range(ROUNDS if root.startswith("/") else 0):
-        found = _marked(marks)
-        for pid in found:
+        pids = _marked(marks)
+        for pid in pids:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        if not found:
+        if not pids:
             return
         time.sleep(0.01)
 
@@ -87,23 +85,23 @@ def kill_marked(root: str) -> None:
 def _marked(marks: tuple[bytes, ...]) -> list[int]:
     if not sys.platform.startswith("linux"):
         return []
-    found = []
+    pids = []
     for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
-        with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # it is gone, or none of ours
+        with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # gone, or not ours to read
             variables = b"\0" + file.read()
             if pid != os.getpid() and any(mark in variables for mark in marks):
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def watch(folder: str) -> None:
-    """Until our input ends."""
+    """Read process groups until the input ends, then kill those that are left."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    left: set[int] = set()
+    groups: set[int] = set()
     for line in sys.stdin:
-        number = int(line[1:])
-        (left.add if line[0] == "+" else left.discard)(number)
-    for group in left:
+        group = int(line[1:])
+        (groups.add if line[0] == "+" else groups.discard)(group)
+    for group in groups:
         with suppress(OSError):
             os.killpg(group, signal.SIGKILL)
     kill_marked(folder)

@@ -1,4 +1,4 @@
-"""All pods of all real nodes."""
+"""The runtime of real nodes: a pod worker for every pod."""
 
 from __future__ import annotations
 
@@ -31,99 +31,98 @@ SOURCES = {
     "ConfigMap": Resource("", "v1", "configmaps", "ConfigMap"),
     "Secret": Resource("", "v1", "secrets", "Secret"),
 }
-PARTING = 3.0
-"""Seconds that processes have to end when we do."""
+SHUTDOWN_GRACE = 3.0
+"""Grace period of processes when the service ends."""
 
 
 class ProcessRuntime:
-    """Lets pods run as processes."""
+    """Runs pods as processes."""
 
-    def __init__(self, client: Client, writes: WriteQueue, folder: Path, first_pause: float = 1.0) -> None:
-        """`folder` is where pods live and what claims hold is kept."""
+    def __init__(self, client: Client, writes: WriteQueue, folder: Path, first_backoff: float = 1.0) -> None:
+        """`folder` has the folders of pods and of persistent volumes."""
         self._client = client
         self._writes = writes
         self._pods = folder / "pods"
         self._guardian = ProcessGuardian(str(self._pods))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._around = NodeContext(
-            self._pods, folder / "claims", self._guardian, writes, self._fetch_all, first_pause
+        self._context = NodeContext(
+            self._pods, folder / "claims", self._guardian, writes, self._fetch_all, first_backoff
         )
-        self._runs: dict[str, PodWorker] = {}
+        self._workers: dict[str, PodWorker] = {}
         self._folders: dict[str, Path] = {}
-        self._leaving: set[str] = set()
-        self._ending: set[asyncio.Task[None]] = set()
-        """Pods that were dropped and still have to end."""
+        self._terminating: set[str] = set()
+        self._stopping: set[asyncio.Task[None]] = set()
+        """Tasks of dropped pods that still have to end."""
 
     def put(self, pod: NodePod) -> None:
-        run = self._runs.get(pod.uid)
+        worker = self._workers.get(pod.uid)
         folder = self._folders[pod.uid] = pod_folder(self._pods, pod.namespace, pod.name, pod.uid)
-        if run is None and not pod.finished and not pod.leaving:
-            run = self._runs[pod.uid] = PodWorker(pod, folder, self._around)
-        elif run is not None:
-            run.pod = pod
-        if pod.leaving:
-            self._leave(pod, run)
+        if worker is None and not pod.finished and not pod.terminating:
+            worker = self._workers[pod.uid] = PodWorker(pod, folder, self._context)
+        elif worker is not None:
+            worker.pod = pod
+        if pod.terminating:
+            self._terminate(pod, worker)
 
-    def _leave(self, pod: NodePod, run: PodWorker | None) -> None:
-        """Stop what runs; when nothing does any more, the pod goes."""
-        if run is None:
-            self._writes.let_go(pod)
+    def _terminate(self, pod: NodePod, worker: PodWorker | None) -> None:
+        """Stop the pod's worker, then delete the pod."""
+        if worker is None:
+            self._writes.delete_pod(pod)
             return
         grace = pod.metadata.deletion_grace_period_seconds
-        run.stop(GRACE if grace is None else float(grace))
-        if pod.uid not in self._leaving:
-            self._leaving.add(pod.uid)
-            run.task.add_done_callback(lambda _: self._left(pod))
+        worker.stop(GRACE if grace is None else float(grace))
+        if pod.uid not in self._terminating:
+            self._terminating.add(pod.uid)
+            worker.task.add_done_callback(lambda _: self._terminated(pod))
 
-    def _left(self, pod: NodePod) -> None:
-        if pod.uid in self._leaving:
-            self._leaving.discard(pod.uid)
-            self._writes.let_go(pod)
+    def _terminated(self, pod: NodePod) -> None:
+        if pod.uid in self._terminating:
+            self._terminating.discard(pod.uid)
+            self._writes.delete_pod(pod)
 
     def drop(self, uid: str) -> None:
-        self._leaving.discard(uid)
-        run, folder = self._runs.pop(uid, None), self._folders.pop(uid, None)
-        if run is not None:
-            run.kill()
-            self._ending.add(run.task)
-            run.task.add_done_callback(lambda task: self._ended(task, run.folder))
+        self._terminating.discard(uid)
+        worker, folder = self._workers.pop(uid, None), self._folders.pop(uid, None)
+        if worker is not None:
+            worker.kill()
+            self._stopping.add(worker.task)
+            worker.task.add_done_callback(lambda task: self._stopped(task, worker.folder))
         elif folder is not None:
             remove_folder(folder)
 
-    def _ended(self, task: asyncio.Task[None], folder: Path) -> None:
-        self._ending.discard(task)
+    def _stopped(self, task: asyncio.Task[None], folder: Path) -> None:
+        self._stopping.discard(task)
         remove_folder(folder)
 
     async def close(self) -> None:
-        """End all processes, in order if they let us."""
-        runs, self._runs, self._leaving = list(self._runs.values()), {}, set()
-        tasks = [*self._ending, *(run.task for run in runs)]
-        for run in runs:
-            run.quiet = True
-            run.stop(PARTING)
+        """End all processes, gracefully if they end in time."""
+        workers, self._workers, self._terminating = list(self._workers.values()), {}, set()
+        tasks = [*self._stopping, *(worker.task for worker in workers)]
+        for worker in workers:
+            worker.quiet = True
+            worker.stop(SHUTDOWN_GRACE)
         if tasks:
-            await asyncio.wait(tasks, timeout=PARTING + 2)
-        for run in runs:
-            run.kill()
-            run.task.cancel()
+            await asyncio.wait(tasks, timeout=SHUTDOWN_GRACE + 2)
+        for worker in workers:
+            worker.kill()
+            worker.task.cancel()
             with suppress(asyncio.CancelledError):
-                await run.task
+                await worker.task
         self._guardian.close()
 
     def log(self, pod: NodePod, query: LogQuery) -> AsyncIterator[bytes]:
-        """What a container of a pod said; `NoLog` if it said nothing yet."""
         container = query.container or str(pod.spec.containers[0].get("name", ""))
-        asked = replace(query, container=container)
-        path = find_log(pod_folder(self._pods, pod.namespace, pod.name, pod.uid), asked)
+        query = replace(query, container=container)
+        path = find_log(pod_folder(self._pods, pod.namespace, pod.name, pod.uid), query)
 
         def ended() -> bool:
-            run = self._runs.get(pod.uid)
-            return run is None or not run.runs(container)
+            worker = self._workers.get(pod.uid)
+            return worker is None or not worker.runs(container)
 
-        return read_log(path, asked, ended)
+        return read_log(path, query, ended)
 
     async def _fetch_all(self, pod: NodePod) -> Fetch:
-        found: dict[tuple[str, str], Content] = {}
+        objects: dict[tuple[str, str], Content] = {}
         for kind, name in references(pod):
             try:
                 body = await self._client.get(SOURCES[kind], name, pod.namespace)
@@ -131,5 +130,5 @@ class ProcessRuntime:
                 if not isinstance(error, ApiError) or error.status != 404:
                     log.warning("%s %s/%s: %s", kind, pod.namespace, name, error)
                 continue
-            found[kind, name] = msgspec.json.decode(body)
-        return lambda kind, name: found.get((kind, name))
+            objects[kind, name] = msgspec.json.decode(body)
+        return lambda kind, name: objects.get((kind, name))
