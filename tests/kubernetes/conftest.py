@@ -63,7 +63,7 @@ def plane(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Con
         running.kubectl("apply", "--server-side", "-k", "deploy/crds")
         kinds = ("podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh")
         running.kubectl(
-            "wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{one}" for one in kinds)
+            "wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{kind}" for kind in kinds)
         )
         yield running
 

@@ -37,9 +37,9 @@ DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 def free_ports(count: int) -> list[int]:
     """Ports on which nobody listened a moment ago."""
     taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in taken]
-    for one in taken:
-        one.close()
+    ports = [listener.getsockname()[1] for listener in taken]
+    for listener in taken:
+        listener.close()
     return ports
 
 
@@ -279,7 +279,7 @@ class ControlPlane:
     def _stages(self) -> Path:
         """What happens to pods, but that those of jobs do not end by themselves: tests say when they do."""
         stages = (self.program / "kwok-stages.yaml").read_text().split("\n---\n")
-        kept = [one for one in stages if "name: pod-complete" not in one]
+        kept = [stage for stage in stages if "name: pod-complete" not in stage]
         path = self.folder / "kwok-stages.yaml"
         path.write_text("\n---\n".join(kept))
         return path

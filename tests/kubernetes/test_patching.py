@@ -249,7 +249,7 @@ BORN_WITH = {
 
 def _owned(entry: Json) -> list[str]:
     fields = list(paths(entry["fieldsV1"]))
-    return fields if entry["operation"] == "Apply" else [one for one in fields if one not in BORN_WITH]
+    return fields if entry["operation"] == "Apply" else [field for field in fields if field not in BORN_WITH]
 
 
 def outcome(server: Theirs | Ours, step: Step) -> Json:
@@ -264,10 +264,10 @@ def outcome(server: Theirs | Ours, step: Step) -> Json:
         return (
             status["code"],
             status["message"],
-            sorted(causes, key=lambda one: (one["message"], one.get("field", ""))),
+            sorted(causes, key=lambda cause: (cause["message"], cause.get("field", ""))),
         )
     metadata = found["metadata"]
-    owners = [(one["manager"], one["operation"], _owned(one)) for one in metadata["managedFields"]]
+    owners = [(entry["manager"], entry["operation"], _owned(entry)) for entry in metadata["managedFields"]]
     kept = {key: metadata[key] for key in ("labels", "annotations", "finalizers") if metadata.get(key)}
     return kept, found["spec"], sorted(owners, key=str)
 

@@ -233,8 +233,8 @@ LISTS = [
     "/api/v1/namespaces",
     "/api/v1/persistentvolumes",
     *(
-        f"/api/v1/namespaces/default/{one}"
-        for one in (
+        f"/api/v1/namespaces/default/{plural}"
+        for plural in (
             "pods",
             "services",
             "secrets",
@@ -245,8 +245,8 @@ LISTS = [
         )
     ),
     *(
-        f"/apis/apps/v1/namespaces/default/{one}"
-        for one in ("deployments", "replicasets", "statefulsets", "daemonsets")
+        f"/apis/apps/v1/namespaces/default/{plural}"
+        for plural in ("deployments", "replicasets", "statefulsets", "daemonsets")
     ),
     "/apis/batch/v1/namespaces/default/jobs",
     "/apis/batch/v1/namespaces/default/cronjobs",
@@ -288,12 +288,12 @@ def compared(theirs: Any, ours: Any) -> tuple[Any, Any]:
     """Columns, and rows without what changes by the second."""
     sides = []
     for side in (theirs, ours):
-        names = [one["name"] for one in side["columnDefinitions"]]
+        names = [column["name"] for column in side["columnDefinitions"]]
         rows = [
-            {name: cell for name, cell in zip(names, one["cells"], strict=True) if name not in _VOLATILE}
-            for one in side["rows"]
+            {name: cell for name, cell in zip(names, row["cells"], strict=True) if name not in _VOLATILE}
+            for row in side["rows"]
         ]
-        sides.append(([(one["name"], one["priority"]) for one in side["columnDefinitions"]], rows))
+        sides.append(([(column["name"], column["priority"]) for column in side["columnDefinitions"]], rows))
     return sides[0], sides[1]
 
 
@@ -302,8 +302,8 @@ def test_tables_are_those_of_a_real_server(full: ControlPlane, path: str) -> Non
     parts = path.split("/")
     group = "" if parts[1] == "api" else parts[2]
     things = get(full, path)
-    for one in things["items"]:
-        one.setdefault("kind", things["kind"].removesuffix("List"))
+    for item in things["items"]:
+        item.setdefault("kind", things["kind"].removesuffix("List"))
     ours = table(printer_for(group, parts[-1]), things["items"], time.time())
     theirs, mine = compared(get(full, path, TABLE), ours)
     assert mine == theirs
@@ -374,7 +374,7 @@ def test_rights_are_those_of_a_real_server(plane: ControlPlane) -> None:
     for thing in yaml.safe_load_all(ROLES):
         plane.apply({"apiVersion": "rbac.authorization.k8s.io/v1", **thing})
     kinds = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
-    rights = Authorizer((kind, one) for kind in kinds for one in get(plane, f"{RBAC}/{kind}")["items"])
+    rights = Authorizer((kind, item) for kind in kinds for item in get(plane, f"{RBAC}/{kind}")["items"])
     resources = [
         ("", "pods", ""),
         ("", "pods", "log"),
@@ -397,9 +397,9 @@ def test_rights_are_those_of_a_real_server(plane: ControlPlane) -> None:
     ]
     sample = random.Random(5).sample(list(product(USERS, asked)), 400)
     different = [
-        (user, one)
-        for user, one in sample
-        if rights.authorize(user, one).allowed is not theirs(plane, user, one)
+        (user, attributes)
+        for user, attributes in sample
+        if rights.authorize(user, attributes).allowed is not theirs(plane, user, attributes)
     ]
     assert different == []
 

@@ -8,7 +8,9 @@ RUN, EXIT = "stromboli.sh/run-time", "stromboli.sh/exit-code"
 
 
 def ready(node):
-    return next(one["status"] for one in node["status"]["conditions"] if one["type"] == "Ready")
+    return next(
+        condition["status"] for condition in node["status"]["conditions"] if condition["type"] == "Ready"
+    )
 
 
 def test_a_pod_starts_runs_and_succeeds(tmp_path):
@@ -18,13 +20,15 @@ def test_a_pod_starts_runs_and_succeeds(tmp_path):
             await here.pod("bad", annotations={RUN: "100ms", EXIT: "3"})
             await here.pod("stays", node="n2")
             done, bad, stays = [
-                await here.phase(*one)
-                for one in (("job", "Succeeded"), ("bad", "Failed"), ("stays", "Running"))
+                await here.phase(*expected)
+                for expected in (("job", "Succeeded"), ("bad", "Failed"), ("stays", "Running"))
             ]
             assert done["status"]["containerStatuses"][0]["state"]["terminated"]["reason"] == "Completed"
             ended = bad["status"]["containerStatuses"][0]["state"]["terminated"]
             assert (ended["exitCode"], ended["reason"]) == (3, "Error")
-            conditions = {one["type"]: one["status"] for one in stays["status"]["conditions"]}
+            conditions = {
+                condition["type"]: condition["status"] for condition in stays["status"]["conditions"]
+            }
             assert conditions["Ready"] == conditions["Initialized"] == conditions["ContainersReady"] == "True"
             assert stays["status"]["podIP"].startswith("10.64.2.")
             await here.delete("stays")
@@ -94,7 +98,7 @@ def test_a_node_that_fails_loses_its_pods_and_may_come_back(tmp_path):
             node = await here.until(
                 "n1", lambda node: ready(node) == "Unknown" and node["spec"].get("taints"), NODES
             )
-            assert {one["effect"] for one in node["spec"]["taints"]} == {"NoSchedule", "NoExecute"}
+            assert {taint["effect"] for taint in node["spec"]["taints"]} == {"NoSchedule", "NoExecute"}
             waits = await here.until("waits", lambda pod: not all(_true(pod)))
             assert waits["status"]["phase"] == "Running"
             await here.client.patch(NODES, "n1", {"metadata": {"annotations": {"stromboli.sh/failed": None}}})
@@ -109,7 +113,11 @@ def test_a_node_that_fails_loses_its_pods_and_may_come_back(tmp_path):
 
 
 def _true(pod):
-    return [one["status"] == "True" for one in pod["status"]["conditions"] if one["type"] == "Ready"]
+    return [
+        condition["status"] == "True"
+        for condition in pod["status"]["conditions"]
+        if condition["type"] == "Ready"
+    ]
 
 
 def test_a_node_that_is_deleted_takes_its_pods_along(tmp_path):

@@ -51,8 +51,8 @@ def diff(old: Any, new: Any) -> Any:
 
 def without_null(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: without_null(one) for key, one in value.items() if one is not None}
-    return [without_null(one) for one in value if one is not None] if isinstance(value, list) else value
+        return {key: without_null(child) for key, child in value.items() if child is not None}
+    return [without_null(child) for child in value if child is not None] if isinstance(value, list) else value
 
 
 @given(documents, documents)

@@ -17,7 +17,7 @@ LATER = "2026-01-02T00:00:00Z"
 
 def owned(thing: Any) -> dict[str, Any]:
     """The fields that each manager has."""
-    return {one["manager"]: one["fieldsV1"] for one in thing["metadata"].get("managedFields", ())}
+    return {entry["manager"]: entry["fieldsV1"] for entry in thing["metadata"].get("managedFields", ())}
 
 
 def bare(thing: Any) -> Any:
@@ -81,9 +81,9 @@ def test_what_the_server_set_stays_when_an_owner_forgets_the_rest() -> None:
 def test_an_entry_of_a_list_that_is_no_longer_applied_goes_and_others_stay_in_order() -> None:
     made = applied(None, {"containers": [container("a"), container("b"), container("c")]})
     both = applied(made, {"containers": [container("d", image="1"), container("c")]}, "b")
-    assert [one["name"] for one in both["spec"]["containers"]] == ["a", "b", "d", "c"]
+    assert [container["name"] for container in both["spec"]["containers"]] == ["a", "b", "d", "c"]
     left = applied(both, {"containers": [container("a")]})
-    assert [one["name"] for one in left["spec"]["containers"]] == ["a", "d", "c"]
+    assert [container["name"] for container in left["spec"]["containers"]] == ["a", "d", "c"]
 
 
 def test_a_whole_list_or_map_has_one_owner() -> None:
@@ -91,7 +91,7 @@ def test_a_whole_list_or_map_has_one_owner() -> None:
     assert owned(made)["a"] == {"f:spec": {"f:command": {}, "f:selector": {}}}
     with pytest.raises(PatchError) as refused:
         applied(made, {"command": ["x"], "selector": {"a": "2"}}, "b")
-    assert [one["field"] for one in refused.value.causes] == [".spec.command", ".spec.selector"]
+    assert [cause["field"] for cause in refused.value.causes] == [".spec.command", ".spec.selector"]
 
 
 # -- conflicts
@@ -165,7 +165,7 @@ def test_a_status_is_written_apart_from_the_rest() -> None:
     made = apply(None, workload({"replicas": 1}), WORKLOAD, writer("a", ignored=STATUS))
     with_status = {**made, "status": {"phase": "Running"}}
     noted = track_update(made, with_status, WORKLOAD, writer("node", subresource="status", ignored=SPEC))
-    (entry,) = (one for one in noted["metadata"]["managedFields"] if one["manager"] == "node")
+    (entry,) = (entry for entry in noted["metadata"]["managedFields"] if entry["manager"] == "node")
     assert (entry["subresource"], entry["fieldsV1"]) == ("status", {"f:status": {".": {}, "f:phase": {}}})
     config = {**workload({"replicas": 2}), "status": {"phase": "Nonsense"}}
     again = apply(noted, config, WORKLOAD, writer("a", ignored=STATUS))
@@ -219,7 +219,9 @@ def test_a_field_changed_since_then_is_still_a_conflict_for_kubectl() -> None:
 
 def test_managed_fields_can_be_rewritten_and_cleared_but_not_through_a_subresource() -> None:
     made = track_update(None, workload({"replicas": 1}), WORKLOAD, writer("old"))
-    renamed = [{**one, "manager": "new", "operation": "Apply"} for one in made["metadata"]["managedFields"]]
+    renamed = [
+        {**entry, "manager": "new", "operation": "Apply"} for entry in made["metadata"]["managedFields"]
+    ]
     moved = {**made, "metadata": {**made["metadata"], "managedFields": renamed}}
     assert set(owned(track_update(made, moved, WORKLOAD, writer("x")))) == {"new"}
     assert set(owned(track_update(made, moved, WORKLOAD, writer("x", subresource="status")))) == {"old"}
@@ -278,13 +280,13 @@ def test_an_only_owner_gets_exactly_what_it_applies(first: Any, second: Any) -> 
 def filled(value: Any) -> Any:
     """Without empty maps and lists, and sets and lists with keys in one order: apply tells none of those apart."""
     if isinstance(value, dict):
-        value = {key: sorted(one) if key == "finalizers" else one for key, one in value.items()}
-        return {key: below for key, one in value.items() if (below := filled(one)) not in ({}, [], None)}
+        value = {key: sorted(child) if key == "finalizers" else child for key, child in value.items()}
+        return {key: below for key, child in value.items() if (below := filled(child)) not in ({}, [], None)}
     if isinstance(value, list):
-        items = [filled(one) for one in value]
+        items = [filled(child) for child in value]
         return (
-            sorted(items, key=lambda one: json.dumps(one, sort_keys=True))
-            if all(isinstance(one, dict) for one in items)
+            sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+            if all(isinstance(item, dict) for item in items)
             else items
         )
     return value

@@ -101,17 +101,16 @@ def _diff_field(patch: dict[str, Any], key: str, old: Any, new: Any, schema: Sch
     elif "merge" not in schema.strategies:
         patch[key] = new
     elif not schema.merge_key:
-        patch[key] = [one for one in new if one not in old]
-        patch[f"$deleteFromPrimitiveList/{key}"] = [one for one in old if one not in new]
+        patch[key] = [entry for entry in new if entry not in old]
+        patch[f"$deleteFromPrimitiveList/{key}"] = [entry for entry in old if entry not in new]
         patch[f"$setElementOrder/{key}"] = new
     else:
         name = schema.merge_key
-        olds, news = ({one[name]: one for one in some} for some in (old, new))
-        patch[key] = [{"$patch": "delete", name: one} for one in olds if one not in news] + [
-            {name: one, **diff(olds.get(one, {name: one}), entry, schema.element)}
-            for one, entry in news.items()
+        olds, news = ({entry[name]: entry for entry in some} for some in (old, new))
+        patch[key] = [{"$patch": "delete", name: id} for id in olds if id not in news] + [
+            {name: id, **diff(olds.get(id, {name: id}), entry, schema.element)} for id, entry in news.items()
         ]
-        patch[f"$setElementOrder/{key}"] = [{name: one} for one in news]
+        patch[f"$setElementOrder/{key}"] = [{name: id} for id in news]
 
 
 @given(workloads, workloads)

@@ -76,7 +76,7 @@ _names = st.sampled_from(["a", "b", "c", "d"])
 _texts = st.dictionaries(_names, st.sampled_from(["x", "y"]), max_size=3)
 _ports = st.lists(
     st.fixed_dictionaries({"number": st.integers(1, 4)}, optional={"name": _names}),
-    unique_by=lambda one: one["number"],
+    unique_by=lambda port: port["number"],
     max_size=3,
 )
 _containers = st.lists(
@@ -84,7 +84,7 @@ _containers = st.lists(
         {"name": _names},
         optional={"image": _names, "env": _texts, "args": st.lists(_names, max_size=2), "ports": _ports},
     ),
-    unique_by=lambda one: one["name"],
+    unique_by=lambda container: container["name"],
     max_size=4,
 )
 _specs = st.fixed_dictionaries(

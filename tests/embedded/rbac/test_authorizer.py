@@ -33,7 +33,7 @@ def bound(role_name, *subjects, namespace="", kind="ClusterRole"):
     return ("rolebindings" if namespace else "clusterrolebindings"), {
         "metadata": {"name": f"to-{role_name}", "namespace": namespace},
         "roleRef": {"kind": kind, "name": role_name},
-        "subjects": [dict(zip(("kind", "name", "namespace"), one, strict=False)) for one in subjects],
+        "subjects": [dict(zip(("kind", "name", "namespace"), subject, strict=False)) for subject in subjects],
     }
 
 
@@ -50,7 +50,7 @@ READER = role("reader", rule("get list", "", "pods pods/log"))
 
 
 @pytest.mark.parametrize(
-    ("rules", "asked", "yes"),
+    ("rules", "attributes", "yes"),
     [
         (rule("get", "", "pods"), Attributes("get", "", "pods"), True),
         (rule("get", "", "pods"), Attributes("list", "", "pods"), False),
@@ -73,58 +73,58 @@ READER = role("reader", rule("get list", "", "pods pods/log"))
         ("nonsense", Attributes("get", "", "pods"), False),
     ],
 )
-def test_a_rule_lets_through_what_it_names(rules, asked, yes):
-    rights = Authorizer([role("r", rules), bound("r", ("User", "ann"))])
-    assert rights.authorize(ANN, asked).allowed is yes
+def test_a_rule_lets_through_what_it_names(rules, attributes, yes):
+    authorizer = Authorizer([role("r", rules), bound("r", ("User", "ann"))])
+    assert authorizer.authorize(ANN, attributes).allowed is yes
 
 
 def test_a_binding_in_a_namespace_counts_there_alone():
-    rights = Authorizer([READER, bound("reader", ("User", "ann"), namespace="team")])
-    assert rights.authorize(ANN, Attributes("get", "", "pods", namespace="team"))[0]
-    assert not rights.authorize(ANN, Attributes("get", "", "pods", namespace="other"))[0]
-    assert not rights.authorize(ANN, Attributes("get", "", "pods"))[0]
+    authorizer = Authorizer([READER, bound("reader", ("User", "ann"), namespace="team")])
+    assert authorizer.authorize(ANN, Attributes("get", "", "pods", namespace="team"))[0]
+    assert not authorizer.authorize(ANN, Attributes("get", "", "pods", namespace="other"))[0]
+    assert not authorizer.authorize(ANN, Attributes("get", "", "pods"))[0]
 
 
 def test_service_accounts_and_groups_are_subjects():
-    rights = Authorizer([READER, bound("reader", ("ServiceAccount", "bot", "ci"), ("Group", "staff"))])
-    asked = Attributes("list", "", "pods", namespace="any")
-    assert rights.authorize(User("system:serviceaccount:ci:bot"), asked).allowed
-    verdict = rights.authorize(User("eve", ("staff",)), asked)
+    authorizer = Authorizer([READER, bound("reader", ("ServiceAccount", "bot", "ci"), ("Group", "staff"))])
+    attributes = Attributes("list", "", "pods", namespace="any")
+    assert authorizer.authorize(User("system:serviceaccount:ci:bot"), attributes).allowed
+    verdict = authorizer.authorize(User("eve", ("staff",)), attributes)
     assert verdict.reason == (
         'RBAC: allowed by ClusterRoleBinding "to-reader" of ClusterRole "reader" to Group "staff"'
     )
-    assert not rights.authorize(User("bot"), asked).allowed
+    assert not authorizer.authorize(User("bot"), attributes).allowed
 
 
 def test_what_goes_takes_its_rights_along():
-    rights = Authorizer([READER, bound("reader", ("User", "ann"))])
-    asked = Attributes("get", "", "pods")
-    rights.drop("clusterroles", "", "reader")
-    assert not rights.authorize(ANN, asked).allowed
-    rights.put(*READER)
-    assert rights.authorize(ANN, asked).allowed
-    rights.put(*bound("reader", ("User", "ben")))
-    assert not rights.authorize(ANN, asked).allowed
-    rights.drop("clusterrolebindings", "", "to-reader")
-    assert not rights.authorize(User("ben"), asked).allowed
+    authorizer = Authorizer([READER, bound("reader", ("User", "ann"))])
+    attributes = Attributes("get", "", "pods")
+    authorizer.drop("clusterroles", "", "reader")
+    assert not authorizer.authorize(ANN, attributes).allowed
+    authorizer.put(*READER)
+    assert authorizer.authorize(ANN, attributes).allowed
+    authorizer.put(*bound("reader", ("User", "ben")))
+    assert not authorizer.authorize(ANN, attributes).allowed
+    authorizer.drop("clusterrolebindings", "", "to-reader")
+    assert not authorizer.authorize(User("ben"), attributes).allowed
 
 
 def test_a_role_gathers_what_is_labelled_for_it_even_in_a_circle():
-    rights = Authorizer(
+    authorizer = Authorizer(
         [
             role("all", labels=[("to-more", "true")], gathers=["to-all"]),
             role("more", labels=[("to-all", "true")], gathers=["to-more"]),
             bound("all", ("User", "ann")),
         ]
     )
-    asked = Attributes("create", "x", "things")
-    assert not rights.authorize(ANN, asked).allowed
-    rights.put(*role("late", rule("create", "x", "things"), labels=[("to-more", "true")]))
-    assert rights.authorize(ANN, asked).allowed
+    attributes = Attributes("create", "x", "things")
+    assert not authorizer.authorize(ANN, attributes).allowed
+    authorizer.put(*role("late", rule("create", "x", "things"), labels=[("to-more", "true")]))
+    assert authorizer.authorize(ANN, attributes).allowed
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "yes"),
+    ("name", "attributes", "yes"),
     [
         ("view", Attributes("list", "", "pods", namespace="a"), True),
         ("view", Attributes("get", "", "secrets", namespace="a"), False),
@@ -138,42 +138,48 @@ def test_a_role_gathers_what_is_labelled_for_it_even_in_a_circle():
         ("cluster-admin", Attributes("delete", "any", "thing", namespace="a"), True),
     ],
 )
-def test_the_roles_of_the_beginning_mean_what_people_expect(name, asked, yes):
-    rights = Authorizer([*bootstrap_policy(), bound(name, ("User", "ann"), namespace="a")])
-    assert rights.authorize(ANN, asked).allowed is yes
+def test_the_roles_of_the_beginning_mean_what_people_expect(name, attributes, yes):
+    authorizer = Authorizer([*bootstrap_policy(), bound(name, ("User", "ann"), namespace="a")])
+    assert authorizer.authorize(ANN, attributes).allowed is yes
 
 
 def test_everybody_may_look_around_and_ask_what_they_may():
-    rights = Authorizer(bootstrap_policy())
-    assert rights.authorize(ANN, Attributes("get", path="/apis/batch/v1")).allowed
-    assert rights.authorize(
+    authorizer = Authorizer(bootstrap_policy())
+    assert authorizer.authorize(ANN, Attributes("get", path="/apis/batch/v1")).allowed
+    assert authorizer.authorize(
         ANN, Attributes("create", "authorization.k8s.io", "selfsubjectaccessreviews")
     ).allowed
-    assert rights.authorize(User("", ("system:unauthenticated",)), Attributes("get", path="/readyz")).allowed
-    assert not rights.authorize(User("", ("system:unauthenticated",)), Attributes("get", path="/api")).allowed
-    assert not rights.authorize(ANN, Attributes("list", "", "nodes")).allowed
-    assert rights.authorize(ROOT, Attributes("list", "", "nodes")).allowed
+    assert authorizer.authorize(
+        User("", ("system:unauthenticated",)), Attributes("get", path="/readyz")
+    ).allowed
+    assert not authorizer.authorize(
+        User("", ("system:unauthenticated",)), Attributes("get", path="/api")
+    ).allowed
+    assert not authorizer.authorize(ANN, Attributes("list", "", "nodes")).allowed
+    assert authorizer.authorize(ROOT, Attributes("list", "", "nodes")).allowed
 
 
 # -- reviews
 
 
 def test_a_review_is_answered():
-    rights = Authorizer([READER, bound("reader", ("User", "ann"), namespace="team")])
+    authorizer = Authorizer([READER, bound("reader", ("User", "ann"), namespace="team")])
     spec = {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "team"}}
     review = {"apiVersion": "authorization.k8s.io/v1", "spec": spec}
-    status = complete_review(rights, ANN, "SelfSubjectAccessReview", review)["status"]
+    status = complete_review(authorizer, ANN, "SelfSubjectAccessReview", review)["status"]
     assert status["allowed"] is True
     assert 'RoleBinding "to-reader/team"' in status["reason"]
-    asked = {"spec": {**spec, "user": "ben"}}
-    assert complete_review(rights, ROOT, "SubjectAccessReview", asked)["status"] == {"allowed": False}
-    assert complete_review(rights, ROOT, "LocalSubjectAccessReview", asked, "team")["status"] == {
+    attributes = {"spec": {**spec, "user": "ben"}}
+    assert complete_review(authorizer, ROOT, "SubjectAccessReview", attributes)["status"] == {
+        "allowed": False
+    }
+    assert complete_review(authorizer, ROOT, "LocalSubjectAccessReview", attributes, "team")["status"] == {
         "allowed": False
     }
     with pytest.raises(BadReview, match="namespace"):
-        complete_review(rights, ROOT, "LocalSubjectAccessReview", asked, "other")
+        complete_review(authorizer, ROOT, "LocalSubjectAccessReview", attributes, "other")
     paths = {"spec": {"nonResourceAttributes": {"verb": "get", "path": "/x"}}}
-    assert complete_review(rights, ROOT, "SelfSubjectAccessReview", paths)["status"] == {"allowed": True}
+    assert complete_review(authorizer, ROOT, "SelfSubjectAccessReview", paths)["status"] == {"allowed": True}
 
 
 @pytest.mark.parametrize(
@@ -185,12 +191,14 @@ def test_a_review_that_asks_nothing_is_refused(spec):
 
 
 def test_all_rules_of_a_user_are_listed():
-    rights = Authorizer([*bootstrap_policy(), READER, bound("reader", ("User", "ann"), namespace="team")])
-    listed = complete_review(rights, ANN, "SelfSubjectRulesReview", {"spec": {"namespace": "team"}})["status"]
+    authorizer = Authorizer([*bootstrap_policy(), READER, bound("reader", ("User", "ann"), namespace="team")])
+    listed = complete_review(authorizer, ANN, "SelfSubjectRulesReview", {"spec": {"namespace": "team"}})[
+        "status"
+    ]
     assert {"verbs": ("get", "list"), "apiGroups": ("",), "resources": ("pods", "pods/log")} in listed[
         "resourceRules"
     ]
-    assert any("/api/*" in one["nonResourceURLs"] for one in listed["nonResourceRules"])
+    assert any("/api/*" in rule["nonResourceURLs"] for rule in listed["nonResourceRules"])
     assert listed["incomplete"] is False
 
 
@@ -207,32 +215,36 @@ def test_whoami_is_answered():
 
 
 def test_nobody_grants_more_than_they_have():
-    rights = Authorizer([*bootstrap_policy(), bound("admin", ("User", "ann"), namespace="team")])
+    authorizer = Authorizer([*bootstrap_policy(), bound("admin", ("User", "ann"), namespace="team")])
     more = role("more", rule("get", "", "nodes"), namespace="team")
-    assert "get nodes" in escalation_error(rights, ANN, *more)
+    assert "get nodes" in escalation_error(authorizer, ANN, *more)
     less = role("less", rule("get", "", "pods"), namespace="team")
-    assert escalation_error(rights, ANN, *less) == ""
-    assert escalation_error(rights, ROOT, *more) == ""
+    assert escalation_error(authorizer, ANN, *less) == ""
+    assert escalation_error(authorizer, ROOT, *more) == ""
     assert "not currently held" in escalation_error(
-        rights, ANN, *bound("cluster-admin", ("User", "ann"), namespace="team")
+        authorizer, ANN, *bound("cluster-admin", ("User", "ann"), namespace="team")
     )
-    assert escalation_error(rights, ANN, *bound("view", ("User", "ben"), namespace="team")) == ""
-    assert "not currently held" in escalation_error(rights, ANN, *role("gather", gathers=["x"]))
-    assert "not found" in escalation_error(rights, ANN, *bound("to-come", ("User", "ann"), namespace="team"))
-    assert escalation_error(rights, ROOT, *bound("to-come", ("User", "ann"), namespace="team")) == ""
-    rights.put(*role("binder", rule("bind", "rbac.authorization.k8s.io", "clusterroles", ["cluster-admin"])))
-    rights.put(*bound("binder", ("User", "ann")))
-    assert escalation_error(rights, ANN, *bound("cluster-admin", ("User", "ann"), namespace="team")) == ""
+    assert escalation_error(authorizer, ANN, *bound("view", ("User", "ben"), namespace="team")) == ""
+    assert "not currently held" in escalation_error(authorizer, ANN, *role("gather", gathers=["x"]))
+    assert "not found" in escalation_error(
+        authorizer, ANN, *bound("to-come", ("User", "ann"), namespace="team")
+    )
+    assert escalation_error(authorizer, ROOT, *bound("to-come", ("User", "ann"), namespace="team")) == ""
+    authorizer.put(
+        *role("binder", rule("bind", "rbac.authorization.k8s.io", "clusterroles", ["cluster-admin"]))
+    )
+    authorizer.put(*bound("binder", ("User", "ann")))
+    assert escalation_error(authorizer, ANN, *bound("cluster-admin", ("User", "ann"), namespace="team")) == ""
 
 
 def test_a_monstrous_role_is_not_counted_through():
     many = " ".join(f"x{index}" for index in range(2000))
     huge = role("huge", rule(many, many.replace(" ", ","), many), namespace="team")
-    rights = Authorizer(
+    authorizer = Authorizer(
         [role("all", rule("*", "*", "*"), namespace="other"), role("some", rule("x0", "*", "*"))]
     )
-    rights.put(*bound("some", ("User", "ann")))
-    assert "more than 100000 rights" in escalation_error(rights, ANN, *huge)
+    authorizer.put(*bound("some", ("User", "ann")))
+    assert "more than 100000 rights" in escalation_error(authorizer, ANN, *huge)
 
 
 def test_a_refusal_says_who_what_and_where():
@@ -287,42 +299,43 @@ ASKED = st.builds(
 
 
 @given(STEPS, ASKED)
-def test_rights_kept_up_equal_rights_read_afresh(steps, asked):
-    rights, there = Authorizer(), {}
+def test_rights_kept_up_equal_rights_read_afresh(steps, attributes):
+    authorizer, there = Authorizer(), {}
     for put, (resource, thing) in steps:
         meta = thing["metadata"]
         key = resource, meta["namespace"], meta["name"]
         if put:
-            rights.put(resource, thing)
+            authorizer.put(resource, thing)
             there[key] = thing
         else:
-            rights.drop(*key)
+            authorizer.drop(*key)
             there.pop(key, None)
     user = User("ann", ("g",))
-    assert rights.authorize(user, asked).allowed is naive(there, user, asked)
+    assert authorizer.authorize(user, attributes).allowed is naive(there, user, attributes)
 
 
-def naive(there, user, asked):
+def naive(there, user, attributes):
     for (resource, namespace, _), thing in there.items():
-        if "bindings" not in resource or (namespace and namespace != asked.namespace):
+        if "bindings" not in resource or (namespace and namespace != attributes.namespace):
             continue
         speaks = any(
-            (one["kind"], one["name"]) in (("User", user.name), *(("Group", group) for group in user.groups))
-            for one in thing["subjects"]
+            (subject["kind"], subject["name"])
+            in (("User", user.name), *(("Group", group) for group in user.groups))
+            for subject in thing["subjects"]
         )
         ref = thing["roleRef"]
-        found = there.get(
+        role = there.get(
             ("clusterroles", "", ref["name"])
             if ref["kind"] == "ClusterRole"
             else ("roles", namespace, ref["name"])
         )
-        if speaks and found and any(one.allows(asked) for one in rules_of(found)):
+        if speaks and role and any(rule.allows(attributes) for rule in rules_of(role)):
             return True
     return False
 
 
 def test_a_rule_is_made_of_its_parts():
     whole = PolicyRule(("get", "list"), ("", "apps"), ("pods", "pods/log"))
-    parts = list(whole.parts())
+    parts = list(whole.permissions())
     assert len(parts) == 8
     assert all(whole.allows(part) for part in parts)

@@ -96,7 +96,7 @@ def test_the_rules_of_hypernodes() -> None:
     def told(**selector: Any) -> list[str]:
         member = {"type": "Node", "selector": selector}
         it = {"metadata": {"name": "a"}, "spec": {"tier": 1, "members": [member]}}
-        return [str(one) for one in normalize(it, schema).problems]
+        return [str(problem) for problem in normalize(it, schema).problems]
 
     exact, regex = {"name": "a"}, {"pattern": "x"}
     assert told(exactMatch=exact) == []

@@ -99,7 +99,7 @@ def test_an_object_within_an_object_keeps_its_head() -> None:
 def test_a_schema_that_leaves_something_open_is_refused(field: Any, problem: str) -> None:
     with pytest.raises(SchemaError) as refused:
         from_crd({"type": "object", "properties": {"f": field}}, "s")
-    assert any(problem in str(one) for one in refused.value.problems)
+    assert any(problem in str(found) for found in refused.value.problems)
 
 
 def test_the_root_is_an_object() -> None:
@@ -156,9 +156,9 @@ _schemas = st.recursive(
 @given(_schemas, _schemas)
 def test_any_schema_is_read_or_refused_and_then_judges_any_object(raw: Any, value: Any) -> None:
     outer = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": raw}}
-    for one in (raw, outer):
+    for candidate in (raw, outer):
         try:
-            schema = from_crd(one)
+            schema = from_crd(candidate)
         except SchemaError as refused:
             assert refused.problems
             continue

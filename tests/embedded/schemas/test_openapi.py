@@ -27,8 +27,8 @@ def read(root: str, resources: tuple[Resource, ...] = (*BUILT_IN, THINGS)) -> An
 def references(node: Any) -> set[str]:
     if isinstance(node, dict):
         own = {node["$ref"]} if isinstance(node.get("$ref"), str) else set()
-        return own.union(*(references(one) for one in node.values()))
-    return set().union(*(references(one) for one in node)) if isinstance(node, list) else set()
+        return own.union(*(references(child) for child in node.values()))
+    return set().union(*(references(child) for child in node)) if isinstance(node, list) else set()
 
 
 def test_every_reference_leads_somewhere() -> None:
@@ -63,7 +63,7 @@ def test_merge_keys_and_kinds_stand_where_kubectl_looks() -> None:
     assert pod["volumes"]["x-kubernetes-patch-strategy"] == "merge,retainKeys"
     patch = found["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
     assert patch["x-kubernetes-group-version-kind"] == gvk
-    assert {"fieldValidation", "dryRun"} <= {one["name"] for one in patch["parameters"]}
+    assert {"fieldValidation", "dryRun"} <= {parameter["name"] for parameter in patch["parameters"]}
     assert "application/strategic-merge-patch+json" in patch["requestBody"]["content"]
 
 
@@ -126,7 +126,7 @@ def test_the_protobuf_form_says_the_same_as_the_json() -> None:
     assert definitions.keys() == swagger["definitions"].keys()
     for name, definition in definitions.items():
         properties = [
-            messages(one)[1][0].decode() for one in messages(definition.get(25, [b""])[0]).get(1, [])
+            messages(entry)[1][0].decode() for entry in messages(definition.get(25, [b""])[0]).get(1, [])
         ]
         assert properties == list(swagger["definitions"][name].get("properties", {}))
     assert len(messages(top[8][0])[2]) == len(swagger["paths"])

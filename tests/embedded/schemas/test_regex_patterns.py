@@ -44,18 +44,18 @@ def test_what_is_no_pattern_or_too_long_is_refused() -> None:
 def patterns(node: Any) -> list[str]:
     if isinstance(node, dict):
         own = [node["pattern"]] if isinstance(node.get("pattern"), str) else []
-        return own + [one for value in node.values() for one in patterns(value)]
-    return [one for value in node for one in patterns(value)] if isinstance(node, list) else []
+        return own + [pattern for value in node.values() for pattern in patterns(value)]
+    return [pattern for value in node for pattern in patterns(value)] if isinstance(node, list) else []
 
 
 def test_volcanos_patterns_are_taken() -> None:
     found = [
-        one
+        pattern
         for path in Path("deploy/crds").glob("*.yaml")
-        for one in patterns(yaml.safe_load(path.read_text()))
+        for pattern in patterns(yaml.safe_load(path.read_text()))
     ]
     assert found
-    assert {pattern_error(one) for one in found} == {""}
+    assert {pattern_error(pattern) for pattern in found} == {""}
 
 
 @given(st.text(alphabet="ab()[]{}*+?|^$.\\d-,1", max_size=20))

@@ -85,7 +85,7 @@ def test_every_built_in_kind_can_be_read_and_used(api_version: str, kind: str) -
 
 def test_a_batch_user_finds_the_kinds_they_need() -> None:
     for api_version, kind in (
-        *(("v1", one) for one in ("Pod", "Node", "Namespace", "Service", "ConfigMap", "Secret", "Event")),
+        *(("v1", kind) for kind in ("Pod", "Node", "Namespace", "Service", "ConfigMap", "Secret", "Event")),
         ("batch/v1", "Job"),
         ("apps/v1", "Deployment"),
         ("policy/v1", "PodDisruptionBudget"),

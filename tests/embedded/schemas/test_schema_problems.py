@@ -11,7 +11,7 @@ from tests.embedded.schemas.manifests import THING, thing
 
 
 def told(spec: Any) -> list[str]:
-    return [str(one) for one in normalize(thing(spec), THING).problems]
+    return [str(problem) for problem in normalize(thing(spec), THING).problems]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ BORN = "2023-11-14T22:12:20Z"  # a minute before
 def row(group, resource, **thing):
     thing.setdefault("metadata", {}).setdefault("name", "x")
     thing["metadata"].setdefault("creationTimestamp", BORN)
-    layout = printer_for(group, resource)
-    cells = layout.fill(thing, NOW)
-    assert len(cells) == len(layout.columns)
-    return dict(zip([column.name for column in layout.columns], cells, strict=True))
+    printer = printer_for(group, resource)
+    cells = printer.print_row(thing, NOW)
+    assert len(cells) == len(printer.columns)
+    return dict(zip([column.name for column in printer.columns], cells, strict=True))
 
 
 def pod(phase="Running", states=(), init=(), specs=1, conditions=(), deleted=False, **status):
@@ -238,13 +238,13 @@ JSON = st.recursive(
     ),
 )
 def test_no_object_breaks_a_table(kind, thing):
-    layout = printer_for(*kind)
-    made = table(layout, [thing, {"metadata": {"name": "sound"}}], NOW, include="None")
-    assert [len(one["cells"]) for one in made["rows"]] == [len(layout.columns)] * 2
+    printer = printer_for(*kind)
+    made = table(printer, [thing, {"metadata": {"name": "sound"}}], NOW, include="None")
+    assert [len(row["cells"]) for row in made["rows"]] == [len(printer.columns)] * 2
 
 
 def test_a_custom_kind_has_the_columns_it_asks_for():
-    layout = crd_printer(
+    printer = crd_printer(
         [
             {"name": "STATUS", "type": "string", "jsonPath": ".status.phase"},
             {"name": "min", "type": "integer", "jsonPath": ".spec.minMember", "priority": 1},
@@ -254,8 +254,8 @@ def test_a_custom_kind_has_the_columns_it_asks_for():
         ]
     )
     thing = {"metadata": {"name": "x", "creationTimestamp": BORN}, "spec": {"minMember": "no", "on": True}}
-    assert layout.row(thing, NOW) == ["x", None, None, "60s", True, "<invalid>"]
-    assert [column.priority for column in layout.columns] == [0, 0, 1, 0, 0, 0]
+    assert printer.row(thing, NOW) == ["x", None, None, "60s", True, "<invalid>"]
+    assert [column.priority for column in printer.columns] == [0, 0, 1, 0, 0, 0]
 
 
 def test_a_custom_kind_that_asks_for_nothing_shows_its_age():

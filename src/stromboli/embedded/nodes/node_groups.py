@@ -180,7 +180,7 @@ def _completed(path: Path, node: Content) -> Content:
     capacity = _mapping(status.get("capacity")) or _mapping(status.get("allocatable"))
     if not capacity:
         raise BadNodes(f"{path}: node {name}: status.capacity is missing")
-    given = _mapping(meta.get("labels"))
+    labels = _mapping(meta.get("labels"))
     sizes = {names.PODS: str(PODS), **{key: str(value) for key, value in capacity.items()}}
     usable = {key: str(value) for key, value in _mapping(status.get("allocatable")).items()}
     spec = _mapping(node.get("spec"))
@@ -189,7 +189,7 @@ def _completed(path: Path, node: Content) -> Content:
         "kind": "Node",
         "metadata": {
             "name": name,
-            "labels": {**_labels(name, given.get(node_annotations.NODE) == node_annotations.REAL), **given},
+            "labels": {**_labels(name, labels.get(node_annotations.NODE) == node_annotations.REAL), **labels},
             "annotations": _mapping(meta.get("annotations")),
         },
         "spec": {key: spec[key] for key in ("taints", "unschedulable") if key in spec},

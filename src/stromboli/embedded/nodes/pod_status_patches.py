@@ -58,12 +58,12 @@ def pod_condition(type: str, true: bool, now: float, reason: str = "", message: 
     return condition
 
 
-def changed(pod: NodePod, wanted: list[Content]) -> list[Content]:
+def changed(pod: NodePod, conditions: list[Content]) -> list[Content]:
     """Those conditions that differ from the pod's: an unchanged one keeps its transition time."""
     current = {old.type: (old.status, old.reason, old.message) for old in pod.status.conditions or ()}
     return [
         new
-        for new in wanted
+        for new in conditions
         if current.get(new["type"]) != (new["status"], new.get("reason", ""), new.get("message", ""))
     ]
 

@@ -1,8 +1,8 @@
-"""Sets of fields, in the form in which `managedFields` keeps them (fieldsV1).
+"""Field sets, in the form in which `managedFields` has them (FieldsV1).
 
-A set is a tree of dicts. A key leads to a part of the object: `f:name` to a field, `k:{"name":"a"}` to the entry of a
-list with those keys, `v:"a"` to a value of a set. An empty dict is a member, and so is one with the key `.`; any other
-is only on the way to its members. So `{"f:spec": {"f:replicas": {}}}` contains the one path spec.replicas.
+A set is a tree of dicts. A key is a path element: `f:name` a field, `k:{"name":"a"}` the item of a list with those
+keys, `v:"a"` a value of a set. An empty dict is a member, and so is one with the key `.`; any right only leads to its
+members. So `{"f:spec": {"f:replicas": {}}}` contains the one path spec.replicas.
 """
 
 from __future__ import annotations
@@ -16,46 +16,46 @@ FieldSet = dict[str, Any]
 SELF = "."
 
 
-def union(left: FieldSet, other: FieldSet) -> FieldSet:
-    if not left or not other:
-        return left or other
+def union(left: FieldSet, right: FieldSet) -> FieldSet:
+    if not left or not right:
+        return left or right
     result = dict(left)
-    for key, below in other.items():
-        known = result.get(key)
-        result[key] = below if known is None else _joined(known, below)
+    for key, children in right.items():
+        existing = result.get(key)
+        result[key] = children if existing is None else _joined(existing, children)
     return result
 
 
-def _joined(left: FieldSet, other: FieldSet) -> FieldSet:
-    """Both subtrees under one key, where an empty one stands for a member."""
-    if not left or not other:
-        rest = left or other
+def _joined(left: FieldSet, right: FieldSet) -> FieldSet:
+    """Both subtrees of one key, where an empty one is a member."""
+    if not left or not right:
+        rest = left or right
         return {SELF: {}, **rest} if rest else {}
-    return union(left, other)
+    return union(left, right)
 
 
-def difference(left: FieldSet, other: FieldSet) -> FieldSet:
-    """Members of the first that are no members of the second."""
-    return _filtered(left, other, keep_shared=False)
+def difference(left: FieldSet, right: FieldSet) -> FieldSet:
+    """Members of the first that are not members of the second."""
+    return _filtered(left, right, keep_shared=False)
 
 
-def intersection(left: FieldSet, other: FieldSet) -> FieldSet:
+def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
     """Members of both."""
-    return _filtered(left, other, keep_shared=True)
+    return _filtered(left, right, keep_shared=True)
 
 
-def _filtered(left: FieldSet, other: FieldSet, keep_shared: bool) -> FieldSet:
+def _filtered(left: FieldSet, right: FieldSet, keep_shared: bool) -> FieldSet:
     result: FieldSet = {}
-    for key, below in left.items():
+    for key, children in left.items():
         if key == SELF:
             continue
-        match = other.get(key)
+        match = right.get(key)
         if match is None:
             if not keep_shared:
-                result[key] = below
+                result[key] = children
             continue
-        member = is_member(below) and is_member(match) == keep_shared
-        rest = _filtered(below, match, keep_shared)
+        member = is_member(children) and is_member(match) == keep_shared
+        rest = _filtered(children, match, keep_shared)
         if rest:
             result[key] = {SELF: {}, **rest} if member else rest
         elif member:
@@ -63,25 +63,25 @@ def _filtered(left: FieldSet, other: FieldSet, keep_shared: bool) -> FieldSet:
     return result
 
 
-def is_member(below: Mapping[str, Any]) -> bool:
-    """Whether the place with this subtree belongs to the set itself."""
-    return not below or SELF in below
+def is_member(children: Mapping[str, Any]) -> bool:
+    """Whether the path element with this subtree is a member itself."""
+    return not children or SELF in children
 
 
-def insert(fields: FieldSet, key: str, below: FieldSet, member: bool) -> None:
-    """Put a place with what is below it into a set; nothing, if neither it nor anything below is a member."""
-    if below:
-        fields[key] = {SELF: {}, **below} if member else below
+def insert(fields: FieldSet, key: str, children: FieldSet, member: bool) -> None:
+    """Insert a path element with its children, unless neither it nor any of them is a member."""
+    if children:
+        fields[key] = {SELF: {}, **children} if member else children
     elif member:
         fields[key] = {}
 
 
-def paths(fields: FieldSet, before: str = "") -> Iterator[str]:
-    """Members as people read them: `.spec.containers[name="a"].image`. A place comes before what is below it."""
+def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
+    """Members as messages have them: `.spec.containers[name="a"].image`, parents before children."""
     for key in sorted(fields):
         if key == SELF:
             continue
-        path = before + _step(key)
+        path = prefix + _step(key)
         if is_member(fields[key]):
             yield path
         yield from paths(fields[key], path)
@@ -101,7 +101,7 @@ def _step(key: str) -> str:
 
 
 def entry_key(entry: Mapping[str, Any], keys: Mapping[str, Any]) -> str:
-    """The key that leads to an entry of a list; a key that the entry leaves out has its default."""
+    """The path element of a list item; a key that the item leaves out has its default."""
     named = {}
     for key in sorted(keys):
         value = entry.get(key, keys[key])
@@ -111,7 +111,7 @@ def entry_key(entry: Mapping[str, Any], keys: Mapping[str, Any]) -> str:
 
 
 def value_key(value: Any) -> str:
-    """The key that leads to a value of a set."""
+    """The path element of a value of a set."""
     return "v:" + _json(value)
 
 

@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902): a list of operations, all of which succeed or none is carried out."""
+"""JSON patch (RFC 6902): a list of operations, of which all are applied or none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stromboli.embedded.schemas.value_formats import json_equal
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED = 3 * 1024 * 1024
-"""Bytes that `copy` operations may make out of nothing."""
+"""Bytes that `copy` operations may add in total."""
 
 _MISSING = object()
 
@@ -26,29 +26,29 @@ def json_patch(document: Any, operations: Any) -> Any:
         count = len(operations)
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}"
         raise PatchError(413, message)
-    draft = CopyOnWriteDocument(document)
+    patched = CopyOnWriteDocument(document)
     for operation in operations:
-        draft.carry_out(operation)
-    check_depth(draft.root, "result of the patch")
-    return draft.root
+        patched.apply(operation)
+    check_depth(patched.root, "result of the patch")
+    return patched.root
 
 
 class CopyOnWriteDocument:
-    """A document being changed: containers are copied before their first change, and only then."""
+    """A document being patched: maps and lists are copied before their first change, and only then."""
 
     def __init__(self, document: Any) -> None:
         self.root = document
-        self._own: dict[int, Any] = {}
-        """Containers that nobody else sees, by id, and held so that no id comes back."""
+        self._copies: dict[int, Any] = {}
+        """Maps and lists that were copied, by id; held so that no id is reused."""
         self._copied = 0
 
-    def carry_out(self, operation: Any) -> None:
+    def apply(self, operation: Any) -> None:
         if not isinstance(operation, dict):
-            raise PatchError(400, f"an operation of a JSON patch is an object, not {_shown(operation)}")
-        verb = _VERBS.get(operation.get("op", ""))
-        if verb is None:
-            raise PatchError(400, f"unknown operation {_shown(operation.get('op'))} in a JSON patch")
-        verb(self, operation)
+            raise PatchError(400, f"an operation of a JSON patch is an object, not {_excerpt(operation)}")
+        apply = _OPERATIONS.get(operation.get("op", ""))
+        if apply is None:
+            raise PatchError(400, f"unknown operation {_excerpt(operation.get('op'))} in a JSON patch")
+        apply(self, operation)
 
     # -- operations
 
@@ -63,7 +63,7 @@ class CopyOnWriteDocument:
         if not path:
             self.root = value
             return
-        parent, key = self._open(path)
+        parent, key = self._existing(path)
         parent[key] = value
 
     def move(self, operation: dict[str, Any]) -> None:
@@ -83,11 +83,11 @@ class CopyOnWriteDocument:
 
     def test(self, operation: dict[str, Any]) -> None:
         path = _path(operation, "path")
-        found = self._find(path, missing=None)
-        if not json_equal(found, operation.get("value")):
+        current = self._find(path, missing=None)
+        if not json_equal(current, operation.get("value")):
             raise _refused(f"testing value {_text(path)} failed")
 
-    # -- places in the document
+    # -- paths in the document
 
     def _find(self, path: list[str], missing: Any = _MISSING) -> Any:
         node = self.root
@@ -100,53 +100,53 @@ class CopyOnWriteDocument:
             node = node[key]
         return node
 
-    def _open(self, path: list[str]) -> tuple[Any, Any]:
-        """The container around an existing place, ours to change, and the key in it."""
-        parent = self._around(path)
+    def _existing(self, path: list[str]) -> tuple[Any, Any]:
+        """The parent of an existing path, copied if need be, and the key in it."""
+        parent = self._parent(path)
         key = _key(parent, path[-1])
         if key is None:
             raise _refused(f"there is nothing at {_text(path)}")
         return parent, key
 
-    def _around(self, path: list[str]) -> Any:
-        self.root = node = self._owned(self.root)
+    def _parent(self, path: list[str]) -> Any:
+        self.root = node = self._copied_once(self.root)
         for token in path[:-1]:
             key = _key(node, token)
             if key is None:
                 raise _refused(f"there is nothing around {_text(path)}")
-            node[key] = node = self._owned(node[key])
+            node[key] = node = self._copied_once(node[key])
         return node
 
-    def _owned(self, node: Any) -> Any:
-        if id(node) in self._own or not isinstance(node, dict | list):
+    def _copied_once(self, node: Any) -> Any:
+        if id(node) in self._copies or not isinstance(node, dict | list):
             return node
         copied = node.copy()
-        self._own[id(copied)] = copied
+        self._copies[id(copied)] = copied
         return copied
 
     def _put(self, path: list[str], value: Any) -> None:
         if not path:
             self.root = value
             return
-        parent, token = self._around(path), path[-1]
+        parent, token = self._parent(path), path[-1]
         if isinstance(parent, dict):
             parent[token] = value
         elif isinstance(parent, list):
-            place = len(parent) if token == "-" else _number(token)
-            if place is None or place > len(parent):
+            index = len(parent) if token == "-" else _number(token)
+            if index is None or index > len(parent):
                 raise _refused(f"there is no place {_text(path)} in a list of {len(parent)}")
-            parent.insert(place, value)
+            parent.insert(index, value)
         else:
             raise _refused(f"there is nothing around {_text(path)}")
 
     def _take(self, path: list[str]) -> Any:
         if not path:
             raise _refused("the whole object cannot be removed")
-        parent, key = self._open(path)
+        parent, key = self._existing(path)
         return parent.pop(key)
 
 
-_VERBS: dict[Any, Callable[[CopyOnWriteDocument, dict[str, Any]], None]] = {
+_OPERATIONS: dict[Any, Callable[[CopyOnWriteDocument, dict[str, Any]], None]] = {
     "add": CopyOnWriteDocument.add,
     "remove": CopyOnWriteDocument.remove,
     "replace": CopyOnWriteDocument.replace,
@@ -159,22 +159,22 @@ _VERBS: dict[Any, Callable[[CopyOnWriteDocument, dict[str, Any]], None]] = {
 def _path(operation: dict[str, Any], name: str) -> list[str]:
     text = operation.get(name)
     if not isinstance(text, str):
-        raise PatchError(400, f"operation {_shown(operation.get('op'))} of a JSON patch needs {name!r}")
+        raise PatchError(400, f"operation {_excerpt(operation.get('op'))} of a JSON patch needs {name!r}")
     if not text:
         return []
     if not text.startswith("/"):
-        raise PatchError(400, f"a path in a JSON patch begins with a slash, not {_shown(text)}")
+        raise PatchError(400, f"a path in a JSON patch begins with a slash, not {_excerpt(text)}")
     return [token.replace("~1", "/").replace("~0", "~") for token in text[1:].split("/")]
 
 
 def _value(operation: dict[str, Any]) -> Any:
     if "value" not in operation:
-        raise PatchError(400, f"operation {_shown(operation.get('op'))} of a JSON patch needs 'value'")
+        raise PatchError(400, f"operation {_excerpt(operation.get('op'))} of a JSON patch needs 'value'")
     return operation["value"]
 
 
 def _key(node: Any, token: str) -> Any:
-    """The key or index that leads on from here, or None."""
+    """The key or index that a token names in a map or list, or None."""
     if isinstance(node, dict):
         return token if token in node else None
     if isinstance(node, list):
@@ -196,6 +196,6 @@ def _text(path: list[str]) -> str:
     return "/" + "/".join(path) if path else "the root"
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:80] + "..."

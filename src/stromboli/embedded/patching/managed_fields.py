@@ -1,4 +1,4 @@
-"""Entries of `metadata.managedFields`: who wrote, how, when, and which fields that gave them."""
+"""Entries of `metadata.managedFields`: field managers, their operations and the fields they own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stromboli.embedded.patching.field_sets import FieldSet, union
 from stromboli.embedded.patching.patch_errors import MAX_DEPTH, PatchError
 
 MAX_UPDATERS = 10
-"""Updaters that keep an entry of their own; what the oldest beyond them wrote is put together."""
+"""Updaters with an entry of their own; the oldest entries beyond them are merged."""
 ANCIENT = "ancient-changes"
 MAX_NAME = 128
 
@@ -18,14 +18,14 @@ ManagerKey = tuple[str, str, str, str]
 
 
 class FieldManager(msgspec.Struct, frozen=True, kw_only=True):
-    """Who writes, through what, and when."""
+    """The manager of a write, its API version, subresource and time."""
 
     manager: str
     api_version: str
     time: str
     subresource: str = ""
     ignored: FieldSet = {}
-    """Fields that this way of writing cannot change, such as the status where that is a subresource."""
+    """Fields that this write cannot change, such as the status where that is a subresource."""
 
     def entry(self, operation: str) -> ManagedFieldsEntry:
         return ManagedFieldsEntry(
@@ -38,7 +38,7 @@ class FieldManager(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManagedFieldsEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One owner and the fields it has."""
+    """A manager and the fields it owns."""
 
     manager: str
     operation: str
@@ -49,11 +49,11 @@ class ManagedFieldsEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> ManagerKey:
-        """What tells owners apart; somebody who applies is the same in every version."""
+        """Identifies a manager; one that applies is the same in every version."""
         version = "" if self.operation == "Apply" else self.api_version
         return self.manager, self.operation, version, self.subresource
 
-    def of(self, fields: FieldSet) -> ManagedFieldsEntry:
+    def with_fields(self, fields: FieldSet) -> ManagedFieldsEntry:
         return msgspec.structs.replace(self, fields=fields)
 
     def __str__(self) -> str:
@@ -66,14 +66,16 @@ ManagedFields = dict[ManagerKey, ManagedFieldsEntry]
 
 
 def decode_managed_fields(raw: Any) -> ManagedFields:
-    """Entries by owner. PatchError for what is no managedFields."""
+    """Entries by manager. PatchError if they are malformed."""
     managers: ManagedFields = {}
     if raw is not None and not isinstance(raw, list):
         raise PatchError(400, "metadata.managedFields is a list")
     for item in raw or ():
         entry = _read(item)
-        known = managers.get(entry.id)
-        managers[entry.id] = entry if known is None else known.of(union(known.fields, entry.fields))
+        existing = managers.get(entry.id)
+        managers[entry.id] = (
+            entry if existing is None else existing.with_fields(union(existing.fields, entry.fields))
+        )
     return managers
 
 
@@ -101,15 +103,15 @@ def _read(raw: Any) -> ManagedFieldsEntry:
 def _check(fields: Any, depth: int) -> None:
     if not isinstance(fields, dict) or depth > MAX_DEPTH:
         raise PatchError(400, "fieldsV1 of metadata.managedFields is a tree of objects")
-    for key, below in fields.items():
+    for key, children in fields.items():
         if key != "." and key[:2] not in ("f:", "k:", "v:", "i:"):
             raise PatchError(400, f"fieldsV1 of metadata.managedFields has no key {key[:64]!r}")
-        _check(below, depth + 1)
+        _check(children, depth + 1)
 
 
 def encode_managed_fields(managers: ManagedFields) -> list[dict[str, Any]]:
-    """The list as it is stored: those who apply first, then by time and name."""
-    entries = _few([entry for entry in managers.values() if entry.fields])
+    """The list as it is stored: Apply before Update, then by time and name."""
+    entries = _cap_updaters([entry for entry in managers.values() if entry.fields])
     entries.sort(
         key=lambda entry: (entry.operation, entry.time, entry.manager, entry.api_version, entry.subresource)
     )
@@ -132,7 +134,7 @@ def _write(entry: ManagedFieldsEntry) -> dict[str, Any]:
     return raw
 
 
-def _few(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
+def _cap_updaters(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
     updaters = sorted(
         (entry for entry in entries if entry.operation == "Update"), key=lambda entry: (entry.time, entry.id)
     )
@@ -140,11 +142,11 @@ def _few(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
     if surplus <= 0:
         return entries
     old = updaters[: surplus + 1]
-    rest = [entry for entry in entries if not any(entry is gone for gone in old)]
+    rest = [entry for entry in entries if not any(entry is merged for merged in old)]
     merged: dict[str, ManagedFieldsEntry] = {}
     for entry in old:
-        known = merged.get(entry.api_version)
-        fields = entry.fields if known is None else union(known.fields, entry.fields)
+        existing = merged.get(entry.api_version)
+        fields = entry.fields if existing is None else union(existing.fields, entry.fields)
         merged[entry.api_version] = ManagedFieldsEntry(
             manager=ANCIENT, operation="Update", api_version=entry.api_version, time=entry.time, fields=fields
         )

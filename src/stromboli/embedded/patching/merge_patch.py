@@ -1,4 +1,4 @@
-"""Merge patch (RFC 7386): what is given replaces, null removes."""
+"""Merge patch (RFC 7386): values replace, null removes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a patch was refused, in the words and codes that clients of Kubernetes know."""
+"""Errors of patches, with the status codes and reasons of Kubernetes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REASONS = {
     422: "Invalid",
 }
 MAX_DEPTH = 200
-"""How deep a document may nest; the deepest that anybody writes, the schema of a CRD, nests about 60 deep."""
+"""How deep a document may nest; the deepest in practice, schemas of CRDs, nest about 60 deep."""
 
 
 class PatchError(Exception):
@@ -29,17 +29,17 @@ class PatchError(Exception):
         self.causes = list(causes)
 
 
-def check_depth(document: Any, what: str = "patch") -> None:
-    """Refuse what nests so deep that walking it, or writing it, would fail half way."""
+def check_depth(document: Any, subject: str = "patch") -> None:
+    """Refuse a document that nests too deep for recursive functions."""
     level = [document]
     for _ in range(MAX_DEPTH):
-        below: list[Any] = []
+        children: list[Any] = []
         for node in level:
             if isinstance(node, dict):
-                below.extend(node.values())
+                children.extend(node.values())
             elif isinstance(node, list):
-                below.extend(node)
-        level = [node for node in below if isinstance(node, dict | list)]
+                children.extend(node)
+        level = [node for node in children if isinstance(node, dict | list)]
         if not level:
             return
-    raise PatchError(400, f"the {what} nests deeper than {MAX_DEPTH} levels")
+    raise PatchError(400, f"the {subject} nests deeper than {MAX_DEPTH} levels")

@@ -1,4 +1,4 @@
-"""Which patch a request asks for, by its content type."""
+"""Patches by the content type of the request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ JSON = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
-"""Its body is a configuration: see `ownership.apply`."""
+"""Its body is a configuration: see `server_side_apply.apply`."""
 
 
 def media_type(header: str) -> str:
@@ -23,12 +23,12 @@ def media_type(header: str) -> str:
 
 
 def accepted_patch_types(built_in: bool) -> tuple[str, ...]:
-    """The patches that a kind understands: objects of CRDs have no merge keys, so no strategic merge."""
+    """The patches that a kind accepts: objects of CRDs have no merge keys, so no strategic merge."""
     return (JSON, MERGE, STRATEGIC, APPLY) if built_in else (JSON, MERGE, APPLY)
 
 
 def check_media(media: str, built_in: bool) -> None:
-    """Refuse a patch of a sort that the kind does not understand."""
+    """Refuse a patch that the kind does not accept."""
     known = accepted_patch_types(built_in)
     if media not in known:
         types = ", ".join(known)

@@ -90,7 +90,7 @@ def apply(
         first = msgspec.structs.replace(writer, manager=BEFORE_FIRST_APPLY, subresource="").entry("Update")
         managers = _updated(managers, compare({}, before, schema), first)
     owner = writer.entry("Apply")
-    last = managers.pop(owner.id, owner.of({}))
+    last = managers.pop(owner.id, owner.with_fields({}))
     fields = field_set_of(stated, schema)
     after = _forgotten(merge(before, stated, schema), fields, managers, last.fields, schema)
     change = compare(before, after, schema)
@@ -98,7 +98,7 @@ def apply(
         _check_conflicts(managers, change, live or {}, writer, schema)
     managers = _taken(managers, change)
     if mine := difference(fields, _NEVER_OWNED):
-        managers[owner.id] = owner.of(mine) if any(change) or mine != last.fields else last
+        managers[owner.id] = owner.with_fields(mine) if any(change) or mine != last.fields else last
     result = _with_ignored(after, live or {}, writer)
     if writer.manager == KUBECTL and not writer.subresource:
         result = _with_last_applied(result, config)
@@ -148,13 +148,13 @@ def _forgotten(
 
 def _known(live: Content | None, new: Content, writer: FieldManager) -> ManagedFields:
     stored = _stored(live)
-    given = _stored(new)
-    if writer.subresource or given is None or given == stored:
+    sent = _stored(new)
+    if writer.subresource or sent is None or sent == stored:
         return decode_managed_fields(stored)
-    if given in ([], [{}]):
+    if sent in ([], [{}]):
         return {}
     try:
-        return decode_managed_fields(given) or decode_managed_fields(stored)
+        return decode_managed_fields(sent) or decode_managed_fields(stored)
     except PatchError:
         return decode_managed_fields(stored)
 
@@ -166,7 +166,7 @@ def _updated(managers: ManagedFields, change: Comparison, owner: ManagedFieldsEn
     mine = union(union(difference(mine, change.removed), change.modified), change.added)
     mine = difference(mine, _NEVER_OWNED)
     if mine:
-        result[owner.id] = owner.of(mine)
+        result[owner.id] = owner.with_fields(mine)
     return result
 
 
@@ -174,7 +174,9 @@ def _taken(managers: ManagedFields, change: Comparison) -> ManagedFields:
     """The entries without the fields that another manager just changed or removed."""
     lost = union(union(change.modified, change.added), change.removed)
     left = (
-        {id: entry.of(difference(entry.fields, lost)) for id, entry in managers.items()} if lost else managers
+        {id: entry.with_fields(difference(entry.fields, lost)) for id, entry in managers.items()}
+        if lost
+        else managers
     )
     return {id: entry for id, entry in left.items() if entry.fields}
 
@@ -260,32 +262,32 @@ def _check_config(config: Content, writer: FieldManager) -> None:
         raise PatchError(400, f"Incorrect version specified in apply patch. {message}")
 
 
-def _metadata(thing: Content) -> Content:
-    metadata = thing.get("metadata")
+def _metadata(content: Content) -> Content:
+    metadata = content.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _annotations(thing: Content) -> Content:
-    annotations = _metadata(thing).get("annotations")
+def _annotations(content: Content) -> Content:
+    annotations = _metadata(content).get("annotations")
     return annotations if isinstance(annotations, dict) else {}
 
 
-def _stored(thing: Content | None) -> Any:
-    return _metadata(thing).get("managedFields") if thing else None
+def _stored(content: Content | None) -> Any:
+    return _metadata(content).get("managedFields") if content else None
 
 
-def _bare(thing: Content, writer: FieldManager, schema: Schema) -> Content:
+def _bare(content: Content, writer: FieldManager, schema: Schema) -> Content:
     """The object without its managed fields, and without what this manager ignores."""
-    metadata = thing.get("metadata")
+    metadata = content.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
         rest = {key: value for key, value in metadata.items() if key != "managedFields"}
-        thing = {**thing, "metadata": rest}
-    seen: Content = remove_fields(thing, writer.ignored, schema)
+        content = {**content, "metadata": rest}
+    seen: Content = remove_fields(content, writer.ignored, schema)
     return seen
 
 
-def _with_entries(thing: Content, managers: dict[ManagerKey, ManagedFieldsEntry]) -> Content:
-    metadata = {key: value for key, value in _metadata(thing).items() if key != "managedFields"}
+def _with_entries(content: Content, managers: dict[ManagerKey, ManagedFieldsEntry]) -> Content:
+    metadata = {key: value for key, value in _metadata(content).items() if key != "managedFields"}
     if entries := encode_managed_fields(managers):
         metadata["managedFields"] = entries
-    return {**thing, "metadata": metadata}
+    return {**content, "metadata": metadata}

@@ -19,7 +19,7 @@ _ORDER = "$setElementOrder/"
 
 
 def strategic_merge(document: dict[str, Any], patch: Any, schema: Schema) -> dict[str, Any]:
-    """The document with the patch merged in as the schema says."""
+    """The document with the patch merged in by its schema."""
     check_depth(patch)
     if not isinstance(patch, dict):
         raise PatchError(400, f"a strategic merge patch is an object, not {type(patch).__name__}")
@@ -29,11 +29,17 @@ def strategic_merge(document: dict[str, Any], patch: Any, schema: Schema) -> dic
 def _map(original: dict[str, Any], patch: dict[str, Any], schema: Schema) -> dict[str, Any]:
     directive = patch.get(_PATCH, "merge")
     if directive == "replace":
-        return {key: _plain(value) for key, value in patch.items() if key != _PATCH and not _gone(value)}
+        return {
+            key: _without_directives(value)
+            for key, value in patch.items()
+            if key != _PATCH and not _is_deleted(value)
+        }
     if directive == "delete":
         return {}
     if directive != "merge":
-        raise PatchError(400, f"unknown patch type {_shown(directive)}: replace, delete and merge are known")
+        raise PatchError(
+            400, f"unknown patch type {_excerpt(directive)}: replace, delete and merge are known"
+        )
     result = _retained(original, patch)
     orders = {
         key[len(_ORDER) :]: _entries(value, key) for key, value in patch.items() if key.startswith(_ORDER)
@@ -76,7 +82,7 @@ def _field(result: dict[str, Any], key: str, value: Any, schema: Schema, order: 
     elif isinstance(value, dict) and value.get(_PATCH) == "delete":
         result[key] = {}
     else:
-        result[key] = _plain(value)
+        result[key] = _without_directives(value)
 
 
 def _list(original: list[Any], patch: list[Any], schema: Schema, arrange: bool) -> list[Any]:
@@ -88,93 +94,95 @@ def _list(original: list[Any], patch: list[Any], schema: Schema, arrange: bool) 
         raise PatchError(
             422, "only a list of objects with a merge key, or one of plain values, can be merged"
         )
-    kept, added = _specials(original, patch, key)
+    kept, added = _apply_directives(original, patch, key)
     merged = _merged(kept, added, key, schema.element)
     return _ordered(merged, added, kept, schema) if arrange else merged
 
 
-def _specials(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Carry out `$patch` entries: what is left of the original, and what is left of the patch."""
-    gone, replace, rest = set(), False, []
+def _apply_directives(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """Apply `$patch` entries: what remains of the original, and what remains of the patch."""
+    deleted, replace, rest = set(), False, []
     for entry in patch:
         directive = entry.get(_PATCH) if isinstance(entry, dict) else None
         if directive == "delete":
-            gone.add(_name(entry, key))
+            deleted.add(_merge_key_value(entry, key))
         elif directive == "replace":
             replace = True
         elif directive is None:
             rest.append(entry)
         else:
             raise PatchError(
-                400, f"unknown patch type {_shown(directive)} of an entry: delete and replace are known"
+                400, f"unknown patch type {_excerpt(directive)} of an entry: delete and replace are known"
             )
     if replace:
-        return [_plain(entry) for entry in rest], []
-    return [entry for entry in original if _name(entry, key) not in gone], rest
+        return [_without_directives(entry) for entry in rest], []
+    return [entry for entry in original if _merge_key_value(entry, key) not in deleted], rest
 
 
 def _merged(original: list[Any], patch: list[Any], key: str, schema: Schema) -> list[Any]:
-    places: dict[Any, int] = {}
+    positions: dict[Any, int] = {}
     result = list(original)
-    for place, entry in enumerate(original):
-        places.setdefault(_name(entry, key), place)
+    for index, entry in enumerate(original):
+        positions.setdefault(_merge_key_value(entry, key), index)
     for entry in patch:
-        name = _name(entry, key)
-        if name in places:
-            result[places[name]] = _map(result[places[name]], entry, schema)
+        name = _merge_key_value(entry, key)
+        if name in positions:
+            result[positions[name]] = _map(result[positions[name]], entry, schema)
         else:
-            places[name] = len(result)
-            result.append(_plain(entry))
+            positions[name] = len(result)
+            result.append(_without_directives(entry))
     return result
 
 
-def _delete(result: dict[str, Any], field: str, gone: list[Any]) -> None:
+def _delete(result: dict[str, Any], field: str, values: list[Any]) -> None:
     before = result.get(field)
     if isinstance(before, list):
-        names = set(_unique(gone))
-        result[field] = [entry for entry in before if isinstance(entry, dict | list) or entry not in names]
+        deleted = set(_unique(values))
+        result[field] = [entry for entry in before if isinstance(entry, dict | list) or entry not in deleted]
 
 
 def _ordered(merged: list[Any], order: list[Any], before: list[Any], schema: Schema) -> list[Any]:
-    """Entries that the patch names in its order, the others where they stood among them."""
+    """Entries that the patch names in its order, the others at their old positions among them."""
     key = schema.merge_key
-    wanted = _places(order, key)
-    stood = _places(before, key)
+    positions = _positions(order, key)
+    old_positions = _positions(before, key)
     named = sorted(
-        (entry for entry in merged if _name(entry, key) in wanted),
-        key=lambda entry: wanted[_name(entry, key)],
+        (entry for entry in merged if _merge_key_value(entry, key) in positions),
+        key=lambda entry: positions[_merge_key_value(entry, key)],
     )
     others = sorted(
-        (entry for entry in merged if _name(entry, key) not in wanted),
-        key=lambda entry: stood.get(_name(entry, key), len(stood)),
+        (entry for entry in merged if _merge_key_value(entry, key) not in positions),
+        key=lambda entry: old_positions.get(_merge_key_value(entry, key), len(old_positions)),
     )
-    return _merge_ordered(others, named, lambda entry: stood.get(_name(entry, key)))
+    return _merge_ordered(others, named, lambda entry: old_positions.get(_merge_key_value(entry, key)))
 
 
-def _merge_ordered(others: list[Any], named: list[Any], stood: Callable[[Any], int | None]) -> list[Any]:
-    """Two ordered lists as one: an entry of the first goes ahead only of what it stood ahead of before."""
-    result, place = [], 0
+def _merge_ordered(
+    others: list[Any], named: list[Any], old_positions: Callable[[Any], int | None]
+) -> list[Any]:
+    """Two ordered lists as one: an entry of the first goes only before entries that it was before."""
+    result, index = [], 0
     for entry in named:
-        here = stood(entry)
-        while here is not None and place < len(others):
-            there = stood(others[place])
-            if there is None or there >= here:
+        position = old_positions(entry)
+        while position is not None and index < len(others):
+            other_position = old_positions(others[index])
+            if other_position is None or other_position >= position:
                 break
-            result.append(others[place])
-            place += 1
+            result.append(others[index])
+            index += 1
         result.append(entry)
-    return result + others[place:]
+    return result + others[index:]
 
 
-def _places(entries: list[Any], key: str) -> dict[Any, int]:
-    places: dict[Any, int] = {}
-    for place, entry in enumerate(entries):
-        places.setdefault(_name(entry, key), place)
-    return places
+def _positions(entries: list[Any], key: str) -> dict[Any, int]:
+    positions: dict[Any, int] = {}
+    for index, entry in enumerate(entries):
+        positions.setdefault(_merge_key_value(entry, key), index)
+    return positions
 
 
-def _name(entry: Any, key: str) -> Any:
-    """What tells an entry from the others; a list of plain values is told apart by the values."""
+def _merge_key_value(entry: Any, key: str) -> Any:
+    """The value of an entry's merge key; scalars identify themselves."""
     if not isinstance(entry, dict):
         name = entry
     elif key in entry:
@@ -193,20 +201,22 @@ def _unique(values: Iterable[Any]) -> list[Any]:
         raise PatchError(422, "a list of lists cannot be merged") from None
 
 
-def _plain(value: Any) -> Any:
-    """What is new, without directives: they have nothing to act on."""
+def _without_directives(value: Any) -> Any:
+    """A new value without directives, which have nothing to act on."""
     if isinstance(value, dict):
         return {
-            key: _plain(child)
+            key: _without_directives(child)
             for key, child in value.items()
-            if not key.startswith((_PATCH, _RETAIN, _DELETE, _ORDER)) and not _gone(child)
+            if not key.startswith((_PATCH, _RETAIN, _DELETE, _ORDER)) and not _is_deleted(child)
         }
     if isinstance(value, list):
-        return [_plain(child) for child in value if not (isinstance(child, dict) and _PATCH in child)]
+        return [
+            _without_directives(child) for child in value if not (isinstance(child, dict) and _PATCH in child)
+        ]
     return value
 
 
-def _gone(value: Any) -> bool:
+def _is_deleted(value: Any) -> bool:
     return value is None or (isinstance(value, dict) and value.get(_PATCH) == "delete")
 
 
@@ -216,5 +226,5 @@ def _entries(value: Any, directive: str) -> list[Any]:
     return value
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     return repr(value)[:64]

@@ -35,14 +35,14 @@ def children(value: Any, schema: Schema, unique: bool = False) -> dict[str, Any]
 
 def _entries(values: list[Any], schema: Schema, unique: bool) -> dict[str, Any]:
     """The entries of a list by their keys; of entries with the same key the first, unless that is an error."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     key_of = _keying(schema)
     for value in values:
         key = key_of(value)
-        if unique and key in found:
+        if unique and key in entries:
             raise PatchError(400, f"duplicate entries for key [{key[2:][:200]}]")
-        found.setdefault(key, value)
-    return found
+        entries.setdefault(key, value)
+    return entries
 
 
 def _keying(schema: Schema) -> Callable[[Any], str]:

@@ -25,16 +25,16 @@ class Messages(NamedTuple):
 
 @cache
 def messages() -> Messages:
-    found = Messages({}, {})
+    table = Messages({}, {})
     text = (files("stromboli.embedded.protobuf") / "messages.txt").read_text()
     for line in text.splitlines():
         if line.startswith("= "):
             _, version, kind, name = line.split()
-            found.roots[version, kind] = name
+            table.roots[version, kind] = name
         elif line.strip():
             name, _, listed = line.partition(":")
-            found.fields[name] = dict(_field(field) for field in listed.split(",") if field.strip())
-    return found
+            table.fields[name] = dict(_field(field) for field in listed.split(",") if field.strip())
+    return table
 
 
 def _field(text: str) -> tuple[int, Field]:

@@ -1,4 +1,4 @@
-"""Access reviews: questions about rights, as `kubectl auth can-i` asks them, and their answers."""
+"""Access reviews, as `kubectl auth can-i` creates them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from stromboli.embedded.rbac.authorizer import Authorizer
 from stromboli.embedded.rbac.policy_rules import Attributes, PolicyRule, User
 
-Thing = dict[str, Any]
+Content = dict[str, Any]
 
 REVIEWS = {
     "selfsubjectaccessreviews": "SelfSubjectAccessReview",
@@ -19,63 +19,65 @@ REVIEWS = {
 
 
 class BadReview(ValueError):
-    """A question that asks nothing, or two things at once."""
+    """A review without attributes, or with two kinds of them."""
 
 
-def complete_review(rights: Authorizer, user: User, kind: str, review: Thing, namespace: str = "") -> Thing:
+def complete_review(
+    authorizer: Authorizer, user: User, kind: str, review: Content, namespace: str = ""
+) -> Content:
     """The review with its status filled in; `namespace` is that of the request, for local ones."""
     spec = review.get("spec") or {}
     if not isinstance(spec, dict):
         raise BadReview("spec: expected an object")
     match kind:
         case "SelfSubjectRulesReview":
-            status = _rules(rights.rules_for(user, str(spec.get("namespace") or "")))
+            status = _rules_status(authorizer.rules_for(user, str(spec.get("namespace") or "")))
         case "SelfSubjectReview":
             status = {"userInfo": _user_info(user)}
         case "SelfSubjectAccessReview":
-            status = _verdict(rights, user, spec)
+            status = _access_status(authorizer, user, spec)
         case _:
-            status = _verdict(rights, _subject(spec), spec, namespace)
+            status = _access_status(authorizer, _subject(spec), spec, namespace)
     return {**review, "kind": kind, "metadata": review.get("metadata") or {}, "status": status}
 
 
-def _verdict(rights: Authorizer, user: User, spec: Thing, namespace: str = "") -> Thing:
-    asked = _asked(spec)
-    if namespace and asked.namespace != namespace:
-        raise BadReview(f'spec.resourceAttributes.namespace: "{asked.namespace}", must be "{namespace}"')
-    verdict = rights.authorize(user, asked)
-    return {"allowed": verdict.allowed, **({"reason": verdict.reason} if verdict.reason else {})}
+def _access_status(authorizer: Authorizer, user: User, spec: Content, namespace: str = "") -> Content:
+    attributes = _attributes(spec)
+    if namespace and attributes.namespace != namespace:
+        raise BadReview(f'spec.resourceAttributes.namespace: "{attributes.namespace}", must be "{namespace}"')
+    decision = authorizer.authorize(user, attributes)
+    return {"allowed": decision.allowed, **({"reason": decision.reason} if decision.reason else {})}
 
 
-def _asked(spec: Thing) -> Attributes:
+def _attributes(spec: Content) -> Attributes:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) == (path is None):
         raise BadReview("spec: exactly one of resourceAttributes and nonResourceAttributes must be given")
-    given = resource if resource is not None else path
-    if not isinstance(given, dict):
+    raw = resource if resource is not None else path
+    if not isinstance(raw, dict):
         raise BadReview("spec: attributes must be an object")
-    words = {key: str(value or "") for key, value in given.items()}
+    values = {key: str(value or "") for key, value in raw.items()}
     if path is not None:
-        return Attributes(words.get("verb", ""), path=words.get("path", "") or "/")
+        return Attributes(values.get("verb", ""), path=values.get("path", "") or "/")
     return Attributes(
-        words.get("verb", ""),
-        words.get("group", ""),
-        words.get("resource", ""),
-        words.get("subresource", ""),
-        words.get("name", ""),
-        words.get("namespace", ""),
+        values.get("verb", ""),
+        values.get("group", ""),
+        values.get("resource", ""),
+        values.get("subresource", ""),
+        values.get("name", ""),
+        values.get("namespace", ""),
     )
 
 
-def _subject(spec: Thing) -> User:
+def _subject(spec: Content) -> User:
     name, groups = spec.get("user"), spec.get("groups")
     if not name and not groups:
         raise BadReview("spec.user: at least one of user and groups must be given")
     return User(str(name or ""), tuple(map(str, groups or ())))
 
 
-def _user_info(user: User) -> Thing:
-    info: Thing = {"username": user.name, "groups": list(user.groups)}
+def _user_info(user: User) -> Content:
+    info: Content = {"username": user.name, "groups": list(user.groups)}
     if user.uid:
         info["uid"] = user.uid
     if user.extra:
@@ -83,14 +85,16 @@ def _user_info(user: User) -> Thing:
     return info
 
 
-def _rules(rules: list[PolicyRule]) -> Thing:
-    """Resource rules and path rules apart."""
-    resource: list[Thing] = []
-    paths: list[Thing] = []
+def _rules_status(rules: list[PolicyRule]) -> Content:
+    """Resource rules and non-resource rules apart."""
+    resources: list[Content] = []
+    paths: list[Content] = []
     for rule in rules:
         if rule.resources:
-            shown: Thing = {"verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources}
-            resource.append({**shown, "resourceNames": rule.resource_names} if rule.resource_names else shown)
+            entry: Content = {"verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources}
+            resources.append(
+                {**entry, "resourceNames": rule.resource_names} if rule.resource_names else entry
+            )
         if rule.non_resource_urls:
             paths.append({"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls})
-    return {"resourceRules": resource, "nonResourceRules": paths, "incomplete": False}
+    return {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}

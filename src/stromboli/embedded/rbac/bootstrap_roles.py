@@ -1,4 +1,4 @@
-"""The roles and bindings that every cluster starts with, as far as a batch cluster has a use for them."""
+"""The bootstrap policy: roles and bindings that every cluster starts with, as far as a batch cluster uses them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from stromboli.embedded.rbac.authorizer import MASTERS
 from stromboli.embedded.rbac.policy_rules import GROUP
 
-Thing = dict[str, Any]
+Content = dict[str, Any]
 
 READ = ["get", "list", "watch"]
 WRITE = ["create", "delete", "deletecollection", "patch", "update"]
@@ -56,11 +56,11 @@ _EDITABLE += [
 ]
 
 
-def rule(verbs: list[str], groups: list[str], resources: list[str]) -> Thing:
+def rule(verbs: list[str], groups: list[str], resources: list[str]) -> Content:
     return {"verbs": verbs, "apiGroups": groups, "resources": resources}
 
 
-def paths(verbs: list[str], urls: list[str]) -> Thing:
+def paths(verbs: list[str], urls: list[str]) -> Content:
     return {"verbs": verbs, "nonResourceURLs": urls}
 
 
@@ -101,13 +101,13 @@ _NODE = [
 ]
 
 
-def bootstrap_policy() -> list[tuple[str, Thing]]:
+def bootstrap_policy() -> list[tuple[str, Content]]:
     """Resource and object of everything, in an order in which it may be created."""
     return [
         _role("cluster-admin", [rule(ALL, ALL, ALL), paths(ALL, ALL)]),
-        _gathering("admin"),
-        _gathering("edit", into="admin"),
-        _gathering("view", into="edit"),
+        _aggregated_role("admin"),
+        _aggregated_role("edit", aggregate_to="admin"),
+        _aggregated_role("view", aggregate_to="edit"),
         _role("system:aggregate-to-admin", _ADMIN, "admin"),
         _role("system:aggregate-to-edit", _EDIT, "edit"),
         _role("system:aggregate-to-view", _VIEW, "view"),
@@ -133,12 +133,12 @@ def bootstrap_policy() -> list[tuple[str, Thing]]:
     ]
 
 
-def _meta(name: str, **labels: str) -> Thing:
+def _meta(name: str, **labels: str) -> Content:
     return {"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults", **labels}}
 
 
-def _role(name: str, rules: list[Thing], into: str = "") -> tuple[str, Thing]:
-    labels = {f"{_LABEL}{into}": "true"} if into else {}
+def _role(name: str, rules: list[Content], aggregate_to: str = "") -> tuple[str, Content]:
+    labels = {f"{_LABEL}{aggregate_to}": "true"} if aggregate_to else {}
     return "clusterroles", {
         "apiVersion": _VERSION,
         "kind": "ClusterRole",
@@ -147,14 +147,14 @@ def _role(name: str, rules: list[Thing], into: str = "") -> tuple[str, Thing]:
     }
 
 
-def _gathering(name: str, into: str = "") -> tuple[str, Thing]:
-    """A role that gathers what is labelled for it, and is itself part of a greater one."""
-    resource, role = _role(name, [], into)
+def _aggregated_role(name: str, aggregate_to: str = "") -> tuple[str, Content]:
+    """A role that aggregates the roles labelled for it, and may be aggregated itself."""
+    resource, role = _role(name, [], aggregate_to)
     role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {f"{_LABEL}{name}": "true"}}]}
     return resource, role
 
 
-def _bind(role: str, kind: str, *subjects: str) -> tuple[str, Thing]:
+def _bind(role: str, kind: str, *subjects: str) -> tuple[str, Content]:
     return "clusterrolebindings", {
         "apiVersion": _VERSION,
         "kind": "ClusterRoleBinding",

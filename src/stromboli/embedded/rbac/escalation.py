@@ -1,4 +1,4 @@
-"""Nobody grants more than they have, unless they were given the verbs `escalate` and `bind` for it."""
+"""Escalation check: users grant only permissions that they have, unless they have the verb `escalate` or `bind`."""
 
 from __future__ import annotations
 
@@ -9,41 +9,43 @@ from typing import Any
 from stromboli.embedded.rbac.authorizer import ALL_RULES, MASTERS, Authorizer
 from stromboli.embedded.rbac.policy_rules import GROUP, Attributes, PolicyRule, User, rules_of
 
-MOST = 100_000
-"""Single rights in one role that are looked at; one with more is for those who may escalate."""
-SHOWN = 5
+MAX_PERMISSIONS = 100_000
+"""Permissions of a role that are checked; a larger role needs the verb `escalate`."""
+MAX_SHOWN = 5
 
 
-def escalation_error(rights: Authorizer, user: User, resource: str, thing: dict[str, Any]) -> str:
-    """Why somebody may not write this role or binding; empty if they may."""
-    meta = thing.get("metadata") or {}
+def escalation_error(authorizer: Authorizer, user: User, resource: str, content: dict[str, Any]) -> str:
+    """Why the user may not write this role or binding; empty if they may."""
+    meta = content.get("metadata") or {}
     namespace, name = str(meta.get("namespace") or ""), str(meta.get("name") or "")
     if MASTERS in user.groups:
         return ""
     if resource in ("roles", "clusterroles"):
-        asked = Attributes("escalate", GROUP, resource, "", name, namespace)
-        rules = ALL_RULES if thing.get("aggregationRule") else rules_of(thing)
+        attributes = Attributes("escalate", GROUP, resource, "", name, namespace)
+        rules = ALL_RULES if content.get("aggregationRule") else rules_of(content)
     else:
-        role = thing.get("roleRef") or {}
-        kind, named = str(role.get("kind", "")), str(role.get("name", ""))
+        role = content.get("roleRef") or {}
+        kind, role_name = str(role.get("kind", "")), str(role.get("name", ""))
         plural = "clusterroles" if kind == "ClusterRole" else "roles"
-        asked = Attributes("bind", GROUP, plural, "", named, namespace)
-        rules = rights.rules_of_role(kind, namespace, named)
-    if rights.authorize(user, asked).allowed:
+        attributes = Attributes("bind", GROUP, plural, "", role_name, namespace)
+        rules = authorizer.rules_of_role(kind, namespace, role_name)
+    if authorizer.authorize(user, attributes).allowed:
         return ""
-    if not rules and asked.verb == "bind" and not rights.has_role(kind, namespace, named):
-        return f'{kind} "{named}" not found: whoever may not bind any role binds one that is there'
-    over = list(islice(_beyond(rules, rights.rules_for(user, namespace)), SHOWN))
-    if not over:
+    if not rules and attributes.verb == "bind" and not authorizer.has_role(kind, namespace, role_name):
+        return f'{kind} "{role_name}" not found: whoever may not bind any role binds one that is there'
+    missing = list(islice(_not_covered(rules, authorizer.rules_for(user, namespace)), MAX_SHOWN))
+    if not missing:
         return ""
-    return f'user "{user.name}" is attempting to grant RBAC permissions not currently held: {", ".join(over)}'
+    return (
+        f'user "{user.name}" is attempting to grant RBAC permissions not currently held: {", ".join(missing)}'
+    )
 
 
-def _beyond(rules: Iterable[PolicyRule], own: list[PolicyRule]) -> Iterator[str]:
-    """What of these rules is not covered by one's own."""
-    parts = chain.from_iterable(rule.parts() for rule in rules)
-    for part in islice(parts, MOST):
-        if not any(mine.allows(part) for mine in own):
-            yield f"{part.verb} {part.path or part.target}"
-    if next(parts, None) is not None:
-        yield f"more than {MOST} rights in one role"
+def _not_covered(rules: Iterable[PolicyRule], held: list[PolicyRule]) -> Iterator[str]:
+    """Permissions of these rules that no held rule allows."""
+    permissions = chain.from_iterable(rule.permissions() for rule in rules)
+    for permission in islice(permissions, MAX_PERMISSIONS):
+        if not any(rule.allows(permission) for rule in held):
+            yield f"{permission.verb} {permission.path or permission.target}"
+    if next(permissions, None) is not None:
+        yield f"more than {MAX_PERMISSIONS} rights in one role"

@@ -1,4 +1,4 @@
-"""One rule of a role, and what it lets through."""
+"""Policy rules, and the attributes of requests that they allow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ANY = "*"
 
 
 class User(NamedTuple):
-    """Somebody whom the server knows by a token or certificate."""
+    """A user authenticated by a token or certificate."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -22,7 +22,7 @@ class User(NamedTuple):
 
 
 class Attributes(NamedTuple):
-    """What somebody wants to do: a verb on a resource, or on a path that is no resource."""
+    """The attributes of a request: a verb on a resource, or on a non-resource path."""
 
     verb: str
     group: str = ""
@@ -38,7 +38,7 @@ class Attributes(NamedTuple):
 
 
 class PolicyRule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """These verbs on these resources, or on these paths."""
+    """Verbs on resources, or on non-resource URLs."""
 
     verbs: tuple[str, ...] = ()
     api_groups: tuple[str, ...] = ()
@@ -46,27 +46,27 @@ class PolicyRule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     resource_names: tuple[str, ...] = ()
     non_resource_urls: tuple[str, ...] = msgspec.field(default=(), name="nonResourceURLs")
 
-    def allows(self, asked: Attributes) -> bool:
-        if asked.verb not in self.verbs and ANY not in self.verbs:
+    def allows(self, attributes: Attributes) -> bool:
+        if attributes.verb not in self.verbs and ANY not in self.verbs:
             return False
-        if asked.path:
-            return any(_path_matches(url, asked.path) for url in self.non_resource_urls)
+        if attributes.path:
+            return any(_path_matches(url, attributes.path) for url in self.non_resource_urls)
         return (
-            (asked.group in self.api_groups or ANY in self.api_groups)
-            and self._covers(asked)
-            and (not self.resource_names or asked.name in self.resource_names)
+            (attributes.group in self.api_groups or ANY in self.api_groups)
+            and self._covers(attributes)
+            and (not self.resource_names or attributes.name in self.resource_names)
         )
 
-    def _covers(self, asked: Attributes) -> bool:
+    def _covers(self, attributes: Attributes) -> bool:
         resources = self.resources
         return (
             ANY in resources
-            or asked.target in resources
-            or (bool(asked.subresource) and f"{ANY}/{asked.subresource}" in resources)
+            or attributes.target in resources
+            or (bool(attributes.subresource) and f"{ANY}/{attributes.subresource}" in resources)
         )
 
-    def parts(self) -> Iterator[Attributes]:
-        """Every single thing that the rule lets through; a wildcard stands for itself."""
+    def permissions(self) -> Iterator[Attributes]:
+        """The rule taken apart; a wildcard stays one."""
         for verb, path in product(self.verbs, self.non_resource_urls):
             yield Attributes(verb, path=path)
         names = self.resource_names or ("",)
@@ -86,14 +86,14 @@ def _path_matches(rule: str, path: str) -> bool:
 
 
 def rules_of(role: dict[str, Any]) -> tuple[PolicyRule, ...]:
-    """The rules that a role spells out; one that cannot be read allows nothing."""
-    found = []
+    """The rules of a role itself; a malformed one allows nothing."""
+    rules = []
     for raw in role.get("rules") or ():
         try:
-            found.append(msgspec.convert(_without_nulls(raw), PolicyRule))
+            rules.append(msgspec.convert(_without_nulls(raw), PolicyRule))
         except (msgspec.ValidationError, AttributeError):
             continue
-    return tuple(found)
+    return tuple(rules)
 
 
 def _without_nulls(rule: dict[str, Any]) -> dict[str, Any]:

@@ -99,22 +99,22 @@ class _Parser:
         return token
 
     def _skip(self, token: str) -> bool:
-        found = self._peek() == token
-        self._place += found
-        return found
+        matches = self._peek() == token
+        self._place += matches
+        return matches
 
     def end(self) -> None:
         if self._peek():
             raise UnsupportedRule(f"nothing expected, {self._peek()} found")
 
     def choice(self) -> Term:
-        asked = self._either()
+        condition = self._either()
         if not self._skip("?"):
-            return asked
+            return condition
         yes = self.choice()
         self._take(":")
         no = self.choice()
-        return lambda scope: yes(scope) if _truth(asked(scope)) else no(scope)
+        return lambda scope: yes(scope) if _truth(condition(scope)) else no(scope)
 
     def _either(self) -> Term:
         term = self._both()
@@ -194,7 +194,7 @@ class _Parser:
         if token == "[":
             return self._list()
         if token[0] in "\"'":
-            return _constant(_ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), token[1:-1]))
+            return _constant(_ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), token[1:-1]))
         if token[0].isdigit():
             return _constant(_number(token))
         if token in _LITERALS:

@@ -122,7 +122,7 @@ class _Reader:
         names: dict[str, str],
         fits: Callable[[Any], bool],
         path: str,
-        what: str,
+        expected: str,
     ) -> None:
         for name, field in names.items():
             value = raw.get(name)
@@ -131,7 +131,7 @@ class _Reader:
             if fits(value):
                 fields[field] = value
             else:
-                self._add(invalid(f"{path}.{name}", value, f"must be {what}"))
+                self._add(invalid(f"{path}.{name}", value, f"must be {expected}"))
 
     def _merging(self, raw: dict[str, Any], path: str) -> dict[str, Any]:
         """How lists and maps merge, and rules."""
@@ -209,12 +209,12 @@ class _Reader:
     def _combined(self, raw: dict[str, Any], path: str, depth: int) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         for name, field in (("allOf", "all_of"), ("anyOf", "any_of"), ("oneOf", "one_of")):
-            given = raw.get(name)
-            if given is None or (raw.get("x-kubernetes-int-or-string") and given == _TRIVIAL):
+            schemas = raw.get(name)
+            if schemas is None or (raw.get("x-kubernetes-int-or-string") and schemas == _TRIVIAL):
                 continue
             fields[field] = tuple(
                 self.node(schema, f"{path}.{name}[{place}]", depth + 1, structural=False)
-                for place, schema in enumerate(self._list(given, f"{path}.{name}"))
+                for place, schema in enumerate(self._list(schemas, f"{path}.{name}"))
             )
         if raw.get("not") is not None:
             fields["none_of"] = self.node(raw["not"], f"{path}.not", depth + 1, structural=False)

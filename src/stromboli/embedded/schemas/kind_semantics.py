@@ -30,17 +30,17 @@ _ROLLING: dict[str, tuple[str, Content]] = {
 _SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
-def set_defaults(thing: Content, kind: str) -> None:
+def set_defaults(content: Content, kind: str) -> None:
     """Defaults, in place, after those of the schema. What they go by has the right types."""
     template = _TEMPLATES.get(kind)
     if template is not None:
-        if (pod := _inside(thing, template)) is not None:
+        if (pod := _inside(content, template)) is not None:
             set_pod_defaults(pod)
         if kind in _ROLLING:
-            _set_rolling(thing.get("spec") or {}, *_ROLLING[kind])
+            _set_rolling(content.get("spec") or {}, *_ROLLING[kind])
     set_own = _DEFAULTS.get(kind)
     if set_own is not None:
-        set_own(thing)
+        set_own(content)
 
 
 def _set_pod(pod: Content) -> None:
@@ -72,8 +72,10 @@ def _set_limits(limits: Content) -> None:
     for limit in (limits.get("spec") or {}).get("limits") or ():
         if limit.get("type") == "Container":
             usual = {**(limit.get("max") or {}), **(limit.get("default") or {})}
-            wanted = {**(limit.get("min") or {}), **usual, **(limit.get("defaultRequest") or {})}
-            limit |= {key: value for key, value in (("default", usual), ("defaultRequest", wanted)) if value}
+            requests = {**(limit.get("min") or {}), **usual, **(limit.get("defaultRequest") or {})}
+            limit |= {
+                key: value for key, value in (("default", usual), ("defaultRequest", requests)) if value
+            }
 
 
 def _set_policy(policy: Content) -> None:
@@ -112,20 +114,20 @@ def _set_rolling(spec: Content, field: str, usual: Content) -> None:
         strategy["rollingUpdate"] = {**usual, **(strategy.get("rollingUpdate") or {})}
 
 
-def problems(thing: Content, kind: str) -> list[Problem]:
+def problems(content: Content, kind: str) -> list[Problem]:
     """What is wrong with an object of a built-in kind whose types are right."""
-    found = metadata_problems(thing.get("metadata") or {}, kind)
+    result = metadata_problems(content.get("metadata") or {}, kind)
     if kind == "Pod":
-        found += pod_problems(thing.get("spec") or {})
+        result += pod_problems(content.get("spec") or {})
     elif kind in _TEMPLATES:
         path = _TEMPLATES[kind]
-        if (spec := _inside(thing, path)) is not None:
-            found += pod_problems(spec, ".".join(path))
-            found += _template_problems(thing, kind, spec)
-    return found
+        if (spec := _inside(content, path)) is not None:
+            result += pod_problems(spec, ".".join(path))
+            result += _template_problems(content, kind, spec)
+    return result
 
 
-def _template_problems(thing: Content, kind: str, spec: Content) -> Iterator[Problem]:
+def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[Problem]:
     policy = spec.get("restartPolicy", "Always")
     path = ".".join((*_TEMPLATES[kind], "restartPolicy"))
     if kind in ("Job", "CronJob") and policy == "Always":
@@ -135,14 +137,14 @@ def _template_problems(thing: Content, kind: str, spec: Content) -> Iterator[Pro
         message = f'Unsupported value: "{policy}": supported values: "Always"'
         yield Problem(path, "FieldValueNotSupported", message)
     if kind in _SELECTING:
-        yield from _selector_problems(thing["spec"])
+        yield from _selector_problems(content["spec"])
 
 
 def _selector_problems(spec: Content) -> Iterator[Problem]:
-    wanted = (spec.get("selector") or {}).get("matchLabels") or {}
+    selected = (spec.get("selector") or {}).get("matchLabels") or {}
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     yield from label_problems(labels, "spec.template.labels")
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    if any(labels.get(key) != value for key, value in selected.items()):
         yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
 
 
@@ -172,8 +174,8 @@ def update_problems(old: Content, new: Content, kind: str) -> list[Problem]:
     ]
 
 
-def _inside(thing: Content, path: tuple[str, ...]) -> Content | None:
-    node: Any = thing
+def _inside(content: Content, path: tuple[str, ...]) -> Content | None:
+    node: Any = content
     for key in path:
         node = node.get(key) if isinstance(node, dict) else None
     return node if isinstance(node, dict) else None

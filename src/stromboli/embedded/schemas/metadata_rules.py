@@ -93,8 +93,8 @@ def _owner_problems(owners: list[dict[str, Any]]) -> Iterator[Problem]:
     for owner in owners:
         for key in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(key):
-                what = "version must not be empty" if key == "apiVersion" else "must not be empty"
-                yield invalid(f"{path}.{key}", "", what)
+                message = "version must not be empty" if key == "apiVersion" else "must not be empty"
+                yield invalid(f"{path}.{key}", "", message)
     leaders = [owner for owner in owners if owner.get("controller")]
     if len(leaders) > 1:
         names = " and ".join(str(owner.get("name")) for owner in leaders[:2])

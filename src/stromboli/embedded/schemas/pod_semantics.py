@@ -103,11 +103,11 @@ def _resources(resources: Spec, path: str) -> Iterator[Problem]:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     yield from _amounts(limits, f"{path}.limits")
     yield from _amounts(requests, f"{path}.requests")
-    for name, wanted in requests.items():
-        limit = limits.get(name, wanted)
-        if limit is not wanted and limit != wanted and _amount(wanted) > _amount(limit):
+    for name, request in requests.items():
+        limit = limits.get(name, request)
+        if limit is not request and limit != request and _amount(request) > _amount(limit):
             yield invalid(
-                f"{path}.requests", wanted, f"must be less than or equal to {name} limit of {limit}"
+                f"{path}.requests", request, f"must be less than or equal to {name} limit of {limit}"
             )
 
 

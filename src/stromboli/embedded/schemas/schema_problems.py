@@ -71,12 +71,12 @@ def format_value(value: Any) -> str:
 
 def problems(value: Any, schema: Schema, path: str = "") -> list[Problem]:
     """What is wrong with a value, up to a number that one can still read."""
-    found: list[Problem] = []
+    result: list[Problem] = []
     for problem in _Walk(builtin=bool(schema.name)).check(value, schema, path):
-        found.append(problem)
-        if len(found) == MAX_PROBLEMS:
+        result.append(problem)
+        if len(result) == MAX_PROBLEMS:
             break
-    return found
+    return result
 
 
 class _Walk:
@@ -104,21 +104,21 @@ class _Walk:
         if wrong is None:
             yield from self._combined(value, schema, path)
 
-    def _should(self, path: str, what: str) -> str:
-        return f"must be {what}" if self.builtin else f"{path} in body should be {what}"
+    def _should(self, path: str, expected: str) -> str:
+        return f"must be {expected}" if self.builtin else f"{path} in body should be {expected}"
 
     # -- types
 
     def _type(self, value: Any, schema: Schema, path: str) -> Problem | None:
-        found = type_name(value)
+        actual = type_name(value)
         if schema.int_or_string:
-            fits, wanted = found in ("integer", "string"), "integer,string"
+            fits, expected = actual in ("integer", "string"), "integer,string"
         else:
-            fits, wanted = _fits(value, found, schema), schema.type
+            fits, expected = _fits(value, actual, schema), schema.type
         if fits:
             return None
         return Problem(
-            path, TYPE, f'Invalid value: "{found}": {path} in body must be of type {wanted}: "{found}"'
+            path, TYPE, f'Invalid value: "{actual}": {path} in body must be of type {expected}: "{actual}"'
         )
 
     # -- maps and lists
@@ -205,15 +205,15 @@ class _Walk:
         return next(self.check(value, schema, path), None) is None
 
 
-def _fits(value: Any, found: str, schema: Schema) -> bool:
-    wanted = schema.type
-    if not wanted or found == wanted:
+def _fits(value: Any, actual: str, schema: Schema) -> bool:
+    expected = schema.type
+    if not expected or actual == expected:
         return True
-    if wanted == "number":
-        return found == "integer"
-    if wanted == "integer":
-        return found == "number" and math.isfinite(value) and value == int(value)
-    return schema.format == "quantity" and found in ("integer", "number")
+    if expected == "number":
+        return actual == "integer"
+    if expected == "integer":
+        return actual == "number" and math.isfinite(value) and value == int(value)
+    return schema.format == "quantity" and actual in ("integer", "number")
 
 
 def _is_multiple(value: int | float, step: float) -> bool:

@@ -1,4 +1,4 @@
-"""Which layout the built-in kinds have; everything else has a name and an age."""
+"""The printers of built-in kinds; others print a name and an age."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ PRINTERS: dict[tuple[str, str], TablePrinter] = {
 
 
 def printer_for(group: str, resource: str) -> TablePrinter:
-    """The layout of a built-in kind, by API group and plural name; `custom_layout` is for the others."""
+    """The printer of a built-in kind, by API group and plural name."""
     return PRINTERS.get((group, resource), cluster_rows.DEFAULT)

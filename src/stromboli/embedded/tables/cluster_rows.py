@@ -1,4 +1,4 @@
-"""Rows of what a cluster is made of: namespaces, events, leases, services, settings, budgets, priorities."""
+"""Rows of namespaces, events, leases, services, configuration, budgets, priorities and RBAC objects."""
 
 from __future__ import annotations
 
@@ -18,79 +18,81 @@ from stromboli.embedded.tables.table_printer import (
     selector_text,
 )
 
-DEFAULT = printer("Name | Age", lambda thing, now: [name_of(thing), age(thing, now)])
+DEFAULT = printer("Name | Age", lambda content, now: [name_of(content), age(content, now)])
 CREATED_AT = printer(
     "Name | Created At",
-    lambda thing, _: [name_of(thing), nested_map(thing, "metadata").get("creationTimestamp") or ""],
+    lambda content, _: [name_of(content), nested_map(content, "metadata").get("creationTimestamp") or ""],
 )
 
 
 def _count(*path: str) -> Callable[[Content, float], Cells]:
-    """A row of name, how many entries something has, and age."""
+    """A row of name, number of entries, and age."""
 
-    def fill(thing: Content, now: float) -> Cells:
-        return [name_of(thing), len(nested_map(thing, *path[:-1]).get(path[-1]) or ()), age(thing, now)]
+    def print_row(content: Content, now: float) -> Cells:
+        return [name_of(content), len(nested_map(content, *path[:-1]).get(path[-1]) or ()), age(content, now)]
 
-    return fill
-
-
-def _namespace(thing: Content, now: float) -> Cells:
-    return [name_of(thing), nested_map(thing, "status").get("phase") or "", age(thing, now)]
+    return print_row
 
 
-def _event(thing: Content, now: float) -> Cells:
-    """Both ways of counting: an old event has a count and two times, a new one a series."""
-    series = nested_map(thing, "series")
-    first = thing.get("firstTimestamp") or thing.get("deprecatedFirstTimestamp") or thing.get("eventTime")
+def _namespace(namespace: Content, now: float) -> Cells:
+    return [name_of(namespace), nested_map(namespace, "status").get("phase") or "", age(namespace, now)]
+
+
+def _event(event: Content, now: float) -> Cells:
+    """Core events have a count and two times, those of events.k8s.io a series."""
+    series = nested_map(event, "series")
+    first = event.get("firstTimestamp") or event.get("deprecatedFirstTimestamp") or event.get("eventTime")
     last = (
-        series.get("lastObservedTime") or thing.get("lastTimestamp") or thing.get("deprecatedLastTimestamp")
+        series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("deprecatedLastTimestamp")
     )
-    about = nested_map(thing, "involvedObject") or nested_map(thing, "regarding")
-    source = nested_map(thing, "source") or nested_map(thing, "deprecatedSource")
-    told_by = [source.get("component") or thing.get("reportingComponent") or thing.get("reportingController")]
-    told_by.append(source.get("host") or thing.get("reportingInstance"))
+    regarding = nested_map(event, "involvedObject") or nested_map(event, "regarding")
+    source = nested_map(event, "source") or nested_map(event, "deprecatedSource")
+    reporters = [
+        source.get("component") or event.get("reportingComponent") or event.get("reportingController")
+    ]
+    reporters.append(source.get("host") or event.get("reportingInstance"))
     return [
         ago(last or first, now),
-        thing.get("type") or "",
-        thing.get("reason") or "",
-        f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}",
-        about.get("fieldPath") or "",
-        ", ".join(str(nested_map) for nested_map in told_by if nested_map),
-        str(thing.get("message") or thing.get("note") or "").strip(),
+        event.get("type") or "",
+        event.get("reason") or "",
+        f"{str(regarding.get('kind', '')).lower()}/{regarding.get('name', '')}",
+        regarding.get("fieldPath") or "",
+        ", ".join(str(reporter) for reporter in reporters if reporter),
+        str(event.get("message") or event.get("note") or "").strip(),
         ago(first, now),
-        series.get("count") or thing.get("count") or thing.get("deprecatedCount") or 1,
-        name_of(thing),
+        series.get("count") or event.get("count") or event.get("deprecatedCount") or 1,
+        name_of(event),
     ]
 
 
-def _lease(thing: Content, now: float) -> Cells:
-    return [name_of(thing), nested_map(thing, "spec").get("holderIdentity") or "", age(thing, now)]
+def _lease(lease: Content, now: float) -> Cells:
+    return [name_of(lease), nested_map(lease, "spec").get("holderIdentity") or "", age(lease, now)]
 
 
-def _service(thing: Content, now: float) -> Cells:
-    spec = nested_map(thing, "spec")
+def _service(service: Content, now: float) -> Cells:
+    spec = nested_map(service, "spec")
     type = spec.get("type") or "ClusterIP"
     return [
-        name_of(thing),
+        name_of(service),
         type,
         spec.get("clusterIP") or NONE,
-        _external(thing, type),
+        _external(service, type),
         ",".join(map(_port, spec.get("ports") or ())) or NONE,
-        age(thing, now),
+        age(service, now),
         format_labels(spec.get("selector")),
     ]
 
 
-def _external(thing: Content, type: str) -> str:
-    spec = nested_map(thing, "spec")
-    given = list(spec.get("externalIPs") or ())
+def _external(service: Content, type: str) -> str:
+    spec = nested_map(service, "spec")
+    addresses = list(spec.get("externalIPs") or ())
     if type == "ExternalName":
         return spec.get("externalName") or NONE
     if type == "LoadBalancer":
-        entries = nested_map(thing, "status", "loadBalancer").get("ingress") or ()
-        given = [entry.get("ip") or entry.get("hostname") for entry in entries] + given
-        return ",".join(given) or "<pending>"
-    return ",".join(given) or NONE
+        entries = nested_map(service, "status", "loadBalancer").get("ingress") or ()
+        addresses = [entry.get("ip") or entry.get("hostname") for entry in entries] + addresses
+        return ",".join(addresses) or "<pending>"
+    return ",".join(addresses) or NONE
 
 
 def _port(port: Content) -> str:
@@ -98,32 +100,32 @@ def _port(port: Content) -> str:
     return f"{port.get('port')}{behind}/{port.get('protocol', 'TCP')}"
 
 
-def _endpoints(thing: Content, now: float) -> Cells:
-    found = [
+def _endpoints(endpoints: Content, now: float) -> Cells:
+    addresses = [
         f"{address.get('ip')}:{port.get('port')}"
-        for subset in thing.get("subsets") or ()
+        for subset in endpoints.get("subsets") or ()
         for port in subset.get("ports") or ()
         for address in subset.get("addresses") or ()
     ]
-    return [name_of(thing), format_list(found), age(thing, now)]
+    return [name_of(endpoints), format_list(addresses), age(endpoints, now)]
 
 
-def _secret(thing: Content, now: float) -> Cells:
-    return [name_of(thing), thing.get("type") or "Opaque", len(thing.get("data") or ()), age(thing, now)]
+def _secret(secret: Content, now: float) -> Cells:
+    return [name_of(secret), secret.get("type") or "Opaque", len(secret.get("data") or ()), age(secret, now)]
 
 
-def _config_map(thing: Content, now: float) -> Cells:
+def _config_map(config_map: Content, now: float) -> Cells:
     return [
-        name_of(thing),
-        len(thing.get("data") or ()) + len(thing.get("binaryData") or ()),
-        age(thing, now),
+        name_of(config_map),
+        len(config_map.get("data") or ()) + len(config_map.get("binaryData") or ()),
+        age(config_map, now),
     ]
 
 
-def _quota(thing: Content, now: float) -> Cells:
+def _quota(quota: Content, now: float) -> Cells:
     hard, used = (
-        nested_map(thing, "status", "hard") or nested_map(thing, "spec", "hard"),
-        nested_map(thing, "status", "used"),
+        nested_map(quota, "status", "hard") or nested_map(quota, "spec", "hard"),
+        nested_map(quota, "status", "used"),
     )
     requests: list[str] = []
     limits: list[str] = []
@@ -131,52 +133,52 @@ def _quota(thing: Content, now: float) -> Cells:
         (limits if name.startswith("limits.") else requests).append(
             f"{name}: {used.get(name, '0')}/{hard[name]}"
         )
-    return [name_of(thing), ", ".join(requests), ", ".join(limits), age(thing, now)]
+    return [name_of(quota), ", ".join(requests), ", ".join(limits), age(quota, now)]
 
 
-def _priority_class(thing: Content, now: float) -> Cells:
+def _priority_class(priority_class: Content, now: float) -> Cells:
     return [
-        name_of(thing),
-        thing.get("value") or 0,
-        bool(thing.get("globalDefault")),
-        age(thing, now),
-        thing.get("preemptionPolicy") or "PreemptLowerPriority",
+        name_of(priority_class),
+        priority_class.get("value") or 0,
+        bool(priority_class.get("globalDefault")),
+        age(priority_class, now),
+        priority_class.get("preemptionPolicy") or "PreemptLowerPriority",
     ]
 
 
-def _budget(thing: Content, now: float) -> Cells:
-    spec = nested_map(thing, "spec")
+def _budget(budget: Content, now: float) -> Cells:
+    spec = nested_map(budget, "spec")
 
     def bound(value: Any) -> str:
         return "N/A" if value is None else str(value)
 
     return [
-        name_of(thing),
+        name_of(budget),
         bound(spec.get("minAvailable")),
         bound(spec.get("maxUnavailable")),
-        nested_map(thing, "status").get("disruptionsAllowed") or 0,
-        age(thing, now),
+        nested_map(budget, "status").get("disruptionsAllowed") or 0,
+        age(budget, now),
     ]
 
 
-def _binding(thing: Content, now: float) -> Cells:
-    role, subjects = nested_map(thing, "roleRef"), thing.get("subjects") or []
+def _binding(binding: Content, now: float) -> Cells:
+    role, subjects = nested_map(binding, "roleRef"), binding.get("subjects") or []
     users, groups, accounts = (
         [subject for subject in subjects if subject.get("kind") == kind]
         for kind in ("User", "Group", "ServiceAccount")
     )
     return [
-        name_of(thing),
+        name_of(binding),
         f"{role.get('kind', '')}/{role.get('name', '')}",
-        age(thing, now),
+        age(binding, now),
         ", ".join(subject.get("name", "") for subject in users),
         ", ".join(subject.get("name", "") for subject in groups),
         ", ".join(f"{subject.get('namespace', '')}/{subject.get('name', '')}" for subject in accounts),
     ]
 
 
-def _network_policy(thing: Content, now: float) -> Cells:
-    return [name_of(thing), selector_text(nested_map(thing, "spec").get("podSelector")), age(thing, now)]
+def _network_policy(policy: Content, now: float) -> Cells:
+    return [name_of(policy), selector_text(nested_map(policy, "spec").get("podSelector")), age(policy, now)]
 
 
 NAMESPACES = printer("Name | Status | Age", _namespace)

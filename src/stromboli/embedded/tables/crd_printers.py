@@ -1,4 +1,4 @@
-"""Columns that a CustomResourceDefinition asks for (`additionalPrinterColumns`)."""
+"""Printers of custom kinds, from their `additionalPrinterColumns`."""
 
 from __future__ import annotations
 
@@ -12,46 +12,48 @@ from stromboli.embedded.tables.table_printer import INVALID, Cells, Column, Cont
 _TYPES: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
 
 
-def crd_printer(wanted: list[Content] | None) -> TablePrinter:
-    """The layout of a custom kind: its name, then what it asks for; its age where it asks for nothing."""
-    asked = wanted or [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
-    heads = tuple(
+def crd_printer(printer_columns: list[Content] | None) -> TablePrinter:
+    """A printer of the name and these columns; without any, of the name and the age."""
+    definitions = printer_columns or [
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+    ]
+    columns = tuple(
         Column(
-            str(column.get("name", "")),
-            str(column.get("type", "string")),
-            str(column.get("format", "")),
-            int(column.get("priority") or 0),
-            str(column.get("description", "")),
+            str(definition.get("name", "")),
+            str(definition.get("type", "string")),
+            str(definition.get("format", "")),
+            int(definition.get("priority") or 0),
+            str(definition.get("description", "")),
         )
-        for column in asked
+        for definition in definitions
     )
-    paths = [str(column.get("jsonPath", "")) for column in asked]
+    paths = [str(definition.get("jsonPath", "")) for definition in definitions]
 
-    def fill(thing: Content, now: float) -> Cells:
+    def print_row(content: Content, now: float) -> Cells:
         return [
-            name_of(thing),
-            *(_cell(thing, path, head, now) for path, head in zip(paths, heads, strict=True)),
+            name_of(content),
+            *(_cell(content, path, column, now) for path, column in zip(paths, columns, strict=True)),
         ]
 
-    return TablePrinter((Column("Name", format="name"), *heads), fill)
+    return TablePrinter((Column("Name", format="name"), *columns), print_row)
 
 
-def _cell(thing: Content, path: str, column: Column, now: float) -> Any:
-    """One value in the type that the column has; nothing where there is none."""
+def _cell(content: Content, path: str, column: Column, now: float) -> Any:
+    """The value in the type of the column; None without one."""
     try:
-        found = find(path, thing)
+        values = find(path, content)
     except BadPath:
         return INVALID
-    if not found:
+    if not values:
         return None
-    value = found[0]
+    value = values[0]
     if column.type == "date":
         return ago(value, now) if instant(value) is not None else INVALID
     if column.type in _TYPES:
         fits = isinstance(value, _TYPES[column.type])
         return value if fits and isinstance(value, bool) == (column.type == "boolean") else None
-    if len(found) > 1:
-        return ",".join(map(_text, found))
+    if len(values) > 1:
+        return ",".join(map(_text, values))
     return _text(value)
 
 

@@ -1,4 +1,4 @@
-"""The small part of JSONPath that CustomResourceDefinitions use for their columns.
+"""The part of JSONPath that CustomResourceDefinitions use for their printer columns.
 
 Fields (`.a.b`, `['a.b']`, `.a\\.b`), indexes (`[0]`, `[-1]`), `[*]`, and the filter `[?(@.type=="Ready")]`.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
-LONGEST = 1024
+MAX_LENGTH = 1024
 _FIELD = re.compile(r"\.((?:\\.|[^.\[\]\\])+)")
 _QUOTED = re.compile(r"\[(?:'((?:\\.|[^'\\])*)'|\"((?:\\.|[^\"\\])*)\")\]")
 _INDEX = re.compile(r"\[(-?[0-9]{1,9}|\*)\]")
@@ -29,32 +29,36 @@ class BadPath(ValueError):
 
 @lru_cache(maxsize=1024)
 def parse(path: str) -> tuple[Step, ...]:
-    """The steps of a path; `BadPath` says where it stops making sense."""
+    """The steps of a path; `BadPath` says from where on it cannot be read."""
     text = path.strip()
     if text.startswith("{") and text.endswith("}"):
         text = text[1:-1]
     text = text.removeprefix("$")
-    if len(text) > LONGEST:
-        raise BadPath(f"JSON path longer than {LONGEST} characters")
-    steps, place = [], 0
-    while place < len(text):
-        found = next(
-            ((make, match) for pattern, make in _KINDS if (match := pattern.match(text, place)) is not None),
+    if len(text) > MAX_LENGTH:
+        raise BadPath(f"JSON path longer than {MAX_LENGTH} characters")
+    steps, position = [], 0
+    while position < len(text):
+        matched = next(
+            (
+                (make, match)
+                for pattern, make in _KINDS
+                if (match := pattern.match(text, position)) is not None
+            ),
             None,
         )
-        if found is None:
-            raise BadPath(f"JSON path {path!r}: not understood from {text[place : place + 30]!r} on")
-        steps.append(found[0](found[1]))
-        place = found[1].end()
+        if matched is None:
+            raise BadPath(f"JSON path {path!r}: not understood from {text[position : position + 30]!r} on")
+        steps.append(matched[0](matched[1]))
+        position = matched[1].end()
     return tuple(steps)
 
 
 def find(path: str, value: Any) -> list[Any]:
-    """Everything that a path leads to."""
-    found = [value]
+    """All values at a path."""
+    values = [value]
     for step in parse(path):
-        found = [inner for node in found for inner in step(node)]
-    return found
+        values = [inner for node in values for inner in step(node)]
+    return values
 
 
 def _field(match: re.Match[str]) -> Step:
@@ -87,7 +91,7 @@ def _index(match: re.Match[str]) -> Step:
 
 
 def _filter(match: re.Match[str]) -> Step:
-    wanted = next((text for text in match.groups()[2:] if text is not None), None)
+    literal = next((text for text in match.groups()[2:] if text is not None), None)
 
     def step(value: Any) -> Iterator[Any]:
         for item in value if isinstance(value, list) else ():
@@ -95,13 +99,13 @@ def _filter(match: re.Match[str]) -> Step:
             if match[2] is None:
                 if inner:
                     yield item
-            elif (bool(inner) and _shown(inner[0]) == wanted) == (match[2] == "=="):
+            elif (bool(inner) and _text(inner[0]) == literal) == (match[2] == "=="):
                 yield item
 
     return step
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

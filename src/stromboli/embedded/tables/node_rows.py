@@ -18,35 +18,35 @@ from stromboli.embedded.tables.table_printer import (
 ROLE = "node-role.kubernetes.io/"
 
 
-def _fill(node: Content, now: float) -> Cells:
-    about = nested_map(node, "status", "nodeInfo")
+def _print_row(node: Content, now: float) -> Cells:
+    info = nested_map(node, "status", "nodeInfo")
     return [
         name_of(node),
         state_text(node),
         _roles(node),
         age(node, now),
-        about.get("kubeletVersion") or "",
+        info.get("kubeletVersion") or "",
         _address(node, "InternalIP"),
         _address(node, "ExternalIP"),
-        about.get("osImage") or UNKNOWN,
-        about.get("kernelVersion") or UNKNOWN,
-        about.get("containerRuntimeVersion") or UNKNOWN,
+        info.get("osImage") or UNKNOWN,
+        info.get("kernelVersion") or UNKNOWN,
+        info.get("containerRuntimeVersion") or UNKNOWN,
     ]
 
 
 NODES: TablePrinter = printer(
     "Name | Status | Roles | Age | Version"
     " | Internal-IP+ | External-IP+ | OS-Image+ | Kernel-Version+ | Container-Runtime+",
-    _fill,
+    _print_row,
 )
 
 
 def state_text(node: Content) -> str:
     ready = condition(node, "Ready")
-    words = ["Ready" if ready["status"] == "True" else "NotReady"] if ready.get("status") else ["Unknown"]
+    states = ["Ready" if ready["status"] == "True" else "NotReady"] if ready.get("status") else ["Unknown"]
     if nested_map(node, "spec").get("unschedulable"):
-        words.append("SchedulingDisabled")
-    return ",".join(words)
+        states.append("SchedulingDisabled")
+    return ",".join(states)
 
 
 def _roles(node: Content) -> str:

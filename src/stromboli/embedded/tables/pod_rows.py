@@ -1,4 +1,4 @@
-"""The row of a pod: what it does, told in one word taken from its containers."""
+"""The row of a pod; its status column is computed from its containers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stromboli.embedded.tables.table_printer import (
 FINISHED = ("Succeeded", "Failed")
 
 
-def _fill(pod: Content, now: float) -> Cells:
+def _print_row(pod: Content, now: float) -> Cells:
     spec, status = nested_map(pod, "spec"), nested_map(pod, "status")
     ready, total = _ready(pod)
     return [
@@ -36,73 +36,77 @@ def _fill(pod: Content, now: float) -> Cells:
 
 
 PODS: TablePrinter = printer(
-    "Name | Ready | Status | Restarts | Age | IP+ | Node+ | Nominated Node+ | Readiness Gates+", _fill
+    "Name | Ready | Status | Restarts | Age | IP+ | Node+ | Nominated Node+ | Readiness Gates+", _print_row
 )
 
 
 def state_text(pod: Content) -> str:
-    """What stands under STATUS: the phase, or what says more than the phase does."""
+    """The STATUS column: the phase, or something more precise."""
     status = nested_map(pod, "status")
     phase = status.get("phase") or "Unknown"
-    shown = str(status.get("reason") or phase)
+    text = str(status.get("reason") or phase)
     if condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
-        shown = "SchedulingGated"
+        text = "SchedulingGated"
     initialising = _initialising(pod)
     if initialising:
-        shown = initialising
+        text = initialising
     if not initialising or condition(pod, "Initialized").get("status") == "True":
-        shown = _containers(pod, shown)
+        text = _containers(pod, text)
     if nested_map(pod, "metadata").get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
             return "Unknown"
-        return shown if phase in FINISHED else "Terminating"
-    return shown
+        return text if phase in FINISHED else "Terminating"
+    return text
 
 
 def _initialising(pod: Content) -> str:
-    """How far the init containers are; empty when they are through."""
-    wanted = nested_map(pod, "spec").get("initContainers") or []
+    """The status of the init containers; empty when they have completed."""
+    containers = nested_map(pod, "spec").get("initContainers") or []
     sidecars = _sidecars(pod)
     for index, status in enumerate(nested_map(pod, "status").get("initContainerStatuses") or ()):
         state = status.get("state") or {}
-        over, waits = state.get("terminated"), state.get("waiting")
-        if over is not None and not over.get("exitCode"):
+        terminated, waiting = state.get("terminated"), state.get("waiting")
+        if terminated is not None and not terminated.get("exitCode"):
             continue
         if status.get("name") in sidecars and status.get("started"):
             continue
-        if over is not None:
-            return f"Init:{_ending(over)}"
-        if waits is not None and waits.get("reason") not in (None, "", "PodInitializing"):
-            return f"Init:{waits['reason']}"
-        return f"Init:{index}/{len(wanted)}"
+        if terminated is not None:
+            return f"Init:{_termination(terminated)}"
+        if waiting is not None and waiting.get("reason") not in (None, "", "PodInitializing"):
+            return f"Init:{waiting['reason']}"
+        return f"Init:{index}/{len(containers)}"
     return ""
 
 
-def _containers(pod: Content, shown: str) -> str:
-    """The first container that has something to say speaks for all."""
+def _containers(pod: Content, text: str) -> str:
+    """The reason of the first container that waiting or terminated, else the given status."""
     running = False
     for status in reversed(nested_map(pod, "status").get("containerStatuses") or []):
         state = status.get("state") or {}
-        waits, over = state.get("waiting"), state.get("terminated")
-        if waits is not None and waits.get("reason"):
-            shown = str(waits["reason"])
-        elif over is not None:
-            shown = _ending(over)
+        waiting, terminated = state.get("waiting"), state.get("terminated")
+        if waiting is not None and waiting.get("reason"):
+            text = str(waiting["reason"])
+        elif terminated is not None:
+            text = _termination(terminated)
         elif status.get("ready") and state.get("running") is not None:
             running = True
-    if shown == "Completed" and running:
+    if text == "Completed" and running:
         return "Running" if condition(pod, "Ready").get("status") == "True" else "NotReady"
-    return shown
+    return text
 
 
-def _ending(over: Content) -> str:
-    if over.get("reason"):
-        return str(over["reason"])
-    return f"Signal:{over['signal']}" if over.get("signal") else f"ExitCode:{over.get('exitCode', 0)}"
+def _termination(terminated: Content) -> str:
+    if terminated.get("reason"):
+        return str(terminated["reason"])
+    return (
+        f"Signal:{terminated['signal']}"
+        if terminated.get("signal")
+        else f"ExitCode:{terminated.get('exitCode', 0)}"
+    )
 
 
 def _sidecars(pod: Content) -> set[Any]:
-    """Init containers that stay."""
+    """Names of init containers that keep running."""
     return {
         container.get("name")
         for container in nested_map(pod, "spec").get("initContainers") or ()

@@ -16,69 +16,69 @@ _MODES = {
 
 
 def _modes(modes: list[str] | None) -> str:
-    given = set(modes or ())
-    return ",".join(short for mode, short in _MODES.items() if mode in given)
+    present = set(modes or ())
+    return ",".join(short for mode, short in _MODES.items() if mode in present)
 
 
-def _class(thing: Content) -> str:
-    old = nested_map(thing, "metadata", "annotations").get(OLD_CLASS)
-    return old or nested_map(thing, "spec").get("storageClassName") or ""
+def _class(content: Content) -> str:
+    old = nested_map(content, "metadata", "annotations").get(OLD_CLASS)
+    return old or nested_map(content, "spec").get("storageClassName") or ""
 
 
-def _state(thing: Content) -> str:
+def _state(content: Content) -> str:
     return (
         "Terminating"
-        if nested_map(thing, "metadata").get("deletionTimestamp")
-        else nested_map(thing, "status").get("phase", "")
+        if nested_map(content, "metadata").get("deletionTimestamp")
+        else nested_map(content, "status").get("phase", "")
     )
 
 
-def _volume(thing: Content, now: float) -> Cells:
+def _volume(volume: Content, now: float) -> Cells:
     spec, status, claim = (
-        nested_map(thing, "spec"),
-        nested_map(thing, "status"),
-        nested_map(thing, "spec", "claimRef"),
+        nested_map(volume, "spec"),
+        nested_map(volume, "status"),
+        nested_map(volume, "spec", "claimRef"),
     )
     return [
-        name_of(thing),
+        name_of(volume),
         nested_map(spec, "capacity").get("storage") or "",
         _modes(spec.get("accessModes")),
         spec.get("persistentVolumeReclaimPolicy") or "Retain",
-        _state(thing),
+        _state(volume),
         f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
-        _class(thing),
+        _class(volume),
         spec.get("volumeAttributesClassName") or UNSET,
         status.get("reason") or "",
-        age(thing, now),
+        age(volume, now),
         spec.get("volumeMode") or UNSET,
     ]
 
 
-def _claim(thing: Content, now: float) -> Cells:
-    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
+def _claim(claim: Content, now: float) -> Cells:
+    spec, status = nested_map(claim, "spec"), nested_map(claim, "status")
     bound = bool(spec.get("volumeName"))
     return [
-        name_of(thing),
-        _state(thing),
+        name_of(claim),
+        _state(claim),
         spec.get("volumeName") or "",
         nested_map(status, "capacity").get("storage", "") if bound else "",
         _modes(status.get("accessModes")) if bound else "",
-        _class(thing),
+        _class(claim),
         spec.get("volumeAttributesClassName") or UNSET,
-        age(thing, now),
+        age(claim, now),
         spec.get("volumeMode") or UNSET,
     ]
 
 
-def _storage_class(thing: Content, now: float) -> Cells:
-    marked = nested_map(thing, "metadata", "annotations").get(DEFAULT_CLASS) == "true"
+def _storage_class(storage_class: Content, now: float) -> Cells:
+    marked = nested_map(storage_class, "metadata", "annotations").get(DEFAULT_CLASS) == "true"
     return [
-        f"{name_of(thing)} (default)" if marked else name_of(thing),
-        thing.get("provisioner") or "",
-        thing.get("reclaimPolicy") or "Delete",
-        thing.get("volumeBindingMode") or UNSET,
-        bool(thing.get("allowVolumeExpansion")),
-        age(thing, now),
+        f"{name_of(storage_class)} (default)" if marked else name_of(storage_class),
+        storage_class.get("provisioner") or "",
+        storage_class.get("reclaimPolicy") or "Delete",
+        storage_class.get("volumeBindingMode") or UNSET,
+        bool(storage_class.get("allowVolumeExpansion")),
+        age(storage_class, now),
     ]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 Content = dict[str, Any]
 """An object as plain JSON."""
 Cells = list[Any]
-Fill = Callable[[Content, float], Cells]
-"""The cells of one object at a time in seconds."""
+PrintRow = Callable[[Content, float], Cells]
+"""The cells of an object at a time in seconds."""
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
@@ -20,7 +20,7 @@ INVALID = "<invalid>"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The head of a column; those of priority 1 appear with `-o wide` only."""
+    """A column; those of priority 1 appear with `-o wide` only."""
 
     name: str
     type: str = "string"
@@ -40,17 +40,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TablePrinter:
-    """How the objects of a kind are laid out."""
+    """Prints the objects of a kind."""
 
     columns: tuple[Column, ...]
-    fill: Fill
+    print_row: PrintRow
 
-    def row(self, thing: Content, now: float) -> Cells:
-        """The cells of one object; one that is not as it should be is shown by its name, and hides no others."""
+    def row(self, content: Content, now: float) -> Cells:
+        """The cells of an object; of a malformed one only the name, so that it does not hide the others."""
         try:
-            return self.fill(thing, now)
+            return self.print_row(content, now)
         except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError):
-            meta = thing.get("metadata")
+            meta = content.get("metadata")
             name = meta.get("name") if isinstance(meta, dict) else None
             return [
                 str(name or INVALID) if column.name == "Name" else _blank(column) for column in self.columns
@@ -61,38 +61,38 @@ def _blank(column: Column) -> Any:
     return None if column.type in ("integer", "number", "boolean") else INVALID
 
 
-def columns(heads: str) -> tuple[Column, ...]:
+def columns(headers: str) -> tuple[Column, ...]:
     """From `Name | Data# | Age | IP+`: a plus for wide output only, a hash for a whole number."""
-    return tuple(_column(head.strip()) for head in heads.split("|"))
+    return tuple(_column(header.strip()) for header in headers.split("|"))
 
 
-def _column(head: str) -> Column:
-    name = head.rstrip("+#")
+def _column(header: str) -> Column:
+    name = header.rstrip("+#")
     return Column(
         name,
-        "integer" if "#" in head else "string",
+        "integer" if "#" in header else "string",
         "name" if name == "Name" else "",
-        1 if "+" in head else 0,
+        1 if "+" in header else 0,
     )
 
 
-def printer(heads: str, fill: Fill) -> TablePrinter:
-    return TablePrinter(columns(heads), fill)
+def printer(headers: str, print_row: PrintRow) -> TablePrinter:
+    return TablePrinter(columns(headers), print_row)
 
 
-# -- what many rows need
+# -- helpers of rows
 
 
-def nested_map(thing: Content, *path: str) -> Content:
-    """A mapping inside an object; empty where there is none."""
-    for step in path:
-        below = thing.get(step)
-        thing = below if isinstance(below, dict) else {}
-    return thing
+def nested_map(content: Content, *path: str) -> Content:
+    """A map inside an object; empty where there is none."""
+    for key in path:
+        child = content.get(key)
+        content = child if isinstance(child, dict) else {}
+    return content
 
 
-def name_of(thing: Content) -> str:
-    return str(nested_map(thing, "metadata").get("name", ""))
+def name_of(content: Content) -> str:
+    return str(nested_map(content, "metadata").get("name", ""))
 
 
 def format_labels(labels: Content | None) -> str:
@@ -108,9 +108,9 @@ def format_list(items: list[Any] | None, most: int = 3) -> str:
     return f"{text} + {len(items) - most} more..." if len(items) > most else text
 
 
-def condition(thing: Content, type: str) -> Content:
-    """A condition of the status; empty where it was never set."""
-    for item in nested_map(thing, "status").get("conditions") or ():
+def condition(content: Content, type: str) -> Content:
+    """A condition of the status; empty without one."""
+    for item in nested_map(content, "status").get("conditions") or ():
         if item.get("type") == type:
             return dict(item)
     return {}

@@ -1,4 +1,4 @@
-"""Rows of what makes pods: jobs, deployments and their kin."""
+"""Rows of workloads: deployments, jobs and other kinds that create pods."""
 
 from __future__ import annotations
 
@@ -16,72 +16,72 @@ from stromboli.embedded.tables.table_printer import (
 )
 
 
-def _images(thing: Content, *path: str) -> Cells:
+def _images(content: Content, *path: str) -> Cells:
     """The names and the images of its containers."""
-    containers = nested_map(thing, *path, "template", "spec").get("containers") or []
+    containers = nested_map(content, *path, "template", "spec").get("containers") or []
     return [
         ",".join(str(container.get(field, "")) for container in containers) or NONE
         for field in ("name", "image")
     ]
 
 
-def _deployment(thing: Content, now: float) -> Cells:
-    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
+def _deployment(deployment: Content, now: float) -> Cells:
+    spec, status = nested_map(deployment, "spec"), nested_map(deployment, "status")
     return [
-        name_of(thing),
+        name_of(deployment),
         f"{status.get('readyReplicas') or 0}/{spec.get('replicas', 1)}",
         status.get("updatedReplicas") or 0,
         status.get("availableReplicas") or 0,
-        age(thing, now),
-        *_images(thing, "spec"),
+        age(deployment, now),
+        *_images(deployment, "spec"),
         selector_text(spec.get("selector")),
     ]
 
 
-def _replica_set(thing: Content, now: float) -> Cells:
-    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
-    wanted = spec.get("selector")
-    plain = thing.get("kind") == "ReplicationController"
+def _replica_set(replica_set: Content, now: float) -> Cells:
+    spec, status = nested_map(replica_set, "spec"), nested_map(replica_set, "status")
+    selector = spec.get("selector")
+    plain = replica_set.get("kind") == "ReplicationController"
     return [
-        name_of(thing),
+        name_of(replica_set),
         spec.get("replicas", 1),
         status.get("replicas") or 0,
         status.get("readyReplicas") or 0,
-        age(thing, now),
-        *_images(thing, "spec"),
-        format_labels(wanted) if plain else selector_text(wanted),
+        age(replica_set, now),
+        *_images(replica_set, "spec"),
+        format_labels(selector) if plain else selector_text(selector),
     ]
 
 
-def _stateful_set(thing: Content, now: float) -> Cells:
-    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
+def _stateful_set(stateful_set: Content, now: float) -> Cells:
+    spec, status = nested_map(stateful_set, "spec"), nested_map(stateful_set, "status")
     ready = f"{status.get('readyReplicas') or 0}/{spec.get('replicas', 1)}"
-    return [name_of(thing), ready, age(thing, now), *_images(thing, "spec")]
+    return [name_of(stateful_set), ready, age(stateful_set, now), *_images(stateful_set, "spec")]
 
 
-def _daemon_set(thing: Content, now: float) -> Cells:
-    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
+def _daemon_set(daemon_set: Content, now: float) -> Cells:
+    spec, status = nested_map(daemon_set, "spec"), nested_map(daemon_set, "status")
     counts = ["desiredNumberScheduled", "currentNumberScheduled", "numberReady"]
     counts += ["updatedNumberScheduled", "numberAvailable"]
     return [
-        name_of(thing),
+        name_of(daemon_set),
         *(status.get(count) or 0 for count in counts),
         format_labels(nested_map(spec, "template", "spec").get("nodeSelector")),
-        age(thing, now),
-        *_images(thing, "spec"),
+        age(daemon_set, now),
+        *_images(daemon_set, "spec"),
         selector_text(spec.get("selector")),
     ]
 
 
-def _job(thing: Content, now: float) -> Cells:
-    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
+def _job(job: Content, now: float) -> Cells:
+    spec, status = nested_map(job, "spec"), nested_map(job, "status")
     return [
-        name_of(thing),
-        _job_state(thing),
+        name_of(job),
+        _job_state(job),
         _completions(spec, status),
-        _job_duration(thing, now),
-        age(thing, now),
-        *_images(thing, "spec"),
+        _job_duration(job, now),
+        age(job, now),
+        *_images(job, "spec"),
         selector_text(spec.get("selector")),
     ]
 
@@ -95,46 +95,46 @@ _JOB_STATES = {
 }
 
 
-def _job_state(thing: Content) -> str:
-    if nested_map(thing, "metadata").get("deletionTimestamp"):
+def _job_state(job: Content) -> str:
+    if nested_map(job, "metadata").get("deletionTimestamp"):
         return "Terminating"
     return next(
-        (text for type, text in _JOB_STATES.items() if condition(thing, type).get("status") == "True"),
+        (text for type, text in _JOB_STATES.items() if condition(job, type).get("status") == "True"),
         "Running",
     )
 
 
 def _completions(spec: Content, status: Content) -> str:
-    done, wanted = status.get("succeeded") or 0, spec.get("completions")
-    if wanted is not None:
-        return f"{done}/{wanted}"
+    done, completions = status.get("succeeded") or 0, spec.get("completions")
+    if completions is not None:
+        return f"{done}/{completions}"
     parallel = spec.get("parallelism") or 0
     return f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
 
 
-def _job_duration(thing: Content, now: float) -> str:
-    status = nested_map(thing, "status")
+def _job_duration(job: Content, now: float) -> str:
+    status = nested_map(job, "status")
     begin = instant(status.get("startTime"))
     if begin is None:
         return ""
     if status.get("completionTime"):
         return between(status["startTime"], status["completionTime"])
-    ended = instant(condition(thing, "Failed").get("lastTransitionTime"))
+    ended = instant(condition(job, "Failed").get("lastTransitionTime"))
     return duration_text((ended or now) - begin)
 
 
-def _cron_job(thing: Content, now: float) -> Cells:
-    spec, status = nested_map(thing, "spec"), nested_map(thing, "status")
+def _cron_job(cron_job: Content, now: float) -> Cells:
+    spec, status = nested_map(cron_job, "spec"), nested_map(cron_job, "status")
     last = status.get("lastScheduleTime")
     return [
-        name_of(thing),
+        name_of(cron_job),
         spec.get("schedule", ""),
         spec.get("timeZone") or NONE,
         "True" if spec.get("suspend") else "False",
         len(status.get("active") or ()),
         ago(last, now) if last else NONE,
-        age(thing, now),
-        *_images(thing, "spec", "jobTemplate", "spec"),
+        age(cron_job, now),
+        *_images(cron_job, "spec", "jobTemplate", "spec"),
         selector_text(nested_map(spec, "jobTemplate", "spec").get("selector")),
     ]
 

@@ -88,7 +88,7 @@ def test_a_log_is_followed_to_its_end_even_over_a_new_file(tmp_path, monkeypatch
 def test_a_log_never_grows_beyond_its_bound(tmp_path, monkeypatch):
     monkeypatch.setattr(container_logs, "LARGEST", 1000)
     path = written(tmp_path, *[b"x" * 50 + b"\n"] * 100)
-    assert sum(one.stat().st_size for one in path.parent.iterdir()) <= 1000
+    assert sum(file.stat().st_size for file in path.parent.iterdir()) <= 1000
     assert read(path).endswith(b"x" * 50 + b"\n")
     delete_log(path)
     assert list(path.parent.iterdir()) == []

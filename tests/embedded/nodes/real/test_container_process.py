@@ -127,9 +127,9 @@ def test_who_left_the_group_is_known_by_the_root(tmp_path):
         assert strays[1].wait(5) == -9
         assert strays[2].poll() is None
     finally:
-        for one in strays:
-            one.kill()
-            one.wait()
+        for pid in strays:
+            pid.kill()
+            pid.wait()
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device without room")

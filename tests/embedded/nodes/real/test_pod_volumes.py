@@ -66,7 +66,7 @@ def test_projected_volumes_gather(tmp_path):
     made = mounted(
         tmp_path, [{"name": "p", "mountPath": "/p"}], [{"name": "p", "projected": {"sources": sources}}]
     )
-    assert sorted(one.name for one in (made.root / "p").iterdir()) == ["a", "b", "key"]
+    assert sorted(path.name for path in (made.root / "p").iterdir()) == ["a", "b", "key"]
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_after_a_restart_restarts_count_on_and_what_was_through_stays_so(tmp_pat
             await here.until("crash", lambda pod: restarts(pod) > seen)
             assert min(counts) >= seen
             pod = await here.until("p", lambda pod: "137" in str(pod["status"]))
-            status = {one["name"]: one for one in pod["status"]["containerStatuses"]}
+            status = {container["name"]: container for container in pod["status"]["containerStatuses"]}
             assert status["once"]["state"]["terminated"]["exitCode"] == 0
             assert (status["once"]["restartCount"], status["stays"]["restartCount"]) == (0, 1)
         assert runs.read_text() == "ran\n"
