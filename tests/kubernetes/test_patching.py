@@ -218,19 +218,19 @@ class Ours:
 
     def step(self, manager: str, how: str, body: Json) -> Json:
         body = json.loads(json.dumps(body))
-        writer = FieldManager(
-            manager=manager, api_version="apps/v1", time="2026-01-01T00:00:00Z", ignored=STATUS
+        manager = FieldManager(
+            name=manager, api_version="apps/v1", time="2026-01-01T00:00:00Z", ignored=STATUS
         )
         before = json.loads(json.dumps(self._live))
         if how in (APPLY, FORCE):
-            new = json.loads(json.dumps(apply(before, body, self._schema, writer, how == FORCE)))
+            new = json.loads(json.dumps(apply(before, body, self._schema, manager, how == FORCE)))
         else:
             new = body if how == "create" else patched(before, body, how, self._schema)
             new = json.loads(json.dumps(new))
         assert normalize(new, self._schema).problems == []
         set_defaults(new, "Deployment")
         if how not in (APPLY, FORCE):
-            new = track_update(self._live, new, self._schema, writer)
+            new = track_update(self._live, new, self._schema, manager)
         self._live = new
         return new
 

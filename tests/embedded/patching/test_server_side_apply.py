@@ -10,7 +10,14 @@ from hypothesis import given
 from stromboli.embedded.patching.managed_fields import MAX_UPDATERS
 from stromboli.embedded.patching.patch_errors import PatchError
 from stromboli.embedded.patching.server_side_apply import LAST_APPLIED, SPEC, STATUS, apply, track_update
-from tests.embedded.patching.workload import WORKLOAD, container, documents, workload, workloads, writer
+from tests.embedded.patching.workload import (
+    WORKLOAD,
+    container,
+    documents,
+    field_manager,
+    workload,
+    workloads,
+)
 
 LATER = "2026-01-02T00:00:00Z"
 
@@ -26,7 +33,7 @@ def bare(thing: Any) -> Any:
 
 
 def applied(live: Any, spec: Any, manager: str = "a", force: bool = False, **metadata: Any) -> Any:
-    return apply(live, workload(spec, **metadata), WORKLOAD, writer(manager), force)
+    return apply(live, workload(spec, **metadata), WORKLOAD, field_manager(manager), force)
 
 
 # -- applying
@@ -111,7 +118,9 @@ def test_one_conflict_reads_as_kubectl_expects() -> None:
 
 def test_several_conflicts_are_listed_by_owner() -> None:
     made = applied(None, {"replicas": 1, "containers": [container("c", image="1")]})
-    updated = track_update(made, {**made, "spec": {**made["spec"], "replicas": 3}}, WORKLOAD, writer("edit"))
+    updated = track_update(
+        made, {**made, "spec": {**made["spec"], "replicas": 3}}, WORKLOAD, field_manager("edit")
+    )
     with pytest.raises(PatchError) as refused:
         applied(updated, {"replicas": 2, "containers": [container("c", image="2")]}, "b")
     assert refused.value.message == (
@@ -136,25 +145,25 @@ def test_the_same_value_is_no_conflict() -> None:
 
 
 def test_a_create_owns_everything_and_an_update_what_it_changes() -> None:
-    made = track_update(None, workload({"replicas": 1}, labels={"x": "y"}), WORKLOAD, writer("create"))
+    made = track_update(None, workload({"replicas": 1}, labels={"x": "y"}), WORKLOAD, field_manager("create"))
     assert owned(made) == {
         "create": {"f:metadata": {"f:labels": {".": {}, "f:x": {}}}, "f:spec": {".": {}, "f:replicas": {}}}
     }
     changed = {**made, "spec": {"replicas": 2, "command": ["x"]}}
-    changed = track_update(made, changed, WORKLOAD, writer("edit", LATER))
+    changed = track_update(made, changed, WORKLOAD, field_manager("edit", LATER))
     assert owned(changed)["edit"] == {"f:spec": {"f:replicas": {}, "f:command": {}}}
     assert owned(changed)["create"]["f:spec"] == {}
 
 
 def test_an_update_that_changes_nothing_is_not_noted() -> None:
-    made = track_update(None, workload({"replicas": 1}), WORKLOAD, writer("create"))
-    assert track_update(made, copy.deepcopy(made), WORKLOAD, writer("edit", LATER)) == made
-    assert track_update(made, bare(made), WORKLOAD, writer("edit", LATER)) == made
+    made = track_update(None, workload({"replicas": 1}), WORKLOAD, field_manager("create"))
+    assert track_update(made, copy.deepcopy(made), WORKLOAD, field_manager("edit", LATER)) == made
+    assert track_update(made, bare(made), WORKLOAD, field_manager("edit", LATER)) == made
 
 
 def test_an_object_that_nobody_tracked_belongs_to_somebody_unnamed_at_the_first_apply() -> None:
     live = workload({"replicas": 1})
-    assert track_update(live, workload({"replicas": 2}), WORKLOAD, writer("edit")) == workload(
+    assert track_update(live, workload({"replicas": 2}), WORKLOAD, field_manager("edit")) == workload(
         {"replicas": 2}
     )
     with pytest.raises(PatchError, match='conflict with "before-first-apply" using'):
@@ -162,19 +171,21 @@ def test_an_object_that_nobody_tracked_belongs_to_somebody_unnamed_at_the_first_
 
 
 def test_a_status_is_written_apart_from_the_rest() -> None:
-    made = apply(None, workload({"replicas": 1}), WORKLOAD, writer("a", ignored=STATUS))
+    made = apply(None, workload({"replicas": 1}), WORKLOAD, field_manager("a", ignored=STATUS))
     with_status = {**made, "status": {"phase": "Running"}}
-    noted = track_update(made, with_status, WORKLOAD, writer("node", subresource="status", ignored=SPEC))
+    noted = track_update(
+        made, with_status, WORKLOAD, field_manager("node", subresource="status", ignored=SPEC)
+    )
     (entry,) = (entry for entry in noted["metadata"]["managedFields"] if entry["manager"] == "node")
     assert (entry["subresource"], entry["fieldsV1"]) == ("status", {"f:status": {".": {}, "f:phase": {}}})
     config = {**workload({"replicas": 2}), "status": {"phase": "Nonsense"}}
-    again = apply(noted, config, WORKLOAD, writer("a", ignored=STATUS))
+    again = apply(noted, config, WORKLOAD, field_manager("a", ignored=STATUS))
     assert again["status"] == {"phase": "Running"}
     assert again["spec"] == {"replicas": 2}
 
 
 def test_the_oldest_of_many_updaters_are_put_together() -> None:
-    thing = track_update(None, workload({"replicas": 0}), WORKLOAD, writer("first"))
+    thing = track_update(None, workload({"replicas": 0}), WORKLOAD, field_manager("first"))
     for number in range(30):
         new = {
             **thing,
@@ -184,7 +195,7 @@ def test_the_oldest_of_many_updaters_are_put_together() -> None:
             },
         }
         time = f"2026-01-01T00:00:{number:02}Z"
-        thing = track_update(thing, new, WORKLOAD, writer(f"m{number}", time))
+        thing = track_update(thing, new, WORKLOAD, field_manager(f"m{number}", time))
     assert len(owned(thing)) == MAX_UPDATERS
     assert "f:l0" in owned(thing)["ancient-changes"]["f:metadata"]["f:labels"]
 
@@ -197,13 +208,13 @@ def client_side(spec: Any) -> Any:
     config = workload(spec)
     noted = {LAST_APPLIED: json.dumps(config)}
     return track_update(
-        None, workload(spec, annotations=noted), WORKLOAD, writer("kubectl-client-side-apply")
+        None, workload(spec, annotations=noted), WORKLOAD, field_manager("kubectl-client-side-apply")
     )
 
 
 def test_kubectl_takes_over_what_it_applied_from_the_client() -> None:
     live = client_side({"replicas": 1})
-    moved = apply(live, workload({"replicas": 2}), WORKLOAD, writer("kubectl"))
+    moved = apply(live, workload({"replicas": 2}), WORKLOAD, field_manager("kubectl"))
     assert moved["spec"] == {"replicas": 2}
     assert json.loads(moved["metadata"]["annotations"][LAST_APPLIED]) == workload({"replicas": 2})
     with pytest.raises(PatchError, match='"kubectl-client-side-apply" using'):
@@ -212,23 +223,25 @@ def test_kubectl_takes_over_what_it_applied_from_the_client() -> None:
 
 def test_a_field_changed_since_then_is_still_a_conflict_for_kubectl() -> None:
     live = client_side({"replicas": 1})
-    scaled = track_update(live, {**live, "spec": {"replicas": 5}}, WORKLOAD, writer("autoscaler"))
+    scaled = track_update(live, {**live, "spec": {"replicas": 5}}, WORKLOAD, field_manager("autoscaler"))
     with pytest.raises(PatchError, match='"autoscaler" using'):
-        apply(scaled, workload({"replicas": 2}), WORKLOAD, writer("kubectl"))
+        apply(scaled, workload({"replicas": 2}), WORKLOAD, field_manager("kubectl"))
 
 
 def test_managed_fields_can_be_rewritten_and_cleared_but_not_through_a_subresource() -> None:
-    made = track_update(None, workload({"replicas": 1}), WORKLOAD, writer("old"))
+    made = track_update(None, workload({"replicas": 1}), WORKLOAD, field_manager("old"))
     renamed = [
         {**entry, "manager": "new", "operation": "Apply"} for entry in made["metadata"]["managedFields"]
     ]
     moved = {**made, "metadata": {**made["metadata"], "managedFields": renamed}}
-    assert set(owned(track_update(made, moved, WORKLOAD, writer("x")))) == {"new"}
-    assert set(owned(track_update(made, moved, WORKLOAD, writer("x", subresource="status")))) == {"old"}
+    assert set(owned(track_update(made, moved, WORKLOAD, field_manager("x")))) == {"new"}
+    assert set(owned(track_update(made, moved, WORKLOAD, field_manager("x", subresource="status")))) == {
+        "old"
+    }
     cleared = {**made, "metadata": {**made["metadata"], "managedFields": [{}]}}
-    assert owned(track_update(made, cleared, WORKLOAD, writer("x"))) == {}
+    assert owned(track_update(made, cleared, WORKLOAD, field_manager("x"))) == {}
     broken = {**made, "metadata": {**made["metadata"], "managedFields": [{"operation": "Guess"}]}}
-    assert set(owned(track_update(made, broken, WORKLOAD, writer("x")))) == {"old"}
+    assert set(owned(track_update(made, broken, WORKLOAD, field_manager("x")))) == {"old"}
 
 
 # -- what is refused
@@ -254,7 +267,7 @@ def test_a_configuration_that_cannot_be_applied_is_refused(
     config: Any, manager: str, code: int, message: str
 ) -> None:
     with pytest.raises(PatchError, match=message) as refused:
-        apply(None, config, WORKLOAD, writer(manager))
+        apply(None, config, WORKLOAD, field_manager(manager))
     assert refused.value.code == code
 
 
@@ -263,17 +276,17 @@ def test_a_configuration_that_cannot_be_applied_is_refused(
 
 @given(workloads, workloads)
 def test_applying_twice_is_applying_once(first: Any, second: Any) -> None:
-    live = apply(None, first, WORKLOAD, writer("a"))
+    live = apply(None, first, WORKLOAD, field_manager("a"))
     before = copy.deepcopy(live)
-    once = apply(live, second, WORKLOAD, writer("b"), force=True)
+    once = apply(live, second, WORKLOAD, field_manager("b"), force=True)
     assert live == before
-    assert apply(once, second, WORKLOAD, writer("b", LATER)) == once
+    assert apply(once, second, WORKLOAD, field_manager("b", LATER)) == once
 
 
 @given(workloads, workloads)
 def test_an_only_owner_gets_exactly_what_it_applies(first: Any, second: Any) -> None:
-    live = apply(None, first, WORKLOAD, writer("a"))
-    left = bare(apply(live, second, WORKLOAD, writer("a")))
+    live = apply(None, first, WORKLOAD, field_manager("a"))
+    left = bare(apply(live, second, WORKLOAD, field_manager("a")))
     assert filled(left) == filled(second)
 
 
@@ -294,24 +307,24 @@ def filled(value: Any) -> Any:
 
 @given(workloads, workloads)
 def test_what_two_apply_without_conflict_stands_in_the_object(first: Any, second: Any) -> None:
-    live = apply(None, first, WORKLOAD, writer("a"))
+    live = apply(None, first, WORKLOAD, field_manager("a"))
     try:
-        both = apply(live, second, WORKLOAD, writer("b"))
+        both = apply(live, second, WORKLOAD, field_manager("b"))
     except PatchError as refused:
         assert refused.code == 409
         assert refused.causes
         return
     for config, manager in ((first, "a"), (second, "b")):
-        again = apply(both, config, WORKLOAD, writer(manager))
+        again = apply(both, config, WORKLOAD, field_manager(manager))
         assert filled(bare(again)) == filled(bare(both))
         assert owned(again) == owned(both)
-    assert filled(bare(apply(both, workload(), WORKLOAD, writer("b")))) == filled(first)
+    assert filled(bare(apply(both, workload(), WORKLOAD, field_manager("b")))) == filled(first)
 
 
 @given(workloads, workloads)
 def test_every_field_that_an_update_changed_is_the_updaters(first: Any, second: Any) -> None:
-    live = track_update(None, first, WORKLOAD, writer("a"))
-    new = track_update(live, second, WORKLOAD, writer("b"))
+    live = track_update(None, first, WORKLOAD, field_manager("a"))
+    new = track_update(live, second, WORKLOAD, field_manager("b"))
     assert bare(new) == second
     if first["spec"].get("replicas") != second["spec"].get("replicas") and "replicas" in second["spec"]:
         assert "f:replicas" in owned(new)["b"]["f:spec"]
@@ -334,7 +347,7 @@ def test_any_configuration_and_any_managed_fields_are_taken_or_refused(
         for thing in (live, odd):
             for ignored in ({}, STATUS, SPEC):
                 try:
-                    apply(thing, patch, WORKLOAD, writer("a", ignored=ignored))
+                    apply(thing, patch, WORKLOAD, field_manager("a", ignored=ignored))
                 except PatchError as refused:
                     assert refused.code in (400, 409)
-            track_update(live, odd, WORKLOAD, writer("u"))
+            track_update(live, odd, WORKLOAD, field_manager("u"))

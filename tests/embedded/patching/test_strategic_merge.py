@@ -98,7 +98,7 @@ def diff(old: dict[str, Any], new: dict[str, Any], schema: Schema) -> dict[str, 
 def _diff_field(patch: dict[str, Any], key: str, old: Any, new: Any, schema: Schema) -> None:
     if isinstance(old, dict):
         patch[key] = diff(old, new, schema)
-    elif "merge" not in schema.strategies:
+    elif "merge" not in schema.patch_strategies:
         patch[key] = new
     elif not schema.merge_key:
         patch[key] = [entry for entry in new if entry not in old]

@@ -16,7 +16,7 @@ def record(**properties: Schema) -> Schema:
 
 TEXT = Schema(type="string")
 COUNT = Schema(type="integer")
-TEXTS = Schema(type="object", additional=TEXT)
+TEXTS = Schema(type="object", additional_properties=TEXT)
 PORT = record(number=COUNT, protocol=Schema(type="string", default="TCP"), name=TEXT)
 CONTAINER = record(
     name=TEXT,
@@ -27,9 +27,9 @@ CONTAINER = record(
         type="array",
         items=PORT,
         list_type="map",
-        list_keys=("number", "protocol"),
+        list_map_keys=("number", "protocol"),
         merge_key="number",
-        strategies=("merge",),
+        patch_strategies=("merge",),
     ),
 )
 SPEC = record(
@@ -38,20 +38,22 @@ SPEC = record(
         type="array",
         items=CONTAINER,
         list_type="map",
-        list_keys=("name",),
+        list_map_keys=("name",),
         merge_key="name",
-        strategies=("merge",),
+        patch_strategies=("merge",),
     ),
     command=Schema(type="array", items=TEXT, list_type="atomic"),
-    selector=Schema(type="object", additional=TEXT, map_type="atomic"),
-    strategy=Schema(type="object", properties={"type": TEXT, "rolling": TEXTS}, strategies=("retainKeys",)),
+    selector=Schema(type="object", additional_properties=TEXT, map_type="atomic"),
+    strategy=Schema(
+        type="object", properties={"type": TEXT, "rolling": TEXTS}, patch_strategies=("retainKeys",)
+    ),
 )
 METADATA = record(
     name=TEXT,
     uid=TEXT,
     labels=TEXTS,
     annotations=TEXTS,
-    finalizers=Schema(type="array", items=TEXT, list_type="set", strategies=("merge",)),
+    finalizers=Schema(type="array", items=TEXT, list_type="set", patch_strategies=("merge",)),
 )
 WORKLOAD = record(apiVersion=TEXT, kind=TEXT, metadata=METADATA, spec=SPEC, status=record(phase=TEXT))
 
@@ -64,8 +66,8 @@ def workload(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, A
     return thing if spec is None else {**thing, "spec": spec}
 
 
-def writer(manager: str, time: str = "2026-01-01T00:00:00Z", **more: Any) -> FieldManager:
-    return FieldManager(manager=manager, api_version=API, time=time, **more)
+def field_manager(manager: str, time: str = "2026-01-01T00:00:00Z", **more: Any) -> FieldManager:
+    return FieldManager(name=manager, api_version=API, time=time, **more)
 
 
 def container(name: str, **more: Any) -> dict[str, Any]:

@@ -37,9 +37,9 @@ def values(draw: st.DrawFn, schema: Schema, depth: int = 0) -> Any:
             thing = {
                 key: draw(values(schema.properties[key], depth + 1)) for key in (*schema.required, *chosen)
             }
-            if schema.additional is not None:
+            if schema.additional_properties is not None:
                 thing |= {
-                    key: draw(values(schema.additional, depth + 1))
+                    key: draw(values(schema.additional_properties, depth + 1))
                     for key in draw(st.sampled_from(["", "a", "ab"]))
                 }
             return thing
@@ -92,16 +92,16 @@ def test_any_object_is_shaped_and_judged(thing: dict[str, Any]) -> None:
 def test_any_object_is_patched_and_applied(thing: dict[str, Any]) -> None:
     schema = schema_of(thing["apiVersion"], thing["kind"])
     thing["metadata"].pop("managedFields", None)
-    writer = FieldManager(manager="a", api_version=thing["apiVersion"], time="2026-01-01T00:00:00Z")
+    manager = FieldManager(name="a", api_version=thing["apiVersion"], time="2026-01-01T00:00:00Z")
     if normalize(thing, schema).problems:
         return
     try:
-        applied = apply(None, thing, schema, writer)
-        again = apply(applied, thing, schema, writer)
+        applied = apply(None, thing, schema, manager)
+        again = apply(applied, thing, schema, manager)
         if "managedFields" in applied["metadata"]:
             assert again == applied
         strategic_merge(applied, thing, schema)
     except PatchError as refused:
         assert refused.code in (400, 422)
-    made = track_update(None, thing, schema, writer)
-    assert track_update(made, made, schema, writer) == made
+    made = track_update(None, thing, schema, manager)
+    assert track_update(made, made, schema, manager) == made

@@ -59,13 +59,17 @@ def test_every_word_of_the_notation() -> None:
     )
     assert (parallelism.default, parallelism.description) == (1, "How many -- at a time.")
     assert (fields["policy"].enum, fields["policy"].default) == (("Never", "Always"), "Never")
-    assert fields["template"].strategies == ("retainKeys",)
+    assert fields["template"].patch_strategies == ("retainKeys",)
     ports = fields["ports"]
-    assert (ports.list_type, ports.list_keys, ports.merge_key) == ("map", ("number", "protocol"), "number")
-    assert ports.strategies == ("merge",)
+    assert (ports.list_type, ports.list_map_keys, ports.merge_key) == (
+        "map",
+        ("number", "protocol"),
+        "number",
+    )
+    assert ports.patch_strategies == ("merge",)
     assert (fields["seen"].list_type, fields["seen"].merge_key) == ("map", "")
     assert (fields["old"].list_type, fields["old"].merge_key) == ("atomic", "number")
-    assert (fields["names"].list_type, fields["names"].strategies) == ("set", ("merge",))
+    assert (fields["names"].list_type, fields["names"].patch_strategies) == ("set", ("merge",))
     assert fields["limits"].map_type == "atomic"
     assert fields["strategy"].default == {}
     assert fields["percent"].default == "25%"

@@ -26,7 +26,7 @@ class Documents:
             self._resources = tuple(self._known())
             self._generation = self._registry.generation
         if path == f"{ROOT}v2":
-            if any(one in accept for one in openapi.ASKED):
+            if any(one in accept for one in openapi.PROTOBUF_ACCEPTED):
                 return openapi.v2_protobuf(self._resources), openapi.PROTOBUF
             return openapi.v2(self._resources), "application/json"
         if path == _V3:

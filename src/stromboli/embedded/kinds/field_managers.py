@@ -24,7 +24,7 @@ def writer(kind: Kind, manager: str, part: str) -> FieldManager:
     else:
         ignored = STATUS if kind.has_status else {}
     return FieldManager(
-        manager=manager,
+        name=manager,
         api_version=kind.api_version,
         time=object_metadata.now(),
         subresource=part,

@@ -1,7 +1,7 @@
 """Field sets, in the form in which `managedFields` has them (FieldsV1).
 
 A set is a tree of dicts. A key is a path element: `f:name` a field, `k:{"name":"a"}` the item of a list with those
-keys, `v:"a"` a value of a set. An empty dict is a member, and so is one with the key `.`; any right only leads to its
+keys, `v:"a"` a value of a set. An empty dict is a member, and so is one with the key `.`; any other only leads to its
 members. So `{"f:spec": {"f:replicas": {}}}` contains the one path spec.replicas.
 """
 

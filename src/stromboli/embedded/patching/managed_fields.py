@@ -20,7 +20,7 @@ ManagerKey = tuple[str, str, str, str]
 class FieldManager(msgspec.Struct, frozen=True, kw_only=True):
     """The manager of a write, its API version, subresource and time."""
 
-    manager: str
+    name: str
     api_version: str
     time: str
     subresource: str = ""
@@ -29,7 +29,7 @@ class FieldManager(msgspec.Struct, frozen=True, kw_only=True):
 
     def entry(self, operation: str) -> ManagedFieldsEntry:
         return ManagedFieldsEntry(
-            manager=self.manager,
+            manager=self.name,
             operation=operation,
             api_version=self.api_version,
             subresource=self.subresource,
@@ -142,7 +142,7 @@ def _cap_updaters(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]
     if surplus <= 0:
         return entries
     old = updaters[: surplus + 1]
-    rest = [entry for entry in entries if not any(entry is merged for merged in old)]
+    rest = [entry for entry in entries if not any(entry is surplus_entry for surplus_entry in old)]
     merged: dict[str, ManagedFieldsEntry] = {}
     for entry in old:
         existing = merged.get(entry.api_version)

@@ -1,8 +1,8 @@
-"""Server-side apply, and who owns which field (`metadata.managedFields`).
+"""Server-side apply and field ownership (`metadata.managedFields`).
 
-Whoever applies a configuration owns the fields in it. A field of another manager is not changed without `force`, and a
-field that its only owner no longer applies is removed. Other writes (`Update`) never conflict: they take over the
-fields that they change.
+A manager that applies a configuration owns the fields in it. A field of another manager is not changed without
+`force`, and a field that its only owner no longer applies is removed. Other writes (`Update`) never conflict: they take
+over the fields that they change.
 """
 
 from __future__ import annotations
@@ -51,81 +51,80 @@ _NEVER_OWNED: FieldSet = {
     "f:metadata": {".": {}, **{f"f:{name}": {} for name in _META}},
 }
 STATUS: FieldSet = {"f:status": {}}
-"""What a write to the object itself ignores, where there is a status subresource."""
+"""Fields that a write to the object itself ignores, where there is a status subresource."""
 SPEC: FieldSet = {"f:spec": {}, "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
-"""What a write to the status ignores."""
+"""Fields that a write to the status ignores."""
 
 Content = dict[str, Any]
 
 
-def track_update(live: Content | None, new: Content, schema: Schema, writer: FieldManager) -> Content:
-    """The new object with `managedFields` that tell of this create, update or patch; `live` is None for a create.
+def track_update(live: Content | None, new: Content, schema: Schema, manager: FieldManager) -> Content:
+    """The new object with the `managedFields` of this create, update or patch; `live` is None for a create.
 
-    Objects whose owners nobody ever noted stay so until somebody applies. Managed fields that the new object brings
-    along are taken over (that is how kubectl moves to server-side apply), except through a subresource; an empty list
-    clears them.
+    An object without managed fields stays so until the first apply. Managed fields in the new object replace the stored
+    ones (that is how kubectl migrates to server-side apply), except through a subresource; an empty list clears them.
     """
-    managers = _known(live, new, writer)
+    managers = _previous_managers(live, new, manager)
     if live is not None and not managers:
         return _with_entries(new, managers)
-    change = compare(_bare(live or {}, writer, schema), _bare(new, writer, schema), schema)
+    change = compare(_visible(live or {}, manager, schema), _visible(new, manager, schema), schema)
     if any(change):
-        managers = _updated(managers, change, writer.entry("Update"))
+        managers = _updated(managers, change, manager.entry("Update"))
     return _with_entries(new, managers)
 
 
 def apply(
-    live: Content | None, config: Content, schema: Schema, writer: FieldManager, force: bool = False
+    live: Content | None, config: Content, schema: Schema, manager: FieldManager, force: bool = False
 ) -> Content:
-    """The object after this configuration was applied; `live` is None where there was none.
+    """The object after this configuration was applied; `live` is None for a new object.
 
-    PatchError with one cause per field where others own what would change. A result that equals `live` need not be
-    stored.
+    PatchError with one cause per field if other managers own what would change. A result that equals `live` need not
+    be stored.
     """
-    _check_config(config, writer)
-    stated = remove_fields(config, writer.ignored, schema)
-    before = _bare(live or {}, writer, schema)
+    _check_config(config, manager)
+    applied = remove_fields(config, manager.ignored, schema)
+    before = _visible(live or {}, manager, schema)
     managers = decode_managed_fields(_stored(live))
     if live is not None and not managers:
-        first = msgspec.structs.replace(writer, manager=BEFORE_FIRST_APPLY, subresource="").entry("Update")
+        first = msgspec.structs.replace(manager, name=BEFORE_FIRST_APPLY, subresource="").entry("Update")
         managers = _updated(managers, compare({}, before, schema), first)
-    owner = writer.entry("Apply")
-    last = managers.pop(owner.id, owner.with_fields({}))
-    fields = field_set_of(stated, schema)
-    after = _forgotten(merge(before, stated, schema), fields, managers, last.fields, schema)
+    applier = manager.entry("Apply")
+    last = managers.pop(applier.id, applier.with_fields({}))
+    fields = field_set_of(applied, schema)
+    after = _prune(merge(before, applied, schema), fields, managers, last.fields, schema)
     change = compare(before, after, schema)
     if not force:
-        _check_conflicts(managers, change, live or {}, writer, schema)
-    managers = _taken(managers, change)
-    if mine := difference(fields, _NEVER_OWNED):
-        managers[owner.id] = owner.with_fields(mine) if any(change) or mine != last.fields else last
-    result = _with_ignored(after, live or {}, writer)
-    if writer.manager == KUBECTL and not writer.subresource:
+        _check_conflicts(managers, change, live or {}, manager, schema)
+    managers = _without_changed_fields(managers, change)
+    if owned := difference(fields, _NEVER_OWNED):
+        managers[applier.id] = applier.with_fields(owned) if any(change) or owned != last.fields else last
+    result = _with_ignored(after, live or {}, manager)
+    if manager.name == KUBECTL and not manager.subresource:
         result = _with_last_applied(result, config)
     return _with_entries(result, managers)
 
 
-def _with_ignored(after: Content, live: Content, writer: FieldManager) -> Content:
-    """The result with what this writer could not see, as it stands in the live object."""
+def _with_ignored(after: Content, live: Content, manager: FieldManager) -> Content:
+    """The result with the ignored fields of the live object."""
     result = dict(after)
-    for key, below in writer.ignored.items():
+    for key, nested in manager.ignored.items():
         name = key[2:]
-        if not below and name in live:
+        if not nested and name in live:
             result[name] = live[name]
-        elif below and isinstance(live.get(name), dict):
-            hidden = {key[2:]: live[name][key[2:]] for key in below if key[2:] in live[name]}
+        elif nested and isinstance(live.get(name), dict):
+            hidden = {key[2:]: live[name][key[2:]] for key in nested if key[2:] in live[name]}
             seen = result.get(name)
             result[name] = {**seen, **hidden} if isinstance(seen, dict) else hidden
     return result
 
 
-def _forgotten(
+def _prune(
     merged: Content, applied: FieldSet, managers: ManagedFields, last: FieldSet, schema: Schema
 ) -> Content:
-    """Without what was applied last time, is not applied now, and nobody else owns.
+    """Remove fields that were applied last time, are not applied now, and no other manager owns.
 
-    First everything goes that was applied last time, with all below it. What somebody owns is put back; so is, in the
-    end, what went along but was never applied, such as fields that the server set.
+    First everything that was applied last time is removed with its children. Then fields with another owner are put
+    back, and in the end children that were never applied, such as fields that the server set.
     """
     if not last:
         return merged
@@ -135,21 +134,21 @@ def _forgotten(
     owned = applied
     for entry in managers.values():
         owned = union(owned, entry.fields)
-    gone = difference(difference(everything, left), with_named_fields(owned, schema))
-    pruned = remove_fields(merged, gone, schema)
+    removed = difference(difference(everything, left), with_named_fields(owned, schema))
+    pruned = remove_fields(merged, removed, schema)
     left = with_named_fields(field_set_of(pruned, schema, unique=False), schema)
-    gone = intersection(difference(everything, left), with_named_fields(last, schema))
-    left_over: Content = remove_fields(merged, gone, schema)
-    return left_over
+    removed = intersection(difference(everything, left), with_named_fields(last, schema))
+    result: Content = remove_fields(merged, removed, schema)
+    return result
 
 
-# -- owners
+# -- managers
 
 
-def _known(live: Content | None, new: Content, writer: FieldManager) -> ManagedFields:
+def _previous_managers(live: Content | None, new: Content, manager: FieldManager) -> ManagedFields:
     stored = _stored(live)
     sent = _stored(new)
-    if writer.subresource or sent is None or sent == stored:
+    if manager.subresource or sent is None or sent == stored:
         return decode_managed_fields(stored)
     if sent in ([], [{}]):
         return {}
@@ -161,35 +160,32 @@ def _known(live: Content | None, new: Content, writer: FieldManager) -> ManagedF
 
 def _updated(managers: ManagedFields, change: Comparison, owner: ManagedFieldsEntry) -> ManagedFields:
     known = managers.get(owner.id)
-    mine = known.fields if known else {}
-    result = _taken({id: entry for id, entry in managers.items() if id != owner.id}, change)
-    mine = union(union(difference(mine, change.removed), change.modified), change.added)
-    mine = difference(mine, _NEVER_OWNED)
-    if mine:
-        result[owner.id] = owner.with_fields(mine)
+    owned = known.fields if known else {}
+    result = _without_changed_fields({id: entry for id, entry in managers.items() if id != owner.id}, change)
+    owned = union(union(difference(owned, change.removed), change.modified), change.added)
+    owned = difference(owned, _NEVER_OWNED)
+    if owned:
+        result[owner.id] = owner.with_fields(owned)
     return result
 
 
-def _taken(managers: ManagedFields, change: Comparison) -> ManagedFields:
+def _without_changed_fields(managers: ManagedFields, change: Comparison) -> ManagedFields:
     """The entries without the fields that another manager just changed or removed."""
     lost = union(union(change.modified, change.added), change.removed)
-    left = (
-        {id: entry.with_fields(difference(entry.fields, lost)) for id, entry in managers.items()}
-        if lost
-        else managers
-    )
-    return {id: entry for id, entry in left.items() if entry.fields}
+    if lost:
+        managers = {id: entry.with_fields(difference(entry.fields, lost)) for id, entry in managers.items()}
+    return {id: entry for id, entry in managers.items() if entry.fields}
 
 
 # -- conflicts
 
 
 def _check_conflicts(
-    managers: ManagedFields, change: Comparison, live: Content, writer: FieldManager, schema: Schema
+    managers: ManagedFields, change: Comparison, live: Content, manager: FieldManager, schema: Schema
 ) -> None:
-    touched = union(change.modified, change.added)
-    conflicts = {id: intersection(entry.fields, touched) for id, entry in managers.items()}
-    if any(conflicts.values()) and writer.manager == KUBECTL:
+    changed = union(change.modified, change.added)
+    conflicts = {id: intersection(entry.fields, changed) for id, entry in managers.items()}
+    if any(conflicts.values()) and manager.name == KUBECTL:
         allowed = _client_side(live, schema)
         conflicts = {id: difference(fields, allowed) for id, fields in conflicts.items()}
     _refuse([(managers[id], path) for id, fields in conflicts.items() for path in paths(fields)])
@@ -231,13 +227,15 @@ def _client_side(live: Content, schema: Schema) -> FieldSet:
 
 
 def _with_last_applied(result: Content, config: Content) -> Content:
-    """Keep the note of the last client-side apply true, so that going back to it is safe."""
+    """Update the last-applied annotation of client-side apply, so that going back to it is safe."""
     if not _annotations(result).get(LAST_APPLIED):
         return result
     metadata = _metadata(config)
     rest = {key: value for key, value in _annotations(config).items() if key != LAST_APPLIED}
-    noted = {**config, "metadata": {**metadata, "annotations": rest}} if "annotations" in metadata else config
-    text = msgspec.json.encode(noted).decode() + "\n"
+    applied = (
+        {**config, "metadata": {**metadata, "annotations": rest}} if "annotations" in metadata else config
+    )
+    text = msgspec.json.encode(applied).decode() + "\n"
     annotations = {**_annotations(result), LAST_APPLIED: text}
     return {**result, "metadata": {**_metadata(result), "annotations": annotations}}
 
@@ -245,11 +243,11 @@ def _with_last_applied(result: Content, config: Content) -> Content:
 # -- objects
 
 
-def _check_config(config: Content, writer: FieldManager) -> None:
+def _check_config(config: Content, manager: FieldManager) -> None:
     check_depth(config)
     if not isinstance(config, dict):
         raise PatchError(400, "an apply patch is an object")
-    if not writer.manager:
+    if not manager.name:
         raise PatchError(
             422,
             'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
@@ -257,8 +255,8 @@ def _check_config(config: Content, writer: FieldManager) -> None:
     if _stored(config) is not None:
         raise PatchError(400, "metadata.managedFields must be nil")
     version = config.get("apiVersion")
-    if version != writer.api_version:
-        message = f"Specified patch version: {version}, expected: {writer.api_version}"
+    if version != manager.api_version:
+        message = f"Specified patch version: {version}, expected: {manager.api_version}"
         raise PatchError(400, f"Incorrect version specified in apply patch. {message}")
 
 
@@ -276,14 +274,14 @@ def _stored(content: Content | None) -> Any:
     return _metadata(content).get("managedFields") if content else None
 
 
-def _bare(content: Content, writer: FieldManager, schema: Schema) -> Content:
+def _visible(content: Content, manager: FieldManager, schema: Schema) -> Content:
     """The object without its managed fields, and without what this manager ignores."""
     metadata = content.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
         rest = {key: value for key, value in metadata.items() if key != "managedFields"}
         content = {**content, "metadata": rest}
-    seen: Content = remove_fields(content, writer.ignored, schema)
-    return seen
+    visible: Content = remove_fields(content, manager.ignored, schema)
+    return visible
 
 
 def _with_entries(content: Content, managers: dict[ManagerKey, ManagedFieldsEntry]) -> Content:

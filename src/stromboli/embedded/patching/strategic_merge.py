@@ -75,9 +75,9 @@ def _field(result: dict[str, Any], key: str, value: Any, schema: Schema, order: 
     before = result.get(key)
     if value is None:
         result.pop(key, None)
-    elif isinstance(value, dict) and isinstance(before, dict) and "replace" not in schema.strategies:
+    elif isinstance(value, dict) and isinstance(before, dict) and "replace" not in schema.patch_strategies:
         result[key] = _map(before, value, schema)
-    elif isinstance(value, list) and isinstance(before, list) and "merge" in schema.strategies:
+    elif isinstance(value, list) and isinstance(before, list) and "merge" in schema.patch_strategies:
         result[key] = _list(before, value, schema, order is None)
     elif isinstance(value, dict) and value.get(_PATCH) == "delete":
         result[key] = {}
@@ -158,14 +158,14 @@ def _ordered(merged: list[Any], order: list[Any], before: list[Any], schema: Sch
 
 
 def _merge_ordered(
-    others: list[Any], named: list[Any], old_positions: Callable[[Any], int | None]
+    others: list[Any], named: list[Any], old_position: Callable[[Any], int | None]
 ) -> list[Any]:
     """Two ordered lists as one: an entry of the first goes only before entries that it was before."""
     result, index = [], 0
     for entry in named:
-        position = old_positions(entry)
+        position = old_position(entry)
         while position is not None and index < len(others):
-            other_position = old_positions(others[index])
+            other_position = old_position(others[index])
             if other_position is None or other_position >= position:
                 break
             result.append(others[index])

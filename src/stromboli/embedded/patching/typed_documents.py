@@ -1,4 +1,4 @@
-"""Documents by their schema: the fields they set, how two of them differ, merging one into another, taking fields out.
+"""Documents by their schema: the fields they set, how two of them differ, merging them, removing fields.
 
 A field is a leaf if its value changes as a whole: scalars, lists without keys, maps that are declared atomic. Where the
 schema says nothing, maps are granular and lists are leaves.
@@ -17,7 +17,7 @@ _ABSENT: Any = object()
 
 
 class Comparison(NamedTuple):
-    """What is new in the second document, changed, and gone."""
+    """Fields that were added, modified and removed from one document to another."""
 
     added: FieldSet
     modified: FieldSet
@@ -25,18 +25,18 @@ class Comparison(NamedTuple):
 
 
 def children(value: Any, schema: Schema, unique: bool = False) -> dict[str, Any] | None:
-    """What stands below a place, by keys of a field set; None for a leaf."""
+    """The children of a value by path element; None for a leaf."""
     if isinstance(value, dict):
-        return {f"f:{key}": child for key, child in value.items()} if schema.separate else None
+        return {f"f:{key}": child for key, child in value.items()} if schema.granular_map else None
     if isinstance(value, list) and schema.granular_list:
         return _entries(value, schema, unique)
     return None
 
 
 def _entries(values: list[Any], schema: Schema, unique: bool) -> dict[str, Any]:
-    """The entries of a list by their keys; of entries with the same key the first, unless that is an error."""
+    """The items of a list by path element; of items with the same keys the first, unless that is an error."""
     entries: dict[str, Any] = {}
-    key_of = _keying(schema)
+    key_of = _path_element(schema)
     for value in values:
         key = key_of(value)
         if unique and key in entries:
@@ -45,20 +45,22 @@ def _entries(values: list[Any], schema: Schema, unique: bool) -> dict[str, Any]:
     return entries
 
 
-def _keying(schema: Schema) -> Callable[[Any], str]:
+def _path_element(schema: Schema) -> Callable[[Any], str]:
     if schema.list_type == "set":
         return value_key
-    defaults = {key: schema.element.child(key).default for key in schema.list_keys}
+    defaults = {key: schema.element.child(key).default for key in schema.list_map_keys}
 
     def key_of(value: Any) -> str:
         if not isinstance(value, dict):
-            raise PatchError(400, f"an entry of a list with keys {', '.join(schema.list_keys)} is an object")
+            raise PatchError(
+                400, f"an entry of a list with keys {', '.join(schema.list_map_keys)} is an object"
+            )
         return entry_key(value, defaults)
 
     return key_of
 
 
-def _below(schema: Schema, key: str) -> Schema:
+def _child_schema(schema: Schema, key: str) -> Schema:
     return schema.child(key[2:]) if key.startswith("f:") else schema.element
 
 
@@ -66,10 +68,10 @@ def _below(schema: Schema, key: str) -> Schema:
 
 
 def field_set_of(document: Any, schema: Schema, unique: bool = True) -> FieldSet:
-    """What a document says something about: leaves, entries of maps and lists, and empty maps."""
+    """The fields that a document sets: leaves, entries of maps and lists, and empty maps."""
     fields: FieldSet = {}
     for key, value in (children(document, schema, unique) or {}).items():
-        inner = _below(schema, key)
+        inner = _child_schema(schema, key)
         named = key[2:] in schema.properties and key.startswith("f:")
         leaf = value is None or value == {} or children(value, inner) is None
         insert(fields, key, field_set_of(value, inner, unique), member=leaf or not named)
@@ -77,14 +79,14 @@ def field_set_of(document: Any, schema: Schema, unique: bool = True) -> FieldSet
 
 
 def with_named_fields(fields: FieldSet, schema: Schema) -> FieldSet:
-    """The set with every field of an object that leads to a member as a member too; not so entries of maps."""
+    """The set with every parent of a member that is a field of an object, not an entry of a map, as a member too."""
     result: FieldSet = {}
-    for key, below in fields.items():
+    for key, nested in fields.items():
         if key == SELF:
-            result[key] = below
+            result[key] = nested
             continue
         named = key.startswith("f:") and key[2:] in schema.properties
-        inner = with_named_fields(below, _below(schema, key))
+        inner = with_named_fields(nested, _child_schema(schema, key))
         result[key] = {SELF: {}, **inner} if inner and named else inner
     return result
 
@@ -93,7 +95,7 @@ def with_named_fields(fields: FieldSet, schema: Schema) -> FieldSet:
 
 
 def compare(old: dict[str, Any], new: dict[str, Any], schema: Schema) -> Comparison:
-    """Every place that came, changed or went on the way from one document to the other."""
+    """Every field that was added, modified or removed from one document to the other."""
     difference = Comparison({}, {}, {})
     _compare(children(old, schema) or {}, children(new, schema) or {}, schema, difference)
     return difference
@@ -103,30 +105,30 @@ def _compare(olds: dict[str, Any], news: dict[str, Any], schema: Schema, into: C
     for key, new in news.items():
         old = olds.get(key, _ABSENT)
         if old is _ABSENT or old != new:
-            _compare_place(key, old, new, _below(schema, key), into)
+            _compare_field(key, old, new, _child_schema(schema, key), into)
     for key, old in olds.items():
         if key not in news:
-            _compare_place(key, old, _ABSENT, _below(schema, key), into)
+            _compare_field(key, old, _ABSENT, _child_schema(schema, key), into)
 
 
-def _compare_place(key: str, old: Any, new: Any, schema: Schema, into: Comparison) -> None:
+def _compare_field(key: str, old: Any, new: Any, schema: Schema, into: Comparison) -> None:
     olds, news = children(old, schema), children(new, schema)
-    below = Comparison({}, {}, {})
+    nested = Comparison({}, {}, {})
     if olds or news:
-        _compare(olds or {}, news or {}, schema, below)
+        _compare(olds or {}, news or {}, schema, nested)
     both = old is not _ABSENT and new is not _ABSENT
     whole = olds is None or news is None or type(old) is not type(new)
-    insert(into.added, key, below.added, member=old is _ABSENT)
-    insert(into.modified, key, below.modified, member=both and whole)
-    insert(into.removed, key, below.removed, member=new is _ABSENT)
+    insert(into.added, key, nested.added, member=old is _ABSENT)
+    insert(into.modified, key, nested.modified, member=both and whole)
+    insert(into.removed, key, nested.removed, member=new is _ABSENT)
 
 
 # -- merging one document into another
 
 
 def merge(live: Any, config: Any, schema: Schema) -> Any:
-    """The live document with everything that the config says; what it does not mention stays."""
-    if isinstance(live, dict) and isinstance(config, dict) and schema.separate:
+    """The live document with all fields of the config; fields that the config leaves out stay."""
+    if isinstance(live, dict) and isinstance(config, dict) and schema.granular_map:
         result = dict(live)
         for key, value in config.items():
             result[key] = merge(live[key], value, schema.child(key)) if key in live else value
@@ -137,63 +139,63 @@ def merge(live: Any, config: Any, schema: Schema) -> Any:
 
 
 def _merge_lists(live: list[Any], config: list[Any], schema: Schema) -> list[Any]:
-    """Entries of the config in its order; entries of the live list alone stay in front of those they stood before."""
+    """Items of the config in its order; items of the live list alone stay before those that they were before."""
     lefts, rights = _entries(live, schema, unique=False), _entries(config, schema, unique=True)
     order = list(lefts)
     shared = iter([key for key in rights if key in lefts])
     awaited = next(shared, None)
     result: list[Any] = []
-    place = 0
+    index = 0
     for key, value in rights.items():
-        while place < len(order) and order[place] != key:
-            left = order[place]
+        while index < len(order) and order[index] != key:
+            left = order[index]
             if left == awaited:
                 break
-            place += 1
+            index += 1
             if left not in rights:
                 result.append(lefts[left])
             elif awaited is None:
                 break
         if key == awaited:
             awaited = next(shared, None)
-        if place < len(order) and order[place] == key:
-            place += 1
+        if index < len(order) and order[index] == key:
+            index += 1
         result.append(merge(lefts[key], value, schema.element) if key in lefts else value)
-    result.extend(lefts[left] for left in order[place:] if left not in rights)
+    result.extend(lefts[left] for left in order[index:] if left not in rights)
     return result
 
 
-# -- taking fields out
+# -- removing fields
 
 
 def remove_fields(document: Any, fields: FieldSet, schema: Schema) -> Any:
     """The document without the members of a set. A map or list that loses everything stays, empty."""
     if not fields:
         return document
-    if isinstance(document, dict) and schema.separate:
-        return _map_without(document, fields, schema)
+    if isinstance(document, dict) and schema.granular_map:
+        return _remove_from_map(document, fields, schema)
     if isinstance(document, list) and schema.granular_list:
-        return _list_without(document, fields, schema)
+        return _remove_from_list(document, fields, schema)
     return document
 
 
-def _map_without(document: dict[str, Any], fields: FieldSet, schema: Schema) -> dict[str, Any]:
+def _remove_from_map(document: dict[str, Any], fields: FieldSet, schema: Schema) -> dict[str, Any]:
     result = {}
     for key, value in document.items():
-        below = fields.get(f"f:{key}")
-        if below is None:
+        nested = fields.get(f"f:{key}")
+        if nested is None:
             result[key] = value
-        elif not is_member(below):
-            result[key] = remove_fields(value, below, schema.child(key))
+        elif not is_member(nested):
+            result[key] = remove_fields(value, nested, schema.child(key))
     return result
 
 
-def _list_without(values: list[Any], fields: FieldSet, schema: Schema) -> list[Any]:
-    result, key_of = [], _keying(schema)
+def _remove_from_list(values: list[Any], fields: FieldSet, schema: Schema) -> list[Any]:
+    result, key_of = [], _path_element(schema)
     for value in values:
-        below = fields.get(key_of(value))
-        if below is None:
+        nested = fields.get(key_of(value))
+        if nested is None:
             result.append(value)
-        elif not is_member(below):
-            result.append(remove_fields(value, below, schema.element))
+        elif not is_member(nested):
+            result.append(remove_fields(value, nested, schema.element))
     return result

@@ -1,8 +1,8 @@
-"""Kubernetes' protobuf encoding of objects, as Go clients send it. Read only: answers are JSON, which all clients take.
+"""Kubernetes' protobuf encoding of objects, as Go clients send it. Decoded only: responses are JSON.
 
-`messages.txt` has the facts of the protocol: for each message its fields as number, JSON name and type. A `?` marks a
-field whose zero is told apart from nothing, a `!` one whose zero is shown; `*` is a list, `%` a map with text keys, and
-a field named `-` has its own fields in its parent's place.
+`messages.txt` has the fields of each message as number, JSON name and type. A `?` marks an optional field, whose zero
+differs from its absence, a `!` one whose zero is kept; `*` is a list, `%` a map with string keys, and the fields of a
+field named `-` are inlined.
 """
 
 from stromboli.embedded.protobuf.protobuf_reader import MEDIA, BadMessage, read

@@ -1,4 +1,4 @@
-"""What messages there are: the table of `messages.txt`, read when it is first needed."""
+"""The message types of `messages.txt`, read when they are first needed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 
 class Field(NamedTuple):
-    """A field of a message; `many` is a list, `mapped` a map of such values."""
+    """A field of a message; `repeated` is a list, `mapped` a map of such values."""
 
     name: str
     type: str
-    many: bool = False
+    repeated: bool = False
     mapped: bool = False
     keeps_zero: bool = False
 
@@ -40,5 +40,5 @@ def messages() -> Messages:
 def _field(text: str) -> tuple[int, Field]:
     number, name, kind = text.split()
     mapped = kind.startswith("%")
-    many = kind.lstrip("%").startswith("*")
-    return int(number.rstrip("?!")), Field(name, kind.lstrip("%*"), many, mapped, number[-1] in "?!")
+    repeated = kind.lstrip("%").startswith("*")
+    return int(number.rstrip("?!")), Field(name, kind.lstrip("%*"), repeated, mapped, number[-1] in "?!")

@@ -1,4 +1,4 @@
-"""Bytes of protobuf to the same object that JSON would have given."""
+"""Decodes protobuf to the object that the equivalent JSON has."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from stromboli.embedded.protobuf.message_table import Field, messages
 
 MEDIA = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
-DEEPEST = 50
+MAX_DEPTH = 50
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Value = int | bytes
 
 
 class BadMessage(ValueError):
-    """Bytes that are no such message."""
+    """Malformed bytes, or a message of an unknown type."""
 
 
 def read(data: bytes) -> dict[str, Any]:
-    """An object in its envelope, which says what it is."""
+    """An object from its envelope (`runtime.Unknown`), which has its kind."""
     if not data.startswith(MAGIC):
         raise BadMessage("the body does not begin as Kubernetes' protobuf does")
-    envelope = dict(_parts(memoryview(data)[len(MAGIC) :]))
-    kind_of = dict(_parts(memoryview(_bytes(envelope.get(1, b"")))))
-    version, kind = _text(kind_of.get(1, b"")), _text(kind_of.get(2, b""))
+    envelope = dict(_fields(memoryview(data)[len(MAGIC) :]))
+    type_meta = dict(_fields(memoryview(_bytes(envelope.get(1, b"")))))
+    version, kind = _text(type_meta.get(1, b"")), _text(type_meta.get(2, b""))
     name = messages().roots.get((version, kind))
     if name is None and kind == "DeleteOptions":
         name = "DeleteOptions"
@@ -39,45 +39,45 @@ def read(data: bytes) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, **content}
 
 
-def _parts(data: memoryview) -> Iterator[tuple[int, Value]]:
+def _fields(data: memoryview) -> Iterator[tuple[int, Value]]:
     """Field numbers and raw values, in order."""
-    place = 0
-    while place < len(data):
-        tag, place = _varint(data, place)
+    position = 0
+    while position < len(data):
+        tag, position = _varint(data, position)
         number, wire = tag >> 3, tag & 7
         if wire == 0:
-            value, place = _varint(data, place)
+            value, position = _varint(data, position)
             yield number, value
             continue
         if wire == 2:
-            size, place = _varint(data, place)
+            size, position = _varint(data, position)
         elif wire in (1, 5):
             size = 8 if wire == 1 else 4
         else:
             raise BadMessage(f"protobuf: wire type {wire}")
-        if size > len(data) - place:
+        if size > len(data) - position:
             raise BadMessage("protobuf: the message ends too early")
-        yield number, bytes(data[place : place + size])
-        place += size
+        yield number, bytes(data[position : position + size])
+        position += size
 
 
-def _varint(data: memoryview, place: int) -> tuple[int, int]:
+def _varint(data: memoryview, position: int) -> tuple[int, int]:
     value = shift = 0
-    while place < len(data) and shift < 70:
-        byte = data[place]
-        place += 1
+    while position < len(data) and shift < 70:
+        byte = data[position]
+        position += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, place
+            return value, position
         shift += 7
     raise BadMessage("protobuf: a number has no end")
 
 
 def _message(data: memoryview, name: str, depth: int) -> dict[str, Any]:
-    if depth > DEEPEST:
-        raise BadMessage(f"protobuf: nested deeper than {DEEPEST} levels")
+    if depth > MAX_DEPTH:
+        raise BadMessage(f"protobuf: nested deeper than {MAX_DEPTH} levels")
     fields, content = messages().fields[name], dict[str, Any]()
-    for number, raw in _parts(data):
+    for number, raw in _fields(data):
         field = fields.get(number)
         if field is not None:
             _put(content, field, raw, depth)
@@ -86,12 +86,16 @@ def _message(data: memoryview, name: str, depth: int) -> dict[str, Any]:
 
 def _put(content: dict[str, Any], field: Field, raw: Value, depth: int) -> None:
     if field.mapped:
-        entry = dict(_parts(memoryview(_bytes(raw))))
-        held = entry.get(2, b"" if field.type != "i" else 0)
-        value = [_text(item) for _, item in _parts(memoryview(_bytes(held)))] if field.many else None
+        entry = dict(_fields(memoryview(_bytes(raw))))
+        entry_value = entry.get(2, b"" if field.type != "i" else 0)
+        value = (
+            [_text(item) for _, item in _fields(memoryview(_bytes(entry_value)))] if field.repeated else None
+        )
         key = _text(entry.get(1, b""))
-        content.setdefault(field.name, {})[key] = _value(field.type, held, depth) if value is None else value
-    elif field.many:
+        content.setdefault(field.name, {})[key] = (
+            _value(field.type, entry_value, depth) if value is None else value
+        )
+    elif field.repeated:
         content.setdefault(field.name, []).append(_value(field.type, raw, depth))
     elif field.name == "-":
         content.update(_value(field.type, raw, depth))
@@ -102,8 +106,8 @@ def _put(content: dict[str, Any], field: Field, raw: Value, depth: int) -> None:
 
 
 def _value(kind: str, raw: Value, depth: int) -> Any:
-    special = _SPECIAL.get(kind)
-    return special(raw) if special else _message(memoryview(_bytes(raw)), kind, depth + 1)
+    scalar = _SCALARS.get(kind)
+    return scalar(raw) if scalar else _message(memoryview(_bytes(raw)), kind, depth + 1)
 
 
 def _bytes(raw: Value) -> bytes:
@@ -134,20 +138,20 @@ def _float(raw: Value) -> float:
     return value
 
 
-def _moment(raw: Value) -> tuple[int, int]:
-    parts = dict(_parts(memoryview(_bytes(raw))))
-    return _number(parts.get(1, 0)), _number(parts.get(2, 0))
+def _timestamp(raw: Value) -> tuple[int, int]:
+    fields = dict(_fields(memoryview(_bytes(raw))))
+    return _number(fields.get(1, 0)), _number(fields.get(2, 0))
 
 
 def _time(raw: Value) -> str | None:
-    seconds, nanoseconds = _moment(raw)
+    seconds, nanoseconds = _timestamp(raw)
     if not seconds and not nanoseconds:
         return None
     return _formatted(seconds) + "Z"
 
 
 def _microtime(raw: Value) -> str | None:
-    seconds, nanoseconds = _moment(raw)
+    seconds, nanoseconds = _timestamp(raw)
     if not seconds and not nanoseconds:
         return None
     return f"{_formatted(seconds)}.{nanoseconds // 1000:06d}Z"
@@ -161,7 +165,7 @@ def _formatted(seconds: int) -> str:
 
 
 def _first(raw: Value) -> bytes:
-    return _bytes(dict(_parts(memoryview(_bytes(raw)))).get(1, b""))
+    return _bytes(dict(_fields(memoryview(_bytes(raw)))).get(1, b""))
 
 
 def _raw(raw: Value) -> Any:
@@ -173,16 +177,16 @@ def _raw(raw: Value) -> Any:
 
 
 def _int_or_string(raw: Value) -> int | str:
-    parts = dict(_parts(memoryview(_bytes(raw))))
-    return _text(parts.get(3, b"")) if parts.get(1) else _number(parts.get(2, 0))
+    fields = dict(_fields(memoryview(_bytes(raw))))
+    return _text(fields.get(3, b"")) if fields.get(1) else _number(fields.get(2, 0))
 
 
 def _duration(raw: Value) -> str:
-    nanoseconds = _number(dict(_parts(memoryview(_bytes(raw)))).get(1, 0))
+    nanoseconds = _number(dict(_fields(memoryview(_bytes(raw)))).get(1, 0))
     return f"{nanoseconds / 1e9:g}s"
 
 
-_SPECIAL: dict[str, Callable[[Value], Any]] = {
+_SCALARS: dict[str, Callable[[Value], Any]] = {
     "s": _text,
     "i": _number,
     "b": lambda raw: bool(_number(raw)),

@@ -1,6 +1,6 @@
-"""What objects look like: types, defaults, limits and how their parts merge, for built-in kinds and for CRDs alike.
+"""Structural schemas: types, defaults, validation and merge keys, for built-in kinds and for CRDs alike.
 
-A `Schema` is one node of such a description. `builtin` has the kinds that the server brings along, written in the small
-notation of `notation`; `crd` reads the schemas of CustomResourceDefinitions. Everything else asks a schema something:
-`shaping` prunes, sets defaults and checks, `openapi` tells clients, `stromboli.embedded.patching` merges. No I/O here.
+`builtin_schemas` has the built-in kinds, written in the notation of `schema_notation`; `crd_schemas` reads those of
+CustomResourceDefinitions. `normalization` prunes, defaults and validates objects, `openapi` publishes schemas, and
+`stromboli.embedded.patching` merges by them. No I/O here.
 """

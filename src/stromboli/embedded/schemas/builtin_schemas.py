@@ -1,4 +1,4 @@
-"""The kinds that the server brings along, described in `kinds/*.txt`."""
+"""The schemas of built-in kinds, from `kinds/*.txt`."""
 
 from __future__ import annotations
 
@@ -13,40 +13,44 @@ from stromboli.embedded.schemas.schema_notation import Notation
 
 @cache
 def notation() -> Notation:
-    """All descriptions; a type is parsed when somebody first asks for it."""
+    """All schemas; a type is parsed when it is first used."""
     folder = files("stromboli.embedded.schemas") / "kinds"
     texts = sorted((file for file in folder.iterdir() if file.name.endswith(".txt")), key=_rank)
     return Notation(file.read_text(encoding="utf-8") for file in texts)
 
 
 def _rank(file: object) -> tuple[bool, str]:
-    """Types of general use come first: where two packages have a name, theirs is meant by everybody else."""
+    """Shared types come first: where two packages have a name, other packages mean theirs."""
     name: str = getattr(file, "name", "")
     return name not in ("meta.txt", "pod.txt", "core.txt"), name
 
 
 def schema(api_version: str, kind: str) -> Schema | None:
-    """The description of a built-in kind, or None: `schema("batch/v1", "Job")`."""
+    """The schema of a built-in kind, or None: `schema("batch/v1", "Job")`."""
     return notation().kind(api_version, kind)
 
 
 @cache
 def any_object() -> Schema:
-    """An object of which only the metadata are known."""
+    """The schema of an object of which only the metadata have one."""
     meta = notation().type("ObjectMeta")
     text = Schema(type="string")
-    return Schema(type="object", open=True, properties={"apiVersion": text, "kind": text, "metadata": meta})
+    return Schema(
+        type="object",
+        preserve_unknown_fields=True,
+        properties={"apiVersion": text, "kind": text, "metadata": meta},
+    )
 
 
 def with_metadata(schema: Schema) -> Schema:
-    """What a CRD describes, with what all objects have: apiVersion, kind and metadata."""
-    head = any_object().properties
-    stated = schema.properties.get("metadata")
-    meta = head["metadata"]
-    if stated is not None and "name" in stated.properties:
-        named = {**meta.properties, "name": stated.properties["name"]}
-        meta = msgspec.structs.replace(meta, properties=named, name="")
-    return msgspec.structs.replace(schema, properties={**schema.properties, **head, "metadata": meta})
+    """The schema of a CRD, with the apiVersion, kind and metadata that all objects have."""
+    common = any_object().properties
+    declared = schema.properties.get("metadata")
+    meta = common["metadata"]
+    if declared is not None and "name" in declared.properties:
+        properties = {**meta.properties, "name": declared.properties["name"]}
+        meta = msgspec.structs.replace(meta, properties=properties, name="")
+    return msgspec.structs.replace(schema, properties={**schema.properties, **common, "metadata": meta})
 
 
 def named(name: str) -> Schema:

@@ -1,9 +1,8 @@
-"""Rules of CRDs in CEL (`x-kubernetes-validations`), as far as they are simple.
+"""Validation rules of CRDs in CEL (`x-kubernetes-validations`), as far as they are simple.
 
-Understood: `self` and its fields, `has()`, `size()`, `in`, comparisons, `&& || !` and `a ? b : c`, literals, lists,
+Supported: `self` and its fields, `has()`, `size()`, `in`, comparisons, `&& || !` and `a ? b : c`, literals, lists,
 `startsWith`, `endsWith`, `contains`, and `all` and `exists` over lists and maps. A rule with anything else, such as
-`oldSelf`, is not evaluated: it lets everything through. As in CEL, a rule that fails half way (a field that is not
-there) does not hold.
+`oldSelf`, is not evaluated and always holds. As in CEL, a rule whose evaluation fails (a missing field) does not hold.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Term = Callable[[Scope], Value]
 MAX_RULE = 4096
 MAX_STEPS = 10_000
 _STEPS = ""
-"""What is left of them, in a scope."""
+"""The key of the remaining steps in a scope."""
 _TOKEN = re.compile(
     r"""\s*(?:(?P<number>\d+\.\d+|\d+)|(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
     r"""|(?P<name>[A-Za-z_]\w*)|(?P<sign>&&|\|\||[=!<>]=|[-<>!?:.,()\[\]]))"""
@@ -48,32 +47,32 @@ _METHODS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 class UnsupportedRule(ValueError):
-    """A rule that this evaluator does not understand."""
+    """A rule that this evaluator does not support."""
 
 
-class _Failed(Exception):
-    """An expression without a value: a field that is not there, a comparison of a number with a text."""
+class _EvaluationError(Exception):
+    """An expression without a value: a missing field, a comparison of a number with a string."""
 
 
 def holds(rule: str, value: Value) -> bool:
-    """Whether a rule holds for a value; one that is beyond us holds."""
+    """Whether a rule holds for a value; an unsupported one does."""
     term = compiled(rule)
     if term is None:
         return True
     try:
         return term({"self": value, _STEPS: [MAX_STEPS]}) is True
-    except (_Failed, TypeError, RecursionError):
+    except (_EvaluationError, TypeError, RecursionError):
         return False
 
 
 @lru_cache(maxsize=1024)
 def compiled(rule: str) -> Term | None:
-    """A rule as a function; None if it is beyond us."""
+    """A rule as a function; None if it is unsupported."""
     try:
         if len(rule) > MAX_RULE:
             raise UnsupportedRule("a rule of such length")
         parser = _Parser(rule)
-        term = parser.choice()
+        term = parser.conditional()
         parser.end()
     except (UnsupportedRule, RecursionError):
         return None
@@ -81,51 +80,51 @@ def compiled(rule: str) -> Term | None:
 
 
 class _Parser:
-    """One token after another; each method reads what binds as tightly as its name says."""
+    """A recursive descent parser; each method parses one level of precedence."""
 
     def __init__(self, rule: str) -> None:
         self._tokens = list(_tokens(rule))
-        self._place = 0
+        self._position = 0
         self._names = ["self"]
 
     def _peek(self) -> str:
-        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+        return self._tokens[self._position] if self._position < len(self._tokens) else ""
 
     def _take(self, expected: str = "") -> str:
         token = self._peek()
         if not token or (expected and token != expected):
             raise UnsupportedRule(f"{expected or 'something'} expected, {token or 'the end'} found")
-        self._place += 1
+        self._position += 1
         return token
 
     def _skip(self, token: str) -> bool:
         matches = self._peek() == token
-        self._place += matches
+        self._position += matches
         return matches
 
     def end(self) -> None:
         if self._peek():
             raise UnsupportedRule(f"nothing expected, {self._peek()} found")
 
-    def choice(self) -> Term:
-        condition = self._either()
+    def conditional(self) -> Term:
+        condition = self._or()
         if not self._skip("?"):
             return condition
-        yes = self.choice()
+        yes = self.conditional()
         self._take(":")
-        no = self.choice()
+        no = self.conditional()
         return lambda scope: yes(scope) if _truth(condition(scope)) else no(scope)
 
-    def _either(self) -> Term:
-        term = self._both()
+    def _or(self) -> Term:
+        term = self._and()
         while self._skip("||"):
-            term = _either(term, self._both())
+            term = _or(term, self._and())
         return term
 
-    def _both(self) -> Term:
+    def _and(self) -> Term:
         term = self._comparison()
         while self._skip("&&"):
-            term = _both(term, self._comparison())
+            term = _and(term, self._comparison())
         return term
 
     def _comparison(self) -> Term:
@@ -146,7 +145,7 @@ class _Parser:
         term = self._atom()
         while self._peek() in (".", "["):
             if self._skip("["):
-                key = self.choice()
+                key = self.conditional()
                 self._take("]")
                 term = _applied(_item, term, key)
                 continue
@@ -158,28 +157,28 @@ class _Parser:
     def _call(self, term: Term, name: str) -> Term:
         self._take("(")
         if name in ("all", "exists"):
-            return self._every(term, all if name == "all" else any)
+            return self._macro(term, all if name == "all" else any)
         if name == "size":
             self._take(")")
             return lambda scope: _size(term(scope))
         if name not in _METHODS:
             raise UnsupportedRule(name)
-        argument = self.choice()
+        argument = self.conditional()
         self._take(")")
         return _applied(_METHODS[name], term, argument)
 
-    def _every(self, term: Term, combine: Callable[[Any], bool]) -> Term:
+    def _macro(self, term: Term, combine: Callable[[Any], bool]) -> Term:
         name = self._take()
         self._take(",")
         self._names.append(name)
-        condition = self.choice()
+        condition = self.conditional()
         self._names.pop()
         self._take(")")
 
         def evaluated(scope: Scope) -> bool:
             values = term(scope)
             if not isinstance(values, list | dict) or len(values) > scope[_STEPS][0]:
-                raise _Failed
+                raise _EvaluationError
             scope[_STEPS][0] -= len(values)
             return combine(_truth(condition({**scope, name: item})) for item in values)
 
@@ -188,7 +187,7 @@ class _Parser:
     def _atom(self) -> Term:
         token = self._take()
         if token == "(":
-            term = self.choice()
+            term = self.conditional()
             self._take(")")
             return term
         if token == "[":
@@ -200,7 +199,7 @@ class _Parser:
         if token in _LITERALS:
             return _constant(_LITERALS[token])
         if token in ("has", "size") and self._skip("("):
-            term = self.choice()
+            term = self.conditional()
             self._take(")")
             return _has(term) if token == "has" else lambda scope: _size(term(scope))
         if token not in self._names:
@@ -210,20 +209,20 @@ class _Parser:
     def _list(self) -> Term:
         terms: list[Term] = []
         while not self._skip("]"):
-            terms.append(self.choice())
+            terms.append(self.conditional())
             if self._peek() != "]":
                 self._take(",")
         return lambda scope: [term(scope) for term in terms]
 
 
 def _tokens(rule: str) -> list[str]:
-    tokens, place, text = [], 0, rule.rstrip()
-    while place < len(text):
-        match = _TOKEN.match(text, place)
+    tokens, position, text = [], 0, rule.rstrip()
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
-            raise UnsupportedRule(text[place : place + 20])
+            raise UnsupportedRule(text[position : position + 20])
         tokens.append(match[match.lastgroup or 0])
-        place = match.end()
+        position = match.end()
     return tokens
 
 
@@ -238,11 +237,11 @@ def _applied(function: Callable[[Any, Any], Any], left: Term, right: Term) -> Te
     return lambda scope: function(left(scope), right(scope))
 
 
-def _either(left: Term, right: Term) -> Term:
+def _or(left: Term, right: Term) -> Term:
     return lambda scope: _truth(left(scope)) or _truth(right(scope))
 
 
-def _both(left: Term, right: Term) -> Term:
+def _and(left: Term, right: Term) -> Term:
     return lambda scope: _truth(left(scope)) and _truth(right(scope))
 
 
@@ -250,7 +249,7 @@ def _has(term: Term) -> Term:
     def evaluated(scope: Scope) -> bool:
         try:
             term(scope)
-        except _Failed:
+        except _EvaluationError:
             return False
         return True
 
@@ -262,12 +261,12 @@ def _item(value: Value, key: Value) -> Value:
         return value[key]
     if isinstance(value, list) and isinstance(key, int) and 0 <= key < len(value):
         return value[key]
-    raise _Failed
+    raise _EvaluationError
 
 
 def _truth(value: Value) -> bool:
     if not isinstance(value, bool):
-        raise _Failed
+        raise _EvaluationError
     return value
 
 
@@ -279,5 +278,5 @@ def _number(token: str) -> int | float:
 
 def _size(value: Value) -> int:
     if not isinstance(value, str | list | dict):
-        raise _Failed
+        raise _EvaluationError
     return len(value)

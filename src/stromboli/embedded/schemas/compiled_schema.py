@@ -1,8 +1,7 @@
-"""The quick way: a schema compiled into closures that set defaults and say whether everything is as it must be.
+"""Schemas compiled into closures that set defaults and decide whether a value is valid: the fast path.
 
-Of 1,000 objects 999 are fine. For them one walk is enough: it fills defaults in and returns True. It returns False at
-the first thing that is odd (a problem, a field that nobody knows, a null), and `shaping` takes the slow way. The tests
-hold both against each other.
+Almost all objects are valid. For them one walk is enough: it sets defaults and returns True. It returns False at the
+first problem, unknown field or null, and then `normalization` takes the slow path. Tests compare both.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ _PLAIN = {"string": str, "boolean": bool}
 
 
 def compiled(schema: Schema) -> Check:
-    """The check of a whole object; made once for each schema."""
+    """The check of an object; compiled once for each schema."""
     return _check(schema)
 
 
 @lru_cache(maxsize=16384)
 def _check(schema: Schema) -> Check:
-    """The check of one node; kinds that share a type share its check."""
+    """The check of a value; kinds that share a type share its check."""
     if schema.all_of or schema.any_of or schema.one_of or schema.none_of or schema.rules:
-        return _thorough(schema)
+        return _combined(schema)
     if schema.nullable:
-        below = _check(msgspec.structs.replace(schema, nullable=False))
-        return lambda value: value is None or below(value)
+        inner_check = _check(msgspec.structs.replace(schema, nullable=False))
+        return lambda value: value is None or inner_check(value)
     return _typed(schema)
 
 
@@ -48,7 +47,7 @@ def _typed(schema: Schema) -> Check:
         case "array":
             return _list(schema)
         case "string":
-            return _text(schema)
+            return _string(schema)
         case "integer":
             return _integer(schema)
         case "boolean":
@@ -58,22 +57,24 @@ def _typed(schema: Schema) -> Check:
     return _object(schema) if schema.properties else lambda value: value is not None
 
 
-def _thorough(schema: Schema) -> Check:
-    """What is rare need not be quick; below it, defaults are set all the same."""
+def _combined(schema: Schema) -> Check:
+    """Combined schemas are rare and validated the slow way; defaults are still set by the compiled check."""
     inner = msgspec.structs.replace(schema, all_of=(), any_of=(), one_of=(), none_of=None, rules=())
-    below = _check(inner)
-    return lambda value: below(value) and not problems(value, schema)
+    inner_check = _check(inner)
+    return lambda value: inner_check(value) and not problems(value, schema)
 
 
 def _object(schema: Schema) -> Check:
     plain = {key: _PLAIN[property.type] for key, property in schema.properties.items() if _is_plain(property)}
     checks = {key: _check(property) for key, property in schema.properties.items() if key not in plain}
     defaults = [
-        (key, make) for key, property in schema.properties.items() if (make := _default(property)) is not None
+        (key, new_default)
+        for key, property in schema.properties.items()
+        if (new_default := _default(property)) is not None
     ]
     others = _values(schema)
     required = schema.required
-    least, most = schema.min_properties or 0, schema.max_properties
+    minimum, maximum = schema.min_properties or 0, schema.max_properties
 
     def check(value: Any) -> bool:
         if type(value) is not dict:
@@ -84,60 +85,62 @@ def _object(schema: Schema) -> Check:
                 if type(item) is not expected:
                     return False
                 continue
-            below = checks.get(key, others)
-            if below is None or not below(item):
+            inner_check = checks.get(key, others)
+            if inner_check is None or not inner_check(item):
                 return False
-        for key, make in defaults:
+        for key, new_default in defaults:
             if key not in value:
-                value[key] = make()
+                value[key] = new_default()
         for key in required:
             item = value.get(key)
             if not item and (item is None or item in ("", [])):
                 return False
-        return least <= len(value) and (most is None or len(value) <= most)
+        return minimum <= len(value) and (maximum is None or len(value) <= maximum)
 
     return check if schema.properties or others is None else _map(schema, others)
 
 
-def _map(schema: Schema, below: Check) -> Check:
-    """An object of which only the values are described."""
-    texts = (
-        schema.additional is not None and _is_plain(schema.additional) and schema.additional.type == "string"
+def _map(schema: Schema, inner_check: Check) -> Check:
+    """A map: only its values have a schema."""
+    strings = (
+        schema.additional_properties is not None
+        and _is_plain(schema.additional_properties)
+        and schema.additional_properties.type == "string"
     )
     required = schema.required
-    least, most = schema.min_properties or 0, schema.max_properties
+    minimum, maximum = schema.min_properties or 0, schema.max_properties
 
     def check(value: Any) -> bool:
         if type(value) is not dict:
             return False
         for item in value.values():
-            if type(item) is not str if texts else not below(item):
+            if type(item) is not str if strings else not inner_check(item):
                 return False
         for key in required:
             if key not in value:
                 return False
-        return least <= len(value) and (most is None or len(value) <= most)
+        return minimum <= len(value) and (maximum is None or len(value) <= maximum)
 
     return check
 
 
 def _values(schema: Schema) -> Check | None:
-    """The check of fields without a description of their own; None where there must be none."""
-    if schema.additional is not None:
-        return _check(schema.additional)
-    return _anything if schema.open else None
+    """The check of other fields than the properties; None if there must be none."""
+    if schema.additional_properties is not None:
+        return _check(schema.additional_properties)
+    return _accept if schema.preserve_unknown_fields else None
 
 
-def _anything(_: Any) -> bool:
+def _accept(_: Any) -> bool:
     return True
 
 
 def _is_plain(schema: Schema) -> bool:
-    """Whether the Python type alone tells that a value fits."""
+    """Whether a value is valid if it has the Python type."""
     limited = schema.enum or schema.pattern or schema.min_length is not None or schema.max_length is not None
     combined = schema.all_of or schema.any_of or schema.one_of or schema.none_of is not None or schema.rules
-    odd = schema.nullable or schema.int_or_string or schema.format in TEXT_FORMATS
-    return schema.type in _PLAIN and not (limited or combined or odd)
+    special = schema.nullable or schema.int_or_string or schema.format in TEXT_FORMATS
+    return schema.type in _PLAIN and not (limited or combined or special)
 
 
 def _default(schema: Schema) -> Callable[[], Any] | None:
@@ -149,30 +152,30 @@ def _default(schema: Schema) -> Callable[[], Any] | None:
         return lambda: value
     if not value:
         return type(value)
-    text = msgspec.json.encode(value)
-    return lambda: msgspec.json.decode(text)
+    encoded = msgspec.json.encode(value)
+    return lambda: msgspec.json.decode(encoded)
 
 
 def _list(schema: Schema) -> Check:
-    below = _check(schema.items) if schema.items is not None else _anything
-    least, most = schema.min_items or 0, schema.max_items
+    inner_check = _check(schema.items) if schema.items is not None else _accept
+    minimum, maximum = schema.min_items or 0, schema.max_items
     unique = schema.unique_items
 
     def check(value: Any) -> bool:
         if type(value) is not list:
             return False
         for item in value:
-            if not below(item):
+            if not inner_check(item):
                 return False
         count = len(value)
         if unique and count > 1 and problems(value, schema):
             return False
-        return least <= count and (most is None or count <= most)
+        return minimum <= count and (maximum is None or count <= maximum)
 
     return check
 
 
-def _text(schema: Schema) -> Check:
+def _string(schema: Schema) -> Check:
     if schema.enum:
         values = frozenset(text for text in schema.enum if isinstance(text, str))
         return lambda value: type(value) is str and value in values

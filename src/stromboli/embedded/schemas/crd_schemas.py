@@ -1,4 +1,4 @@
-"""Schemas of CustomResourceDefinitions: read, and refused where they do not say what every field is."""
+"""Schemas of CustomResourceDefinitions: parsed, and refused where they are not structural."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _FLAGS = {
     "nullable": "nullable",
     "exclusiveMinimum": "exclusive_minimum",
     "exclusiveMaximum": "exclusive_maximum",
-    "x-kubernetes-preserve-unknown-fields": "open",
+    "x-kubernetes-preserve-unknown-fields": "preserve_unknown_fields",
     "x-kubernetes-int-or-string": "int_or_string",
-    "x-kubernetes-embedded-resource": "embedded",
+    "x-kubernetes-embedded-resource": "embedded_resource",
 }
 
 
 class SchemaError(ValueError):
-    """A schema that cannot be used, with every place that has to be mended."""
+    """A schema that cannot be used, with all its problems."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__(", ".join(str(problem) for problem in problems))
@@ -50,27 +50,27 @@ class SchemaError(ValueError):
 
 
 def from_crd(raw: Any, path: str = "openAPIV3Schema") -> Schema:
-    """The schema of a version of a CRD, with the metadata that all objects have. None stands for no schema at all."""
+    """The schema of a version of a CRD, with the metadata that all objects have; `raw` is None without a schema."""
     if raw is None:
         return any_object()
-    reader = _Reader()
-    schema = reader.node(raw, path, 0)
-    if not reader.problems and schema.type != "object":
-        reader.problems.append(invalid(f"{path}.type", schema.type, "must be object at the root"))
-    if reader.problems:
-        raise SchemaError(reader.problems)
+    parser = _Parser()
+    schema = parser.node(raw, path, 0)
+    if not parser.problems and schema.type != "object":
+        parser.problems.append(invalid(f"{path}.type", schema.type, "must be object at the root"))
+    if parser.problems:
+        raise SchemaError(parser.problems)
     return with_metadata(schema)
 
 
-class _Reader:
-    """Reads nodes and gathers what is wrong with them."""
+class _Parser:
+    """Parses schemas and collects their problems."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self._nodes = 0
 
     def node(self, raw: Any, path: str, depth: int, structural: bool = True) -> Schema:
-        """A node; without `structural` one that only limits values, below allOf and its like."""
+        """A schema; without `structural` one below allOf, anyOf, oneOf or not, which only validates."""
         self._nodes += 1
         if depth > MAX_DEPTH or self._nodes > MAX_NODES:
             limit = f"at most {MAX_DEPTH} levels and {MAX_NODES} fields are allowed"
@@ -80,23 +80,23 @@ class _Reader:
         if not isinstance(raw, dict):
             self._add(invalid(path, raw, "must be an object"))
             return ANYTHING
-        fields = self._plain(raw, path) | self._combined(raw, path, depth)
+        fields = self._keywords(raw, path) | self._combined(raw, path, depth)
         if structural:
             self._check_structure(raw, path)
-            fields |= self._merging(raw, path)
-        fields |= self._below(raw, path, depth, structural)
-        if fields.get("embedded"):
-            head = any_object().properties
-            fields["properties"] = {**head, **fields.get("properties", {})}
+            fields |= self._extensions(raw, path)
+        fields |= self._nested(raw, path, depth, structural)
+        if fields.get("embedded_resource"):
+            common = any_object().properties
+            fields["properties"] = {**common, **fields.get("properties", {})}
         return Schema(**fields)
 
     def _add(self, problem: Problem) -> None:
         if len(self.problems) < 50:
             self.problems.append(problem)
 
-    # -- what a node says of itself
+    # -- keywords
 
-    def _plain(self, raw: dict[str, Any], path: str) -> dict[str, Any]:
+    def _keywords(self, raw: dict[str, Any], path: str) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         if raw.get("type"):
             fields["type"] = self._one_of(raw["type"], _TYPES, f"{path}.type")
@@ -104,8 +104,8 @@ class _Reader:
         self._take(fields, raw, _FLAGS, lambda value: isinstance(value, bool), path, "true or false")
         self._take(fields, raw, _NUMBERS, _is_number, path, "a number")
         self._take(fields, raw, _COUNTS, _is_count, path, "a number of at least 0")
-        if "pattern" in fields and (why := pattern_error(fields["pattern"])):
-            self._add(invalid(f"{path}.pattern", fields.pop("pattern"), why))
+        if "pattern" in fields and (detail := pattern_error(fields["pattern"])):
+            self._add(invalid(f"{path}.pattern", fields.pop("pattern"), detail))
         if raw.get("enum") is not None:
             fields["enum"] = tuple(self._list(raw["enum"], f"{path}.enum"))
         if raw.get("default") is not None:
@@ -133,8 +133,8 @@ class _Reader:
             else:
                 self._add(invalid(f"{path}.{name}", value, f"must be {expected}"))
 
-    def _merging(self, raw: dict[str, Any], path: str) -> dict[str, Any]:
-        """How lists and maps merge, and rules."""
+    def _extensions(self, raw: dict[str, Any], path: str) -> dict[str, Any]:
+        """List and map types, and validation rules."""
         fields: dict[str, Any] = {}
         if raw.get("x-kubernetes-list-type") is not None:
             kind = self._one_of(raw["x-kubernetes-list-type"], _LIST_TYPES, f"{path}.x-kubernetes-list-type")
@@ -142,10 +142,10 @@ class _Reader:
         elif raw.get("type") == "array":
             fields["list_type"] = "atomic"
         if raw.get("x-kubernetes-map-type") is not None:
-            where = f"{path}.x-kubernetes-map-type"
-            fields["map_type"] = self._one_of(raw["x-kubernetes-map-type"], _MAP_TYPES, where)
+            key_path = f"{path}.x-kubernetes-map-type"
+            fields["map_type"] = self._one_of(raw["x-kubernetes-map-type"], _MAP_TYPES, key_path)
         if fields.get("list_type") == "map":
-            fields["list_keys"] = self._keys(raw, path)
+            fields["list_map_keys"] = self._keys(raw, path)
         rules = raw.get("x-kubernetes-validations")
         if isinstance(rules, list):
             known = [rule for rule in rules if isinstance(rule, dict) and isinstance(rule.get("rule"), str)]
@@ -153,19 +153,19 @@ class _Reader:
         return fields
 
     def _keys(self, raw: dict[str, Any], path: str) -> tuple[str, ...]:
-        where = f"{path}.x-kubernetes-list-map-keys"
+        key_path = f"{path}.x-kubernetes-list-map-keys"
         keys = raw.get("x-kubernetes-list-map-keys")
         if not keys:
-            self._add(required(where, "must not be empty if x-kubernetes-list-type is map"))
+            self._add(required(key_path, "must not be empty if x-kubernetes-list-type is map"))
             return ()
-        names = [key for key in self._list(keys, where) if isinstance(key, str)]
+        names = [key for key in self._list(keys, key_path) if isinstance(key, str)]
         items = raw.get("items")
         known = items.get("properties") if isinstance(items, dict) else None
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             if not isinstance(known, dict) or name not in known:
-                self._add(invalid(f"{where}[{place}]", name, "must be the name of a field of the items"))
-            elif name in names[:place]:
-                self._add(duplicate(f"{where}[{place}]", name))
+                self._add(invalid(f"{key_path}[{index}]", name, "must be the name of a field of the items"))
+            elif name in names[:index]:
+                self._add(duplicate(f"{key_path}[{index}]", name))
         return tuple(names)
 
     def _check_structure(self, raw: dict[str, Any], path: str) -> None:
@@ -177,17 +177,17 @@ class _Reader:
         if raw.get("type") == "array" and raw.get("items") is None:
             self._add(required(f"{path}.items", "must be specified"))
         if raw.get("properties") and raw.get("additionalProperties") not in (None, False):
-            why = "Forbidden: additionalProperties and properties are mutual exclusive"
-            self._add(Problem(f"{path}.additionalProperties", "FieldValueForbidden", why))
+            detail = "Forbidden: additionalProperties and properties are mutual exclusive"
+            self._add(Problem(f"{path}.additionalProperties", "FieldValueForbidden", detail))
         if raw.get("uniqueItems"):
-            why = (
+            detail = (
                 "Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
             )
-            self._add(Problem(f"{path}.uniqueItems", "FieldValueForbidden", why))
+            self._add(Problem(f"{path}.uniqueItems", "FieldValueForbidden", detail))
 
-    # -- what stands below
+    # -- nested schemas
 
-    def _below(self, raw: dict[str, Any], path: str, depth: int, structural: bool) -> dict[str, Any]:
+    def _nested(self, raw: dict[str, Any], path: str, depth: int, structural: bool) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         properties = raw.get("properties")
         if isinstance(properties, dict):
@@ -199,11 +199,13 @@ class _Reader:
             self._add(invalid(f"{path}.properties", properties, "must be an object"))
         if raw.get("items") is not None:
             fields["items"] = self.node(raw["items"], f"{path}.items", depth + 1, structural)
-        more = raw.get("additionalProperties")
-        if more is True:
-            fields["additional"] = ANYTHING
-        elif isinstance(more, dict):
-            fields["additional"] = self.node(more, f"{path}.additionalProperties", depth + 1, structural)
+        additional = raw.get("additionalProperties")
+        if additional is True:
+            fields["additional_properties"] = ANYTHING
+        elif isinstance(additional, dict):
+            fields["additional_properties"] = self.node(
+                additional, f"{path}.additionalProperties", depth + 1, structural
+            )
         return fields
 
     def _combined(self, raw: dict[str, Any], path: str, depth: int) -> dict[str, Any]:
@@ -213,8 +215,8 @@ class _Reader:
             if schemas is None or (raw.get("x-kubernetes-int-or-string") and schemas == _TRIVIAL):
                 continue
             fields[field] = tuple(
-                self.node(schema, f"{path}.{name}[{place}]", depth + 1, structural=False)
-                for place, schema in enumerate(self._list(schemas, f"{path}.{name}"))
+                self.node(schema, f"{path}.{name}[{index}]", depth + 1, structural=False)
+                for index, schema in enumerate(self._list(schemas, f"{path}.{name}"))
             )
         if raw.get("not") is not None:
             fields["none_of"] = self.node(raw["not"], f"{path}.not", depth + 1, structural=False)

@@ -1,4 +1,4 @@
-"""Built-in kinds beyond their schemas: defaults that depend on other fields, and checks of several fields at once."""
+"""Defaulting and validation of built-in kinds beyond their schemas, where fields depend on each other."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _ROLLING: dict[str, tuple[str, Content]] = {
     "StatefulSet": ("updateStrategy", {"partition": 0}),
     "DaemonSet": ("updateStrategy", {"maxUnavailable": 1, "maxSurge": 0}),
 }
-"""How kinds that replace their pods bit by bit do it unless told."""
+"""Defaults of rolling updates."""
 _SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
 def set_defaults(content: Content, kind: str) -> None:
-    """Defaults, in place, after those of the schema. What they go by has the right types."""
+    """Set defaults, in place, after those of the schema."""
     template = _TEMPLATES.get(kind)
     if template is not None:
-        if (pod := _inside(content, template)) is not None:
+        if (pod := _nested(content, template)) is not None:
             set_pod_defaults(pod)
         if kind in _ROLLING:
             _set_rolling(content.get("spec") or {}, *_ROLLING[kind])
-    set_own = _DEFAULTS.get(kind)
-    if set_own is not None:
-        set_own(content)
+    set_kind_defaults = _DEFAULTS.get(kind)
+    if set_kind_defaults is not None:
+        set_kind_defaults(content)
 
 
 def _set_pod(pod: Content) -> None:
@@ -59,7 +59,7 @@ def _set_service(service: Content) -> None:
 
 
 def _set_job(job: Content) -> None:
-    """A job alone; the template of a CronJob gets these when it becomes one."""
+    """Of jobs alone; the template of a CronJob gets these when a job is created from it."""
     spec = job.get("spec") or {}
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
@@ -71,10 +71,10 @@ def _set_job(job: Content) -> None:
 def _set_limits(limits: Content) -> None:
     for limit in (limits.get("spec") or {}).get("limits") or ():
         if limit.get("type") == "Container":
-            usual = {**(limit.get("max") or {}), **(limit.get("default") or {})}
-            requests = {**(limit.get("min") or {}), **usual, **(limit.get("defaultRequest") or {})}
+            defaults = {**(limit.get("max") or {}), **(limit.get("default") or {})}
+            requests = {**(limit.get("min") or {}), **defaults, **(limit.get("defaultRequest") or {})}
             limit |= {
-                key: value for key, value in (("default", usual), ("defaultRequest", requests)) if value
+                key: value for key, value in (("default", defaults), ("defaultRequest", requests)) if value
             }
 
 
@@ -108,10 +108,10 @@ _JOB = {
 }
 
 
-def _set_rolling(spec: Content, field: str, usual: Content) -> None:
+def _set_rolling(spec: Content, field: str, defaults: Content) -> None:
     strategy = spec.get(field)
     if isinstance(strategy, dict) and strategy.get("type") == "RollingUpdate":
-        strategy["rollingUpdate"] = {**usual, **(strategy.get("rollingUpdate") or {})}
+        strategy["rollingUpdate"] = {**defaults, **(strategy.get("rollingUpdate") or {})}
 
 
 def problems(content: Content, kind: str) -> list[Problem]:
@@ -121,7 +121,7 @@ def problems(content: Content, kind: str) -> list[Problem]:
         result += pod_problems(content.get("spec") or {})
     elif kind in _TEMPLATES:
         path = _TEMPLATES[kind]
-        if (spec := _inside(content, path)) is not None:
+        if (spec := _nested(content, path)) is not None:
             result += pod_problems(spec, ".".join(path))
             result += _template_problems(content, kind, spec)
     return result
@@ -149,32 +149,32 @@ def _selector_problems(spec: Content) -> Iterator[Problem]:
 
 
 def update_problems(old: Content, new: Content, kind: str) -> list[Problem]:
-    """What an update changes although it must stay: the spec of a pod, selectors, templates of jobs."""
+    """Immutable fields that an update changes: the spec of a pod, selectors, templates of jobs."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     if kind == "Pod":
         return list(pod_update_problems(before, after))
-    fixed: tuple[str, ...] = ()
+    immutable: tuple[str, ...] = ()
     if kind in _SELECTING:
-        fixed = ("selector",)
+        immutable = ("selector",)
     elif kind == "Job":
-        fixed = (
+        immutable = (
             ("selector", "completionMode")
             if before.get("suspend")
             else ("selector", "completionMode", "template")
         )
     elif kind in ("RoleBinding", "ClusterRoleBinding"):
-        before, after, fixed = old, new, ("roleRef",)
+        before, after, immutable = old, new, ("roleRef",)
     elif kind == "PriorityClass":
-        before, after, fixed = old, new, ("value", "preemptionPolicy")
-    where = "" if before is old else "spec."
+        before, after, immutable = old, new, ("value", "preemptionPolicy")
+    prefix = "" if before is old else "spec."
     return [
-        invalid(f"{where}{field}", after.get(field), "field is immutable")
-        for field in fixed
+        invalid(f"{prefix}{field}", after.get(field), "field is immutable")
+        for field in immutable
         if field in before and before[field] != after.get(field)
     ]
 
 
-def _inside(content: Content, path: tuple[str, ...]) -> Content | None:
+def _nested(content: Content, path: tuple[str, ...]) -> Content | None:
     node: Any = content
     for key in path:
         node = node.get(key) if isinstance(node, dict) else None

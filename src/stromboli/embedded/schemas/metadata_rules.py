@@ -1,4 +1,4 @@
-"""Metadata that every object has: names, labels, annotations, owners and finalizers, as Kubernetes wants them."""
+"""Validation of metadata: names, labels, annotations, owners and finalizers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PATH_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBindi
 
 
 def path_errors(text: str) -> tuple[str, ...]:
-    """What keeps a text from standing in a path: names of roles may contain almost everything else."""
+    """Why this is not a path segment name: names of roles may contain almost everything else."""
     if text in (".", ".."):
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{character}'" for character in "/%" if character in text)
@@ -49,7 +49,7 @@ def label_problems(labels: dict[str, str], path: str) -> Iterator[Problem]:
 
 
 def metadata_problems(metadata: dict[str, Any], kind: str) -> list[Problem]:
-    """What is wrong with the metadata of an object whose types are right and whose name has been made, if need be."""
+    """What is wrong with the metadata of an object whose types are right and whose name was generated, if need be."""
     return list(_metadata_problems(metadata, name_errors(kind)))
 
 
@@ -72,10 +72,10 @@ def _metadata_problems(
         yield from _annotation_problems(annotations)
     if owners := metadata.get("ownerReferences"):
         yield from _owner_problems(owners)
-    for place, finalizer in enumerate(metadata.get("finalizers") or ()):
+    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-            why = "name is neither a standard finalizer name nor is it fully qualified"
-            yield invalid(f"metadata.finalizers[{place}]", finalizer, why)
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"metadata.finalizers[{index}]", finalizer, detail)
 
 
 def _annotation_problems(annotations: dict[str, str]) -> Iterator[Problem]:
@@ -95,9 +95,9 @@ def _owner_problems(owners: list[dict[str, Any]]) -> Iterator[Problem]:
             if not owner.get(key):
                 message = "version must not be empty" if key == "apiVersion" else "must not be empty"
                 yield invalid(f"{path}.{key}", "", message)
-    leaders = [owner for owner in owners if owner.get("controller")]
-    if len(leaders) > 1:
-        names = " and ".join(str(owner.get("name")) for owner in leaders[:2])
+    controllers = [owner for owner in owners if owner.get("controller")]
+    if len(controllers) > 1:
+        names = " and ".join(str(owner.get("name")) for owner in controllers[:2])
         yield invalid(
             path, names, f"Only one reference can have Controller set to true. Found true in {names}"
         )

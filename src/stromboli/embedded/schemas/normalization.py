@@ -34,10 +34,10 @@ def normalize(content: Content, schema: Schema) -> ValidationResult:
 
 
 def prune(node: Any, schema: Schema) -> list[str]:
-    """Take out, in place, fields that the schema does not know, and nulls where there can be none.
+    """Remove, in place, fields without a schema, and nulls that are not nullable.
 
-    Returns the paths of the unknown fields. Numbers that stand for quantities become texts. In built-in kinds, an
-    empty text where one of several words is wanted is as good as nothing.
+    Returns the paths of the unknown fields. Quantities that are numbers become strings. In built-in kinds, an empty
+    string of an enum is removed too.
     """
     return list(_pruned(node, schema, "", bool(schema.name)))
 
@@ -45,13 +45,13 @@ def prune(node: Any, schema: Schema) -> list[str]:
 def _pruned(node: Any, schema: Schema, path: str, builtin: bool) -> Iterator[str]:
     if isinstance(node, dict):
         for key in list(node):
-            inner = schema.properties.get(key) or schema.additional
-            where = f"{path}.{key}" if path else key
+            inner = schema.properties.get(key) or schema.additional_properties
+            child_path = f"{path}.{key}" if path else key
             value = node[key]
             if inner is None:
-                if not schema.open and schema.type == "object":
+                if not schema.preserve_unknown_fields and schema.type == "object":
                     del node[key]
-                    yield where
+                    yield child_path
             elif (value is None and not inner.nullable and inner.type) or (
                 builtin and value == "" and inner.enum
             ):
@@ -61,19 +61,19 @@ def _pruned(node: Any, schema: Schema, path: str, builtin: bool) -> Iterator[str
             ):
                 node[key] = str(value)
             else:
-                yield from _pruned(value, inner, where, builtin)
+                yield from _pruned(value, inner, child_path, builtin)
     elif isinstance(node, list) and schema.items is not None:
-        for place, value in enumerate(node):
-            yield from _pruned(value, schema.items, f"{path}[{place}]", builtin)
+        for index, value in enumerate(node):
+            yield from _pruned(value, schema.items, f"{path}[{index}]", builtin)
 
 
 def default(node: Any, schema: Schema) -> None:
-    """Set, in place, what is not given and has a default."""
+    """Set, in place, missing fields that have a default."""
     if isinstance(node, dict):
         for key, inner in schema.properties.items():
             if inner.default is not msgspec.UNSET and key not in node:
                 node[key] = msgspec.json.decode(msgspec.json.encode(inner.default))
-        if schema.properties or schema.additional:
+        if schema.properties or schema.additional_properties:
             for key, value in node.items():
                 default(value, schema.child(key))
     elif isinstance(node, list) and schema.items is not None:

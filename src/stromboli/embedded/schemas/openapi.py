@@ -1,7 +1,7 @@
-"""Schemas as clients read them: OpenAPI v3 per group and version, v2 for everything at once.
+"""OpenAPI documents: v3 per group and version, v2 for all kinds.
 
-kubectl asks v3 for `explain`, for the merge keys of `apply`, and for whether the server validates; older ones ask v2,
-as protobuf. Documents are made when somebody first asks, and again only where a kind has changed.
+kubectl uses v3 for `explain`, for the merge keys of `apply`, and to find out whether the server validates; older ones
+use v2, as protobuf. Documents are built when they are first requested, and again only where a kind has changed.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ _LIMITS = {
     "exclusive_minimum": "exclusiveMinimum",
     "exclusive_maximum": "exclusiveMaximum",
 }
-_MARKS = {
+_EXTENSIONS = {
     "list_type": "x-kubernetes-list-type",
-    "list_keys": "x-kubernetes-list-map-keys",
+    "list_map_keys": "x-kubernetes-list-map-keys",
     "map_type": "x-kubernetes-map-type",
     "merge_key": "x-kubernetes-patch-merge-key",
-    "open": "x-kubernetes-preserve-unknown-fields",
-    "embedded": "x-kubernetes-embedded-resource",
+    "preserve_unknown_fields": "x-kubernetes-preserve-unknown-fields",
+    "embedded_resource": "x-kubernetes-embedded-resource",
 }
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-ASKED = (PROTOBUF, PROTOBUF.replace(".v1.0", "@v1.0"))
-"""What clients accept if they want protobuf; the second, which most send, is no content type that they could read."""
+PROTOBUF_ACCEPTED = (PROTOBUF, PROTOBUF.replace(".v1.0", "@v1.0"))
+"""`Accept` of clients that want protobuf; the second, which most send, is not a valid content type."""
 _GVK = "x-kubernetes-group-version-kind"
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """A kind that the server has, under the name by which it is asked for it."""
+    """A kind with its plural name and schema."""
 
     api_version: str
     kind: str
@@ -90,46 +90,46 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 def index(resources: Iterable[Resource]) -> bytes:
-    """The answer to /openapi/v3: where each document is, with a hash that changes when it does."""
+    """/openapi/v3: the URL of each document, with a hash that changes when it does."""
     paths = {}
-    for root, some in _by_root(resources).items():
-        digest = hashlib.sha256(v3(some)).hexdigest()[:32].upper()
+    for root, group in _by_root(resources).items():
+        digest = hashlib.sha256(v3(group)).hexdigest()[:32].upper()
         paths[root] = {"serverRelativeURL": f"/openapi/v3/{root}?hash={digest}"}
     return msgspec.json.encode({"paths": paths})
 
 
 def document(resources: Iterable[Resource], root: str) -> bytes | None:
-    """The answer to /openapi/v3/ROOT, such as apis/batch/v1; None if nothing is there."""
-    some = _by_root(resources).get(root)
-    return v3(some) if some else None
+    """/openapi/v3/ROOT, such as apis/batch/v1; None if there is no such root."""
+    group = _by_root(resources).get(root)
+    return v3(group) if group else None
 
 
 def _by_root(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
     roots: dict[str, list[Resource]] = {}
     for resource in resources:
         roots.setdefault(resource.root, []).append(resource)
-    return {root: tuple(some) for root, some in roots.items()}
+    return {root: tuple(group) for root, group in roots.items()}
 
 
 @lru_cache(maxsize=128)
 def v3(resources: tuple[Resource, ...]) -> bytes:
-    """One group and version, as JSON."""
+    """A group and version, as JSON."""
     schemas = _Definitions("#/components/schemas/", is_v3=True)
     schemas.add(resources)
     paths = _paths(resources, _patch_v3)
-    components = {"schemas": schemas.found}
+    components = {"schemas": schemas.definitions}
     return msgspec.json.encode({"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": components})
 
 
 @lru_cache(maxsize=2)
 def v2(resources: tuple[Resource, ...]) -> bytes:
-    """Everything, as JSON."""
+    """All kinds, as JSON."""
     return msgspec.json.encode(_swagger(resources))
 
 
 @lru_cache(maxsize=2)
 def v2_protobuf(resources: tuple[Resource, ...]) -> bytes:
-    """Everything, in the form that kubectl asks for (`ASKED`)."""
+    """All kinds, as protobuf (`PROTOBUF_ACCEPTED`)."""
     return encoded(_swagger(resources))
 
 
@@ -137,17 +137,17 @@ def _swagger(resources: Sequence[Resource]) -> Node:
     definitions = _Definitions("#/definitions/", is_v3=False)
     definitions.add(resources)
     paths = _paths(resources, _patch_v2)
-    return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions.found}
+    return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions.definitions}
 
 
-# -- paths: as much of them as kubectl looks at
+# -- paths: only what kubectl reads
 
 
 def _paths(resources: Iterable[Resource], patch: Any) -> Node:
     paths: Node = {}
     for resource in resources:
-        where = "namespaces/{namespace}/" if resource.namespaced else ""
-        path = f"/{resource.root}/{where}{resource.plural}"
+        scope = "namespaces/{namespace}/" if resource.namespaced else ""
+        path = f"/{resource.root}/{scope}{resource.plural}"
         shared = {_GVK: resource.gvk, "responses": {"200": {"description": "OK"}}}
         paths[path] = {"get": shared, "post": {**shared, **patch(None)}}
         paths[f"{path}/{{name}}"] = {
@@ -175,21 +175,21 @@ def _patch_v2(media: tuple[str, ...] | None) -> Node:
 
 
 class _Definitions:
-    """Schemas by name, and those that they refer to."""
+    """Schemas by name, with those that they refer to."""
 
     def __init__(self, prefix: str, is_v3: bool) -> None:
-        self.found: dict[str, Node] = {}
+        self.definitions: dict[str, Node] = {}
         self._prefix = prefix
         self._is_v3 = is_v3
 
     def add(self, resources: Iterable[Resource]) -> None:
         for resource in resources:
-            self.found[resource.definition] = {**self._body(resource.schema), _GVK: [resource.gvk]}
+            self.definitions[resource.definition] = {**self._body(resource.schema), _GVK: [resource.gvk]}
 
     def _ref(self, name: str) -> Node:
-        if name not in self.found:
-            self.found[name] = {}
-            self.found[name] = (
+        if name not in self.definitions:
+            self.definitions[name] = {}
+            self.definitions[name] = (
                 self._quantity() if name == _QUANTITY else self._body(builtin_schemas.named(name))
             )
         return {"$ref": self._prefix + name}
@@ -207,16 +207,16 @@ class _Definitions:
             ref, own = self._ref(schema.name), builtin_schemas.named(schema.name).description
         else:
             return self._body(schema)
-        more: Node = {}
+        extra: Node = {}
         if schema.description and schema.description != own:
-            more["description"] = schema.description
+            extra["description"] = schema.description
         if schema.default is not msgspec.UNSET:
-            more["default"] = schema.default
-        if schema.strategies:
-            more["x-kubernetes-patch-strategy"] = ",".join(schema.strategies)
-        if self._is_v3 and more:
-            return {"allOf": [ref], **more}
-        return {**ref, **more}
+            extra["default"] = schema.default
+        if schema.patch_strategies:
+            extra["x-kubernetes-patch-strategy"] = ",".join(schema.patch_strategies)
+        if self._is_v3 and extra:
+            return {"allOf": [ref], **extra}
+        return {**ref, **extra}
 
     def _body(self, schema: Schema) -> Node:
         node: Node = {"description": schema.description} if schema.description else {}
@@ -230,22 +230,22 @@ class _Definitions:
         if schema.default is not msgspec.UNSET:
             node["default"] = schema.default
         if schema.properties and (
-            self._is_v3 or not schema.open
-        ):  # kubectl takes those of v2 for all there are
+            self._is_v3 or not schema.preserve_unknown_fields
+        ):  # kubectl takes those of v2 for all fields
             node["properties"] = {key: self._node(property) for key, property in schema.properties.items()}
         if schema.items is not None:
             node["items"] = self._node(schema.items)
-        if schema.additional is not None:
-            node["additionalProperties"] = self._node(schema.additional)
+        if schema.additional_properties is not None:
+            node["additionalProperties"] = self._node(schema.additional_properties)
         node |= _limits(schema)
         return node | (self._combined(schema) if self._is_v3 else {})
 
     def _combined(self, schema: Schema) -> Node:
-        """What v2 has no words for."""
+        """What v2 cannot express."""
         node: Node = {"nullable": True} if schema.nullable else {}
-        for name, some in (("allOf", schema.all_of), ("anyOf", schema.any_of), ("oneOf", schema.one_of)):
-            if some:
-                node[name] = [self._node(part) for part in some]
+        for name, group in (("allOf", schema.all_of), ("anyOf", schema.any_of), ("oneOf", schema.one_of)):
+            if group:
+                node[name] = [self._node(part) for part in group]
         if schema.none_of is not None:
             node["not"] = self._node(schema.none_of)
         if schema.rules:
@@ -256,16 +256,16 @@ class _Definitions:
 
 
 def _limits(schema: Schema) -> Node:
-    """What a value must keep to, and how it merges."""
+    """Validations and extensions."""
     node: Node = {}
     if schema.required:
         node["required"] = list(schema.required)
     if schema.enum:
         node["enum"] = list(schema.enum)
-    for field, name in (*_LIMITS.items(), *_MARKS.items()):
+    for field, name in (*_LIMITS.items(), *_EXTENSIONS.items()):
         value = getattr(schema, field)
         if value is not None and value is not False and value not in ("", ()):
             node[name] = value
-    if schema.strategies:
-        node["x-kubernetes-patch-strategy"] = ",".join(schema.strategies)
+    if schema.patch_strategies:
+        node["x-kubernetes-patch-strategy"] = ",".join(schema.patch_strategies)
     return node

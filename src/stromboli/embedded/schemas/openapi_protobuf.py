@@ -1,7 +1,6 @@
-"""OpenAPI v2 documents in the protobuf form of gnostic's `openapi.v2.Document`, which is how kubectl reads them.
+"""OpenAPI v2 documents as protobuf: gnostic's `openapi.v2.Document`, which kubectl reads.
 
-Only the fields that our documents have are written. A message is a list of (number, value); numbers are those of the
-published definition.
+Only fields that our documents have are written; field numbers are those of the published definition.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ def encoded(document: Node) -> bytes:
     """The document as a protobuf message."""
     return b"".join(
         (
-            _text(1, document["swagger"]),
-            _bytes(2, _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])),
+            _string(1, document["swagger"]),
+            _bytes(2, _string(1, document["info"]["title"]) + _string(2, document["info"]["version"])),
             _bytes(8, _named(2, document["paths"], _path)),
             _bytes(9, _named(1, document["definitions"], _schema)),
         )
@@ -33,23 +32,23 @@ def encoded(document: Node) -> bytes:
 
 def _varint(number: int) -> bytes:
     number &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
+    encoded_bytes = bytearray()
     while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
+        encoded_bytes.append(number & 0x7F | 0x80)
         number >>= 7
-    out.append(number)
-    return bytes(out)
+    encoded_bytes.append(number)
+    return bytes(encoded_bytes)
 
 
 def _bytes(field: int, value: bytes) -> bytes:
     return _varint(field << 3 | 2) + _varint(len(value)) + value
 
 
-def _text(field: int, value: str) -> bytes:
+def _string(field: int, value: str) -> bytes:
     return _bytes(field, value.encode())
 
 
-def _whole(field: int, value: int) -> bytes:
+def _integer(field: int, value: int) -> bytes:
     return _varint(field << 3) + _varint(value)
 
 
@@ -58,14 +57,14 @@ def _double(field: int, value: float) -> bytes:
 
 
 def _named(field: int, entries: Node, encode: Encode) -> bytes:
-    """Maps are repeated messages of a name and a value."""
+    """A map is a repeated message of a name and a value."""
     return b"".join(
-        _bytes(field, _text(1, name) + _bytes(2, encode(value))) for name, value in entries.items()
+        _bytes(field, _string(1, name) + _bytes(2, encode(value))) for name, value in entries.items()
     )
 
 
 def _any(value: Any) -> bytes:
-    """A value of no type in particular travels as a text in YAML; JSON is YAML too."""
+    """A value of any type is a string of YAML; JSON is YAML too."""
     return _bytes(2, msgspec.json.encode(value) + b"\n")
 
 
@@ -83,10 +82,10 @@ def _path(node: Node) -> bytes:
 
 
 def _operation(node: Node) -> bytes:
-    responses = _named(1, node["responses"], lambda response: _bytes(1, _text(1, response["description"])))
+    responses = _named(1, node["responses"], lambda response: _bytes(1, _string(1, response["description"])))
     return b"".join(
         (
-            *(_text(7, media) for media in node.get("consumes", ())),
+            *(_string(7, media) for media in node.get("consumes", ())),
             *(_bytes(8, _parameter(parameter)) for parameter in node.get("parameters", ())),
             _bytes(9, responses),
             _extensions(13, node),
@@ -95,35 +94,35 @@ def _operation(node: Node) -> bytes:
 
 
 def _parameter(node: Node) -> bytes:
-    query = _text(2, node["in"]) + _text(4, node["name"]) + _text(6, node["type"])
+    query = _string(2, node["in"]) + _string(4, node["name"]) + _string(6, node["type"])
     return _bytes(1, _bytes(2, _bytes(3, query)))
 
 
-def _texts(field: int) -> Callable[[Iterable[str]], bytes]:
-    return lambda values: b"".join(_text(field, text) for text in values)
+def _strings(field: int) -> Callable[[Iterable[str]], bytes]:
+    return lambda values: b"".join(_string(field, text) for text in values)
 
 
 _SCHEMA: dict[str, Encode] = {
-    "$ref": lambda value: _text(1, value),
-    "format": lambda value: _text(2, value),
-    "description": lambda value: _text(4, value),
+    "$ref": lambda value: _string(1, value),
+    "format": lambda value: _string(2, value),
+    "description": lambda value: _string(4, value),
     "default": lambda value: _bytes(5, _any(value)),
     "multipleOf": lambda value: _double(6, value),
     "maximum": lambda value: _double(7, value),
-    "exclusiveMaximum": lambda value: _whole(8, value),
+    "exclusiveMaximum": lambda value: _integer(8, value),
     "minimum": lambda value: _double(9, value),
-    "exclusiveMinimum": lambda value: _whole(10, value),
-    "maxLength": lambda value: _whole(11, value),
-    "minLength": lambda value: _whole(12, value),
-    "pattern": lambda value: _text(13, value),
-    "maxItems": lambda value: _whole(14, value),
-    "minItems": lambda value: _whole(15, value),
-    "maxProperties": lambda value: _whole(17, value),
-    "minProperties": lambda value: _whole(18, value),
-    "required": _texts(19),
+    "exclusiveMinimum": lambda value: _integer(10, value),
+    "maxLength": lambda value: _integer(11, value),
+    "minLength": lambda value: _integer(12, value),
+    "pattern": lambda value: _string(13, value),
+    "maxItems": lambda value: _integer(14, value),
+    "minItems": lambda value: _integer(15, value),
+    "maxProperties": lambda value: _integer(17, value),
+    "minProperties": lambda value: _integer(18, value),
+    "required": _strings(19),
     "enum": lambda value: b"".join(_bytes(20, _any(item)) for item in value),
     "additionalProperties": lambda value: _bytes(21, _bytes(1, _schema(value))),
-    "type": lambda value: _bytes(22, _text(1, value)),
+    "type": lambda value: _bytes(22, _string(1, value)),
     "items": lambda value: _bytes(23, _bytes(1, _schema(value))),
     "properties": lambda value: _bytes(25, _named(1, value, _schema)),
 }

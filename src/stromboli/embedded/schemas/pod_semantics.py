@@ -1,4 +1,4 @@
-"""What a schema cannot say about pods: names that are unique, requests within limits, fields that stay as they are."""
+"""Defaulting and validation of pods beyond their schema: unique names, requests within limits, immutable fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LATEST = ("", "latest")
 
 
 def set_pod_defaults(spec: Spec) -> None:
-    """Defaults that depend on other fields: when to pull, what to request, ports of the host."""
+    """Set defaults that depend on other fields: pull policies, requests, host ports."""
     network = spec.get("hostNetwork") is True
     for containers in (spec.get("containers"), spec.get("initContainers")):
         for container in containers or ():
@@ -63,12 +63,12 @@ def _tag(image: str) -> str:
 def pod_problems(spec: Spec, path: str = "spec") -> Iterator[Problem]:
     """What is wrong with the spec of a pod, or of a template, whose types are right."""
     volumes: set[str] = set()
-    for place, volume in enumerate(spec.get("volumes") or ()):
-        yield from _name(volume.get("name") or "", volumes, f"{path}.volumes[{place}].name")
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        yield from _name(volume.get("name") or "", volumes, f"{path}.volumes[{index}].name")
     names: set[str] = set()
     for field in ("initContainers", "containers"):
-        for place, container in enumerate(spec.get(field) or ()):
-            yield from _container(container, names, volumes, f"{path}.{field}[{place}]")
+        for index, container in enumerate(spec.get(field) or ()):
+            yield from _container(container, names, volumes, f"{path}.{field}[{index}]")
     if selector := spec.get("nodeSelector"):
         yield from label_problems(selector, f"{path}.nodeSelector")
     for field in ("nodeName", "serviceAccountName"):
@@ -84,11 +84,11 @@ def _container(container: Spec, names: set[str], volumes: set[str], path: str) -
         yield required(f"{path}.image")
     if resources := container.get("resources"):
         yield from _resources(resources, f"{path}.resources")
-    for place, mount in enumerate(container.get("volumeMounts") or ()):
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
         if mount.get("name") not in volumes:
             name = mount.get("name") or ""
-            where = f"{path}.volumeMounts[{place}].name"
-            yield Problem(where, "FieldValueNotFound", f'Not found: "{name}"')
+            field_path = f"{path}.volumeMounts[{index}].name"
+            yield Problem(field_path, "FieldValueNotFound", f'Not found: "{name}"')
 
 
 def _name(name: str, seen: set[str], path: str) -> Iterator[Problem]:
@@ -130,17 +130,17 @@ def _amount(amount: Any) -> Any:
 
 
 def pod_update_problems(old: Spec, new: Spec) -> Iterator[Problem]:
-    """What an update changes of a pod although it must not. Binding and resizing have ways of their own."""
-    before, after = _fixed(old), _fixed(new)
+    """Immutable fields that an update changes. Binding and resizing are subresources."""
+    before, after = _immutable(old), _immutable(new)
     if before == after:
         return
     gates = old.get("schedulingGates") or []
     if len(new.get("schedulingGates") or []) > len(gates):
         yield Problem("spec.schedulingGates", "FieldValueForbidden", "Forbidden: only deletion is allowed")
     if gates:
-        loosened = ("schedulingGates", "nodeSelector", "affinity")
+        mutable = ("schedulingGates", "nodeSelector", "affinity")
         before, after = (
-            {key: value for key, value in some.items() if key not in loosened} for some in (before, after)
+            {key: value for key, value in some.items() if key not in mutable} for some in (before, after)
         )
     if before != after:
         changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
@@ -148,16 +148,16 @@ def pod_update_problems(old: Spec, new: Spec) -> Iterator[Problem]:
         yield Problem("spec", "FieldValueForbidden", f"Forbidden: {_MUTABLE}; this one changes {fields}")
 
 
-def _fixed(spec: Spec) -> Spec:
-    fixed = {
+def _immutable(spec: Spec) -> Spec:
+    immutable = {
         key: value for key, value in spec.items() if key not in _MAY_CHANGE and value not in (None, [], {})
     }
     for field in ("containers", "initContainers"):
-        if field in fixed:
-            fixed[field] = [
+        if field in immutable:
+            immutable[field] = [
                 {key: value for key, value in container.items() if key != "image"}
                 if isinstance(container, dict)
                 else container
-                for container in fixed[field]
+                for container in immutable[field]
             ]
-    return fixed
+    return immutable

@@ -1,7 +1,7 @@
-"""Regular expressions from CRDs: strangers write them, and a bad one could keep the server busy for ever.
+"""Patterns of CRDs: users write them, and Python's backtracking could keep the server busy for ever.
 
-Go matches in linear time, Python does not. So a pattern that repeats what may repeat itself, such as `(a+)+`, is
-refused, and long texts match no pattern.
+Go matches in linear time, Python does not. So nested repetitions, such as `(a+)+`, are refused, and long strings match
+no pattern.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Any
 MAX_PATTERN = 2_000
 MAX_TEXT = 2_000
 _MANY = 16
-"""Repetitions from which a repetition of repetitions hurts."""
+"""Repetitions from which on a nested repetition is refused."""
 
 
 def pattern_error(text: str) -> str:
-    """What keeps a text from being a pattern; nothing if it is one."""
+    """Why this is not a pattern that may be used; empty if it is."""
     if len(text) > MAX_PATTERN:
         return f"must be no longer than {MAX_PATTERN} characters"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             re.compile(text)
-            hurts = _hurts(import_module("re._parser").parse(text))
+            backtracks = _backtracks(import_module("re._parser").parse(text))
     except Warning:
         return "must not have sets in sets, such as [[:alpha:]], which Python reads otherwise than Go"
     except (re.error, OverflowError, RecursionError):
         return "must be a valid regular expression"
     return (
         "must not repeat what may repeat itself, such as (a+)+: matching it could take for ever"
-        if hurts
+        if backtracks
         else ""
     )
 
@@ -44,32 +44,32 @@ def _compiled(text: str) -> re.Pattern[str]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the pattern is found in a text."""
+    """Whether the pattern matches somewhere in a string."""
     return len(text) <= MAX_TEXT and _compiled(pattern).search(text) is not None
 
 
-def _hurts(tree: Any) -> bool:
-    """Whether some repetition has a body that one repetition inside can make up alone."""
+def _backtracks(tree: Any) -> bool:
+    """Whether some repetition has a body that an inner repetition can match alone."""
     for operator, argument in tree:
         repeat = _repeat(operator, argument)
-        if repeat is not None and repeat[1] > _MANY and _stretches(repeat[2]):
+        if repeat is not None and repeat[1] > _MANY and _repeats_alone(repeat[2]):
             return True
-        if any(_hurts(part) for part in _inside(operator, argument)):
+        if any(_backtracks(part) for part in _inside(operator, argument)):
             return True
     return False
 
 
-def _stretches(tree: Any) -> bool:
-    """Whether a repetition inside can match whatever this matches, all else being empty."""
+def _repeats_alone(tree: Any) -> bool:
+    """Whether an inner repetition can match whatever this matches, all else being empty."""
     items = list(tree)
-    for place, (operator, argument) in enumerate(items):
-        others = items[:place] + items[place + 1 :]
+    for index, (operator, argument) in enumerate(items):
+        others = items[:index] + items[index + 1 :]
         if any(_width(part) > 0 for part in others):
             continue
         repeat = _repeat(operator, argument)
         if repeat is not None and repeat[1] > _MANY:
             return True
-        if any(_stretches(part) for part in _inside(operator, argument)):
+        if any(_repeats_alone(part) for part in _inside(operator, argument)):
             return True
     return False
 
@@ -82,7 +82,7 @@ def _repeat(operator: Any, argument: Any) -> tuple[int, int, Any] | None:
 
 
 def _inside(operator: Any, argument: Any) -> list[Any]:
-    """The patterns that an element is made of."""
+    """The patterns inside an element."""
     match str(operator):
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             return [argument[2]]
@@ -98,7 +98,7 @@ def _inside(operator: Any, argument: Any) -> list[Any]:
 
 
 def _width(item: Any) -> int:
-    """How much an element matches at least."""
+    """The least number of characters that an element matches."""
     operator, argument = item
     match str(operator):
         case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN" | "RANGE" | "CATEGORY":

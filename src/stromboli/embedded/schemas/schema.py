@@ -1,4 +1,4 @@
-"""One node of the description of an object: what may stand there, what is set if nothing does, and how it merges."""
+"""Structural schemas: the type of a value, its default, its validations, and how it merges."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 Json = Any
-"""What JSON can say: dict, list, str, int, float, bool or None."""
+"""A JSON value: dict, list, str, int, float, bool or None."""
 
 NO_PROPERTIES: Mapping[str, Schema] = {}
 
@@ -21,10 +21,10 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Schema(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """A node. Without a type anything may stand there; maps then merge key by key, and lists are replaced whole."""
+    """The schema of a value. Without a type any value is valid; maps then merge by key, and lists are atomic."""
 
     name: str = ""
-    """Of a shared type, such as PodSpec; documents refer to it by this name."""
+    """Of a shared type, such as PodSpec; OpenAPI documents refer to it by this name."""
     type: str = ""
     """object, array, string, integer, number or boolean"""
     description: str = ""
@@ -35,8 +35,8 @@ class Schema(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     properties: Mapping[str, Schema] = NO_PROPERTIES
     required: tuple[str, ...] = ()
-    additional: Schema | None = None
-    """What the values of a map look like."""
+    additional_properties: Schema | None = None
+    """The schema of the values of a map."""
     items: Schema | None = None
 
     pattern: str = ""
@@ -58,41 +58,41 @@ class Schema(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     none_of: Schema | None = None
     rules: tuple[Rule, ...] = ()
 
-    open: bool = False
-    """Whether fields that nobody described are kept (x-kubernetes-preserve-unknown-fields)."""
+    preserve_unknown_fields: bool = False
+    """Whether fields without a schema are kept (x-kubernetes-preserve-unknown-fields)."""
     int_or_string: bool = False
-    embedded: bool = False
-    """Whether a whole object, with apiVersion, kind and metadata, stands here."""
+    embedded_resource: bool = False
+    """Whether the value is a whole object, with apiVersion, kind and metadata."""
 
     list_type: str = ""
     """atomic, set or map"""
-    list_keys: tuple[str, ...] = ()
-    """What tells the entries of a list of type `map` apart."""
+    list_map_keys: tuple[str, ...] = ()
+    """The keys that identify the items of a list of type `map`."""
     map_type: str = ""
     """granular or atomic"""
     merge_key: str = ""
-    """What a strategic merge patch tells entries apart by."""
-    strategies: tuple[str, ...] = ()
+    """The key that identifies items for a strategic merge patch."""
+    patch_strategies: tuple[str, ...] = ()
     """Of a strategic merge patch: merge, replace, retainKeys."""
 
     def child(self, key: str) -> Schema:
-        """What stands under a key of an object or a map."""
-        return self.properties.get(key) or self.additional or ANYTHING
+        """The schema of a key of an object or a map."""
+        return self.properties.get(key) or self.additional_properties or ANYTHING
 
     @property
     def element(self) -> Schema:
-        """What stands in a list."""
+        """The schema of the items of a list."""
         return self.items or ANYTHING
 
     @property
     def granular_list(self) -> bool:
-        """Whether the entries of a list have owners of their own."""
+        """Whether the items of a list have owners of their own."""
         return self.list_type in ("set", "map")
 
     @property
-    def separate(self) -> bool:
+    def granular_map(self) -> bool:
         """Whether the entries of a map have owners of their own."""
         return self.map_type != "atomic"
 
 
-ANYTHING = Schema(open=True)
+ANYTHING = Schema(preserve_unknown_fields=True)

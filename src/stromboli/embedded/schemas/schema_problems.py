@@ -1,7 +1,7 @@
-"""What is wrong with an object, in the words of Kubernetes and with the path of each field.
+"""Validation of objects by their schema, with Kubernetes' messages and the path of each field.
 
-This is the slow and thorough way, taken when the quick one (`checks`) found something. Of objects of CRDs it tells in
-the words that the API server has for them, of built-in kinds in the words of its own checks.
+This is the slow path, taken when the fast one (`compiled_schema`) found something. Messages are those of the API server
+for CRDs, or for built-in kinds those of its own validation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stromboli.embedded.schemas.schema import Schema
 from stromboli.embedded.schemas.value_formats import TEXT_FORMATS, in_range, type_name
 
 MAX_PROBLEMS = 50
-_SHOWN = 200
+_MAX_SHOWN = 200
 
 INVALID, REQUIRED, TYPE = "FieldValueInvalid", "FieldValueRequired", "FieldValueTypeInvalid"
 UNSUPPORTED, DUPLICATE = "FieldValueNotSupported", "FieldValueDuplicate"
@@ -26,7 +26,7 @@ TOO_LONG, TOO_MANY = "FieldValueTooLong", "FieldValueTooMany"
 
 
 class Problem(NamedTuple):
-    """One field that is not as it must be."""
+    """A field that is invalid, as `field.Error` of Kubernetes."""
 
     field: str
     reason: str
@@ -36,16 +36,16 @@ class Problem(NamedTuple):
         return f"{self.field}: {self.message}" if self.field else self.message
 
     def cause(self) -> dict[str, str]:
-        """As it stands in the `details.causes` of a Status."""
+        """As in the `details.causes` of a Status."""
         return {"reason": self.reason, "message": self.message, "field": self.field}
 
 
-def invalid(field: str, value: Any, why: str) -> Problem:
-    return Problem(field, INVALID, f"Invalid value: {format_value(value)}: {why}")
+def invalid(field: str, value: Any, detail: str) -> Problem:
+    return Problem(field, INVALID, f"Invalid value: {format_value(value)}: {detail}")
 
 
-def required(field: str, why: str = "") -> Problem:
-    return Problem(field, REQUIRED, f"Required value: {why}" if why else "Required value")
+def required(field: str, detail: str = "") -> Problem:
+    return Problem(field, REQUIRED, f"Required value: {detail}" if detail else "Required value")
 
 
 def unsupported(field: str, value: Any, supported: tuple[Any, ...]) -> Problem:
@@ -64,23 +64,23 @@ def too_long(field: str, limit: int) -> Problem:
 
 
 def format_value(value: Any) -> str:
-    """A value in a message, cut where it gets too long to read."""
+    """A value for a message, cut to a readable length."""
     text = msgspec.json.encode(value).decode(errors="replace")
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
 
 
 def problems(value: Any, schema: Schema, path: str = "") -> list[Problem]:
-    """What is wrong with a value, up to a number that one can still read."""
+    """What is wrong with a value; at most `MAX_PROBLEMS`."""
     result: list[Problem] = []
-    for problem in _Walk(builtin=bool(schema.name)).check(value, schema, path):
+    for problem in _Validator(builtin=bool(schema.name)).check(value, schema, path):
         result.append(problem)
         if len(result) == MAX_PROBLEMS:
             break
     return result
 
 
-class _Walk:
-    """The checks, in the voice of built-in kinds or of CRDs."""
+class _Validator:
+    """Validates values, with the messages of built-in kinds or of CRDs."""
 
     def __init__(self, builtin: bool) -> None:
         self.builtin = builtin
@@ -88,20 +88,20 @@ class _Walk:
     def check(self, value: Any, schema: Schema, path: str) -> Iterator[Problem]:
         if value is None and schema.nullable:
             return
-        wrong = self._type(value, schema, path)
-        if wrong is not None:
-            yield wrong
+        type_problem = self._type(value, schema, path)
+        if type_problem is not None:
+            yield type_problem
         elif isinstance(value, dict):
             yield from self._object(value, schema, path)
         elif isinstance(value, list):
             yield from self._list(value, schema, path)
         elif isinstance(value, str):
-            yield from self._text(value, schema, path)
+            yield from self._string(value, schema, path)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield from self._number(value, schema, path)
         if schema.enum and value not in schema.enum:
             yield unsupported(path, value, schema.enum)
-        if wrong is None:
+        if type_problem is None:
             yield from self._combined(value, schema, path)
 
     def _should(self, path: str, expected: str) -> str:
@@ -127,9 +127,9 @@ class _Walk:
         for key in schema.required:
             if key not in value or (self.builtin and value[key] in ("", [])):
                 yield required(f"{path}.{key}" if path else key)
-        if schema.properties or schema.additional:
+        if schema.properties or schema.additional_properties:
             for key, item in value.items():
-                inner = schema.properties.get(key) or schema.additional
+                inner = schema.properties.get(key) or schema.additional_properties
                 if inner is not None and not (self.builtin and key in schema.required and item in ("", [])):
                     yield from self.check(item, inner, f"{path}.{key}" if path else key)
         count = len(value)
@@ -147,14 +147,14 @@ class _Walk:
         if schema.min_items is not None and count < schema.min_items:
             yield invalid(path, count, f"{path} in body should have at least {schema.min_items} items")
         if schema.unique_items:
-            yield from _twice(value, schema, path)
+            yield from _duplicates(value, schema, path)
         if schema.items is not None:
-            for place, item in enumerate(value):
-                yield from self.check(item, schema.items, f"{path}[{place}]")
+            for index, item in enumerate(value):
+                yield from self.check(item, schema.items, f"{path}[{index}]")
 
-    # -- plain values
+    # -- scalars
 
-    def _text(self, value: str, schema: Schema, path: str) -> Iterator[Problem]:
+    def _string(self, value: str, schema: Schema, path: str) -> Iterator[Problem]:
         if schema.max_length is not None and len(value) > schema.max_length:
             yield too_long(path, schema.max_length)
         if schema.min_length is not None and len(value) < schema.min_length:
@@ -163,8 +163,8 @@ class _Walk:
             yield invalid(path, value, f"{path} in body should match '{schema.pattern}'")
         known = None if schema.int_or_string else TEXT_FORMATS.get(schema.format)
         if known is not None and not known(value):
-            why = f"{path} in body must be of type {schema.format}: {format_value(value)}"
-            yield Problem(path, TYPE, f"Invalid value: {format_value(value)}: {why}")
+            detail = f"{path} in body must be of type {schema.format}: {format_value(value)}"
+            yield Problem(path, TYPE, f"Invalid value: {format_value(value)}: {detail}")
 
     def _number(self, value: int | float, schema: Schema, path: str) -> Iterator[Problem]:
         low, high = schema.minimum, schema.maximum
@@ -183,25 +183,25 @@ class _Walk:
         if schema.type == "integer" and not in_range(int(value), schema.format):
             yield invalid(path, value, f"must be of type integer with format {schema.format or 'int64'}")
 
-    # -- several at once
+    # -- combined schemas
 
     def _combined(self, value: Any, schema: Schema, path: str) -> Iterator[Problem]:
         for part in schema.all_of:
             yield from self.check(value, part, path)
-        if schema.any_of and not any(self._holds(value, part, path) for part in schema.any_of):
+        if schema.any_of and not any(self._is_valid(value, part, path) for part in schema.any_of):
             yield invalid(path, value, f'"{path}" must validate at least one schema (anyOf)')
         if schema.one_of:
-            count = sum(self._holds(value, part, path) for part in schema.one_of)
+            count = sum(self._is_valid(value, part, path) for part in schema.one_of)
             if count != 1:
-                why = f'"{path}" must validate one and only one schema (oneOf). Found {count} valid alternatives'
-                yield invalid(path, value, why)
+                detail = f'"{path}" must validate one and only one schema (oneOf). Found {count} valid alternatives'
+                yield invalid(path, value, detail)
         for rule in schema.rules:
             if not holds(rule.rule, value):
                 yield Problem(path, INVALID, f"Invalid value: {rule.message or f'failed rule: {rule.rule}'}")
-        if schema.none_of is not None and self._holds(value, schema.none_of, path):
+        if schema.none_of is not None and self._is_valid(value, schema.none_of, path):
             yield invalid(path, value, f'"{path}" must not validate the schema (not)')
 
-    def _holds(self, value: Any, schema: Schema, path: str) -> bool:
+    def _is_valid(self, value: Any, schema: Schema, path: str) -> bool:
         return next(self.check(value, schema, path), None) is None
 
 
@@ -228,14 +228,14 @@ def _too_many(path: str, count: int, limit: int) -> Problem:
     return Problem(path, TOO_MANY, f"Too many: {count}: must have at most {limit} {items}")
 
 
-def _twice(values: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
-    """Entries that are there before, by their keys or, in a set, as a whole."""
+def _duplicates(values: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
+    """Items that occur before, by their keys or, in a set, by their value."""
     seen: set[bytes] = set()
-    for place, value in enumerate(values):
-        name = value
-        if schema.list_keys and isinstance(value, dict):
-            name = {key: value[key] for key in schema.list_keys if key in value}
-        text = msgspec.json.encode(name, order="deterministic")
+    for index, value in enumerate(values):
+        identity = value
+        if schema.list_map_keys and isinstance(value, dict):
+            identity = {key: value[key] for key in schema.list_map_keys if key in value}
+        text = msgspec.json.encode(identity, order="deterministic")
         if text in seen:
-            yield duplicate(f"{path}[{place}]", name)
+            yield duplicate(f"{path}[{index}]", identity)
         seen.add(text)

@@ -18,7 +18,7 @@ _RANGES = {"int32": 2**31, "int64": 2**63}
 
 @lru_cache(maxsize=4096)
 def is_time(text: str) -> bool:
-    """Whether this is a time as in RFC 3339."""
+    """Whether this is an RFC 3339 time."""
     if not _TIME.fullmatch(text):
         return False
     try:
@@ -51,7 +51,7 @@ TEXT_FORMATS: dict[str, Callable[[str], bool]] = {
     "datetime": is_time,
     "quantity": is_quantity,
 }
-"""Formats of texts that are checked; others say something to the reader alone."""
+"""Formats of strings that are validated; others are documentation."""
 
 
 def in_range(number: int, format: str) -> bool:
@@ -61,7 +61,7 @@ def in_range(number: int, format: str) -> bool:
 
 
 def type_name(value: Any) -> str:
-    """What JSON calls the type of a value."""
+    """The JSON type of a value."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -79,7 +79,7 @@ def _initialising(pod: Content) -> str:
 
 
 def _containers(pod: Content, text: str) -> str:
-    """The reason of the first container that waiting or terminated, else the given status."""
+    """The reason of the first container that waits or terminated, else the given status."""
     running = False
     for status in reversed(nested_map(pod, "status").get("containerStatuses") or []):
         state = status.get("state") or {}
