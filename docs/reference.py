@@ -150,9 +150,8 @@ def points(_: str) -> str:
 def unasked(_: str) -> str:
     """Points that no action or engine code asks: they must be the deprecated ones."""
     source = "\n".join(path.read_text() for path in SOURCE.rglob("*.py"))
-    asked = (
-        r"rules\.{0}\b|Offer\(\s*\"{0}\""  # an action offers victims to the plugins by the name of the point
-    )
+    # An action has plugins vote on its candidates at a point that it names.
+    asked = r"rules\.{0}\b|VictimCandidates\(\s*\"{0}\""
     names = [name for name in POINTS if not re.search(asked.format(name), source)]
     assert names == list(DEPRECATED), f"{names} are not asked, {DEPRECATED} are marked as deprecated"
     listed = [f"`{name}`" for name in names]
