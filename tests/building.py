@@ -11,11 +11,11 @@ from stromboli.api import names
 from stromboli.api.types.meta import LabelSelector, Object, ObjectMeta
 from stromboli.api.types.native_group import (
     DisruptionMode,
+    Empty,
     GangPolicy,
     NativeMeta,
     NativePodGroup,
     NativePodGroupSpec,
-    Plain,
     SchedulingPolicy,
 )
 from stromboli.api.types.node import Node, NodeSpec, NodeStatus, Taint
@@ -210,7 +210,7 @@ def native_group(
     created: float = 0,
 ) -> NativePodGroup:
     """A group of Kubernetes' own; without a minimum its pods are no gang."""
-    policy = SchedulingPolicy(gang=GangPolicy(minimum)) if minimum else SchedulingPolicy(basic=Plain())
+    policy = SchedulingPolicy(gang=GangPolicy(minimum)) if minimum else SchedulingPolicy(basic=Empty())
     meta = NativeMeta(
         name,
         namespace,
@@ -230,7 +230,7 @@ def native_group(
     return NativePodGroup(meta, f"scheduling.k8s.io/{version}", spec)
 
 
-SINGLE, WHOLE = DisruptionMode(single=Plain()), DisruptionMode(all=Plain())
+SINGLE, WHOLE = DisruptionMode(single=Empty()), DisruptionMode(all=Empty())
 """As 1.37 writes them."""
 
 

@@ -1,4 +1,4 @@
-"""Schedules as users write them: five fields, `@daily` and the like, `@every 90m`; and the times they stand for.
+"""Cron schedules: five fields, `@daily` and the like, `@every 90m`; and the times that they mean.
 
 The grammar is Volcano's: day of week 0-6, names, `?` for `*`, no seconds and none of the extensions (`L`, `#`) that
 cronsim also knows. When clocks are put forward, a time that is left out runs at once; when they are put back, it runs
@@ -29,7 +29,7 @@ _MONTHS = "JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC"
 _DAYS = "SUN|MON|TUE|WED|THU|FRI|SAT"
 _FIELDS = ((0, 59, ""), (0, 23, ""), (1, 31, ""), (1, 12, _MONTHS), (0, 6, _DAYS))
 _DAY, _WEEKDAY = 2, 4
-_LONGEST = 256
+_MAX_LENGTH = 256
 
 
 class BadSchedule(ValueError):
@@ -38,7 +38,7 @@ class BadSchedule(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The times at which something is due, after any given one."""
+    """The times at which a cron job is due."""
 
     _expression: str
     interval: timedelta | None
@@ -55,9 +55,9 @@ class Schedule:
 
 
 def read_schedule(text: str) -> Schedule:
-    """The schedule that a text stands for."""
-    if len(text) > _LONGEST:
-        raise BadSchedule(f"longer than {_LONGEST} characters")
+    """Parse a schedule."""
+    if len(text) > _MAX_LENGTH:
+        raise BadSchedule(f"longer than {_MAX_LENGTH} characters")
     if text.startswith(_EVERY):
         return Schedule("", _interval(text.removeprefix(_EVERY)))
     fields = _DESCRIPTORS.get(text, text).upper().split()
@@ -94,10 +94,10 @@ def _interval(text: str) -> timedelta:
 
 def _field(text: str, position: int) -> str:
     """A field as cronsim writes it."""
-    first, last, words = _FIELDS[position]
-    value = rf"(?:[0-9]{{1,3}}{'|' + words if words else ''})"
+    first, last, alternatives = _FIELDS[position]
+    value = rf"(?:[0-9]{{1,3}}{'|' + alternatives if alternatives else ''})"
     term = re.compile(rf"(\*|\?|{value}(?:-{value})?)(/[0-9]{{1,3}})?")
-    found = []
+    terms = []
     for part in text.split(","):
         matched = term.fullmatch(part)
         if matched is None or any(not first <= int(number) <= last for number in _numbers(matched[1])):
@@ -105,8 +105,8 @@ def _field(text: str, position: int) -> str:
         span, step = matched[1].replace("?", "*"), matched[2] or ""
         if span == "*" and step not in ("", "/1") and position in (_DAY, _WEEKDAY):
             span = f"{first}-{last}"  # with a step it is a choice of days, no longer "any day"
-        found.append(span + step)
-    return ",".join(found)
+        terms.append(span + step)
+    return ",".join(terms)
 
 
 def _numbers(span: str) -> list[str]:

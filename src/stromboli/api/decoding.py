@@ -1,4 +1,4 @@
-"""One object from its JSON: the kind picks the type, and what does not fit it is explained."""
+"""Decodes one object from JSON into the type of its kind, and explains what does not fit."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from stromboli.api.types.meta import Object
 
 Raw = bytes | msgspec.Raw
 
-_PLACE = re.compile(r"^(?P<problem>.*) - at `(?:key in )?\$\.?(?P<field>.*)`$", re.DOTALL)
+_LOCATION = re.compile(r"^(?P<problem>.*) - at `(?:key in )?\$\.?(?P<field>.*)`$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _GOT = re.compile(r"got (\w+)")
 _STEP = re.compile(r"\[[0-9]+\]|[^.\[\]]+")
-_LONGEST = 60
+_MAX_VALUE_LENGTH = 60
 _TYPES: dict[str, type] = {
     "null": type(None),
     "bool": bool,
@@ -26,29 +26,29 @@ _TYPES: dict[str, type] = {
     "array": list,
     "object": dict,
 }
-_FREE_MAPS = frozenset(
+_USER_MAPS = frozenset(
     {"labels", "annotations", "nodeSelector", "matchLabels", "selector", "parameters", "minTaskMember"}
     | {"requests", "limits", "overhead", "allocatable", "capacity", "allocatedResources", "minResources"}
     | {"capability", "deserved", "resource", "hard", "used"}
 )
-"""Maps with keys of the user's own choice: in them a null value is a mistake, elsewhere it means absent."""
+"""Maps with keys of the user's choice: a null value in them is a mistake, elsewhere it means absent."""
 
 
-class Heading(msgspec.Struct, rename="camel", gc=False):
-    """Just enough of an object to know what it is."""
+class TypeMeta(msgspec.Struct, rename="camel", gc=False):
+    """Kind and API version of any object."""
 
     kind: str = ""
     api_version: str = ""
 
 
-class Title(msgspec.Struct, gc=False):
-    """What an object is called, even if neither kind nor metadata are what they should be."""
+class PartialObject(msgspec.Struct, gc=False):
+    """What identifies an object, also where kind or metadata have the wrong types."""
 
     kind: Any = None
     metadata: Any = None
 
 
-_read_heading = msgspec.json.Decoder(Heading).decode
+_read_type_meta = msgspec.json.Decoder(TypeMeta).decode
 _readers: dict[type[Object], Callable[[Raw], Object]] = {
     kind: msgspec.json.Decoder(kind).decode for kinds in GROUPS.values() for kind in kinds
 }
@@ -64,12 +64,12 @@ def decode(source: Raw | Mapping[str, Any]) -> Object | None:
 def kind_in(raw: Raw) -> tuple[str, type[Object] | None]:
     """The kind an object says it is, and its type if that is a kind we read."""
     try:
-        heading = _read_heading(raw)
+        type_meta = _read_type_meta(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _explained(error, raw) from None
-    if not heading.kind:
+    if not type_meta.kind:
         raise BadObject("kind", "missing, so this is no Kubernetes object", _subject(raw))
-    return heading.kind, kind_of(heading.api_version, heading.kind)
+    return type_meta.kind, kind_of(type_meta.api_version, type_meta.kind)
 
 
 def decode_as(kind: type[Object], raw: Raw) -> Object:
@@ -86,21 +86,20 @@ def decode_as(kind: type[Object], raw: Raw) -> Object:
 
 
 def _reader(kind: type[Object]) -> Callable[[Raw], Object]:
-    """Kinds that the scheduler does not read, but others do, are learnt at first sight."""
-    found = _readers.get(kind)
-    if found is None:
-        found = _readers[kind] = msgspec.json.Decoder(kind).decode
-    return found
+    """Kinds that only controllers read get their decoder when they are first read."""
+    if kind not in _readers:
+        _readers[kind] = msgspec.json.Decoder(kind).decode
+    return _readers[kind]
 
 
 def explain(error: Exception, content: Any = None) -> tuple[str, str]:
-    """The field and the problem that a decoding error speaks of, in plain words."""
+    """The field and the problem of a decoding error."""
     if isinstance(error, RecursionError):
         return "", "nested too deeply"
     if isinstance(error, UnicodeDecodeError):
         return "", "not UTF-8 text"
-    found = _PLACE.match(str(error))
-    field, problem = (found["field"], found["problem"]) if found else ("", str(error))
+    located = _LOCATION.match(str(error))
+    field, problem = (located["field"], located["problem"]) if located else ("", str(error))
     missing = _MISSING.fullmatch(problem)
     if missing is not None:
         return f"{field}.{missing[1]}".removeprefix("."), "is missing"
@@ -115,11 +114,11 @@ def _explained(error: Exception, raw: Raw) -> BadObject:
     return BadObject(field, _with_value(field, problem, content), _subject(raw))
 
 
-def _without_nulls(value: Any, free: bool = False) -> Any:
-    """An explicit null counts as absent, as for an API server, except among the user's own keys."""
+def _without_nulls(value: Any, is_user_map: bool = False) -> Any:
+    """An explicit null counts as absent, as for an API server, except in maps with the user's keys."""
     if isinstance(value, dict):
-        kept = {key: part for key, part in value.items() if part is not None or free}
-        return {key: _without_nulls(part, key in _FREE_MAPS) for key, part in kept.items()}
+        present = {key: part for key, part in value.items() if part is not None or is_user_map}
+        return {key: _without_nulls(part, key in _USER_MAPS) for key, part in present.items()}
     if isinstance(value, list):
         return [_without_nulls(part) for part in value]
     return value
@@ -135,13 +134,13 @@ def _with_value(field: str, problem: str, content: Any) -> str:
     if not problem.startswith("expected") or not isinstance(content, str | int | float):
         return problem
     value = msgspec.json.encode(content).decode()
-    if len(value) > _LONGEST:
-        value = value[:_LONGEST] + "..."
+    if len(value) > _MAX_VALUE_LENGTH:
+        value = value[:_MAX_VALUE_LENGTH] + "..."
     return f"{problem} {value}" if _GOT.search(problem) else f"{problem}, got {value}"
 
 
 def _with_key(field: str, problem: str, content: Any) -> str:
-    """The field with the key of the map entry that is wrong, where the error only says that some entry is."""
+    """The field with the key of the bad map entry, where the error only says that there is one."""
     head, got = field.removesuffix("[...]"), _GOT.search(problem)
     if head == field or got is None:
         return field
@@ -161,13 +160,13 @@ def _content(raw: Raw) -> Any:
 
 
 def _subject(raw: Raw) -> str:
-    """What a broken object calls itself, as far as that can be read."""
+    """Kind and name of a broken object, as far as they can be read."""
     try:
-        title = msgspec.json.decode(raw, type=Title)
+        partial = msgspec.json.decode(raw, type=PartialObject)
     except (ValueError, RecursionError):
         return ""
-    meta = title.metadata if isinstance(title.metadata, dict) else {}
+    meta = partial.metadata if isinstance(partial.metadata, dict) else {}
     path = "/".join(
         part for part in (meta.get("namespace"), meta.get("name")) if isinstance(part, str) and part
     )
-    return " ".join(part for part in (title.kind, path) if isinstance(part, str) and part)[:600]
+    return " ".join(part for part in (partial.kind, path) if isinstance(part, str) and part)[:600]

@@ -1,4 +1,4 @@
-"""What is wrong with an object, said so that its owner can find the place and mend it."""
+"""Errors in objects and files, with what a user needs to find and mend them."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -20,11 +20,11 @@ class BadObject(ValueError):
 
 
 class Unreadable(ValueError):
-    """A text that is neither JSON nor YAML, or one made to hurt its reader."""
+    """A text that is neither JSON nor YAML, or exceeds the limits of the reader."""
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong with the input: in which file, with which object, in which field."""
+    """One problem with the input: in which file, object and field."""
 
     file: str
     subject: str
@@ -37,7 +37,7 @@ class Problem(NamedTuple):
 
 
 class BadInput(ValueError):
-    """Input that cannot be used as it is; says what is wrong and how to go on without the bad part."""
+    """Input that cannot be used as it is; the message says how to go on without the bad part."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
@@ -46,16 +46,16 @@ class BadInput(ValueError):
 
 
 class Problems:
-    """Gathers problems, or raises the first, as whoever reads the input wants it."""
+    """Collects problems (`keep_going`), or raises the first."""
 
     def __init__(self, keep_going: bool) -> None:
         self.keep_going = keep_going
-        self._found: dict[Problem, None] = {}
+        self._problems: dict[Problem, None] = {}
 
     def add(self, problem: Problem) -> None:
         if not self.keep_going:
             raise BadInput([problem])
-        self._found[problem] = None
+        self._problems[problem] = None
 
     def __iter__(self) -> Iterator[Problem]:
-        return iter(self._found)
+        return iter(self._problems)

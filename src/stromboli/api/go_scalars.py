@@ -1,4 +1,4 @@
-"""Small values written as text in labels and annotations: booleans, durations and times as Go reads them."""
+"""Booleans, durations and times as Go reads and writes them in labels and annotations."""
 
 import re
 from datetime import datetime
@@ -8,7 +8,7 @@ _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-_LONGEST = 64
+_MAX_LENGTH = 64
 
 
 def boolean(text: str) -> bool | None:
@@ -23,13 +23,13 @@ def rfc3339(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-LONGEST_DURATION = 2.0**63 / 1e9
-"""Seconds that Go can count, some 292 years: as good as never, and calendars reach that far."""
+MAX_DURATION = 2.0**63 / 1e9
+"""Seconds in Go's longest duration, some 292 years."""
 
 
 def duration(text: str) -> float | None:
     """Seconds of a duration such as `1h2m3s`; none for what is no duration."""
-    return _seconds(text) if len(text) <= _LONGEST else None
+    return _seconds(text) if len(text) <= _MAX_LENGTH else None
 
 
 @lru_cache(maxsize=512)

@@ -1,9 +1,9 @@
-"""Every label, annotation, condition, reason and message text in one place, in the words users already know.
+"""Every label, annotation, condition, reason and message text, as users of Volcano and Kubernetes know them.
 
 A text with `{}` fields is a template for `str.format`.
 """
 
-# --- names of things ---
+# --- well-known names ---
 SCHEDULER_NAME = "volcano"
 OTHER_SCHEDULER_NAME = "default-scheduler"
 DEFAULT_NAMESPACE = "default"
@@ -49,7 +49,7 @@ PARTITION_ID = "volcano.sh/partition-id"
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 JOB_FORWARDING = "volcano.sh/job-forwarding"
 LOST_AT = "stromboli.sh/lost-at"
-"""On a pod that was made in place of one that was taken away: when that happened."""
+"""On a pod that replaces one that was evicted: when that happened."""
 PREEMPTABLE = "volcano.sh/preemptable"
 COOLDOWN_TIME = "volcano.sh/cooldown-time"
 MIN_RUN_TIME = "stromboli.sh/min-run-time"

@@ -1,4 +1,4 @@
-"""What no type can say: amounts in range, metadata of bearable size, queues that form a tree."""
+"""Checks beyond types: amounts in range, metadata of limited size, queues that form a tree."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -17,28 +17,28 @@ MAX_LABELS = 1_000
 MAX_METADATA = 1024 * 1024
 
 
-def check_object(thing: Object, size: int = MAX_METADATA + 1) -> None:
-    """Raise BadObject for what cannot be used. An object of few bytes (`size`) needs no count of its metadata."""
-    _check_metadata(thing, size)
-    check = _CHECKS.get(type(thing))
+def check_object(obj: Object, size: int = MAX_METADATA + 1) -> None:
+    """Raise BadObject if the object cannot be used. A small one (`size` in bytes) cannot have too much metadata."""
+    _check_metadata(obj, size)
+    check = _CHECKS.get(type(obj))
     if check is not None:
-        check(thing)
+        check(obj)
 
 
 def check_queues(queues: Iterable[Queue]) -> dict[str, BadObject]:
-    """The queues that are their own ancestors, each with an error that names the circle."""
+    """The queues that are their own ancestors, each with an error that names the cycle."""
     parents = {queue.name: queue.spec.parent or names.ROOT_QUEUE for queue in queues}
     if parents.get(names.ROOT_QUEUE) == names.ROOT_QUEUE:
         del parents[names.ROOT_QUEUE]
     errors = {}
-    for circle in _circles(parents):
-        text = " -> ".join([*circle, circle[0]])
-        for name in circle:
+    for cycle in _cycles(parents):
+        text = " -> ".join([*cycle, cycle[0]])
+        for name in cycle:
             errors[name] = BadObject("spec.parent", f"queues in a circle: {text}", f"Queue {name}")
     return errors
 
 
-def _circles(parents: Mapping[str, str]) -> Iterator[list[str]]:
+def _cycles(parents: Mapping[str, str]) -> Iterator[list[str]]:
     done: set[str] = set()
     for start in parents:
         path: list[str] = []
@@ -51,20 +51,20 @@ def _circles(parents: Mapping[str, str]) -> Iterator[list[str]]:
             yield path[path.index(name) :]
 
 
-def _check_metadata(thing: Object, size: int) -> None:
-    meta = thing.metadata
+def _check_metadata(obj: Object, size: int) -> None:
+    meta = obj.metadata
     for field, name in (("name", meta.name), ("namespace", meta.namespace)):
         if not (name.isascii() and name.isprintable()) or "/" in name or " " in name:
             raise BadObject(f"metadata.{field}", f"{name[:64]!r} is not a name")
-    for field, marks in (("labels", meta.labels), ("annotations", meta.annotations)):
-        if len(marks) > MAX_LABELS:
-            raise BadObject(f"metadata.{field}", f"{len(marks)} entries, at most {MAX_LABELS} are allowed")
+    for field, entries in (("labels", meta.labels), ("annotations", meta.annotations)):
+        if len(entries) > MAX_LABELS:
+            raise BadObject(f"metadata.{field}", f"{len(entries)} entries, at most {MAX_LABELS} are allowed")
     if size > MAX_METADATA and _length(meta.labels) + _length(meta.annotations) > MAX_METADATA:
         raise BadObject("metadata", f"labels and annotations of more than {MAX_METADATA} characters")
 
 
-def _length(marks: Mapping[str, str]) -> int:
-    return sum(len(key) + len(value) for key, value in marks.items())
+def _length(entries: Mapping[str, str]) -> int:
+    return sum(len(key) + len(value) for key, value in entries.items())
 
 
 def _check_pod(pod: Pod) -> None:
@@ -112,7 +112,7 @@ def _check_pod_group(group: PodGroup) -> None:
 
 
 def _check_native_group(group: NativePodGroup) -> None:
-    """What would be a promise broken if it were passed over is refused."""
+    """Refuse what we do not support and must not ignore."""
     spec = group.spec
     if spec.scheduling_policy.basic is None and spec.scheduling_policy.gang is None:
         raise BadObject("spec.schedulingPolicy", "is neither basic nor gang")

@@ -1,4 +1,4 @@
-"""Which labels, nodes and taints match. What is invalid never matches, and spoils only its own term."""
+"""Label selectors, node selectors and tolerations. An invalid requirement or term never matches."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) ->
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):
         return False
     return all(
-        requirement.operator in _LABEL_OPERATORS and _holds(requirement, labels)
+        requirement.operator in _LABEL_OPERATORS and _requirement_matches(requirement, labels)
         for requirement in selector.match_expressions
     )
 
@@ -36,8 +36,8 @@ def matches_node_term(term: NodeSelectorTerm, labels: Mapping[str, str], name: s
     """Whether all requirements hold; a term without any matches nothing."""
     if not term.match_expressions and not term.match_fields:
         return False
-    return all(_holds(requirement, labels) for requirement in term.match_expressions) and all(
-        _field_holds(requirement, name) for requirement in term.match_fields
+    return all(_requirement_matches(requirement, labels) for requirement in term.match_expressions) and all(
+        _field_matches(requirement, name) for requirement in term.match_fields
     )
 
 
@@ -49,7 +49,7 @@ def valid_node_term(term: NodeSelectorTerm) -> bool:
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Whether some toleration puts up with the taint."""
+    """Whether some toleration tolerates the taint."""
     return any(_tolerated(toleration, taint) for toleration in tolerations)
 
 
@@ -63,7 +63,7 @@ def _tolerated(toleration: Toleration, taint: Taint) -> bool:
     return toleration.operator == "Exists"
 
 
-def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+def _requirement_matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     if not _valid(requirement):
         return False
     label = labels.get(requirement.key)
@@ -95,7 +95,7 @@ def _valid(requirement: Requirement) -> bool:
             return len(requirement.values) == 1 and _int64(requirement.values[0]) is not None
 
 
-def _field_holds(requirement: Requirement, name: str) -> bool:
+def _field_matches(requirement: Requirement, name: str) -> bool:
     if not _valid_field(requirement):
         return False
     return (requirement.values[0] == name) == (requirement.operator == "In")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import typer
 
-from stromboli.api.manifests.manifest_sources import kept
+from stromboli.api.manifests.manifest_sources import rereadable
 from stromboli.cli.cli_errors import EXPECTED, Usage, print_error
 from stromboli.cli.output import PlanFormat, console, write_json, write_line, write_yaml
 from stromboli.cli.plan_inputs import Input, inputs_of, with_progress
@@ -90,7 +90,7 @@ def plan(
     all_paths = [*files, *(paths or [])]
     if not all_paths:
         raise Usage("nothing to plan: give a file or a folder with -f")
-    with kept(all_paths):
+    with rereadable(all_paths):
         inputs = inputs_of(all_paths, keep_going)
         if output is PlanFormat.JSON and len(inputs) > 1:
             raise Usage(

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from stromboli.api.types.kinds import CLUSTER_SCOPED, GROUPS, title_of
+from stromboli.api.types.kinds import CLUSTER_SCOPED, GROUPS, kind_name
 from stromboli.api.types.meta import Object
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.kube.request import ApiError, Request
@@ -64,8 +64,8 @@ RESOURCES: dict[type[Object], Resource] = {
     kind: Resource(
         group,
         VERSIONS.get(group, "v1"),
-        _plural(title_of(kind)),
-        title_of(kind),
+        _plural(kind_name(kind)),
+        kind_name(kind),
         kind not in CLUSTER_SCOPED,
     )
     for group, kinds in GROUPS.items()

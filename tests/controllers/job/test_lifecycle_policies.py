@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.go_scalars import LONGEST_DURATION
+from stromboli.api.go_scalars import MAX_DURATION
 from stromboli.controllers.job.lifecycle_policies import LifecycleEvent, policy_action
 from tests.controllers.job.simulated_job import NOON, SimulatedJob, make_job, policy, running, task
 
@@ -50,7 +50,7 @@ FAILED, EVICTED, PENDING = "PodFailed", "PodEvicted", "PodPending"
             [],
             [policy("AbortJob", FAILED, timeout="9999999999h")],
             {"event": FAILED},
-            ("AbortJob", LONGEST_DURATION),
+            ("AbortJob", MAX_DURATION),
         ),
     ],
 )

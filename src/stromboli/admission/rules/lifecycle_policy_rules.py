@@ -1,7 +1,7 @@
 """Lifecycle policies: what a job or task does when something happens to its pods."""
 
 from stromboli.admission.rules.field import Field
-from stromboli.api.go_scalars import LONGEST_DURATION, duration
+from stromboli.api.go_scalars import MAX_DURATION, duration
 
 ANY = "*"
 EVENTS = (
@@ -74,7 +74,7 @@ def _check_event(event: str, field: Field, action: Field, shown_path: str, known
 def _check_timeout(field: Field, shown_path: str) -> None:
     text = field.text()
     seconds = duration(text)
-    if text and (seconds is None or abs(seconds) >= LONGEST_DURATION):
+    if text and (seconds is None or abs(seconds) >= MAX_DURATION):
         field.renamed(f"{shown_path}.timeout").invalid("must be a duration", "such as 90s or 1h30m")
 
 

@@ -10,8 +10,8 @@ from stromboli.api.manifests.manifest_reader import Manifests
 from stromboli.api.manifests.manifest_sources import (
     CaseFile,
     Source,
+    content_path,
     find_files,
-    place_of,
     read_case_file,
     read_documents,
 )
@@ -30,14 +30,14 @@ class Case(NamedTuple):
 
 
 def is_case(path: str) -> bool:
-    """Whether a file, or the first file of a folder, is a case; looks at its beginning only where that tells."""
+    """Whether a file, or the first file of a folder, is a case; reads only its beginning if that is enough."""
     try:
         file = find_files(path)[0]
-        with open(place_of(file), "rb") as stream:
+        with open(content_path(file), "rb") as stream:
             start = stream.read(_PEEK)
-        found = _OBJECTS.match(start)
-        if found or len(start) < _PEEK or not start.lstrip().startswith(b"{"):
-            return found is not None and found[1] == b"objects"
+        first_key = _OBJECTS.match(start)
+        if first_key or len(start) < _PEEK or not start.lstrip().startswith(b"{"):
+            return first_key is not None and first_key[1] == b"objects"
         _case_file(file)
         return True
     except (OSError, Unreadable):
@@ -46,14 +46,14 @@ def is_case(path: str) -> bool:
 
 def read_case(path: str, keep_going: bool = False) -> Case:
     """The case in a file; BadInput if it is none."""
-    found = Problems(keep_going)
+    problems = Problems(keep_going)
     try:
         case = _case_file(path)
     except Unreadable as error:
         raise BadInput([Problem(path, "", "", str(error))]) from None
     sources = (Source(path, index, raw, of_case=True) for index, raw in enumerate(case.objects or ()))
     name = case.name or os.path.basename(path).removesuffix(".json")
-    return Case(name, case.config, Manifests(sources, found), case.observed)
+    return Case(name, case.config, Manifests(sources, problems), case.observed)
 
 
 def read_cases(path: str) -> Iterator[Case]:

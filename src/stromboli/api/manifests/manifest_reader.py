@@ -1,4 +1,4 @@
-"""Objects from files, checked and completed: all at once, or one at a time so that few need to live together."""
+"""Objects from files, checked and with defaults: all at once, or one at a time to save memory."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ class Item(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """All that was read, in input order; what is wrong; how many objects of kinds that are not read."""
+    """All objects in input order, the problems, and the number of objects of other kinds by kind."""
 
     items: list[Item]
     problems: list[Problem]
@@ -43,25 +43,25 @@ class Loaded(NamedTuple):
 
 
 class Manifests:
-    """Objects waiting in files. Iterating decodes them one by one and gathers problems on the way."""
+    """The objects of files. Iterating decodes them one by one and collects problems."""
 
-    def __init__(self, sources: Iterable[Source], found: Problems) -> None:
+    def __init__(self, sources: Iterable[Source], problems: Problems) -> None:
         self.skipped: Counter[str] = Counter()
-        self._found = found
+        self._problems = problems
         self._entries: list[tuple[Source, type[Object], int]] = []
         for index, source in enumerate(sources):
-            self._enter(source, index)
-        self._priorities = Priorities(item for _, item in self._early(PriorityClass))
-        queues = self._early(Queue)
+            self._add(source, index)
+        self._priorities = Priorities(item for _, item in self._decode_all(PriorityClass))
+        queues = self._decode_all(Queue)
         self._queues = {queue.name: where for where, queue in queues}
-        self._circular = check_queues(queue for _, queue in queues)
-        for name, error in self._circular.items():
+        self._cyclic = check_queues(queue for _, queue in queues)
+        for name, error in self._cyclic.items():
             self._report(self._queues[name], error)
 
     @property
     def problems(self) -> list[Problem]:
-        """What was wrong with the input so far; complete once all objects were seen."""
-        return list(self._found)
+        """The problems so far; complete after the last object."""
+        return list(self._problems)
 
     def __len__(self) -> int:
         """How many objects there are to decode."""
@@ -71,24 +71,24 @@ class Manifests:
         return (item.object for item in self.items())
 
     def items(self) -> Iterator[Item]:
-        """The objects with their places, complete, in input order; then the queues that always exist."""
+        """The objects with defaults, in input order; then the queues that always exist."""
         seen: dict[type[Object], dict[str, int]] = {}
         for number, (source, kind, index) in enumerate(self._entries):
-            thing = self._complete(source, kind, index)
-            if thing is None:
+            obj = self._decode(source, kind, index)
+            if obj is None:
                 continue
-            first = seen.setdefault(kind, {}).setdefault(thing.key, number)
+            first = seen.setdefault(kind, {}).setdefault(obj.key, number)
             if first != number:
-                twice = f"defined twice: {self._entries[first][0].where} has it too"
-                self._report(source.where, BadObject("metadata.name", twice, describe(thing)))
+                problem = f"defined twice: {self._entries[first][0].where} has it too"
+                self._report(source.where, BadObject("metadata.name", problem, describe(obj)))
                 continue
-            if kind is Queue and thing.name in self._circular:
+            if kind is Queue and obj.name in self._cyclic:
                 continue
-            yield Item(source.where, thing)
+            yield Item(source.where, obj)
         for queue in implied_queues(self._queues):
             yield Item(IMPLIED, queue)
 
-    def _enter(self, source: Source, index: int) -> None:
+    def _add(self, source: Source, index: int) -> None:
         try:
             name, kind = kind_in(source.raw)
         except BadObject as error:
@@ -99,60 +99,60 @@ class Manifests:
         else:
             self._entries.append((source, kind, index))
 
-    def _early(self, kind: type[Kind]) -> list[tuple[str, Kind]]:
-        """The few objects that others depend on; if one is broken, that is told in its turn."""
+    def _decode_all(self, kind: type[Kind]) -> list[tuple[str, Kind]]:
+        """All objects of a kind that others depend on; a broken one is reported when its turn comes."""
         result = []
         for source, its_kind, _ in self._entries:
             if its_kind is kind:
                 try:
-                    thing = decode_as(its_kind, source.raw)
+                    obj = decode_as(its_kind, source.raw)
                 except BadObject:
                     continue
-                if isinstance(thing, kind):
-                    result.append((source.where, thing))
+                if isinstance(obj, kind):
+                    result.append((source.where, obj))
         return result
 
-    def _complete(self, source: Source, kind: type[Object], index: int) -> Object | None:
+    def _decode(self, source: Source, kind: type[Object], index: int) -> Object | None:
         try:
-            thing = decode_as(kind, source.raw)
+            obj = decode_as(kind, source.raw)
         except BadObject as error:
             self._report(source.where, error)
             return None
         try:
-            check_object(thing, memoryview(source.raw).nbytes)
+            check_object(obj, memoryview(source.raw).nbytes)
         except BadObject as error:
-            self._report(source.where, error.of(describe(thing)))
+            self._report(source.where, error.of(describe(obj)))
             return None
         fill = case_defaults if source.of_case else apiserver_defaults
-        fill(thing, index, self._priorities)
-        return thing
+        fill(obj, index, self._priorities)
+        return obj
 
     def _report(self, where: str, error: BadObject) -> None:
-        self._found.add(Problem(where, error.subject, error.field, error.problem))
+        self._problems.add(Problem(where, error.subject, error.field, error.problem))
 
 
 def open_paths(paths: Iterable[str], keep_going: bool = False) -> Manifests:
     """The objects of files, folders and standard input (`-`), to be decoded one at a time."""
-    found = Problems(keep_going)
-    return Manifests(_sources(paths, found), found)
+    problems = Problems(keep_going)
+    return Manifests(_sources(paths, problems), problems)
 
 
 def read_paths(paths: Iterable[str], keep_going: bool = False) -> Loaded:
-    """All objects at once. The first problem raises BadInput, unless we are to keep going without the bad ones."""
+    """All objects at once. The first problem raises BadInput, unless bad objects are to be left out."""
     manifests = open_paths(paths, keep_going)
     items = list(manifests.items())
     return Loaded(items, manifests.problems, manifests.skipped)
 
 
-def _sources(paths: Iterable[str], found: Problems) -> Iterator[Source]:
+def _sources(paths: Iterable[str], problems: Problems) -> Iterator[Source]:
     for path in paths:
         try:
             files = find_files(path)
         except Unreadable as error:
-            found.add(Problem(path, "", "", str(error)))
+            problems.add(Problem(path, "", "", str(error)))
             continue
         for file in files:
             try:
                 yield from read_sources(file)
             except Unreadable as error:
-                found.add(Problem(file, "", "", str(error)))
+                problems.add(Problem(file, "", "", str(error)))

@@ -1,6 +1,6 @@
-"""Where objects come from: files, folders and standard input, each object still as raw JSON.
+"""Reads files, folders and standard input into single objects, each as raw JSON.
 
-JSON is cut into objects without decoding them, and the pieces share the file's memory; YAML becomes JSON first.
+JSON is split into objects without decoding them or copying; YAML is converted to JSON first.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import msgspec
 
-from stromboli.api.decoding import Heading, Raw, explain
+from stromboli.api.decoding import Raw, TypeMeta, explain
 from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.yaml_documents import documents
 
@@ -23,13 +23,13 @@ MAX_FILE = 1024**3
 STDIN = "-"
 SUFFIXES = (".json", ".yaml", ".yml")
 
-Shape = TypeVar("Shape")
+Target = TypeVar("Target")
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Source(NamedTuple):
-    """One object on its way in: its file, its place there, its JSON, and whether the file is a case."""
+    """One object: its file, its position there, its JSON, and whether the file is a case."""
 
     file: str
     position: int | None
@@ -56,31 +56,31 @@ class ObjectList(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None = None
 
 
-_kept: dict[str, str] = {}
+_copies: dict[str, str] = {}
 
 
 @contextmanager
-def kept(paths: Iterable[str]) -> Iterator[None]:
-    """As long as this lasts, those that can be read only once, `-` and pipes, may be read again: from copies."""
-    once = [path for path in dict.fromkeys(paths) if path == STDIN or _is_pipe(path)]
+def rereadable(paths: Iterable[str]) -> Iterator[None]:
+    """Within this context, standard input (`-`) and pipes can be read more than once: from copies."""
+    streams = [path for path in dict.fromkeys(paths) if path == STDIN or _is_pipe(path)]
     with tempfile.TemporaryDirectory(prefix="stromboli-") as folder:
-        for number, path in enumerate(once):
+        for number, path in enumerate(streams):
             copy = os.path.join(folder, str(number))
             with open(copy, "wb") as file:
-                _pour(path, file)
-            _kept[path] = copy
+                _copy(path, file)
+            _copies[path] = copy
         try:
             yield
         finally:
-            _kept.clear()
+            _copies.clear()
 
 
-def place_of(file: str) -> str:
-    """Where the content of a file is."""
-    return _kept.get(file, file)
+def content_path(file: str) -> str:
+    """The path to read a file from: its copy if there is one."""
+    return _copies.get(file, file)
 
 
-def _pour(path: str, file: BinaryIO) -> None:
+def _copy(path: str, file: BinaryIO) -> None:
     if path == STDIN:
         shutil.copyfileobj(sys.stdin.buffer, file)
         return
@@ -92,38 +92,38 @@ def _is_pipe(path: str) -> bool:
     try:
         return stat.S_ISFIFO(os.stat(path).st_mode)
     except OSError:
-        return False  # told when it is opened
+        return False  # the error is raised when it is opened
 
 
 def find_files(path: str) -> list[str]:
-    """The manifests that a path stands for: itself, or all below a folder, in order of name."""
+    """The path itself, or all manifests below a folder, sorted by name."""
     if path == STDIN or not os.path.isdir(path):
         return [path]
-    found = []
+    manifests = []
     for folder, subfolders, files in os.walk(path):
         subfolders[:] = [name for name in subfolders if not name.startswith(".")]
-        found += [os.path.join(folder, name) for name in files if name.lower().endswith(SUFFIXES)]
-    if not found:
+        manifests += [os.path.join(folder, name) for name in files if name.lower().endswith(SUFFIXES)]
+    if not manifests:
         raise Unreadable("no *.yaml, *.yml or *.json in this folder")
-    return sorted(found)
+    return sorted(manifests)
 
 
 def read_bytes(file: str) -> bytes:
-    """The content of a file or of standard input, unless there is far too much of it."""
+    """The content of a file or of standard input, up to a limit."""
     try:
-        place = place_of(file)
-        if place == STDIN:
-            return _bounded(sys.stdin.buffer.read(MAX_FILE + 1))
-        with open(place, "rb") as stream:
+        path = content_path(file)
+        if path == STDIN:
+            return _checked_size(sys.stdin.buffer.read(MAX_FILE + 1))
+        with open(path, "rb") as stream:
             if os.fstat(stream.fileno()).st_size > MAX_FILE:
                 raise Unreadable(f"larger than {MAX_FILE} bytes")
-            return _bounded(stream.read(MAX_FILE + 1))
+            return _checked_size(stream.read(MAX_FILE + 1))
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror}") from None
 
 
 def read_sources(file: str) -> Iterator[Source]:
-    """The objects of a file, in order; a lone object has no position. What comes before a bad part is kept."""
+    """The objects of a file, in order; a single object has no position. Objects before a bad part are read."""
     objects = _objects(file)
     first = next(objects, None)
     if first is None:
@@ -137,8 +137,8 @@ def read_sources(file: str) -> Iterator[Source]:
     if broken is not None:
         raise broken
     if second is not None:
-        for position, found in enumerate(chain([second], objects), start=1):
-            yield Source(file, position, *found)
+        for position, following in enumerate(chain([second], objects), start=1):
+            yield Source(file, position, *following)
 
 
 def _objects(file: str) -> Iterator[tuple[Raw, bool]]:
@@ -164,32 +164,32 @@ def read_documents(file: str) -> Iterator[bytes]:
 
 def read_case_file(document: bytes) -> CaseFile | None:
     """The case that a document is, or None."""
-    if document.lstrip()[:1] != b"{" or _cut(document, Heading).kind:
+    if document.lstrip()[:1] != b"{" or _decode(document, TypeMeta).kind:
         return None
-    case = _cut(document, CaseFile)
+    case = _decode(document, CaseFile)
     return case if case.objects is not None else None
 
 
 def _unpack(document: bytes) -> tuple[list[msgspec.Raw] | None, bool]:
     """The objects inside a document, if it is a list or a case, and whether it is a case."""
     if document.lstrip()[:1] == b"[":
-        return _cut(document, list[msgspec.Raw]), False
+        return _decode(document, list[msgspec.Raw]), False
     case = read_case_file(document)
     if case is not None:
         return case.objects, True
-    if document.lstrip()[:1] == b"{" and _cut(document, Heading).kind.endswith("List"):
-        return _cut(document, ObjectList).items, False
+    if document.lstrip()[:1] == b"{" and _decode(document, TypeMeta).kind.endswith("List"):
+        return _decode(document, ObjectList).items, False
     return None, False
 
 
-def _cut(document: bytes, shape: type[Shape]) -> Shape:
+def _decode(document: bytes, target: type[Target]) -> Target:
     try:
-        return msgspec.json.decode(document, type=shape)
+        return msgspec.json.decode(document, type=target)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Unreadable(": ".join(part for part in explain(error) if part)) from None
 
 
-def _bounded(data: bytes) -> bytes:
+def _checked_size(data: bytes) -> bytes:
     if len(data) > MAX_FILE:
         raise Unreadable(f"larger than {MAX_FILE} bytes")
     return data

@@ -1,4 +1,4 @@
-"""What an API server, admission and controllers would have filled in."""
+"""Defaults that an API server, admission and controllers would have set."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ _SYSTEM_CLASSES = {names.SYSTEM_CLUSTER_CRITICAL: 2_000_000_000, names.SYSTEM_NO
 
 
 class Priorities:
-    """The priority classes of the input, which decide the priority of pods that state none."""
+    """The priority classes of the input, for pods that state no priority."""
 
     __slots__ = ("default", "policies", "values")
 
@@ -41,26 +41,26 @@ class Priorities:
                 self.default = priority.value
 
 
-def apiserver_defaults(thing: Object, index: int, priorities: Priorities) -> None:
-    """Fill in what an API server would; the index-th object is taken to be made `index` seconds after the first."""
-    _fill_metadata(thing, index)
-    if isinstance(thing, Pod):
-        _fill_pod(thing, priorities)
+def apiserver_defaults(obj: Object, index: int, priorities: Priorities) -> None:
+    """Set an API server's defaults; the index-th object counts as created `index` seconds after the first."""
+    _fill_metadata(obj, index)
+    if isinstance(obj, Pod):
+        _fill_pod(obj, priorities)
         return
-    fill = _FILLS.get(type(thing))
+    fill = _FILLS.get(type(obj))
     if fill is not None:
-        fill(thing)
+        fill(obj)
 
 
-def case_defaults(thing: Object, index: int, priorities: Priorities) -> None:
-    """The same for an object of a case file, whose pods are ours unless they say otherwise."""
-    if isinstance(thing, Pod) and not thing.spec.scheduler_name:
-        thing.spec.scheduler_name = names.SCHEDULER_NAME
-    apiserver_defaults(thing, index, priorities)
+def case_defaults(obj: Object, index: int, priorities: Priorities) -> None:
+    """The same for an object of a case file, whose pods name our scheduler unless they name another."""
+    if isinstance(obj, Pod) and not obj.spec.scheduler_name:
+        obj.spec.scheduler_name = names.SCHEDULER_NAME
+    apiserver_defaults(obj, index, priorities)
 
 
 def implied_queues(known: Iterable[str]) -> list[Queue]:
-    """The queues that always exist, `root` and `default`, as far as the input does not bring its own."""
+    """The queues that always exist, `root` and `default`, unless the input defines them."""
     present = set(known)
     queues = []
     for name, reclaimable in ((names.ROOT_QUEUE, False), (names.DEFAULT_QUEUE, True)):
@@ -76,20 +76,20 @@ def implied_queues(known: Iterable[str]) -> list[Queue]:
 
 
 def fill_requests_from_limits(resources: Resources) -> None:
-    """Who states only a limit requests that much."""
+    """Where only a limit is stated, it is requested, too."""
     for name, limit in resources.limits.items():
         resources.requests.setdefault(name, limit)
 
 
-def _fill_metadata(thing: Object, index: int) -> None:
-    meta = thing.metadata
-    kind = type(thing)
+def _fill_metadata(obj: Object, index: int) -> None:
+    meta = obj.metadata
+    kind = type(obj)
     if kind in CLUSTER_SCOPED:
         meta.namespace = ""
     elif not meta.namespace:
         meta.namespace = names.DEFAULT_NAMESPACE
     if not meta.uid:
-        meta.uid = f"{kind.__name__}/{thing.key}"
+        meta.uid = f"{kind.__name__}/{obj.key}"
     if meta.creation_timestamp is None:
         meta.creation_timestamp = FIRST_CREATION + timedelta(seconds=index)
 

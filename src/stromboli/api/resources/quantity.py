@@ -1,4 +1,4 @@
-"""Exact Kubernetes quantities: text to integers without ever passing through a float, and back again."""
+"""Exact Kubernetes quantities: text to integers, without floats in between, and back again."""
 
 import math
 import re
@@ -29,10 +29,10 @@ class QuantityError(ValueError):
     """A value that is no Kubernetes quantity, or one too large to count with."""
 
     def __init__(self, value: object, problem: str = _EXPECTED) -> None:
-        super().__init__(f'bad quantity "{_shown(value)}": {problem}')
+        super().__init__(f'bad quantity "{_cut_short(value)}": {problem}')
 
 
-def _shown(value: object) -> str:
+def _cut_short(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an integer of {value.bit_length()} bits"
     text = str(value)

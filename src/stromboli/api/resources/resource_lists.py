@@ -20,7 +20,7 @@ ResourceList = dict[str, Quantity]
 
 
 def amounts(resource_list: Mapping[str, Quantity], where: str) -> dict[str, int]:
-    """What a resource list says, in internal units; names that the scheduler does not count are left out."""
+    """A resource list in internal units; names that the scheduler does not count are left out."""
     result = {}
     for name, quantity in resource_list.items():
         read = _internal_unit(name)

@@ -1,4 +1,4 @@
-"""Volcano's CronJob: a job that is started again and again. The job is passed on as it was written."""
+"""Volcano's CronJob: a job on a schedule. The job's spec stays as it was written."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from stromboli.api.types.meta import Count, Int64, Object, Record, Time, Value
 
 
 class Reference(Value, frozen=True):
-    """Another object, as a CronJob remembers the jobs it started."""
+    """An object reference, to a job that a CronJob started."""
 
     api_version: str = ""
     kind: str = ""
@@ -38,7 +38,7 @@ class CronJobStatus(Record):
 
 
 class CronJob(Object):
-    """Starts a Job again and again."""
+    """Starts a Job on a schedule."""
 
     spec: CronJobSpec = field(default_factory=CronJobSpec)
     status: CronJobStatus = field(default_factory=CronJobStatus)

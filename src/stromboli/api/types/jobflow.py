@@ -1,4 +1,4 @@
-"""JobFlow and JobTemplate: jobs that follow one another."""
+"""JobFlow and JobTemplate: jobs that depend on one another."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ class TaskStatusProbe(Value, frozen=True):
 
 
 class Probe(Value, frozen=True):
-    """How to tell that the jobs before are far enough; all of it must hold."""
+    """Whether the jobs before have come far enough; all of it must hold."""
 
     http_get_list: tuple[HttpGet, ...] = ()
     tcp_socket_list: tuple[TcpSocket, ...] = ()
@@ -73,7 +73,7 @@ class FlowState(Record):
 
 
 class JobFlowStatus(Record):
-    """Lists of jobs by phase are written, never read; the histories are carried on."""
+    """Lists of jobs by phase are written, never read; the histories are continued."""
 
     state: FlowState = field(default_factory=FlowState)
     pending_jobs: tuple[str, ...] = ()

@@ -22,19 +22,19 @@ GROUPS: dict[str, tuple[type[Object], ...]] = {
     "storage.k8s.io": (storage.StorageClass, node.CSINode),
     "topology.volcano.sh": (scheduling.HyperNode,),
 }
-NAMED_ALIKE: dict[type[Object], str] = {native_group.NativePodGroup: scheduling.PodGroup.__name__}
-"""Kinds that share their name with one of Volcano's, with that name."""
+SHARED_NAMES: dict[type[Object], str] = {native_group.NativePodGroup: scheduling.PodGroup.__name__}
+"""Kinds whose name Volcano has, too; their class has another name."""
 KINDS: dict[str, tuple[str, type[Object]]] = {
     kind.__name__: (group, kind)
     for group, kinds in GROUPS.items()
     for kind in kinds
-    if kind not in NAMED_ALIKE
+    if kind not in SHARED_NAMES
 }
-ALIKE: dict[tuple[str, str], type[Object]] = {
-    (group, NAMED_ALIKE[kind]): kind
+BY_SHARED_NAME: dict[tuple[str, str], type[Object]] = {
+    (group, SHARED_NAMES[kind]): kind
     for group, kinds in GROUPS.items()
     for kind in kinds
-    if kind in NAMED_ALIKE
+    if kind in SHARED_NAMES
 }
 CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
     {
@@ -53,18 +53,18 @@ CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
 
 def kind_of(api_version: str, kind: str) -> type[Object] | None:
     """The class of a kind, None for one that is not read; without apiVersion the kind's name decides."""
-    group, found = KINDS.get(kind, ("", None))
-    asked = api_version.rpartition("/")[0]
-    if found is None or (api_version and asked != group):
-        return ALIKE.get((asked, kind))
-    return found
+    group, known = KINDS.get(kind, ("", None))
+    stated = api_version.rpartition("/")[0]
+    if known is None or (api_version and stated != group):
+        return BY_SHARED_NAME.get((stated, kind))
+    return known
 
 
-def title_of(kind: type[Object]) -> str:
+def kind_name(kind: type[Object]) -> str:
     """The kind as an API server calls it."""
-    return NAMED_ALIKE.get(kind, kind.__name__)
+    return SHARED_NAMES.get(kind, kind.__name__)
 
 
-def describe(thing: Object) -> str:
+def describe(obj: Object) -> str:
     """`Pod default/web`, as messages name an object."""
-    return f"{type(thing).__name__} {thing.key}"
+    return f"{type(obj).__name__} {obj.key}"

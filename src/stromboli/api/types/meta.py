@@ -24,7 +24,7 @@ class Value(Struct, rename="camel", gc=False, omit_defaults=True, frozen=True):
 
 
 class OwnerReference(Value, frozen=True):
-    """Who made this object."""
+    """An owner of the object."""
 
     api_version: str = ""
     kind: str = ""
@@ -34,7 +34,7 @@ class OwnerReference(Value, frozen=True):
 
 
 class ObjectMeta(Record):
-    """An object's name, place, age and marks."""
+    """Name, namespace, age, labels and annotations of an object."""
 
     name: Name
     namespace: str = ""
@@ -62,7 +62,7 @@ class Object(Record):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or the name alone of what belongs to no namespace."""
+        """`namespace/name`, or the name alone of a cluster-scoped object."""
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 

@@ -1,7 +1,7 @@
 """Kubernetes' own groups (`scheduling.k8s.io`), in the shapes of 1.36 (v1alpha2) and 1.37 (v1beta1, v1alpha3).
 
-A group carries a copy of all that its Workload's template says, and must: so Workloads, and the reference to them that
-changed its name between the two, are never read.
+A group has a copy of all that its Workload's template says. So neither Workloads nor the reference to them, which
+changed its name between the two versions, are read.
 """
 
 from typing import Literal
@@ -13,12 +13,12 @@ from stromboli.api.types.meta import Condition, Int32, Int64, Object, ObjectMeta
 from stromboli.api.types.scheduling import Size
 
 
-class Plain(Value, frozen=True):
-    """One of several ways, chosen by being there."""
+class Empty(Value, frozen=True):
+    """An object without fields; its presence selects a mode."""
 
 
 class GangPolicy(Value, frozen=True):
-    """So many pods start together, or none."""
+    """At least so many pods start together, or none."""
 
     min_count: Size = 1
 
@@ -26,15 +26,15 @@ class GangPolicy(Value, frozen=True):
 class SchedulingPolicy(Value, frozen=True):
     """Pods by themselves, or a gang."""
 
-    basic: Plain | None = None
+    basic: Empty | None = None
     gang: GangPolicy | None = None
 
 
 class DisruptionMode(Value, frozen=True):
-    """Whether pods may be taken away one by one or only all together, as 1.37 writes it."""
+    """Whether pods may be evicted one by one or only all together, as 1.37 writes it."""
 
-    single: Plain | None = None
-    all: Plain | None = None
+    single: Empty | None = None
+    all: Empty | None = None
 
 
 class TopologyConstraint(Value, frozen=True):
@@ -48,13 +48,13 @@ class SchedulingConstraints(Value, frozen=True):
 
 
 class NativeMeta(ObjectMeta):
-    """A condition says of which generation of its object it speaks."""
+    """With the generation, which conditions refer to."""
 
     generation: Int64 = 0
 
 
 class NativePodGroupSpec(Record):
-    """Whether it is a gang, how urgent it is, and how it may be disturbed."""
+    """Gang or not, its priority, and how it may be disrupted."""
 
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints = SchedulingConstraints()
@@ -74,7 +74,7 @@ class NativePodGroup(Object):
 
     metadata: NativeMeta
     api_version: str = ""
-    """As it was read, where that was told; conditions have other names in other versions."""
+    """As it was read, if known; conditions have other names in other versions."""
     spec: NativePodGroupSpec = field(default_factory=NativePodGroupSpec)
     status: NativePodGroupStatus = field(default_factory=NativePodGroupStatus)
 
@@ -85,17 +85,17 @@ class NativePodGroup(Object):
 
     @property
     def independent(self) -> bool:
-        """Whether each pod is for itself."""
+        """Whether each pod is scheduled by itself."""
         return self.spec.scheduling_policy.gang is None
 
     @property
     def disrupted_as_group(self) -> bool:
-        """Whether all of its pods go if one does."""
+        """Whether all of its pods are evicted if one is."""
         mode = self.spec.disruption_mode
         return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
 
 
 def condition_type(api_version: str) -> str:
-    """What the condition is called that says whether a group was scheduled."""
+    """The type of the condition that says whether a group was scheduled."""
     old = api_version.rpartition("/")[2] in ("", "v1alpha1", "v1alpha2")
     return names.CONDITION_GROUP_SCHEDULED if old else names.CONDITION_GROUP_INITIALLY_SCHEDULED

@@ -1,4 +1,4 @@
-"""A node and, beside it, what its storage drivers can attach."""
+"""A node, and the volumes that its CSI drivers can attach."""
 
 from msgspec import field
 
@@ -7,7 +7,7 @@ from stromboli.api.types.meta import Condition, Count, Int64, Object, Record, Va
 
 
 class Taint(Value, frozen=True):
-    """Keeps pods away that do not tolerate it."""
+    """Repels pods that do not tolerate it."""
 
     key: str = ""
     value: str = ""
@@ -34,7 +34,7 @@ class NodeStatus(Record):
 
 
 class Node(Object):
-    """One machine: what it can hold, what keeps pods away, which images it has."""
+    """One node: its resources, its taints, its images."""
 
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)

@@ -1,4 +1,4 @@
-"""A pod: what it asks for, where it may run, how it is doing."""
+"""A pod: what it requests, where it may run, and its status."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -45,14 +45,14 @@ class PreferredNodeTerm(Value, frozen=True):
 
 
 class NodeAffinity(Value, frozen=True):
-    """Nodes the pod needs and nodes it likes."""
+    """Nodes that the pod requires and nodes that it prefers."""
 
     required: NodeSelector | None = field(default=None, name=REQUIRED)
     preferred: tuple[PreferredNodeTerm, ...] = field(default=(), name=PREFERRED)
 
 
 class PodAffinityTerm(Value, frozen=True):
-    """Pods, by labels and namespace, next to which (per topology key) one wants or hates to be."""
+    """Pods, by labels and namespace, with which to share, or not to share, a topology domain."""
 
     label_selector: LabelSelector | None = None
     topology_key: str = ""
@@ -85,7 +85,7 @@ class Affinity(Value, frozen=True):
 
 
 class Toleration(Value, frozen=True):
-    """A taint the pod puts up with."""
+    """A taint that the pod tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -94,7 +94,7 @@ class Toleration(Value, frozen=True):
 
 
 class TopologySpreadConstraint(Value, frozen=True):
-    """How unevenly matching pods may lie over the domains of a topology key."""
+    """How unevenly matching pods may be spread over the domains of a topology key."""
 
     max_skew: Int32 = 1
     topology_key: str = ""
@@ -130,7 +130,7 @@ class ContainerResources(Record):
 
 
 class Container(ContainerResources):
-    """One container: its image, what it asks for, its host ports."""
+    """One container: its image, its requests and limits, its host ports."""
 
     name: str = ""
     image: str = ""
@@ -144,7 +144,7 @@ class ClaimSource(Value, frozen=True):
 
 
 class ClaimTemplateSpec(Value, frozen=True):
-    """What the claim of an ephemeral volume will ask for."""
+    """What the claim of an ephemeral volume requests."""
 
     storage_class_name: str | None = None
     access_modes: tuple[str, ...] = ()
@@ -178,7 +178,7 @@ class Volume(Value, frozen=True):
 
 
 class SchedulingGate(Value, frozen=True):
-    """Something that must open before the pod may be scheduled."""
+    """Must be removed before the pod may be scheduled."""
 
     name: str = ""
 
@@ -212,7 +212,7 @@ def pod_resources(pod: Mapping[str, Any]) -> PodResources:
 
 
 class PodSpec(PodResources):
-    """What is asked for. An absent nodeSelector (None) is not the same as an empty one."""
+    """The spec. An absent nodeSelector (None) is not the same as an empty one."""
 
     scheduler_name: str = ""
     node_name: str = ""
@@ -233,7 +233,7 @@ class PodSpec(PodResources):
 
 
 class ContainerStatus(Value, frozen=True):
-    """What a container really has, while or after it was resized in place."""
+    """The actual resources of a container, while or after it is resized in place."""
 
     name: str = ""
     resources: Resources | None = None
@@ -248,7 +248,7 @@ class ResourceClaimStatus(Value, frozen=True):
 
 
 class PodStatus(Record):
-    """How the pod is doing."""
+    """The status, as far as it matters for scheduling."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()

@@ -1,4 +1,4 @@
-"""Kinds that steer scheduling, Volcano's and Kubernetes': groups, queues, classes, budgets, topology."""
+"""Kinds that govern scheduling, Volcano's and Kubernetes': groups, queues, classes, budgets, topology."""
 
 from typing import Annotated, Any, Literal
 
@@ -33,7 +33,7 @@ class SubGroupPolicy(Value, frozen=True):
 
 
 class PodGroupSpec(Record):
-    """The gang's terms. No minResources (None) means that it is enqueued unconditionally."""
+    """The gang's minimum. Without minResources (None) it is enqueued unconditionally."""
 
     min_member: Count = 0
     min_task_member: dict[str, Int32] = field(default_factory=dict)
@@ -60,13 +60,13 @@ class PodGroup(Object):
 
 
 class Guarantee(Value, frozen=True):
-    """What is kept free for a queue, used or not."""
+    """What is reserved for a queue, used or not."""
 
     resource: ResourceList = field(default_factory=dict)
 
 
 class NodeGroupAffinity(Value, frozen=True):
-    """Names of node groups, needed or liked."""
+    """Names of node groups, required or preferred."""
 
     required: tuple[str, ...] = field(default=(), name=REQUIRED)
     preferred: tuple[str, ...] = field(default=(), name=PREFERRED)
@@ -99,7 +99,7 @@ class QueueStatus(Record):
 
 
 class Queue(Object):
-    """Whose turn it is and how much they may use."""
+    """A share of the cluster, and how much of it may be used."""
 
     spec: QueueSpec = field(default_factory=QueueSpec)
     status: QueueStatus = field(default_factory=QueueStatus)
@@ -139,7 +139,7 @@ class PodDisruptionBudgetStatus(Record):
 
 
 class PodDisruptionBudget(Object):
-    """How many of some pods may be taken away."""
+    """How many of some pods may be disrupted."""
 
     spec: PodDisruptionBudgetSpec = field(default_factory=PodDisruptionBudgetSpec)
     status: PodDisruptionBudgetStatus = field(default_factory=PodDisruptionBudgetStatus)

@@ -8,7 +8,7 @@ from stromboli.api.types.pod import NodeSelector, Resources
 
 
 class ClaimReference(Value, frozen=True):
-    """The claim a volume is promised to."""
+    """The claim that a volume is bound to or reserved for."""
 
     namespace: str = ""
     name: str = ""
@@ -61,7 +61,7 @@ class PersistentVolumeClaimSpec(Record):
 
 
 class PersistentVolumeClaim(Object):
-    """A wish for storage, bound to a volume or not yet."""
+    """A claim for storage, bound to a volume or not yet."""
 
     spec: PersistentVolumeClaimSpec = field(default_factory=PersistentVolumeClaimSpec)
     status: VolumePhase = field(default_factory=VolumePhase)

@@ -11,7 +11,7 @@ Manifest = dict[str, Any]
 
 
 class LifecyclePolicy(Value, frozen=True):
-    """What to do when something happens, at once or after a while."""
+    """The action on an event or exit code, at once or after a timeout."""
 
     action: str = ""
     event: str = ""
@@ -25,14 +25,14 @@ class LifecyclePolicy(Value, frozen=True):
 
 
 class DependsOn(Value, frozen=True):
-    """Tasks that must be ready before pods of this one are made."""
+    """Tasks that must be ready before pods of this one are created."""
 
     name: tuple[str, ...] = ()
     iteration: str = ""
 
 
 class PartitionPolicy(Value, frozen=True):
-    """How the pods of a task fall into partitions that live and die together."""
+    """How the pods of a task form partitions that start and restart together."""
 
     total_partitions: Count = 0
     partition_size: Count = 0
@@ -87,7 +87,7 @@ class JobState(Value, frozen=True):
 
 
 class JobCondition(Value, frozen=True):
-    """When the job last came into a phase."""
+    """When the job last entered a phase."""
 
     status: str = ""
     last_transition_time: Time | None = None
@@ -124,7 +124,7 @@ class Job(Object):
 
 
 class Command(Object):
-    """An order of a user's to a job or a queue, carried out once and deleted."""
+    """A user's command to a job or a queue, executed once and deleted."""
 
     action: str = ""
     target: OwnerReference | None = None
@@ -144,7 +144,7 @@ class ContainerState(Value, frozen=True):
 
 
 class ContainerRun(Value, frozen=True):
-    """How a container is doing and how often it was started again."""
+    """The state of a container, and how often it was restarted."""
 
     ready: bool = False
     restart_count: int = 0
@@ -161,6 +161,6 @@ class JobPodStatus(Record):
 
 
 class JobPod(Object):
-    """A pod as the controller of its job reads it: its marks and its fate, nothing of its spec."""
+    """A pod as the controller of its job reads it: metadata and status."""
 
     status: JobPodStatus = field(default_factory=JobPodStatus)

@@ -1,4 +1,4 @@
-"""Services and controllers, for the one thing read of them: which pods they select."""
+"""Services and workload controllers, as far as they select pods."""
 
 from msgspec import field
 

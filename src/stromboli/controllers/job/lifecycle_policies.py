@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from stromboli.api.go_scalars import LONGEST_DURATION, duration
+from stromboli.api.go_scalars import MAX_DURATION, duration
 from stromboli.api.types.volcano_job import Job, LifecyclePolicy
 
 ANY = "*"
@@ -48,9 +48,7 @@ def policy_action(job: Job, trigger: LifecycleEvent) -> PolicyAction | None:
 def _first(policies: Iterable[LifecyclePolicy], trigger: LifecycleEvent) -> PolicyAction | None:
     for policy in policies:
         if _matches(policy, trigger):
-            return PolicyAction(
-                policy.action, min(max(0.0, duration(policy.timeout) or 0.0), LONGEST_DURATION)
-            )
+            return PolicyAction(policy.action, min(max(0.0, duration(policy.timeout) or 0.0), MAX_DURATION))
     return None
 
 
