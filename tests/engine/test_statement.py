@@ -54,8 +54,8 @@ def test_what_is_kept_holds_until_the_session_ends(session: Session) -> None:
         trial.pipeline(a, session.cluster.nodes["n0"])
         trial.keep()
     assert a.status is Status.PIPELINED
-    assert session.pipelined == {"default/a": "n0"}
     session.finish()
+    assert session.uncommitted.pipelined == {"default/a": "n0"}
     assert a.status is Status.PENDING
     assert session.decisions == []
 

@@ -10,12 +10,12 @@ from stromboli.api.errors import BadInput
 from stromboli.api.manifests.manifest_reader import open_paths
 from stromboli.cli.plan_text import eviction_sentence
 from stromboli.engine.decisions import Evict
+from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
 from stromboli.simulator.cluster_loading import load
 from stromboli.simulator.cycle_plan import document, make_plan
 from stromboli.simulator.cycle_report import Report
-from stromboli.simulator.waiting_jobs import Waiting
 from stromboli.testing.policy_text import policy_text
 
 CATALOG = load_catalog()
@@ -44,7 +44,13 @@ VICTIM = Evict(
 
 def test_several_cycles_together_hold_all_decisions_and_the_last_state() -> None:
     first = report([VICTIM], binds={"a": "n1"}, bound_per_job={"j": 1}, phases={"j": "Pending"})
-    second = report([], binds={"b": "n2"}, bound_per_job={"j": 1}, pending={"k": Waiting("r", "m")}, lost="x")
+    second = report(
+        [],
+        binds={"b": "n2"},
+        bound_per_job={"j": 1},
+        pending={"k": WaitExplanation("nodes", "r", "m")},
+        lost="x",
+    )
     whole = Report.together([first, second])
     assert (whole.binds, whole.bound_per_job) == ({"a": "n1", "b": "n2"}, {"j": 2})
     assert (whole.evicted, whole.evictions) == (["default/low-0"], [VICTIM])

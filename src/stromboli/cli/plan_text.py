@@ -9,10 +9,10 @@ from rich.text import Text
 from stromboli.api.types.kinds import KINDS
 from stromboli.cli.cli_errors import print_warning
 from stromboli.engine.decisions import Evict
+from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.simulator.cycle_plan import Plan
 from stromboli.simulator.cycle_report import Report
 from stromboli.simulator.dangling_references import some
-from stromboli.simulator.waiting_jobs import Waiting
 
 _JOB = "a Job is not scheduled itself: add the PodGroup and the pods that its controller makes of it"
 MAX_LINES = 50
@@ -90,7 +90,7 @@ def _print_indented(out: Console, begin: str, text: str, style: str = "") -> Non
         begin = " " * len(begin)
 
 
-def _pods(waiting: Waiting) -> str:
+def _pods(waiting: WaitExplanation) -> str:
     count = "1 pod" if waiting.pods == 1 else f"{waiting.pods} pods"
     return f"({count}, queue {waiting.queue})" if waiting.queue else f"({count})"
 

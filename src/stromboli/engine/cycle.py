@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Decision
+from stromboli.engine.explanation.wait_explanation import WaitExplanation, explain_job, explain_task
 from stromboli.engine.outcome import report_outcome
 from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import POINTS, Plugin
@@ -19,11 +19,9 @@ from stromboli.engine.plugin_failures import CycleLost, Failure, failure_of
 from stromboli.engine.points import charge, sort_keys
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
-from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.job import Job
-from stromboli.model.node_columns import Ints
-from stromboli.model.queue import Queue
+from stromboli.model.task import Task
 from stromboli.policy.policy import Policy
 
 log = logging.getLogger(__name__)
@@ -44,13 +42,6 @@ class Outcome:
 
     decisions: list[Decision]
     session: Session
-    pipelined: dict[str, str] = field(default_factory=dict)
-    idle: Ints | None = None
-    """What was free on each node when the actions had run, less what gangs that wait had been given."""
-    promised: dict[Job, int] = field(default_factory=dict)
-    """How many tasks of a job had been given or promised room by then that they have not got."""
-    held: dict[Queue, Amounts] = field(default_factory=dict)
-    """What the queues of those jobs held by then."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Time per part: open, each action, close."""
     plugins: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -61,6 +52,19 @@ class Outcome:
     """Seconds that each of them took to choose."""
     lost: Failure | None = None
     """Why the whole cycle came to nothing."""
+
+    @property
+    def pipelined(self) -> Mapping[str, str]:
+        """Pods held for a node that is still being freed when the actions have run."""
+        return self.session.uncommitted.pipelined
+
+    def explain(self, job: Job) -> WaitExplanation | None:
+        """Why a job waits; none if it does not. To be asked before the cluster changes again."""
+        return explain_job(self.session, job, self.lost)
+
+    def explain_task(self, task: Task) -> str:
+        """Why one pod waits, in a sentence; empty if it does not."""
+        return explain_task(self.session, task, self.lost)
 
 
 class Engine:
@@ -162,12 +166,6 @@ class Engine:
             with self._asked(plugin, "closing", outcome):
                 plugin.closing(session)
         report_outcome(session)
-        outcome.pipelined = session.pipelined
-        if session.journal:
-            outcome.idle = session.cluster.columns.idle.copy()
-            outcome.promised = dict(Counter(task.job for task in session.unsettled() if task.job))
-            queues = {job.queue for job in outcome.promised if job.queue}
-            outcome.held = {queue: dict(queue.held) for queue in queues}
         session.finish()
         session.cluster.pod_counts.sweep()
         outcome.decisions = session.decisions

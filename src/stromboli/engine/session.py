@@ -246,6 +246,7 @@ class Session(Transaction):
 
     def finish(self) -> None:
         """Undo what was kept but not committed, and let the model show what was decided."""
+        self.remember_uncommitted()
         self.take_back()
         for target, field, value in self._writes:
             setattr(target, field, value)

@@ -7,7 +7,7 @@ journal and survives.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
@@ -21,8 +21,10 @@ from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
+    from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job, SubJob
-    from stromboli.model.node_columns import Node
+    from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
 
@@ -46,6 +48,19 @@ class EvictionReason(NamedTuple):
         """`preempt for default/urgent, chosen by tier 1 (priority, conformance)`."""
         whom = f" for {self.beneficiary}" if self.beneficiary else ""
         return f"{self.action}{whom}" + (f", chosen by {self.chosen_by}" if self.chosen_by else "")
+
+
+class Uncommitted(NamedTuple):
+    """What tasks had when the actions had run, without being bound: it was taken back when the session closed."""
+
+    pipelined: Mapping[str, str] = {}
+    """Pods held for a node that was still being freed."""
+    idle: Ints | None = None
+    """What was free on each node, less what gangs that wait had been given."""
+    promised: Mapping[Job, int] = {}
+    """How many tasks of a job had been given or promised room."""
+    held: Mapping[Queue, Amounts] = {}
+    """What the queues of those jobs held."""
 
 
 class Undo:
@@ -77,6 +92,7 @@ class Transaction:
         self.tentative: dict[Task, TentativePlacement] = {}
         self.had_room: dict[Job, int] = {}
         """How many tasks of a job had room at once, when a statement that gave it any was last taken back."""
+        self.uncommitted = Uncommitted()
         self._failed_roles: dict[SubJob, set[str]] = {}
         self._settled: set[Task] = set()
         self._nominated: set[Task] = set()
@@ -239,17 +255,16 @@ class Transaction:
         """Roles of which some task found no node in this session."""
         return self._failed_roles.get(sub_job, set())
 
-    @property
-    def pipelined(self) -> dict[str, str]:
-        """Tasks held for a node that is still being freed."""
-        found = {
-            task.key: task.node.name
-            for task in self.unsettled()
-            if task.status is Status.PIPELINED and task.node
-        }
-        return dict(sorted(found.items()))
-
-    def unsettled(self) -> set[Task]:
-        """Tasks that were given or promised room in this session and have not been bound."""
+    def remember_uncommitted(self) -> None:
+        """Keep what tasks have at this moment that they lose with `take_back`."""
+        if not self.journal:
+            return
         touched = {entry.task for entry in self.journal if isinstance(entry, Change)}
-        return {task for task in touched if task.status in (Status.ALLOCATED, Status.PIPELINED)}
+        tasks = [task for task in touched if task.status in (Status.ALLOCATED, Status.PIPELINED)]
+        promised = Counter(task.job for task in tasks if task.job)
+        self.uncommitted = Uncommitted(
+            dict(sorted((t.key, t.node.name) for t in tasks if t.status is Status.PIPELINED and t.node)),
+            self.cluster.columns.idle.copy(),
+            promised,
+            {job.queue: dict(job.queue.held) for job in promised if job.queue},
+        )

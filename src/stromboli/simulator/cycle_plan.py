@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Evict
+from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD, Scheduler
 from stromboli.simulator.cluster_loading import Loaded
@@ -98,9 +98,13 @@ def _decisions(report: Report) -> dict[str, Any]:
         "evicted": report.evicted,
         "pipelined": report.pipelined,
         "phases": report.phases,
-        "pending": {job: msgspec.to_builtins(waiting) for job, waiting in report.pending.items()},
+        "pending": {job: _pending(waiting) for job, waiting in report.pending.items()},
         "evictions": [_eviction(one) for one in report.evictions],
     }
+
+
+def _pending(waiting: WaitExplanation) -> dict[str, Any]:
+    return {key: getattr(waiting, key) for key in ("reason", "message", "hint", "counts", "pods", "queue")}
 
 
 def _eviction(eviction: Evict) -> dict[str, Any]:

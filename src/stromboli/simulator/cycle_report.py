@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.simulator.waiting_jobs import Waiting, waiting_jobs
+from stromboli.engine.explanation.wait_explanation import WaitExplanation
 
 
 class Report(Struct):
@@ -22,7 +22,7 @@ class Report(Struct):
     """Pods held for a node that is still being freed when the cycle ends."""
     phases: dict[str, str]
     """Of every PodGroup, after the cycle."""
-    pending: dict[str, Waiting]
+    pending: dict[str, WaitExplanation]
     """Jobs that wait, each with its reason."""
     evictions: list[Evict]
     seconds: dict[str, float]
@@ -42,9 +42,9 @@ class Report(Struct):
             binds={one.key: one.node for one in decided if isinstance(one, Bind)},
             bound_per_job=_count(one.job for one in decided if isinstance(one, Bind)),
             evicted=sorted(one.key for one in evictions),
-            pipelined=outcome.pipelined,
+            pipelined=dict(outcome.pipelined),
             phases={job.key: job.phase for job in jobs if job.group is not None},
-            pending=waiting_jobs(outcome),
+            pending={job.key: waits for job in jobs if (waits := outcome.explain(job))},
             evictions=evictions,
             seconds=outcome.seconds,
             failures=list(dict.fromkeys(failure.message for failure in outcome.session.failures)),

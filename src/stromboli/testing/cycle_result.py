@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Decision
+from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.engine.placement.verdict import Verdict
 from stromboli.model.task import Task
 from stromboli.simulator.cycle_report import Report
-from stromboli.simulator.waiting_jobs import Waiting, why
 
 
 class Result:
@@ -48,7 +48,7 @@ class Result:
         return self._whole.phases
 
     @property
-    def pending(self) -> dict[str, Waiting]:
+    def pending(self) -> dict[str, WaitExplanation]:
         """Jobs that wait after the last cycle, each with its reason."""
         return self._whole.pending
 
@@ -64,7 +64,7 @@ class Result:
 
     def why(self, pod: str) -> str:
         """Why a pod was not placed in the last cycle, as its user reads it; empty if it was."""
-        return why(self.outcome, self._task(pod))
+        return self.outcome.explain_task(self._task(pod))
 
     def verdict(self, pod: str) -> Verdict | None:
         """The same as data: reasons, nodes and plugins."""

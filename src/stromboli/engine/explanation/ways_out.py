@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
 from stromboli.api import names
-from stromboli.api.resources.resource_lists import resource_list
-from stromboli.engine.cycle import Outcome
+from stromboli.engine.explanation.shortages import (
+    WayOut,
+    amount_text,
+    amounts_text,
+    largest_holders,
+    shortage,
+)
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Cluster
-from stromboli.model.dimensions import PODS, Dimensions
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -34,24 +36,24 @@ _PLAIN = {
 }
 
 
-def verdict_hint(outcome: Outcome, task: Task, reason: str) -> str:
+def nodes_way_out(session: Session, task: Task, reason: str) -> WayOut:
     """What would let a task find a node, given why it found none."""
     if reason in _PLAIN:
-        return _PLAIN[reason]
-    cluster = outcome.session.cluster
+        return WayOut(_PLAIN[reason])
+    cluster = session.cluster
     for dim in task.dims:
         if reason == names.INSUFFICIENT.format(cluster.dims.names[dim]):
-            return too_large(cluster, task) or _shortage(outcome, task, dim)
+            return larger_than_any_node(cluster, task) or _free_way_out(session, task, dim)
     if reason == names.UNTOLERATED_TAINT:
-        return _taints(cluster)
+        return WayOut(_taints(cluster))
     if reason == names.NODE_AFFINITY_MISMATCH:
-        return _selector(task)
+        return WayOut(_selector(task))
     if reason.endswith(_STORAGE_MISSING):
-        return "create it, or add it to the files: kubectl get -A -o yaml pvc,pv,storageclasses"
-    return ""
+        return WayOut("create it, or add it to the files: kubectl get -A -o yaml pvc,pv,storageclasses")
+    return WayOut()
 
 
-def objection_hint(job: Job, text: str) -> str:
+def validity_way_out(job: Job, text: str) -> str:
     """What would make a job valid."""
     if text.startswith("plugin "):
         return "mend the plugin or take it out of the policy"
@@ -64,71 +66,68 @@ def minimum_field(job: Job) -> str:
     return "spec.minMember" if job.native is None else "schedulingPolicy.gang.minCount in a new PodGroup"
 
 
-def gate_hint(cluster: Cluster, job: Job) -> str:
-    """What the gate of a queue compares: what the job asks for and what is free."""
+def enqueue_way_out(cluster: Cluster, job: Job) -> WayOut:
+    """What enqueue compares: what the job asks for and what is free."""
     wanted = job.min_resources or {}
     if not wanted:
-        return ""
+        return WayOut()
     free = cluster.columns.total(cluster.columns.idle)
     short = {dim: amount for dim, amount in wanted.items() if amount > free.get(dim, 0)}
     asked = amounts_text(cluster.dims, short or wanted)
     left = amounts_text(cluster.dims, {dim: free.get(dim, 0) for dim in short or wanted})
     taken = "" if short else ", so jobs let in before it or a limit of its queue or namespace hold it back"
-    return f"it asks for {asked} (spec.minResources), the cluster has {left} free{taken}"
+    return WayOut(
+        f"it asks for {asked} (spec.minResources), the cluster has {left} free{taken}",
+        tuple(shortage(cluster.dims, dim, amount, free.get(dim, 0)) for dim, amount in short.items()),
+        largest_holders(cluster, short),
+    )
 
 
-def too_large(cluster: Cluster, task: Task) -> str:
-    """Whether a task asks for more than any node has, even an empty one."""
-    columns = cluster.columns
-    for dim in cluster.dims.ordered(task.request):
+def larger_than_any_node(cluster: Cluster, task: Task) -> WayOut | None:
+    """What a task asks for that no node has, even an empty one."""
+    columns, dims = cluster.columns, cluster.dims
+    for dim in dims.ordered(task.request):
         sizes, asked = columns.allocatable[dim], task.request[dim]
         if len(sizes) and asked > sizes.max():
-            largest = _amount_text(cluster.dims, dim, int(sizes.max()))
-            where = columns.nodes[int(sizes.argmax())].name
-            wanted = _amount_text(cluster.dims, dim, asked)
-            return f"{task.name} asks for {wanted}, the largest node ({where}) has {largest}"
-    return ""
+            size, node = int(sizes.max()), columns.nodes[int(sizes.argmax())].name
+            wanted, largest = amount_text(dims, dim, asked), amount_text(dims, dim, size)
+            text = f"{task.name} asks for {wanted}, the largest node ({node}) has {largest}"
+            return WayOut(text, (shortage(dims, dim, asked, size),))
+    return None
 
 
-def amounts_text(dims: Dimensions, amounts: Mapping[int, float]) -> str:
-    """`cpu 4, memory 8Gi`."""
-    return ", ".join(_amount_text(dims, dim, amounts[dim]) for dim in dims.ordered(amounts) if dim != PODS)
-
-
-def _amount_text(dims: Dimensions, dim: int, amount: float) -> str:
-    name = dims.names[dim]
-    return f"{name} {resource_list({name: int(amount)})[name]}"
-
-
-def _shortage(outcome: Outcome, task: Task, dim: int) -> str:
+def _free_way_out(session: Session, task: Task, dim: int) -> WayOut:
     """How much a task asks for, and the most that one node had free when the actions had run."""
-    cluster = outcome.session.cluster
-    dims, idle = cluster.dims, (cluster.columns.idle if outcome.idle is None else outcome.idle)[dim]
-    asked = _amount_text(dims, dim, task.request.get(dim, 0))
+    cluster, uncommitted = session.cluster, session.uncommitted
+    dims, idle = cluster.dims, (cluster.columns.idle if uncommitted.idle is None else uncommitted.idle)[dim]
+    request = task.request.get(dim, 0)
+    asked = amount_text(dims, dim, request)
     if not len(idle):
-        return f"it asks for {asked}, and there is no node"
+        return WayOut(f"it asks for {asked}, and there is no node", (shortage(dims, dim, request, 0),))
     row = int(idle.argmax())
-    if idle[row] < task.request.get(dim, 0):
-        free = _amount_text(dims, dim, max(int(idle[row]), 0))
-        where = cluster.columns.nodes[row].name
-        return f"each pod asks for {asked}; the largest free amount on one node is {free} ({where})"
-    return _gang_shortage(outcome.session, task, dim, idle)
+    if idle[row] >= request:
+        return _gang_way_out(session, task, dim, idle)
+    left, node = max(int(idle[row]), 0), cluster.columns.nodes[row].name
+    free = amount_text(dims, dim, left)
+    text = f"each pod asks for {asked}; the largest free amount on one node is {free} ({node})"
+    return WayOut(text, (shortage(dims, dim, request, left),), largest_holders(cluster, (dim,)))
 
 
-def _gang_shortage(session: Session, task: Task, dim: int, idle: NDArray[np.int64]) -> str:
+def _gang_way_out(session: Session, task: Task, dim: int, idle: NDArray[np.int64]) -> WayOut:
     """Single pods would fit, but not all that must start together."""
     cluster, job = session.cluster, task.job
     if job is None:
-        return ""
+        return WayOut()
     left = int(idle.clip(min=0).sum())
     wanted = job.pending.get(dim, 0)
-    asked, free = _amount_text(cluster.dims, dim, wanted), _amount_text(cluster.dims, dim, left)
+    asked, free = amount_text(cluster.dims, dim, wanted), amount_text(cluster.dims, dim, left)
     fit, waiting = had_room(session, job), job.counts[Status.PENDING]
-    smallest = min(one.request.get(dim, 0) for one in job.by_status[Status.PENDING])
+    smallest = min(pending.request.get(dim, 0) for pending in job.by_status[Status.PENDING])
     if smallest > 0:  # others may have taken room since then
         fit = min(fit, int((idle.clip(min=0) // smallest).sum()))
     scattered = ", but in pieces too small" if wanted <= left else ""
-    return f"{fit} of {waiting} pods would fit: together they ask for {asked}, {free} is free{scattered}"
+    text = f"{fit} of {waiting} pods would fit: together they ask for {asked}, {free} is free{scattered}"
+    return WayOut(text, (shortage(cluster.dims, dim, wanted, left),), largest_holders(cluster, (dim,)))
 
 
 def had_room(session: Session, job: Job) -> int:
@@ -137,16 +136,16 @@ def had_room(session: Session, job: Job) -> int:
 
 
 def _taints(cluster: Cluster) -> str:
-    found: dict[str, None] = {}
+    taints: dict[str, None] = {}
     for node in cluster.columns.nodes:
         for taint in node.object.spec.taints if node.object else ():
             if taint.effect != names.PREFER_NO_SCHEDULE:
                 value = f"={taint.value}" if taint.value else ""
-                found[f"{taint.key}{value}:{taint.effect}"] = None
-        if len(found) > MANY:
+                taints[f"{taint.key}{value}:{taint.effect}"] = None
+        if len(taints) > MANY:
             break
-    listed = ", ".join(list(found)[:MANY])
-    return f"tolerate a taint or remove it: {listed}{', ...' if len(found) > MANY else ''}"
+    listed = ", ".join(list(taints)[:MANY])
+    return f"tolerate a taint or remove it: {listed}{', ...' if len(taints) > MANY else ''}"
 
 
 def _selector(task: Task) -> str:

@@ -2,13 +2,14 @@
 
 import pytest
 
+from stromboli.engine.explanation.shortages import Holder, Shortage
+from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.engine.plugin import Plugin
 from stromboli.model.queue import Queue
-from stromboli.simulator.waiting_jobs import Waiting
 from stromboli.testing import World
 
 
-def waiting(world: World, job: str = "default/a", policy: str = "basic") -> Waiting:
+def waiting(world: World, job: str = "default/a", policy: str = "basic") -> WaitExplanation:
     return world.run(policy=policy).pending[job]
 
 
@@ -177,3 +178,38 @@ def test_room_that_is_being_freed_is_worth_waiting_for() -> None:
 def test_whoever_waits_for_nothing_is_not_listed() -> None:
     world = World(nodes="n1 cpu=2").job("a", cpu=1).job("b", cpu=1, running_on="n1")
     assert world.run("enqueue, allocate", "gang").pending == {}
+
+
+def test_what_is_short_on_nodes_comes_as_numbers_with_the_queues_that_hold_most_of_it() -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=8", queues="q1; q2")
+    world.job("old", queue="q1", pods=2, cpu=3, running_on="n1 n2")
+    explanation = world.job("a", queue="q2", cpu=6).run("enqueue, allocate", "gang").pending["default/a"]
+    assert explanation.gate == "nodes"
+    assert explanation.shortages == (Shortage("cpu", asked=6000, available=5000),)
+    assert explanation.shortages[0].missing == 1000
+    assert explanation.holders == (Holder("q1", "cpu", 6000),)
+
+
+def test_the_limit_of_a_queue_comes_as_numbers_with_what_the_queue_holds() -> None:
+    world = World(nodes="n1 cpu=8", queues="q capability=cpu:2")
+    world.job("old", queue="q", cpu=2, running_on="n1").job("a", queue="q", cpu=1)
+    explanation = waiting(world)
+    assert (explanation.gate, explanation.reason) == ("queue-limits", "Queue overused")
+    assert explanation.shortages == (Shortage("cpu", asked=1000, available=0),)
+    assert explanation.holders == (Holder("q", "cpu", 2000),)
+
+
+def test_what_keeps_a_job_from_being_enqueued_comes_as_numbers() -> None:
+    world = World(nodes="n1 cpu=4").job("old", cpu=3, running_on="n1")
+    explanation = waiting(world.job("a", cpu=3, min_resources={"cpu": 3}))
+    assert explanation.gate == "enqueue"
+    assert explanation.shortages == (Shortage("cpu", asked=3000, available=1000),)
+    assert explanation.holders == (Holder("default", "cpu", 3000),)
+
+
+def test_a_job_that_does_not_wait_has_no_explanation() -> None:
+    world = World(nodes="n1 cpu=4").job("a", cpu=1)
+    outcome = world.run().outcome
+    (job,) = world.cluster.jobs.values()
+    assert outcome.explain(job) is None
+    assert outcome.explain_task(world.task("a-0")) == ""
