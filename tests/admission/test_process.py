@@ -22,7 +22,7 @@ from stromboli.admission import certificate_source, webhook_registration
 from stromboli.admission.options import BadFlag, Options, parse
 from stromboli.admission.process import Process
 from stromboli.admission.webhook_certificates import VALIDITY, issue, needs_renewal
-from stromboli.embedded.http.api_server import Server
+from stromboli.embedded.http.api_server import ApiServer
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access, find_access
@@ -89,8 +89,8 @@ class Stage:
 
 @asynccontextmanager
 async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
-    async with Server(folder / "data") as server:
-        server.kubeconfig(folder / "kubeconfig")
+    async with ApiServer(folder / "data") as server:
+        server.write_kubeconfig(folder / "kubeconfig")
         access = find_access(str(folder / "kubeconfig"))
         async with Client(access) as client:
             await client.create(DEFINITIONS, yaml.safe_load(QUEUES_DEFINED.read_text()))

@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 
-from stromboli.embedded.http.api_server import Server
+from stromboli.embedded.http.api_server import ApiServer
 
 Json = Any
 PODS = "/api/v1/namespaces/default/pods"
@@ -22,7 +22,7 @@ MERGE = "application/merge-patch+json"
 class Asker:
     """Requests as the administrator, or as whoever has another token."""
 
-    def __init__(self, session: aiohttp.ClientSession, server: Server):
+    def __init__(self, session: aiohttp.ClientSession, server: ApiServer):
         self._session = session
         self.server = server
 
@@ -90,7 +90,7 @@ class Asker:
 
 @asynccontextmanager
 async def running(folder: Path, **how: Any) -> AsyncIterator[Asker]:
-    async with Server(folder, **how) as server:
+    async with ApiServer(folder, **how) as server:
         trust = ssl.create_default_context(cafile=str(server.ca))
         connector = aiohttp.TCPConnector(ssl=trust)
         async with aiohttp.ClientSession(connector=connector, read_bufsize=2**22) as session:

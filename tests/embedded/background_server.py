@@ -9,21 +9,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from stromboli.embedded.http.api_server import Server
+from stromboli.embedded.http.api_server import ApiServer
 
 
 @contextmanager
-def served(folder: Path, **how: Any) -> Iterator[Server]:
+def served(folder: Path, **how: Any) -> Iterator[ApiServer]:
     """In a thread with a loop of its own; its kubeconfig is `folder/kubeconfig`."""
     ready = threading.Event()
-    found: list[Server] = []
+    found: list[ApiServer] = []
     stop: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def serve() -> None:
         end = asyncio.Event()
         stop.append((asyncio.get_running_loop(), end))
-        async with Server(folder, **how) as server:
-            server.kubeconfig(folder / "kubeconfig")
+        async with ApiServer(folder, **how) as server:
+            server.write_kubeconfig(folder / "kubeconfig")
             found.append(server)
             ready.set()
             await end.wait()

@@ -31,7 +31,7 @@ async def write(path: str, seed: int) -> None:
             else:
                 record = store.put(key, content)
             count = counts[key]
-            await store.settled()
+            await store.wait_committed()
             os.write(1, f"{key.name} {count} {record.revision}\n".encode())
             await asyncio.sleep(0)
 
@@ -45,8 +45,8 @@ def _key(number: int) -> Key:
 def _count(store: Store, key: Key) -> int:
     """Counts only ever rise, whatever happened before; the history knows of what was deleted."""
     seen = [0]
-    for change in store.since(store.horizon, "things"):
-        record = change.after or change.gone
+    for change in store.changes_since(store.compacted_revision, "things"):
+        record = change.after or change.tombstone
         if change.key == key and record is not None:
             seen.append(record.object()["count"])
     current = store.get(*key)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stromboli.embedded import data_folder as folders
-from stromboli.embedded.data_folder import Folder, FolderError, clusters, find
+from stromboli.embedded.data_folder import DataFolder, FolderError, find_cluster, running_clusters
 
 
 @pytest.fixture(autouse=True)
@@ -17,42 +17,42 @@ def own_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder_holds_one_cluster_at_a_time(tmp_path: Path) -> None:
-    first = Folder(tmp_path / "data")
+    first = DataFolder(tmp_path / "data")
     first.announce("https://127.0.0.1:1234")
     with pytest.raises(FolderError, match=f"runs there already.*{os.getpid()}"):
-        Folder(tmp_path / "data")
+        DataFolder(tmp_path / "data")
     first.release()
-    second = Folder(tmp_path / "data")
+    second = DataFolder(tmp_path / "data")
     assert second.last_port == 1234
     second.release()
 
 
 def test_the_only_cluster_is_found_and_of_several_one_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="no cluster runs"):
-        find(None)
-    one = Folder(tmp_path / "one")
+        find_cluster(None)
+    one = DataFolder(tmp_path / "one")
     one.announce("https://127.0.0.1:1")
-    assert find(None).data == str(tmp_path / "one")
-    assert find(tmp_path / "one").pid == os.getpid()
+    assert find_cluster(None).data == str(tmp_path / "one")
+    assert find_cluster(tmp_path / "one").pid == os.getpid()
     with pytest.raises(FolderError, match="stromboli up --data"):
-        find(tmp_path / "two")
+        find_cluster(tmp_path / "two")
     one.release()
-    assert clusters() == []
+    assert running_clusters() == []
 
 
 def test_a_cluster_that_was_killed_is_not_listed(tmp_path: Path) -> None:
-    one = Folder(tmp_path / "one")
+    one = DataFolder(tmp_path / "one")
     one.announce("https://127.0.0.1:1")
     entry = next((tmp_path / "runtime").rglob("*.json"))
     (entry.parent / "1.json").write_text(entry.read_text().replace(str(os.getpid()), "1"))
     (entry.parent / "2.json").write_text("nonsense")
-    assert [running.pid for running in clusters()] == [os.getpid()]
+    assert [running.pid for running in running_clusters()] == [os.getpid()]
     assert not (entry.parent / "1.json").exists()
     one.release()
 
 
 def test_a_temporary_folder_goes_with_its_cluster() -> None:
-    made = Folder(None)
+    made = DataFolder(None)
     assert made.path.is_dir()
     made.announce("https://127.0.0.1:1")
     made.release()
@@ -62,10 +62,10 @@ def test_a_temporary_folder_goes_with_its_cluster() -> None:
 def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(FolderError, match="cannot be made"):
-        Folder(tmp_path / "file" / "x")
+        DataFolder(tmp_path / "file" / "x")
     with pytest.raises(FolderError, match="is not a folder"):
-        Folder(tmp_path / "file")
+        DataFolder(tmp_path / "file")
 
 
 def test_what_does_not_live_needs_no_stopping(tmp_path: Path) -> None:
-    assert folders.stop(folders.Running(2**22 - 3, str(tmp_path)))
+    assert folders.stop_cluster(folders.RunningCluster(2**22 - 3, str(tmp_path)))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.embedded.cluster_services import Place, nodes
-from stromboli.embedded.data_folder import Folder
-from stromboli.embedded.embedded_cluster import NOWHERE, Broken, Cluster
+from stromboli.embedded.cluster_services import ServiceConfig, nodes
+from stromboli.embedded.data_folder import DataFolder
+from stromboli.embedded.embedded_cluster import NOWHERE, Cluster, ServiceFailed
 from stromboli.embedded.nodes.node_groups import node_manifests
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import default_policy
@@ -20,12 +20,12 @@ from stromboli.policy.policy import default_policy
 CATALOG = load_catalog()
 
 
-def place() -> Place:
-    return Place(NOWHERE, Path(), node_manifests(["2x4cpu"]), CATALOG, default_policy(CATALOG))
+def config() -> ServiceConfig:
+    return ServiceConfig(NOWHERE, Path(), node_manifests(["2x4cpu"]), CATALOG, default_policy(CATALOG))
 
 
 @asynccontextmanager
-async def breaking(where: Place) -> AsyncIterator[asyncio.Task[object]]:
+async def breaking(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
     async def work() -> None:
         raise ValueError("no more")
 
@@ -34,31 +34,31 @@ async def breaking(where: Place) -> AsyncIterator[asyncio.Task[object]]:
 
 
 @asynccontextmanager
-async def never_starts(where: Place) -> AsyncIterator[asyncio.Task[object]]:
+async def never_starts(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
     raise ValueError("not today")
     yield
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataFolder:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return Folder(tmp_path / "data")
+    return DataFolder(tmp_path / "data")
 
 
-def test_a_part_that_gives_up_is_named(folder: Folder) -> None:
+def test_a_part_that_gives_up_is_named(folder: DataFolder) -> None:
     async def story() -> None:
-        async with Cluster(folder, place(), services=(nodes, breaking)) as cluster:
-            with pytest.raises(Broken, match="breaking gave up: no more"):
-                await asyncio.wait_for(cluster.broken(), 20)
+        async with Cluster(folder, config(), services=(nodes, breaking)) as cluster:
+            with pytest.raises(ServiceFailed, match="breaking gave up: no more"):
+                await asyncio.wait_for(cluster.wait_failed(), 20)
 
     asyncio.run(story())
     folder.release()
 
 
-def test_a_part_that_does_not_start_leaves_nothing_behind(folder: Folder) -> None:
+def test_a_part_that_does_not_start_leaves_nothing_behind(folder: DataFolder) -> None:
     async def story() -> None:
         with pytest.raises(ValueError, match="not today"):
-            async with Cluster(folder, place(), services=(nodes, never_starts)):
+            async with Cluster(folder, config(), services=(nodes, never_starts)):
                 pass
         assert len(asyncio.all_tasks()) == 1
 
@@ -66,24 +66,24 @@ def test_a_part_that_does_not_start_leaves_nothing_behind(folder: Folder) -> Non
     folder.release()
 
 
-def test_if_its_port_was_taken_meanwhile_it_takes_another(folder: Folder) -> None:
+def test_if_its_port_was_taken_meanwhile_it_takes_another(folder: DataFolder) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         folder.last_port = taken.getsockname()[1]
 
         async def story() -> str:
-            async with Cluster(folder, place(), services=(nodes,)) as cluster:
+            async with Cluster(folder, config(), services=(nodes,)) as cluster:
                 return cluster.url
 
         assert not asyncio.run(story()).endswith(f":{folder.last_port}")
     folder.release()
 
 
-def test_a_port_that_was_asked_for_and_is_taken_is_an_error(folder: Folder) -> None:
+def test_a_port_that_was_asked_for_and_is_taken_is_an_error(folder: DataFolder) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
         async def story() -> None:
-            async with Cluster(folder, place(), port=port, services=(nodes,)):
+            async with Cluster(folder, config(), port=port, services=(nodes,)):
                 pass
 
         with pytest.raises(OSError, match="in use"):

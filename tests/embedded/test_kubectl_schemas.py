@@ -39,7 +39,7 @@ def story(folder: Path, tell: Callable[[Kubectl], Awaitable[None]]) -> None:
     async def told() -> None:
         async with running(folder) as asker:
             config = folder / "config"
-            asker.server.kubeconfig(config)
+            asker.server.write_kubeconfig(config)
             surroundings = {**os.environ, "KUBECONFIG": str(config), "HOME": str(folder)}
 
             async def kubectl(*arguments: str, stdin: str = "", **more: str) -> str:

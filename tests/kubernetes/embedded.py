@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.embedded.auth.cluster_authority import Authority
+from stromboli.embedded.auth.cluster_authority import ClusterAuthority
 from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
 from tests.kubernetes.program import cached
 
@@ -46,7 +46,7 @@ class EmbeddedPlane(ControlPlane):
 
     def __enter__(self) -> ControlPlane:
         pki = self.folder / "pki"
-        Authority(pki).issue("admin", "admin", ("system:masters",))
+        ClusterAuthority(pki).issue("admin", "admin", ("system:masters",))
         (pki / "token").write_text(self.token)
         self.kubeconfig.write_text(json.dumps(self.config_for(self.token)))
         try:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from stromboli.api import names
 from stromboli.cli.output import console
-from stromboli.embedded.data_folder import FolderError, Running
+from stromboli.embedded.data_folder import FolderError, RunningCluster
 from stromboli.embedded.tables.age_text import duration_text
 from stromboli.embedded.tables.node_rows import state_text
 from stromboli.kube.api_client import Client
@@ -33,7 +33,7 @@ RESOURCES = {
 Content = dict[str, Any]
 
 
-async def read_status(running: Running) -> Content:
+async def read_status(running: RunningCluster) -> Content:
     """The status as plain data, as JSON shows it."""
     try:
         async with Client(find_access(str(running.kubeconfig))) as client:

@@ -16,7 +16,7 @@ from stromboli.api.errors import BadObject, Unreadable
 from stromboli.api.manifests.manifest_sources import find_files, read_sources
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.scheduling import Queue, QueueStatus
-from stromboli.embedded.kinds.offline_schemas import Forms
+from stromboli.embedded.kinds.offline_schemas import OfflineSchemas
 
 _JOBS = "batch.volcano.sh"
 _VOLCANO = ".volcano.sh"
@@ -85,12 +85,12 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
     findings: list[Finding] = []
     manifests = list(_read(paths, findings))
     queues = _queues(manifests)
-    forms = Forms()
+    schemas = OfflineSchemas()
     checked = 0
     for manifest in manifests:
-        known = forms.know(manifest.content)
+        known = schemas.knows(manifest.content)
         problems = list(
-            _problems(manifest, forms, queues, settings) if known else _unknown_kind(manifest, forms)
+            _problems(manifest, schemas, queues, settings) if known else _unknown_kind(manifest, schemas)
         )
         checked += known or bool(problems)
         findings += [Finding(manifest.where, manifest.subject, problem) for problem in problems]
@@ -136,14 +136,16 @@ def _queues(manifests: Iterable[_Manifest]) -> QueueIndex:
     return known
 
 
-def _problems(manifest: _Manifest, forms: Forms, queues: QueueIndex, settings: Settings) -> Iterator[Problem]:
+def _problems(
+    manifest: _Manifest, schemas: OfflineSchemas, queues: QueueIndex, settings: Settings
+) -> Iterator[Problem]:
     """First what the schema says, then the rules, except for fields that the schema has complained about."""
     content, group, kind = manifest.content, manifest.group, manifest.kind
     result = admit(group, kind, CREATE, content, None, _context(content, queues, settings))
     reported = set()
-    for path in forms.findings(content).unknown:
+    for path in schemas.validate(content).unknown:
         yield Problem(path, None, f'unknown field "{path}"', _UNKNOWN, shows_field=True)
-    for problem in forms.findings(result.object).problems:
+    for problem in schemas.validate(result.object).problems:
         reported.add(problem.field)
         yield Problem(problem.field, None, str(problem), shows_field=True)
     rules = list(result.problems)
@@ -152,9 +154,9 @@ def _problems(manifest: _Manifest, forms: Forms, queues: QueueIndex, settings: S
     yield from (problem for problem in rules if problem.field not in reported)
 
 
-def _unknown_kind(manifest: _Manifest, forms: Forms) -> Iterator[Problem]:
+def _unknown_kind(manifest: _Manifest, schemas: OfflineSchemas) -> Iterator[Problem]:
     """An unknown kind of Volcano's groups is a mistake; those of other groups may well exist."""
-    kinds = forms.kinds_of(manifest.group) if manifest.group.endswith(_VOLCANO) else []
+    kinds = schemas.kinds_of(manifest.group) if manifest.group.endswith(_VOLCANO) else []
     if kinds:
         text = f'there is no kind "{manifest.kind}" in version "{manifest.version}"'
         yield Problem("kind", manifest.kind, text, f"known: {', '.join(kinds)}", shows_field=True)

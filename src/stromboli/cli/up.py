@@ -17,7 +17,7 @@ from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, chosen_policy, pr
 from stromboli.daemon import log_format
 
 if TYPE_CHECKING:
-    from stromboli.embedded.data_folder import Folder
+    from stromboli.embedded.data_folder import DataFolder
     from stromboli.embedded.embedded_cluster import Cluster
 
 SIMULATED = "4x8cpu,32Gi"
@@ -82,8 +82,8 @@ def up(
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Tell what happens inside."),
 ) -> None:
     """Start a cluster on this machine: an API server for kubectl, nodes, the scheduler and the controllers."""
-    from stromboli.embedded.cluster_services import Place
-    from stromboli.embedded.data_folder import Folder, FolderError
+    from stromboli.embedded.cluster_services import ServiceConfig
+    from stromboli.embedded.data_folder import DataFolder, FolderError
     from stromboli.embedded.embedded_cluster import NOWHERE, Cluster
     from stromboli.embedded.nodes.durations import BadDuration, parse_duration
     from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
@@ -96,7 +96,7 @@ def up(
     chosen = _policy(policy, preset, catalog, lenient_policy)
     try:
         delays = StageDelays(parse_duration(start_delay), parse_duration(run_time))
-        place = Place(
+        config = ServiceConfig(
             NOWHERE,
             Path(),
             node_manifests(nodes or [REAL if real else SIMULATED], real),
@@ -104,14 +104,14 @@ def up(
             chosen,
             delays,
             parse_duration(schedule_period).low,
-            asked_for=bool(nodes) or real,
+            nodes_requested=bool(nodes) or real,
             job_plugins_dir=job_plugins_dir,
         )
-        folder = Folder(data)
+        folder = DataFolder(data)
     except (BadNodes, BadDuration, FolderError) as error:
         raise Usage(str(error)) from None
     try:
-        status = asyncio.run(_run(Cluster(folder, place, host, port), folder))
+        status = asyncio.run(_run(Cluster(folder, config, host, port), folder))
     except OSError as error:
         print_error(f"cannot start: {_start_error(error, host, port or folder.last_port)}")
         status = 1
@@ -135,7 +135,7 @@ def _policy(file: Path | None, preset: str | None, catalog: Any, lenient: bool) 
     return chosen_policy(file, preset or PRESET, catalog, lenient)
 
 
-async def _run(cluster: Cluster, folder: Folder) -> int:
+async def _run(cluster: Cluster, folder: DataFolder) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -150,7 +150,7 @@ async def _run(cluster: Cluster, folder: Folder) -> int:
     starting.result()
     try:
         _print_instructions(cluster, folder)
-        broken = asyncio.create_task(cluster.broken())
+        broken = asyncio.create_task(cluster.wait_failed())
         await asyncio.wait({broken, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if broken.done():
             print_error(str(broken.exception()))
@@ -163,7 +163,7 @@ async def _run(cluster: Cluster, folder: Folder) -> int:
         await cluster.__aexit__()
 
 
-def _print_instructions(cluster: Cluster, folder: Folder) -> None:
+def _print_instructions(cluster: Cluster, folder: DataFolder) -> None:
     lines = [
         f"A cluster runs at {cluster.url}. To use it:",
         "",
@@ -180,13 +180,13 @@ def _print_instructions(cluster: Cluster, folder: Folder) -> None:
 
 def down(data: Path | None = DATA) -> None:
     """Stop a cluster that `stromboli up` started."""
-    from stromboli.embedded.data_folder import FolderError, find, stop
+    from stromboli.embedded.data_folder import FolderError, find_cluster, stop_cluster
 
     try:
-        running = find(data)
+        running = find_cluster(data)
     except FolderError as error:
         raise Usage(str(error)) from None
-    if not stop(running):
+    if not stop_cluster(running):
         print_error(
             f"process {running.pid} does not stop; kill -9 {running.pid} ends it, and loses nothing that was written"
         )
@@ -200,10 +200,10 @@ def status(
 ) -> None:
     """Show what runs in a cluster that `stromboli up` started: nodes, queues, jobs, pods."""
     from stromboli.cli.cluster_status import print_status, read_status
-    from stromboli.embedded.data_folder import FolderError, find
+    from stromboli.embedded.data_folder import FolderError, find_cluster
 
     try:
-        summary = asyncio.run(read_status(find(data)))
+        summary = asyncio.run(read_status(find_cluster(data)))
     except FolderError as error:
         raise Usage(str(error)) from None
     if output is Format.TABLE:
@@ -232,7 +232,7 @@ def recover(names: list[str] = typer.Argument(..., metavar="NODE..."), data: Pat
 def _set_failed(names: list[str], data: Path | None, value: str | None) -> None:
     import msgspec
 
-    from stromboli.embedded.data_folder import FolderError, find
+    from stromboli.embedded.data_folder import FolderError, find_cluster
     from stromboli.embedded.nodes.node_annotations import FAILED, NODE
     from stromboli.embedded.nodes.write_queue import NODES
     from stromboli.kube.api_client import Client
@@ -240,7 +240,7 @@ def _set_failed(names: list[str], data: Path | None, value: str | None) -> None:
     from stromboli.kube.request import ApiError, NoResponse
 
     async def patch_nodes() -> None:
-        async with Client(find_access(str(find(data).kubeconfig))) as client:
+        async with Client(find_access(str(find_cluster(data).kubeconfig))) as client:
             for name in names:
                 labels = msgspec.json.decode(await client.get(NODES, name))["metadata"].get("labels", {})
                 if NODE not in labels:

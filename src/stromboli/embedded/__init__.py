@@ -1,7 +1,15 @@
-"""A cluster on one machine: an API server on SQLite that kubectl can use, and nodes that run or pretend to run.
+"""A cluster on one machine: an API server on SQLite that kubectl can use, and nodes that run or simulate pods.
 
-`store` keeps encoded objects and their history, `watching` hands changes on, `registry` knows the kinds, `objects` is
-what one may do with them, `lifecycle` what happens to them by themselves, `server` speaks HTTP. What objects look like
-(`schemas`, `patching`), how they are listed (`tables`) and who may do what (`rights`) are pure functions beside it.
+The packages of the API server, each of which imports only those after it:
+
+- `http`: requests and responses, and the server itself
+- `kube_controllers`: what a kube-controller-manager would do, such as garbage collection
+- `objects`: the verbs on objects and subresources
+- `admission`: the admission chain
+- `auth`: users, certificates, authorization
+- `store`: versions of objects, and watches
+- `kinds`: kinds, their strategies, and Status errors
+- `schemas`, `patching`, `tables`, `rbac`, `protobuf`: pure functions of objects
+
 Nodes, the scheduler and everything else speak to the server as they would to a real one: over its API alone.
 """

@@ -8,17 +8,18 @@ import signal
 import sys
 from pathlib import Path
 
-from stromboli.embedded.http.api_server import Server
-from stromboli.embedded.store.object_store import HISTORY, InUse
+from stromboli.embedded.http.api_server import ApiServer
+from stromboli.embedded.store.object_store import HISTORY_LIMIT
+from stromboli.embedded.store.version_log import StoreInUse
 
 
 async def serve(options: argparse.Namespace) -> None:
-    """Until somebody says stop; `ready` is printed once it answers."""
+    """Serve until SIGINT or SIGTERM; prints `ready` once it answers requests."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with Server(
+    async with ApiServer(
         options.data,
         options.host,
         options.port,
@@ -28,7 +29,7 @@ async def serve(options: argparse.Namespace) -> None:
     ) as server:
         if options.forget:
             server.store.compact()
-        server.kubeconfig(options.data / "kubeconfig")
+        server.write_kubeconfig(options.data / "kubeconfig")
         print(f"ready {server.url}", flush=True)
         await stop.wait()
 
@@ -41,14 +42,16 @@ def main() -> None:
     )
     parser.add_argument("--port", type=int, default=0, help="0 for any that is free")
     parser.add_argument("--crds", action="store_true", help="bring Volcano's kinds along")
-    parser.add_argument("--history", type=int, default=HISTORY, help="changes that watches may go back to")
+    parser.add_argument(
+        "--history", type=int, default=HISTORY_LIMIT, help="changes that watches may go back to"
+    )
     parser.add_argument(
         "--forget", action="store_true", help="forget all changes of before: watches begin anew"
     )
     parser.add_argument("--power-safe", action="store_true", help="wait for the disk at every commit")
     try:
         asyncio.run(serve(parser.parse_args(sys.argv[1:])))
-    except (InUse, OSError) as error:
+    except (StoreInUse, OSError) as error:
         sys.exit(f"error: {error}")
 
 

@@ -1,7 +1,7 @@
-"""What runs beside the API server of an embedded cluster. Each knows it by its API alone.
+"""The services beside the API server of an embedded cluster, which they know by its API alone.
 
-To add one, write an async context manager that takes the `Place`, starts it, gives its task, and stops it in the end,
-and put it into `SERVICES`.
+To add one, write an async context manager that takes the `ServiceConfig`, starts the service, yields its task and stops
+it in the end, and add it to `SERVICES`.
 """
 
 from __future__ import annotations
@@ -38,47 +38,46 @@ from stromboli.scheduler.scheduler_metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-OURS = (names.SCHEDULER_NAME, names.OTHER_SCHEDULER_NAME)
-"""Whose pods are scheduled: there is no other scheduler here, so those that name none are ours, too."""
-PARTING = 5.0
-"""Seconds for what is under way when a service is to stop."""
+SCHEDULER_NAMES = (names.SCHEDULER_NAME, names.OTHER_SCHEDULER_NAME)
+"""Also Kubernetes' default name: there is no other scheduler here."""
+SHUTDOWN_TIMEOUT = 5.0
+"""Seconds for work in progress when a service stops."""
 
 
 @dataclass(slots=True)
-class Place:
-    """What services are given."""
+class ServiceConfig:
+    """What services need to know."""
 
     access: Access
     data: Path
     nodes: list[Content]
-    """To be made if there are none yet, or if somebody asked for them."""
+    """Created if there are none yet, or if they were requested."""
     catalog: Catalog
     policy: Policy | PolicyFile
     delays: StageDelays = field(default_factory=StageDelays)
     period: float = 1.0
-    asked_for: bool = False
-    """Whether the nodes were asked for."""
+    nodes_requested: bool = False
     job_plugins_dir: Path | None = None
     logs: PodLogs = field(default_factory=PodLogs)
 
 
-Service = Callable[[Place], AbstractAsyncContextManager["asyncio.Task[object]"]]
+Service = Callable[[ServiceConfig], AbstractAsyncContextManager["asyncio.Task[object]"]]
 
 
 @asynccontextmanager
-async def nodes(place: Place) -> AsyncIterator[asyncio.Task[object]]:
-    """Nodes that run pods, or pretend to."""
-    async with Client(place.access) as client:
+async def nodes(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
+    """Nodes that run pods, or simulate that."""
+    async with Client(config.access) as client:
 
         def real(writes: WriteQueue) -> ProcessRuntime:
-            return ProcessRuntime(client, writes, place.data / "work")
+            return ProcessRuntime(client, writes, config.data / "work")
 
-        ours = NodeService(client, place.delays, real)
-        if place.asked_for or not await _any_nodes(client):
-            await ours.register(place.nodes)
-        place.logs.connect(ours)
-        async with _task(ours.run(), "nodes") as task:
-            await _first(ours.synced(), task)
+        service = NodeService(client, config.delays, real)
+        if config.nodes_requested or not await _any_nodes(client):
+            await service.register(config.nodes)
+        config.logs.connect(service)
+        async with _task(service.run(), "nodes") as task:
+            await _wait_ready(service.synced(), task)
             yield task
 
 
@@ -88,19 +87,22 @@ async def _any_nodes(client: Client) -> bool:
 
 
 @asynccontextmanager
-async def scheduler(place: Place) -> AsyncIterator[asyncio.Task[object]]:
-    """The scheduler, as it would run on any cluster; alone here, it needs no lease."""
+async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
+    """The scheduler as on any cluster, without leader election."""
     options = Options(
-        leader_elect=False, scheduler_name=OURS, schedule_period=place.period, shutdown_timeout=PARTING
+        leader_elect=False,
+        scheduler_name=SCHEDULER_NAMES,
+        schedule_period=config.period,
+        shutdown_timeout=SHUTDOWN_TIMEOUT,
     )
-    async with Client(place.access) as client:
+    async with Client(config.access) as client:
         duty = Duty(
             options,
             client,
             "embedded",
             lambda: True,
-            place.catalog,
-            place.policy,
+            config.catalog,
+            config.policy,
             Measuring(Metrics()),
         )
         async with duty:
@@ -111,26 +113,26 @@ async def scheduler(place: Place) -> AsyncIterator[asyncio.Task[object]]:
                 yield task
             finally:
                 duty.stop()
-                await _ended(task)
+                await _wait_ended(task)
 
 
 @asynccontextmanager
-async def controllers(place: Place) -> AsyncIterator[asyncio.Task[object]]:
-    """Controllers: jobs, groups, queues and what else there is."""
-    async with Client(place.access) as client:
+async def controllers(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
+    """Volcano's controllers, without leader election."""
+    async with Client(config.access) as client:
         options = ControllerOptions(
             leader_elect=False,
-            scheduler_name=OURS,
-            shutdown_timeout=PARTING,
-            plugins_dir=place.job_plugins_dir,
+            scheduler_name=SCHEDULER_NAMES,
+            shutdown_timeout=SHUTDOWN_TIMEOUT,
+            plugins_dir=config.job_plugins_dir,
         )
-        crew = ControllerRunner(client, options)
-        task: asyncio.Task[object] = asyncio.create_task(crew.run(), name="controllers")
+        runner = ControllerRunner(client, options)
+        task: asyncio.Task[object] = asyncio.create_task(runner.run(), name="controllers")
         try:
             yield task
         finally:
-            crew.stop()
-            await _ended(task)
+            runner.stop()
+            await _wait_ended(task)
 
 
 SERVICES: tuple[Service, ...] = (nodes, scheduler, controllers)
@@ -144,20 +146,20 @@ async def _task(work: Coroutine[Any, Any, object], name: str) -> AsyncIterator[a
         yield task
     finally:
         task.cancel()
-        await _ended(task)
+        await _wait_ended(task)
 
 
-async def _ended(task: asyncio.Task[object]) -> None:
-    """Until it did; what it says in the end was told where it broke."""
-    done, _ = await asyncio.wait({task}, timeout=2 * PARTING)
+async def _wait_ended(task: asyncio.Task[object]) -> None:
+    """Wait for a task to end; its error was logged where it occurred."""
+    done, _ = await asyncio.wait({task}, timeout=2 * SHUTDOWN_TIMEOUT)
     if not done:
         task.cancel()
     with suppress(asyncio.CancelledError, Exception):
         await task
 
 
-async def _first(ready: Coroutine[Any, Any, object], task: asyncio.Task[object]) -> None:
-    """Until it is ready; an error if it breaks before."""
+async def _wait_ready(ready: Coroutine[Any, Any, object], task: asyncio.Task[object]) -> None:
+    """Wait until a service is ready; its error if it fails before."""
     waiting = asyncio.create_task(ready)
     await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
     if task.done():

@@ -1,4 +1,4 @@
-"""The folder of a cluster: one cluster at a time lives in it, and others can tell that it does, and where."""
+"""The data folder of a cluster: locked by the cluster that runs in it, with a record of where that listens."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ POLL = 0.05
 
 
 class FolderError(Exception):
-    """A folder that cannot be used, or no cluster where one was asked for; says the way out."""
+    """A folder that cannot be used, or a cluster that is not there; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """A cluster that runs: in which process, where its data are, where it listens."""
+class RunningCluster:
+    """The process, data folder and address of a running cluster."""
 
     pid: int
     data: str
@@ -37,8 +37,8 @@ class Running:
         return Path(self.data) / KUBECONFIG
 
 
-class Folder:
-    """A data folder that is ours until `release`; a temporary one goes with us."""
+class DataFolder:
+    """Locked until `release`, which deletes a temporary folder."""
 
     def __init__(self, path: Path | None) -> None:
         self.temporary = path is None
@@ -52,20 +52,20 @@ class Folder:
                 raise FolderError(f"{self.path}: is not a folder") from None
             except OSError as error:
                 raise FolderError(f"{self.path}: cannot be made: {error.strerror}") from None
-        self._lock = _locked(self.path)
-        before = _read(self.path / LOCK)
-        self.last_port = urlsplit(before.url).port or 0 if before is not None else 0
-        """Where the cluster listened when it last ran, so that what knows it there finds it again."""
+        self._lock = _acquire_lock(self.path)
+        last_run = _read(self.path / LOCK)
+        self.last_port = urlsplit(last_run.url).port or 0 if last_run is not None else 0
+        """The port of the last run, so that kubeconfigs of then still work."""
 
     def announce(self, url: str) -> None:
-        """Tell others who we are and where we listen."""
-        us = Running(os.getpid(), str(self.path), url, time.time())
+        """Record the process and address, for other commands."""
+        record = RunningCluster(os.getpid(), str(self.path), url, time.time())
         self._lock.seek(0)
         self._lock.truncate()
-        json.dump(asdict(us), self._lock)
+        json.dump(asdict(record), self._lock)
         self._lock.flush()
-        entry = _index() / f"{us.pid}.json"
-        entry.write_text(json.dumps(asdict(us)))
+        entry = _index() / f"{record.pid}.json"
+        entry.write_text(json.dumps(asdict(record)))
 
     def release(self) -> None:
         (_index() / f"{os.getpid()}.json").unlink(missing_ok=True)
@@ -76,23 +76,23 @@ class Folder:
         self._lock.close()
 
 
-def _locked(path: Path) -> IO[str]:
-    """The lock of a folder; it ends with our process, however that ends."""
+def _acquire_lock(path: Path) -> IO[str]:
+    """The lock ends with the process, however that ends."""
     lock = os.fdopen(os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600), "r+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         other = _read(path / LOCK)
         lock.close()
-        who = f" (process {other.pid}, {other.url})" if other is not None else ""
+        owner = f" (process {other.pid}, {other.url})" if other is not None else ""
         raise FolderError(
-            f"{path}: a cluster runs there already{who}; `stromboli down --data {path}` stops it"
+            f"{path}: a cluster runs there already{owner}; `stromboli down --data {path}` stops it"
         ) from None
     return lock
 
 
 def _index() -> Path:
-    """Where running clusters of this user are listed."""
+    """The folder that lists the running clusters of this user."""
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     path = Path(base) / f"stromboli-clusters-{os.getuid()}"
     path.mkdir(mode=0o700, exist_ok=True)
@@ -101,17 +101,17 @@ def _index() -> Path:
     return path
 
 
-def _read(path: Path) -> Running | None:
+def _read(path: Path) -> RunningCluster | None:
     try:
-        return Running(**json.loads(path.read_text()))
+        return RunningCluster(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def lives(running: Running) -> bool:
-    """Whether that very cluster still holds its lock."""
-    there = _read(Path(running.data) / LOCK)
-    if there is None or there.pid != running.pid:
+def is_running(running: RunningCluster) -> bool:
+    """Whether this very cluster still holds its lock."""
+    current = _read(Path(running.data) / LOCK)
+    if current is None or current.pid != running.pid:
         return False
     try:
         with (Path(running.data) / LOCK).open() as lock:
@@ -123,42 +123,42 @@ def lives(running: Running) -> bool:
     return False
 
 
-def clusters() -> list[Running]:
-    """All clusters of this user that run, the oldest first."""
-    found = []
+def running_clusters() -> list[RunningCluster]:
+    """All running clusters of this user, the oldest first."""
+    clusters = []
     for entry in _index().glob("*.json"):
         running = _read(entry)
-        if running is not None and lives(running):
-            found.append(running)
+        if running is not None and is_running(running):
+            clusters.append(running)
         else:
             entry.unlink(missing_ok=True)
-    return sorted(found, key=lambda one: one.since)
+    return sorted(clusters, key=lambda cluster: cluster.since)
 
 
-def find(data: Path | None) -> Running:
+def find_cluster(data: Path | None) -> RunningCluster:
     """The cluster in a folder, or the only one that runs."""
     if data is not None:
         running = _read(data.absolute() / LOCK)
-        if running is None or not lives(running):
+        if running is None or not is_running(running):
             raise FolderError(f"{data}: no cluster runs there; `stromboli up --data {data}` starts one")
         return running
-    found = clusters()
-    if not found:
+    clusters = running_clusters()
+    if not clusters:
         raise FolderError("no cluster runs; `stromboli up` starts one")
-    if len(found) > 1:
-        listed = ", ".join(one.data for one in found)
-        raise FolderError(f"{len(found)} clusters run; say which one with --data: {listed}")
-    return found[0]
+    if len(clusters) > 1:
+        listed = ", ".join(cluster.data for cluster in clusters)
+        raise FolderError(f"{len(clusters)} clusters run; say which one with --data: {listed}")
+    return clusters[0]
 
 
-def stop(running: Running, patience: float = 30.0) -> bool:
+def stop_cluster(running: RunningCluster, timeout: float = 30.0) -> bool:
     """Ask a cluster to stop; whether it did in time."""
     try:
         os.kill(running.pid, signal.SIGTERM)
     except ProcessLookupError:
         return True
-    deadline = time.monotonic() + patience
-    while lives(running):
+    deadline = time.monotonic() + timeout
+    while is_running(running):
         if time.monotonic() > deadline:
             return False
         time.sleep(POLL)

@@ -11,38 +11,38 @@ from pathlib import Path
 
 from stromboli.admission.rules.rule_context import Settings
 from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
-from stromboli.embedded.cluster_services import SERVICES, Place, Service
-from stromboli.embedded.data_folder import KUBECONFIG, Folder
-from stromboli.embedded.http.api_server import Server
+from stromboli.embedded.cluster_services import SERVICES, Service, ServiceConfig
+from stromboli.embedded.data_folder import KUBECONFIG, DataFolder
+from stromboli.embedded.http.api_server import ApiServer
 from stromboli.kube.cluster_access import Access, find_access
 
 log = logging.getLogger(__name__)
 
-SWITCH = 0.001
-"""Seconds for which a cycle keeps Python's lock while a request waits."""
+SWITCH_INTERVAL = 0.001
+"""Seconds for which a scheduling cycle holds the interpreter lock while a request waits."""
 
 
-class Broken(Exception):
-    """A part of the cluster gave up."""
+class ServiceFailed(Exception):
+    """A service of the cluster ended."""
 
 
 class Cluster:
-    """Runs between `async with` and its end; `broken` returns if a part of it gives up.
+    """Runs between `async with` and its end; `wait_failed` raises if a service ends.
 
-    async with Cluster(folder, place_of) as cluster:
+    async with Cluster(folder, config) as cluster:
         ...  # cluster.url, cluster.kubeconfig
     """
 
     def __init__(
         self,
-        folder: Folder,
-        place: Place,
+        folder: DataFolder,
+        config: ServiceConfig,
         host: str = "127.0.0.1",
         port: int = 0,
         services: tuple[Service, ...] = SERVICES,
     ) -> None:
         self._folder = folder
-        self._place = place
+        self._config = config
         self._host = host
         self._port = port
         self._services = services
@@ -50,7 +50,7 @@ class Cluster:
         self._tasks: list[asyncio.Task[object]] = []
 
     async def __aenter__(self) -> Cluster:
-        sys.setswitchinterval(SWITCH)
+        sys.setswitchinterval(SWITCH_INTERVAL)
         try:
             await self._start()
         except BaseException:
@@ -59,22 +59,27 @@ class Cluster:
         return self
 
     async def _start(self) -> None:
-        place, stack = self._place, self._stack
+        config = self._config
         server = await self._serve()
         self.url = server.url
-        self.kubeconfig: Path = server.kubeconfig(self._folder.path / KUBECONFIG)
-        place.access = find_access(str(self.kubeconfig))
-        place.data = self._folder.path
+        self.kubeconfig: Path = server.write_kubeconfig(self._folder.path / KUBECONFIG)
+        config.access = find_access(str(self.kubeconfig))
+        config.data = self._folder.path
         for service in self._services:
-            self._tasks.append(await stack.enter_async_context(service(place)))
+            self._tasks.append(await self._stack.enter_async_context(service(config)))
         self._folder.announce(self.url)
 
-    async def _serve(self) -> Server:
-        """On the port that was asked for; else on that of the last time, if it is still free."""
-        rules = Settings(job_plugins=tuple(load_job_plugins(self._place.job_plugins_dir).known))
+    async def _serve(self) -> ApiServer:
+        """On the requested port; if none was requested, on that of the last run if it is free."""
+        settings = Settings(job_plugins=tuple(load_job_plugins(self._config.job_plugins_dir).known))
         for port in dict.fromkeys((self._port or self._folder.last_port, self._port)):
-            server = Server(
-                self._folder.path, self._host, port, crds=True, logs=self._place.logs, rules=rules
+            server = ApiServer(
+                self._folder.path,
+                self._host,
+                port,
+                crds=True,
+                logs=self._config.logs,
+                volcano_settings=settings,
             )
             try:
                 return await self._stack.enter_async_context(server)
@@ -86,13 +91,13 @@ class Cluster:
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
-    async def broken(self) -> None:
-        """Wait for the first part that gives up; `Broken` says which."""
+    async def wait_failed(self) -> None:
+        """Wait for the first service that ends; `ServiceFailed` names it."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         task = done.pop()
         error = None if task.cancelled() else task.exception()
-        raise Broken(f"{task.get_name()} gave up: {error or 'see the log'}") from error
+        raise ServiceFailed(f"{task.get_name()} gave up: {error or 'see the log'}") from error
 
 
 NOWHERE = Access("https://127.0.0.1")
-"""Until the server listens."""
+"""The access in a ServiceConfig until the server listens."""

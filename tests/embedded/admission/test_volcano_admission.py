@@ -24,7 +24,7 @@ async def refused(api: Asker, method: str, path: str, body: Any = None) -> str:
 
 def test_jobs_are_completed_and_refused_as_webhooks_would(tmp_path: Path) -> None:
     async def story() -> None:
-        async with running(tmp_path, crds=True, rules=Settings()) as api:
+        async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
             await api.post(QUEUES, {"metadata": {"name": "default"}})
             made = await api.post(JOBS, job(task(replicas=3)))
             assert (made["spec"]["minAvailable"], made["spec"]["schedulerName"]) == (3, "volcano")
@@ -40,10 +40,10 @@ def test_jobs_are_completed_and_refused_as_webhooks_would(tmp_path: Path) -> Non
 
 def test_queues_are_known_as_soon_as_they_are_stored_and_after_a_restart(tmp_path: Path) -> None:
     async def story() -> None:
-        async with running(tmp_path, crds=True, rules=Settings()) as api:
+        async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
             await api.post(QUEUES, {"metadata": {"name": "top"}})
             await api.post(QUEUES, {"metadata": {"name": "leaf"}, "spec": {"parent": "top"}})
-        async with running(tmp_path, crds=True, rules=Settings()) as api:
+        async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
             assert "has 1 child queues: leaf" in await refused(api, "DELETE", f"{QUEUES}/top")
             await api.delete(f"{QUEUES}/leaf")
             await api.delete(f"{QUEUES}/top")
@@ -56,7 +56,7 @@ def test_queues_are_known_as_soon_as_they_are_stored_and_after_a_restart(tmp_pat
 
 def test_a_namespace_names_the_queue_of_its_groups(tmp_path: Path) -> None:
     async def story() -> None:
-        async with running(tmp_path, crds=True, rules=Settings()) as api:
+        async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
             await api.post(QUEUES, {"metadata": {"name": "blue"}})
             marks = {"scheduling.volcano.sh/queue-name": "blue"}
             await api.patch("/api/v1/namespaces/default", {"metadata": {"annotations": marks}})
@@ -68,7 +68,7 @@ def test_a_namespace_names_the_queue_of_its_groups(tmp_path: Path) -> None:
 
 def test_budgets_of_our_pods_are_checked(tmp_path: Path) -> None:
     async def story() -> None:
-        async with running(tmp_path, crds=True, rules=Settings()) as api:
+        async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
             marks = {"annotations": {"volcano.sh/jdb-min-available": "0"}}
             await api.post(PODS, pod("theirs", metadata=marks))
             said = await refused(api, "POST", PODS, pod("ours", metadata=marks, schedulerName="volcano"))

@@ -24,16 +24,16 @@ def test_a_token_ends_and_belongs_to_one_account() -> None:
     now = [1000.0]
     tokens = Tokens(b"key", "admin-token", lambda: now[0])
     token, expires = tokens.issue("team", "bob", "uid-1", 600)
-    found = tokens.read(token)
+    found = tokens.verify(token)
     assert found is not None
     user, uid = found
     assert (user.name, uid, expires) == ("system:serviceaccount:team:bob", "uid-1", 1600)
     assert "system:serviceaccounts:team" in user.groups
     now[0] = 1601.0
-    assert tokens.read(token) is None
-    assert Tokens(b"another key", "x").read(token) is None
+    assert tokens.verify(token) is None
+    assert Tokens(b"another key", "x").verify(token) is None
     elsewhere, _ = tokens.issue("team", "bob", "uid-1", 600, ("vault",))
-    assert tokens.read(elsewhere) is None, "a token for others is none for us"
+    assert tokens.verify(elsewhere) is None, "a token for others is none for us"
 
 
 @given(st.text(max_size=60), st.integers(0, 2))
@@ -43,15 +43,15 @@ def test_no_other_text_is_a_token(text: str, part: int) -> None:
     parts = token.split(".")
     if parts[part] != text:
         parts[part] = text
-        assert tokens.read(".".join(parts)) is None
-    assert (tokens.read(text) is None) == (text != "admin-token")
+        assert tokens.verify(".".join(parts)) is None
+    assert (tokens.verify(text) is None) == (text != "admin-token")
 
 
 def test_claims_without_a_signature_are_nothing() -> None:
     claims = base64.urlsafe_b64encode(
         json.dumps({"sub": "system:serviceaccount:a:b", "exp": 1 << 40}).encode()
     )
-    assert Tokens(b"key", "x").read(f"e30.{claims.decode().rstrip('=')}.") is None
+    assert Tokens(b"key", "x").verify(f"e30.{claims.decode().rstrip('=')}.") is None
 
 
 def test_an_account_may_do_what_roles_say_until_it_is_gone(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_certificate_of_ours_says_who_and_one_of_others_does_not_get_in(tmp_pa
 def test_secrets_are_for_their_owner_alone(tmp_path: Path) -> None:
     async def story() -> None:
         async with running(tmp_path / "data") as api:
-            api.server.kubeconfig(tmp_path / "data" / "kubeconfig")
+            api.server.write_kubeconfig(tmp_path / "data" / "kubeconfig")
             files = [tmp_path / "data" / "kubeconfig", *(tmp_path / "data" / "pki").iterdir()]
             private = [one for one in files if one.suffix != ".crt"]
             assert len(private) >= 4

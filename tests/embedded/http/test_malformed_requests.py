@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stromboli.embedded.auth.identity import SYSTEM
+from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.http import list_pages, request_bodies
-from stromboli.embedded.http.api_server import Server
+from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.kinds.builtin_kinds import BUILT_IN
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.status_errors import Refusal
+from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.objects import deletion
-from stromboli.embedded.objects.object_verbs import Options
+from stromboli.embedded.objects.object_verbs import WriteOptions
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC
 from tests.embedded.api_requests import running
 from tests.embedded.valid_objects import SOUND
@@ -90,7 +90,7 @@ OBJECTS = st.builds(
     METADATA | VALUES,
 )
 KINDS = st.sampled_from(BUILT_IN)
-OPTIONS = Options(SYSTEM)
+OPTIONS = WriteOptions(APISERVER_USER)
 
 
 BY_KIND = {kind.kind: kind for kind in BUILT_IN}
@@ -122,40 +122,40 @@ def a_step(draw: st.DrawFn) -> Step:
 def test_no_object_and_no_patch_is_too_strange_to_be_answered(steps: list[Step]) -> None:
     async def story() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            async with Server(Path(folder), tls=False) as server:
+            async with ApiServer(Path(folder), tls=False) as server:
                 for kind, content, patch, media in steps:
                     await attempt(server, kind, content, patch, media)
-                await server.lifecycle.catch_up()
+                await server.controllers.drain()
 
     asyncio.run(story())
 
 
-async def attempt(server: Server, kind: Kind, content: Any, patch: Any, media: str) -> None:
+async def attempt(server: ApiServer, kind: Kind, content: Any, patch: Any, media: str) -> None:
     """Create, change, list and delete; a refusal is an answer."""
     objects, namespace = server.objects, "default" if kind.namespaced else ""
     try:
-        content = request_bodies.body(json.dumps(content).encode(), "application/json")
+        content = request_bodies.decode_body(json.dumps(content).encode(), "application/json")
         made = json.loads((await objects.create(kind, namespace, content, OPTIONS)).data)
         name = made["metadata"]["name"]
         for change in (
-            request_bodies.change(kind, json.dumps(patch).encode(), media)
+            request_bodies.read_patch(kind, json.dumps(patch).encode(), media)
             if media != APPLY
-            else request_bodies.applied(kind, json.dumps(patch).encode(), "me", True, ""),
+            else request_bodies.read_apply(kind, json.dumps(patch).encode(), "me", True, ""),
             lambda old: {**old, "spec": patch},
         ):
             try:
                 await objects.update(kind, namespace, name, change, OPTIONS)
-            except Refusal as refusal:
+            except StatusError as refusal:
                 assert refusal.code < 500, refusal
-        list_pages.page(objects.store, kind, namespace, {})
+        list_pages.list_page(objects.store, kind, namespace, {})
         await deletion.delete(objects, kind, namespace, name, deletion.DeleteOptions(), OPTIONS)
-    except Refusal as refusal:
+    except StatusError as refusal:
         assert refusal.code < 500, refusal
 
 
 def test_a_configuration_with_unknown_fields_and_odd_metadata_is_refused() -> None:
-    with pytest.raises(Refusal, match="field not declared in schema") as refused:
-        request_bodies.applied(BUILT_IN[0], b'{"name": null, "metadata": true}', "me", True, "")
+    with pytest.raises(StatusError, match="field not declared in schema") as refused:
+        request_bodies.read_apply(BUILT_IN[0], b'{"name": null, "metadata": true}', "me", True, "")
     assert refused.value.code == 400
 
 

@@ -12,7 +12,7 @@ import pytest
 from stromboli.embedded.http import api_server
 from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.store import watch_hub
-from stromboli.embedded.store.object_store import InUse
+from stromboli.embedded.store.version_log import StoreInUse
 from tests.embedded.api_requests import PODS, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -159,7 +159,7 @@ def test_yaml_that_stands_for_billions_of_values_is_refused(tmp_path: Path) -> N
 def test_a_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
     async def story() -> None:
         async with running(tmp_path) as api:
-            with pytest.raises(InUse, match="in use by another server"):
+            with pytest.raises(StoreInUse, match="in use by another server"):
                 async with running(tmp_path):
                     pass
             await api.get(PODS)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from stromboli.embedded.http.api_server import Server
+from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.nodes.durations import FOREVER, Duration
 from stromboli.embedded.nodes.node_groups import node_manifests
 from stromboli.embedded.nodes.node_service import NodeService
@@ -90,8 +90,8 @@ class Town:
 @asynccontextmanager
 async def town(folder: Path, *orders: str, delays: StageDelays = DELAYS) -> AsyncIterator[Town]:
     """Nodes as ordered, on a server of their own; again on the same folder, they go on."""
-    async with Server(folder / "data", tls=False) as server:
-        access = find_access(str(server.kubeconfig(folder / "kubeconfig")))
+    async with ApiServer(folder / "data", tls=False) as server:
+        access = find_access(str(server.write_kubeconfig(folder / "kubeconfig")))
         async with town_on(access, folder, *orders, delays=delays) as here:
             yield here
 

@@ -71,27 +71,27 @@ def check_counts(store: Store, acknowledged: list[tuple[str, int, int]]) -> None
     last: dict[str, tuple[int, int]] = {}
     for name, count, revision in acknowledged:
         last[name] = max(last.get(name, (0, 0)), (revision, count))
-    versions = {change.key.name: change for change in store.since(store.horizon, "things")}
+    versions = {change.key.name: change for change in store.changes_since(store.compacted_revision, "things")}
     for name, (revision, count) in last.items():
         record = store.get("things", "default", name)
         if record is not None:
             assert record.object()["count"] >= count
             assert record.revision >= revision
-        elif revision > store.horizon:
-            assert versions[name].gone is not None
+        elif revision > store.compacted_revision:
+            assert versions[name].tombstone is not None
             assert versions[name].revision >= revision
 
 
 def check_history(store: Store) -> None:
     """Watching from the oldest moment on leads to the present, in order."""
-    past = store.past(store.horizon, "things")
-    state = {record.key[1:]: record.revision for record in store.all("things")}
+    past = store.versions_at(store.compacted_revision, "things")
+    state = {record.key[1:]: record.revision for record in store.list("things")}
     state |= {place: record.revision for place, record in past.items() if record is not None}
     for place, record in past.items():
         if record is None:
             state.pop(place, None)
-    before = store.horizon
-    for change in store.since(store.horizon, "things"):
+    before = store.compacted_revision
+    for change in store.changes_since(store.compacted_revision, "things"):
         assert change.revision > before
         before = change.revision
         known = state.get(change.key[1:])
@@ -100,7 +100,7 @@ def check_history(store: Store) -> None:
             state[change.key[1:]] = change.revision
         else:
             del state[change.key[1:]]
-    assert state == {record.key[1:]: record.revision for record in store.all("things")}
+    assert state == {record.key[1:]: record.revision for record in store.list("things")}
 
 
 # -- the same with HTTP in between

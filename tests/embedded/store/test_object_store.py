@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.embedded.http.list_pages import page
+from stromboli.embedded.http.list_pages import list_page
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.store.object_store import Store, WriteFailed
+from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Key
+from stromboli.embedded.store.version_log import WriteFailed
 
 KIND = Kind("", "v1", "things", "Thing")
 
@@ -28,19 +29,19 @@ def content(**more: Any) -> dict[str, Any]:
 
 
 def names(store: Store) -> list[str]:
-    return [record.key.name for record in store.all("things")]
+    return [record.key.name for record in store.list("things")]
 
 
 def test_nobody_hears_of_a_write_before_it_is_committed(tmp_path: Path) -> None:
     async def story() -> None:
         store = Store(tmp_path / "db")
         heard: list[Change] = []
-        store.subscribe(heard.extend)
+        store.on_commit(heard.extend)
         store.put(key("a"), content())
         store.put(key("b"), content())
         assert names(store) == ["a", "b"]
         assert heard == []
-        await store.settled()
+        await store.wait_committed()
         assert [change.key.name for change in heard] == ["a", "b"]
         other = sqlite3.connect(tmp_path / "db")
         assert other.execute("SELECT count(*) FROM versions").fetchone() == (2,)
@@ -54,18 +55,18 @@ def test_a_write_that_the_disk_does_not_take_never_happened(tmp_path: Path) -> N
     async def story() -> None:
         store = Store(tmp_path / "db")
         store.put(key("a"), content(n=1))
-        await store.settled()
+        await store.wait_committed()
         heard: list[Change] = []
         undone: list[Change] = []
-        store.subscribe(heard.extend)
+        store.on_commit(heard.extend)
         other = sqlite3.connect(tmp_path / "db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        store._db.execute("PRAGMA busy_timeout=0")
-        store.observe(undone.append)
+        store._log._db.execute("PRAGMA busy_timeout=0")
+        store.on_apply(undone.append)
         store.put(key("a"), content(n=2))
         store.put(key("b"), content())
         with pytest.raises(WriteFailed, match="locked"):
-            await store.settled()
+            await store.wait_committed()
         other.execute("ROLLBACK")
         other.close()
         assert names(store) == ["a"]
@@ -75,7 +76,7 @@ def test_a_write_that_the_disk_does_not_take_never_happened(tmp_path: Path) -> N
         assert heard == []
         assert len(undone) == 4, "each change, and its reverse"
         later = store.put(key("c"), content())
-        await store.settled()
+        await store.wait_committed()
         assert later.revision == 4, "numbers that somebody may have seen are not given again"
         await store.close()
         again = Store(tmp_path / "db")
@@ -111,14 +112,14 @@ def test_any_moment_in_the_history_can_be_listed_page_by_page_even_after_restart
             elif name in state:
                 store.remove(key(name), content())
                 del state[name]
-            await store.settled()
+            await store.wait_committed()
             moments[store.revision] = dict(state)
             if number in restarts:
                 await store.close()
                 store = Store(path, history)
-        assert store.revision - store.horizon <= max(history, 1) or history == 0
+        assert store.revision - store.compacted_revision <= max(history, 1) or history == 0
         for revision, expected in moments.items():
-            if revision > store.horizon:
+            if revision > store.compacted_revision:
                 assert listed(store, revision, limit) == expected
         await store.close()
 
@@ -130,7 +131,7 @@ def listed(store: Store, revision: int, limit: int) -> dict[str, int]:
     found: dict[str, int] = {}
     query = {"resourceVersion": str(revision), "resourceVersionMatch": "Exact", "limit": str(limit)}
     while True:
-        got = page(store, KIND, "default", query)
+        got = list_page(store, KIND, "default", query)
         assert got.meta["resourceVersion"] == str(revision)
         found |= {record.key.name: record.revision for record in got.records}
         if "continue" not in got.meta:
@@ -143,16 +144,16 @@ def test_what_is_no_longer_needed_is_dropped_from_the_disk(tmp_path: Path) -> No
         store = Store(tmp_path / "db", history=10)
         for number in range(200):
             store.put(key(f"n{number % 5}"), content(n=number))
-            await store.settled()
-        (rows,) = store._db.execute("SELECT count(*) FROM versions").fetchone()
+            await store.wait_committed()
+        (rows,) = store._log._db.execute("SELECT count(*) FROM versions").fetchone()
         assert rows <= 10 + 5
         store.compact()
-        (rows,) = store._db.execute("SELECT count(*) FROM versions").fetchone()
+        (rows,) = store._log._db.execute("SELECT count(*) FROM versions").fetchone()
         assert rows == 5
         await store.close()
         again = Store(tmp_path / "db", history=10)
-        assert [record.object()["n"] for record in again.all("things")] == [195, 196, 197, 198, 199]
-        assert (again.revision, again.horizon) == (200, 200)
+        assert [record.object()["n"] for record in again.list("things")] == [195, 196, 197, 198, 199]
+        assert (again.revision, again.compacted_revision) == (200, 200)
         await again.close()
 
     asyncio.run(story())
@@ -163,12 +164,12 @@ def test_a_page_of_the_past_does_not_show_what_is_about_to_be_committed(tmp_path
         store = Store(tmp_path / "db")
         for name in "abc":
             store.put(key(name), content(n=1))
-        await store.settled()
-        first = page(store, KIND, "default", {"limit": "1"})
+        await store.wait_committed()
+        first = list_page(store, KIND, "default", {"limit": "1"})
         store.put(key("b"), content(n=2))
         store.remove(key("c"), content())
         store.put(key("d"), content())
-        rest = page(store, KIND, "default", {"continue": first.meta["continue"]})
+        rest = list_page(store, KIND, "default", {"continue": first.meta["continue"]})
         assert [(one.key.name, one.object()["n"]) for one in rest.records] == [("b", 1), ("c", 1)]
         await store.close()
 
@@ -183,10 +184,10 @@ def test_what_one_listener_cannot_stand_the_others_hear(tmp_path: Path) -> None:
         def fragile(batch: object) -> None:
             raise ValueError("I cannot read that")
 
-        store.subscribe(fragile)
-        store.subscribe(heard.extend)
+        store.on_commit(fragile)
+        store.on_commit(heard.extend)
         store.put(key("a"), content())
-        await store.settled()
+        await store.wait_committed()
         assert [change.key.name for change in heard] == ["a"]
         await store.close()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.kinds.status_errors import Refusal
+from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.store.query_selectors import Selector, parse_fields, parse_labels
 
 LABELS = {"app": "web", "n": "5", "empty": ""}
@@ -42,7 +42,7 @@ def test_labels_are_chosen_as_kubernetes_does(text: str, meant: bool) -> None:
     "text", ["a b", "app in web", "=x", "app=(x)", "a=b=c", "!", "app in (a", "x" * 70_000]
 )
 def test_what_is_no_selector_is_a_bad_request(text: str) -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(StatusError) as refused:
         parse_labels(text)
     assert refused.value.code == 400
 
@@ -52,7 +52,7 @@ def test_any_text_is_a_selector_or_refused(text: str) -> None:
     for parse in (parse_labels, parse_fields):
         try:
             chosen = parse(text)
-        except Refusal as refused:
+        except StatusError as refused:
             assert refused.code == 400
         else:
             [one.holds(LABELS if parse is parse_labels else (lambda path: "")) for one in chosen]  # type: ignore[arg-type]

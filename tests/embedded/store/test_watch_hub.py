@@ -8,7 +8,7 @@ from pathlib import Path
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.store.query_selectors import Selector
 from stromboli.embedded.store.records import Change, Key, Record
-from stromboli.embedded.store.watch_hub import Hub, Watch
+from stromboli.embedded.store.watch_hub import Watch, WatchHub
 from tests.embedded.api_requests import PODS, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -115,13 +115,13 @@ def test_a_watch_that_cannot_show_a_change_ends_and_the_others_go_on() -> None:
 
     async def story() -> None:
         kind = Kind("", "v1", "things", "Thing")
-        hub = Hub(10)
+        hub = WatchHub(10)
         broken, whole = Watch(kind, "", Selector((), ()), fragile), Watch(kind, "", Selector((), ()))
-        hub.join(broken)
-        hub.join(whole)
+        hub.add(broken)
+        hub.add(whole)
         record = Record(Key("things", "default", "a"), 1, b'{"metadata":{}}')
         hub.publish([Change(1, record.key, None, record)])
-        assert await broken.news() == b""
-        assert b'"ADDED"' in await whole.news()
+        assert await broken.next_lines() == b""
+        assert b'"ADDED"' in await whole.next_lines()
 
     asyncio.run(story())

@@ -60,8 +60,8 @@ def play(show: Show, print_line: Callable[[str], None], speed: float) -> Rendera
     from stromboli.cli.demo.story import NODES
     from stromboli.cli.policy_options import chosen_policy
     from stromboli.cli.up import PRESET
-    from stromboli.embedded.cluster_services import Place
-    from stromboli.embedded.data_folder import Folder
+    from stromboli.embedded.cluster_services import ServiceConfig
+    from stromboli.embedded.data_folder import DataFolder
     from stromboli.embedded.embedded_cluster import NOWHERE, Cluster
     from stromboli.embedded.nodes.node_groups import node_manifests
     from stromboli.extensions import load_catalog
@@ -69,14 +69,16 @@ def play(show: Show, print_line: Callable[[str], None], speed: float) -> Rendera
     catalog = load_catalog()
     policy = chosen_policy(None, PRESET, catalog, False)
     assert policy is not None
-    folder = Folder(None)
-    place = Place(NOWHERE, Path(), node_manifests([NODES]), catalog, policy, period=SCHEDULE_PERIOD / speed)
+    folder = DataFolder(None)
+    config = ServiceConfig(
+        NOWHERE, Path(), node_manifests([NODES]), catalog, policy, period=SCHEDULE_PERIOD / speed
+    )
 
     async def story() -> RenderableType:
         task = asyncio.current_task()
         assert task is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        async with Cluster(folder, place) as cluster:
+        async with Cluster(folder, config) as cluster:
             return await _play_chapters(cluster, show, print_line, speed)
 
     try:

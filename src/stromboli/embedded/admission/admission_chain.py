@@ -1,16 +1,17 @@
-"""What is decided about an object before it is stored: by the server itself, and by webhooks that were registered."""
+"""The admission chain: built-in admission plugins, Volcano's rules and webhooks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stromboli.embedded.admission import pod_admission
+from stromboli.embedded.admission.admission_request import AdmissionRequest
+from stromboli.embedded.admission.pod_admission import set_pod_defaults
 from stromboli.embedded.admission.resource_quota import Quotas
-from stromboli.embedded.admission.volcano_admission import VolcanoRules
-from stromboli.embedded.admission.webhooks import Question, Webhooks
-from stromboli.embedded.auth.authorization import Access
+from stromboli.embedded.admission.volcano_admission import VolcanoAdmission
+from stromboli.embedded.admission.webhooks import Webhooks
+from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.kind_registry import Registry
+from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import cause, forbidden, not_found
 from stromboli.embedded.rbac import User
 from stromboli.embedded.store.object_store import Store
@@ -18,19 +19,25 @@ from stromboli.embedded.store.object_store import Store
 Content = dict[str, Any]
 
 
-class Admission:
-    """Rules that look at more than the object itself."""
+class AdmissionChain:
+    """Checks and changes of a write that depend on other objects."""
 
-    def __init__(self, store: Store, registry: Registry, access: Access, rules: VolcanoRules | None = None):
+    def __init__(
+        self,
+        store: Store,
+        registry: KindRegistry,
+        authorizer: RequestAuthorizer,
+        volcano: VolcanoAdmission | None = None,
+    ):
         self._store = store
-        self._access = access
+        self._authorizer = authorizer
         self.quotas = Quotas(store)
         self.webhooks = Webhooks(store)
-        self._rules = rules
+        self._volcano = volcano
         self._namespaces = registry.find("", "v1", "namespaces")
 
-    def place(self, kind: Kind, namespace: str, name: str) -> None:
-        """Nothing is created where there is no place, or none for long."""
+    def check_namespace(self, kind: Kind, namespace: str, name: str) -> None:
+        """Refuse objects in a namespace that does not exist or is being deleted."""
         if not kind.namespaced or self._namespaces is None:
             return
         record = self._store.get("namespaces", "", namespace)
@@ -41,34 +48,30 @@ class Admission:
             message = f"namespace {namespace} is being terminated"
             raise forbidden(kind, name, why, [cause("metadata.namespace", message, "NamespaceTerminating")])
 
-    def begin(self, kind: Kind, namespace: str, content: Content) -> None:
-        """Complete a new object from what else is there."""
+    def set_defaults(self, kind: Kind, namespace: str, content: Content) -> None:
+        """Set defaults of a new object that depend on others."""
         if kind.id == "pods":
-            pod_admission.complete(self._store, kind, namespace, content)
+            set_pod_defaults(self._store, kind, namespace, content)
 
-    def granted(self, kind: Kind, content: Content, user: User) -> None:
-        """Refuse roles that give more than their author has."""
-        self._access.check_grant(user, kind, content)
+    def check_escalation(self, kind: Kind, content: Content, user: User) -> None:
+        """Refuse roles that grant more than their author may do."""
+        self._authorizer.check_escalation(user, kind, content)
 
-    def count(self, kind: Kind, namespace: str, content: Content) -> None:
-        """Refuse what a quota has no room for."""
-        self.quotas.check(kind, namespace, content)
-
-    def recount(self, kind: Kind, content: Content, old: Content) -> None:
-        """The same for a change."""
+    def check_quota(self, kind: Kind, content: Content, old: Content | None) -> None:
+        """Refuse what would exceed a quota."""
         self.quotas.check(kind, str(content["metadata"].get("namespace", "")), content, old)
 
-    def asks(self, question: Question) -> bool:
-        """Whether a webhook, or an admission that is built in, wants to hear of it."""
-        return self._ruled(question) or self.webhooks.wanted(question)
+    def intercepts(self, request: AdmissionRequest) -> bool:
+        """Whether Volcano's rules or a webhook cover a write."""
+        return self._covered(request) or self.webhooks.intercept(request)
 
-    async def ask(
-        self, question: Question, content: Content | None, old: Content | None
+    async def admit(
+        self, request: AdmissionRequest, content: Content | None, old: Content | None
     ) -> tuple[Content, tuple[str, ...]]:
-        """What they make of it."""
-        if self._rules is not None and self._ruled(question):
-            content = self._rules.apply(question, content, old)
-        return await self.webhooks.ask(question, content, old)
+        """The object after all changes, and warnings."""
+        if self._volcano is not None and self._volcano.covers(request):
+            content = self._volcano.admit(request, content, old)
+        return await self.webhooks.admit(request, content, old)
 
-    def _ruled(self, question: Question) -> bool:
-        return self._rules is not None and self._rules.cover(question)
+    def _covered(self, request: AdmissionRequest) -> bool:
+        return self._volcano is not None and self._volcano.covers(request)

@@ -1,4 +1,4 @@
-"""What a new pod is given: its priority, and the service account it runs as."""
+"""Defaults of a new pod: its priority, and its service account."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Record
 
 Content = dict[str, Any]
-CLASSES = "priorityclasses.scheduling.k8s.io"
-SYSTEM_PRIORITY = 2_000_000_000
+PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 
 
-def complete(store: Store, kind: Kind, namespace: str, pod: Content) -> None:
-    """Fill in what the pod leaves open, from what else is there."""
+def set_pod_defaults(store: Store, kind: Kind, namespace: str, pod: Content) -> None:
+    """The ServiceAccount and Priority admission plugins."""
     spec = pod.get("spec")
     if isinstance(spec, dict):
-        _account(store, kind, namespace, pod["metadata"], spec)
-        _priority(store, kind, pod["metadata"], spec)
+        _set_service_account(store, kind, namespace, pod["metadata"], spec)
+        _set_priority(store, kind, pod["metadata"], spec)
 
 
-def _account(store: Store, kind: Kind, namespace: str, meta: Content, spec: Content) -> None:
+def _set_service_account(store: Store, kind: Kind, namespace: str, meta: Content, spec: Content) -> None:
     name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
     if name != "default" and store.get("serviceaccounts", namespace, str(name)) is None:
         account = f"{namespace}/{name}"
@@ -31,20 +30,23 @@ def _account(store: Store, kind: Kind, namespace: str, meta: Content, spec: Cont
     spec["serviceAccountName"] = spec["serviceAccount"] = name
 
 
-def _priority(store: Store, kind: Kind, meta: Content, spec: Content) -> None:
-    named = spec.get("priorityClassName")
-    if named:
-        record = store.get(CLASSES, "", str(named))
+def _set_priority(store: Store, kind: Kind, meta: Content, spec: Content) -> None:
+    class_name = spec.get("priorityClassName")
+    if class_name:
+        record = store.get(PRIORITY_CLASSES, "", str(class_name))
         if record is None:
-            why = f"no PriorityClass with name {named} was found"
+            why = f"no PriorityClass with name {class_name} was found"
             raise forbidden(kind, str(meta.get("name", "")), why)
     else:
-        record = _default(store)
+        record = _default_class(store)
         spec.pop("priorityClassName", None)
         if record is not None:
             spec["priorityClassName"] = record.key.name
-    chosen = record.object() if record is not None else {}
-    value, policy = chosen.get("value", 0), chosen.get("preemptionPolicy", "PreemptLowerPriority")
+    priority_class = record.object() if record is not None else {}
+    value, policy = (
+        priority_class.get("value", 0),
+        priority_class.get("preemptionPolicy", "PreemptLowerPriority"),
+    )
     if spec.get("priority") not in (None, value):
         why = (
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission"
@@ -55,7 +57,7 @@ def _priority(store: Store, kind: Kind, meta: Content, spec: Content) -> None:
     spec.setdefault("preemptionPolicy", policy)
 
 
-def _default(store: Store) -> Record | None:
-    """The class of pods that name none: the least urgent of those that say so, as Kubernetes has it."""
-    found = [record for record in store.all(CLASSES) if record.field("globalDefault") == "true"]
-    return min(found, key=lambda record: int(record.field("value") or 0), default=None)
+def _default_class(store: Store) -> Record | None:
+    """The global default; of several, Kubernetes takes that with the lowest value."""
+    defaults = [record for record in store.list(PRIORITY_CLASSES) if record.field("globalDefault") == "true"]
+    return min(defaults, key=lambda record: int(record.field("value") or 0), default=None)

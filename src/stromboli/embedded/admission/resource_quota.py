@@ -95,7 +95,7 @@ class Quotas:
         self._store = store
         self._used: dict[tuple[str, str], Charges] = {}
         """By namespace and name of the quota; a missing one is counted when it is needed."""
-        store.observe(self._applied)
+        store.on_apply(self._applied)
 
     def used(self, record: Record) -> Charges:
         """What the objects that the quota counts use together."""
@@ -103,7 +103,7 @@ class Quotas:
         if quota_key not in self._used:
             quota, total = record.object(), Charges()
             for resource in self._store.resources():
-                for member in self._store.all(resource, record.key.namespace):
+                for member in self._store.list(resource, record.key.namespace):
                     content = member.object() if resource in ("pods", "persistentvolumeclaims") else {}
                     if _in_scope(quota, resource, content):
                         add_charges(total, usage(resource, content))
@@ -130,7 +130,7 @@ class Quotas:
         """Refuse what would exceed a quota."""
         if not kind.namespaced or not len(self._store.table(QUOTAS)):
             return
-        for record in self._store.all(QUOTAS, namespace):
+        for record in self._store.list(QUOTAS, namespace):
             quota = record.object()
             hard = (quota.get("spec") or {}).get("hard") or {}
             if not _in_scope(quota, kind.id, content):

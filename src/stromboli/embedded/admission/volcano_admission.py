@@ -1,4 +1,4 @@
-"""Volcano's admission, built in: what jobs, queues and groups are completed with, and what they are refused for."""
+"""Volcano's admission webhooks, built in: defaults and validation of jobs, queues and pod groups."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
 from stromboli.api.types.scheduling import Queue
-from stromboli.embedded.admission.webhooks import Question
-from stromboli.embedded.kinds.status_errors import Refusal
+from stromboli.embedded.admission.admission_request import AdmissionRequest
+from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
 
@@ -24,47 +24,49 @@ QUEUES = "queues.scheduling.volcano.sh"
 Content = dict[str, Any]
 
 
-class VolcanoRules:
-    """The rules of `stromboli.admission`, with what the store knows around an object."""
+class VolcanoAdmission:
+    """The rules of `stromboli.admission`, with queues and namespaces from the store."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
         self._queues = QueueIndex()
-        for record in store.all(QUEUES):
+        for record in store.list(QUEUES):
             self._put(record)
-        store.observe(self._applied)
+        store.on_apply(self._on_apply)
 
-    def cover(self, question: Question) -> bool:
+    def covers(self, request: AdmissionRequest) -> bool:
         """Whether there are rules for a write."""
-        return not question.part and bool(self._reviews(question))
+        return not request.subresource and bool(self._reviews(request))
 
-    def _reviews(self, question: Question) -> list[Review]:
-        kind = question.kind
-        found = _REVIEWS.get((kind.group, kind.kind), ())
-        return [review for review in found if question.operation in review.operations]
+    def _reviews(self, request: AdmissionRequest) -> list[Review]:
+        kind = request.kind
+        reviews = _REVIEWS.get((kind.group, kind.kind), ())
+        return [review for review in reviews if request.operation in review.operations]
 
-    def apply(self, question: Question, content: Content | None, old: Content | None) -> Content | None:
-        """The object, completed; refused as a webhook would if something is wrong with it."""
-        context = self._context(question, content)
-        for review in self._reviews(question):
+    def admit(
+        self, request: AdmissionRequest, content: Content | None, old: Content | None
+    ) -> Content | None:
+        """The object with defaults; an error as a webhook would answer if it is invalid."""
+        context = self._context(request, content)
+        for review in self._reviews(request):
             if content is not None:
                 content = with_defaults(review, content, context)
-            thing = old if question.operation == "DELETE" else content
-            report = validate(review, thing, old, question.operation, context)
+            reviewed = old if request.operation == "DELETE" else content
+            report = validate(review, reviewed, old, request.operation, context)
             if report:
-                raise Refusal(400, message(review, report))
+                raise StatusError(400, message(review, report))
         return content
 
-    def _context(self, question: Question, content: Content | None) -> Context:
-        space = None
-        if question.kind.kind == "PodGroup" and content is not None:
-            space = self._store.get("namespaces", "", question.namespace)
-        marks = space.object()["metadata"].get("annotations") if space is not None else None
-        queue = marks.get(names.QUEUE_NAME) if isinstance(marks, dict) else None
+    def _context(self, request: AdmissionRequest, content: Content | None) -> Context:
+        record = None
+        if request.kind.kind == "PodGroup" and content is not None:
+            record = self._store.get("namespaces", "", request.namespace)
+        annotations = record.object()["metadata"].get("annotations") if record is not None else None
+        queue = annotations.get(names.QUEUE_NAME) if isinstance(annotations, dict) else None
         return Context(self._queues, queue, self._settings)
 
-    def _applied(self, change: Change) -> None:
+    def _on_apply(self, change: Change) -> None:
         if change.key.resource != QUEUES:
             return
         if change.after is None:
@@ -76,7 +78,7 @@ class VolcanoRules:
         try:
             queue = decode_as(Queue, record.data)
         except BadObject:
-            self._queues.drop(record.key.name)  # nobody can use it as it is
+            self._queues.drop(record.key.name)
             return
         if isinstance(queue, Queue):
             self._queues.put(queue)

@@ -1,4 +1,4 @@
-"""Who asks: the administrator by a token, a service account by one that we signed, others by a certificate."""
+"""Users: the administrator's token, signed tokens of service accounts, and client certificates."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ import msgspec
 from stromboli.embedded.rbac import User
 
 ISSUER = "https://kubernetes.default.svc"
-LONGEST = 24 * 3600 * 365
-SHORTEST = 600
-DEFAULT_LIFE = 3600
+LONGEST_LIFETIME = 24 * 3600 * 365
+SHORTEST_LIFETIME = 600
+DEFAULT_LIFETIME = 3600
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
-SYSTEM = User("system:apiserver", (MASTERS, AUTHENTICATED))
-"""The server itself."""
+APISERVER_USER = User("system:apiserver", (MASTERS, AUTHENTICATED))
+"""For writes of the server itself."""
 
 
 class Claims(msgspec.Struct):
-    """What a service account's token says."""
+    """The claims of a service account's token that are checked."""
 
     sub: str
     exp: int
@@ -45,20 +45,20 @@ def _decoded(text: str) -> bytes:
 
 
 class Tokens:
-    """Makes and reads tokens, signed with a key that only this server has."""
+    """Issues and verifies tokens, signed with the key of this server."""
 
     def __init__(self, key: bytes, admin: str, clock: Callable[[], float] = time.time):
         self._key = key
         self._admin = admin.encode()
         self._clock = clock
-        self._known: dict[str, tuple[Claims, User]] = {}
+        self._verified: dict[str, tuple[Claims, User]] = {}
 
     def issue(
         self, namespace: str, account: str, uid: str, seconds: int, audiences: tuple[str, ...] = ()
     ) -> tuple[str, float]:
         """A token for a service account, and when it expires."""
         now = int(self._clock())
-        expires = now + min(max(seconds, SHORTEST), LONGEST)
+        expires = now + min(max(seconds, SHORTEST_LIFETIME), LONGEST_LIFETIME)
         claims = {
             "iss": ISSUER,
             "sub": f"system:serviceaccount:{namespace}:{account}",
@@ -76,16 +76,17 @@ class Tokens:
     def _sign(self, text: str) -> bytes:
         return hmac.digest(self._key, text.encode(errors="replace"), hashlib.sha256)
 
-    def read(self, token: str) -> tuple[User, str] | None:
-        """Whose it is, and the uid of the service account if it is one's; nothing if it is nobody's."""
+    def verify(self, token: str) -> tuple[User, str] | None:
+        """The user, and the uid of the service account if it is one; None if the token is invalid."""
         if hmac.compare_digest(token.encode(errors="replace"), self._admin):
             return User("admin", (MASTERS, AUTHENTICATED)), ""
-        known = self._known.get(token) or self._verified(token)
-        if known is None or known[0].exp < self._clock():
+        verified = self._verified.get(token) or self._verify_signature(token)
+        if verified is None or verified[0].exp < self._clock():
             return None
-        return known[1], known[0].uid
+        claims, user = verified
+        return user, claims.uid
 
-    def _verified(self, token: str) -> tuple[Claims, User] | None:
+    def _verify_signature(self, token: str) -> tuple[Claims, User] | None:
         signed, _, signature = token.rpartition(".")
         try:
             if not hmac.compare_digest(_decoded(signature), self._sign(signed)):
@@ -95,15 +96,15 @@ class Tokens:
             return None
         if ISSUER not in claims.aud:
             return None
-        groups = (*groups_of_account(claims.sub), AUTHENTICATED)
-        if len(self._known) > 1000:
-            self._known.clear()
-        self._known[token] = claims, User(claims.sub, groups, claims.uid)
-        return self._known[token]
+        groups = (*service_account_groups(claims.sub), AUTHENTICATED)
+        if len(self._verified) > 1000:
+            self._verified.clear()
+        self._verified[token] = claims, User(claims.sub, groups, claims.uid)
+        return self._verified[token]
 
 
-def groups_of_account(name: str) -> tuple[str, ...]:
-    """The groups that every service account is in; none of any other user."""
+def service_account_groups(name: str) -> tuple[str, ...]:
+    """The groups of a service account; none for other users."""
     parts = name.split(":")
     if len(parts) != 4 or parts[:2] != ["system", "serviceaccount"]:
         return ()
@@ -111,7 +112,7 @@ def groups_of_account(name: str) -> tuple[str, ...]:
 
 
 def user_of_certificate(certificate: Mapping[str, Any] | None) -> User | None:
-    """A client certificate that our authority signed: its common name, and its organisations as groups."""
+    """Of a verified client certificate: the common name, and the organizations as groups."""
     if not certificate:
         return None
     subject = [pair for part in certificate.get("subject", ()) for pair in part]

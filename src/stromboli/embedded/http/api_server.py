@@ -1,7 +1,7 @@
-"""The API server of an embedded cluster: starts, listens, and stops.
+"""The API server of an embedded cluster: wires its parts together, listens, and stops.
 
-async with Server(folder) as server:
-    server.kubeconfig(folder / "kubeconfig")
+async with ApiServer(folder) as server:
+    server.write_kubeconfig(folder / "kubeconfig")
     ...  # server.url, server.ca, server.token
 """
 
@@ -18,29 +18,29 @@ from typing import Any
 from aiohttp import web
 
 from stromboli.admission.rules.rule_context import Settings
-from stromboli.embedded.admission.admission_chain import Admission
-from stromboli.embedded.admission.volcano_admission import VolcanoRules
-from stromboli.embedded.auth.authorization import Access
-from stromboli.embedded.auth.cluster_authority import Authority
+from stromboli.embedded.admission.admission_chain import AdmissionChain
+from stromboli.embedded.admission.volcano_admission import VolcanoAdmission
+from stromboli.embedded.auth.authorization import RequestAuthorizer
+from stromboli.embedded.auth.cluster_authority import ClusterAuthority, write_secret
 from stromboli.embedded.auth.identity import Tokens
-from stromboli.embedded.http.router import Handling
-from stromboli.embedded.kinds.kind_registry import Registry
-from stromboli.embedded.kube_controllers.controller_loop import Lifecycle
+from stromboli.embedded.http.router import Router
+from stromboli.embedded.kinds.kind_registry import KindRegistry
+from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
 from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.objects.bootstrap_objects import bootstrap
 from stromboli.embedded.objects.object_verbs import Objects
-from stromboli.embedded.store.object_store import HISTORY, Store
-from stromboli.embedded.store.watch_hub import Hub
+from stromboli.embedded.store.object_store import HISTORY_LIMIT, Store
+from stromboli.embedded.store.watch_hub import WatchHub
 
 LARGEST_BODY = 3 * 1024 * 1024
 MOST_WATCHES = 2000
-BOOKMARKS = 60.0
+BOOKMARK_INTERVAL = 60.0
 """Seconds between bookmarks."""
-GOODBYE = 1.0
-"""Seconds that open requests are given when the server stops."""
+SHUTDOWN_TIMEOUT = 1.0
+"""Seconds for open requests when the server stops."""
 
 
-class Server:
+class ApiServer:
     """An API server on its data folder: running between `async with` and its end."""
 
     def __init__(
@@ -51,13 +51,13 @@ class Server:
         tls: bool = True,
         crds: bool = False,
         logs: LogSource | None = None,
-        history: int = HISTORY,
+        history: int = HISTORY_LIMIT,
         power_safe: bool = False,
-        rules: Settings | None = None,
+        volcano_settings: Settings | None = None,
     ):
-        """`port` 0 is any that is free; `crds` brings Volcano's kinds along; `power_safe` waits for the disk.
+        """`port` 0 is any that is free; `crds` adds Volcano's kinds; `power_safe` waits for the disk at each commit.
 
-        With `rules`, Volcano's kinds are completed and checked as its webhooks would.
+        With `volcano_settings`, Volcano's admission is built in.
         """
         self.data = data
         self.logs = logs
@@ -67,41 +67,42 @@ class Server:
         self._crds = crds
         self._history = history
         self._power_safe = power_safe
-        self._rules = rules
+        self._volcano_settings = volcano_settings
         self._runner: web.ServerRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def __aenter__(self) -> Server:
+    async def __aenter__(self) -> ApiServer:
         self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         pki = self.data / "pki"
-        self.authority = Authority(pki)
-        self.token = _secret(pki / "token")
+        self.authority = ClusterAuthority(pki)
+        self.token = _stored_secret(pki / "token")
         self.store = Store(self.data / "objects.db", self._history, self._power_safe)
-        registry = Registry()
-        self.hub = Hub(MOST_WATCHES)
-        access = Access(self.store)
-        rules = VolcanoRules(self.store, self._rules) if self._rules is not None else None
-        self.objects = Objects(self.store, registry, Admission(self.store, registry, access, rules))
-        self.lifecycle = Lifecycle(self.objects)
-        self.store.subscribe(self.lifecycle.heard)
-        self.store.subscribe(self.hub.publish)
-        tokens = Tokens(_secret(pki / "signing").encode(), self.token)
-        self.handling = Handling(self.objects, self.hub, tokens, access, self.logs)
+        registry = KindRegistry()
+        self.hub = WatchHub(MOST_WATCHES)
+        authorizer = RequestAuthorizer(self.store)
+        settings = self._volcano_settings
+        volcano = VolcanoAdmission(self.store, settings) if settings is not None else None
+        admission = AdmissionChain(self.store, registry, authorizer, volcano)
+        self.objects = Objects(self.store, registry, admission)
+        self.controllers = ControllerLoop(self.objects)
+        self.store.on_commit(self.controllers.on_commit)
+        self.store.on_commit(self.hub.publish)
+        tokens = Tokens(_stored_secret(pki / "signing").encode(), self.token)
+        self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs)
         try:
-            await self._begin()
+            await self._start()
         except BaseException:
             await self.__aexit__()
             raise
         return self
 
-    async def _begin(self) -> None:
+    async def _start(self) -> None:
         await bootstrap(self.objects, self._crds)
-        self.lifecycle.learn()
-        await self.lifecycle.catch_up()
+        await self.controllers.start()
         await self._listen()
         self._tasks = [
-            asyncio.create_task(self._remind()),
-            asyncio.create_task(self.lifecycle.run()),
+            asyncio.create_task(self._run_periodically()),
+            asyncio.create_task(self.controllers.run()),
         ]
 
     async def __aexit__(self, *_: object) -> None:
@@ -110,19 +111,20 @@ class Server:
         for task in self._tasks:
             with suppress(asyncio.CancelledError):
                 await task
-        for watch in self.hub.all():
+        for watch in self.hub:
             watch.end()
-        await self._hang_up()
+        await self._close_connections()
         await self.objects.admission.webhooks.close()
         await self.store.close()
 
-    async def _hang_up(self) -> None:
-        """Finish what is being answered; connections that nobody uses are not waited for."""
+    async def _close_connections(self) -> None:
+        """Finish open requests; idle connections are aborted."""
         if self._runner is None:
             return
-        open_ones = [one.transport for one in self._runner.server.connections] if self._runner.server else []
+        server = self._runner.server
+        transports = [connection.transport for connection in server.connections] if server else []
         await self._runner.cleanup()
-        for transport in open_ones:
+        for transport in transports:
             if transport is not None:
                 transport.abort()
         await asyncio.sleep(0)
@@ -136,12 +138,12 @@ class Server:
             )
 
         self._runner = web.ServerRunner(
-            web.Server(self.handling.handle, request_factory=request, access_log=None),
+            web.Server(self._router.handle, request_factory=request, access_log=None),
             handle_signals=False,
-            shutdown_timeout=GOODBYE,
+            shutdown_timeout=SHUTDOWN_TIMEOUT,
         )
         await self._runner.setup()
-        context: ssl.SSLContext | None = self.authority.server((self._host,)) if self._tls else None
+        context: ssl.SSLContext | None = self.authority.server_context((self._host,)) if self._tls else None
         site = web.TCPSite(self._runner, self._host, self._port, ssl_context=context, backlog=1024)
         await site.start()
         address = self._runner.addresses[0]
@@ -150,17 +152,15 @@ class Server:
 
     @property
     def ca(self) -> Path:
-        return self.authority.file
+        return self.authority.certificate_file
 
-    def kubeconfig(self, path: Path) -> Path:
-        """Write how to reach this server as an administrator; readable by its owner alone."""
-        path.unlink(missing_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(json.dumps(self.config(), indent=2) + "\n")
+    def write_kubeconfig(self, path: Path) -> Path:
+        """For the administrator."""
+        write_secret(path, (json.dumps(self.kubeconfig(), indent=2) + "\n").encode())
         return path
 
-    def config(self, token: str = "") -> dict[str, Any]:
-        """A kubeconfig, for the administrator or for whoever has a token."""
+    def kubeconfig(self, token: str = "") -> dict[str, Any]:
+        """For the user of a token, or else for the administrator."""
         cluster = {"server": self.url}
         if self._tls:
             cluster["certificate-authority"] = str(self.ca.absolute())
@@ -173,19 +173,15 @@ class Server:
             "users": [{"name": "admin", "user": {"token": token or self.token}}],
         }
 
-    async def _remind(self) -> None:
+    async def _run_periodically(self) -> None:
         while True:
-            await asyncio.sleep(BOOKMARKS)
-            self.hub.remind()
-            self.lifecycle.expire()
+            await asyncio.sleep(BOOKMARK_INTERVAL)
+            self.hub.send_bookmarks()
+            self.controllers.expire_events()
 
 
-def _secret(path: Path) -> str:
-    """A secret that is made once."""
+def _stored_secret(path: Path) -> str:
+    """Generated when it is first needed."""
     if not path.exists():
-        unfinished = path.with_suffix(".new")
-        unfinished.unlink(missing_ok=True)
-        unfinished.touch(mode=0o600)
-        unfinished.write_text(secrets.token_hex(32))
-        unfinished.rename(path)
+        write_secret(path, secrets.token_hex(32).encode())
     return path.read_text().strip()

@@ -1,4 +1,4 @@
-"""Who asks: the token or certificate of a request, and whom its sender speaks for."""
+"""Authenticates requests by bearer token or client certificate, and impersonation."""
 
 from __future__ import annotations
 
@@ -6,54 +6,53 @@ from typing import Any
 
 from aiohttp import web
 
-from stromboli.embedded.auth.authorization import Access
+from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.identity import (
     ANONYMOUS,
     AUTHENTICATED,
     Tokens,
-    groups_of_account,
+    service_account_groups,
     user_of_certificate,
 )
-from stromboli.embedded.kinds.status_errors import Refusal, bad_request
+from stromboli.embedded.kinds.status_errors import StatusError, bad_request
 from stromboli.embedded.rbac import User
 from stromboli.embedded.store.object_store import Store
 
 LONGEST_TOKEN = 8192
 
 
-class Authentication:
-    """Knows everybody who may come in."""
+class Authenticator:
+    """The users that tokens and certificates stand for."""
 
-    def __init__(self, store: Store, tokens: Tokens, access: Access):
+    def __init__(self, store: Store, tokens: Tokens, authorizer: RequestAuthorizer):
         self._store = store
         self._tokens = tokens
-        self._access = access
+        self._authorizer = authorizer
 
     def user(self, request: web.BaseRequest) -> User:
-        """Whoever asks; refused if nobody can tell."""
-        known = self._known(request)
-        if known is None:
-            raise Refusal(401, "Unauthorized")
-        return self._impersonated(known, request.headers)
+        """The user of a request, or the one that it impersonates."""
+        user = self._authenticate(request)
+        if user is None:
+            raise StatusError(401, "Unauthorized")
+        return self._impersonated(user, request.headers)
 
-    def _known(self, request: web.BaseRequest) -> User | None:
+    def _authenticate(self, request: web.BaseRequest) -> User | None:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer" and len(token) < LONGEST_TOKEN:
-            return self.of_token(token.strip())
+            return self.user_of_token(token.strip())
         if request.transport is not None and (peer := request.transport.get_extra_info("peercert")):
             return user_of_certificate(peer)
         return None
 
-    def of_token(self, token: str) -> User | None:
-        """Whose token it is."""
-        found = self._tokens.read(token)
-        if found is None:
+    def user_of_token(self, token: str) -> User | None:
+        claim = self._tokens.verify(token)
+        if claim is None:
             return None
-        user, uid = found
+        user, uid = claim
         return user if not uid or self._account_exists(user, uid) else None
 
     def _account_exists(self, user: User, uid: str) -> bool:
-        """A token is worth nothing once its service account is gone."""
+        """Tokens expire with their service account."""
         _, _, namespace, name = user.name.split(":", 3)
         record = self._store.get("serviceaccounts", namespace, name)
         return record is not None and record.meta.uid == uid
@@ -67,16 +66,16 @@ class Authentication:
                     "Impersonate-Group: says for which groups, but not for whom (Impersonate-User)"
                 )
             return user
-        self._access.check_impersonation(user, name, groups)
+        self._authorizer.check_impersonation(user, name, groups)
         if name == ANONYMOUS.name:
             return User(name, groups)
-        return User(name, (*(groups or groups_of_account(name)), AUTHENTICATED))
+        return User(name, (*(groups or service_account_groups(name)), AUTHENTICATED))
 
     def review(self, content: Any) -> dict[str, Any]:
         """The answer to a TokenReview."""
         spec = content.get("spec") if isinstance(content, dict) else None
         token = spec.get("token") if isinstance(spec, dict) else None
-        user = self.of_token(token) if isinstance(token, str) else None
+        user = self.user_of_token(token) if isinstance(token, str) else None
         status: dict[str, Any] = {"authenticated": user is not None}
         if user is not None:
             status["user"] = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}

@@ -1,4 +1,4 @@
-"""What the server has, as clients ask for it: group by group, or all of it in one document."""
+"""API discovery: group by group, or aggregated in one document."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.kinds.kind import Kind, Part
-from stromboli.embedded.kinds.kind_registry import Registry
+from stromboli.embedded.kinds.kind import Kind, Subresource
+from stromboli.embedded.kinds.kind_registry import KindRegistry
 
 VERSION = {
     "major": "1",
@@ -24,30 +24,29 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 class Discovery:
-    """Documents, kept until a kind comes or goes."""
+    """Discovery documents, cached until a kind is registered or unregistered."""
 
-    def __init__(self, registry: Registry):
+    def __init__(self, registry: KindRegistry):
         self._registry = registry
         self._documents: dict[str, bytes] = {}
         self._generation = -1
 
     def document(self, path: str, accept: str) -> tuple[bytes, str] | None:
-        """The answer to /api, /apis and what lies right below; nothing elsewhere."""
+        """The document of /api, /apis or a group or version below, and its content type; None elsewhere."""
         if self._generation != self._registry.generation:
             self._documents.clear()
             self._generation = self._registry.generation
         aggregated = path in ("/api", "/apis") and "as=apigroupdiscoverylist" in accept.lower()
         key = f"{path} {aggregated}"
         if key not in self._documents:
-            made = self._aggregated(path == "/apis") if aggregated else self._made(path)
-            if made is None:
+            content = self._aggregated(path == "/apis") if aggregated else self._content(path)
+            if content is None:
                 return None
-            self._documents[key] = msgspec.json.encode(made)
-        return self._documents[key], _version(accept) if aggregated else "application/json"
+            self._documents[key] = msgspec.json.encode(content)
+        return self._documents[key], _content_type(accept) if aggregated else "application/json"
 
-    def _made(self, path: str) -> dict[str, Any] | None:
-        parts = path.strip("/").split("/")
-        match parts:
+    def _content(self, path: str) -> dict[str, Any] | None:
+        match path.strip("/").split("/"):
             case ["api"]:
                 return {
                     "kind": "APIVersions",
@@ -57,7 +56,7 @@ class Discovery:
             case ["api", "v1"]:
                 return self._resources("", "v1")
             case ["apis"]:
-                groups = [_group(name, found) for name, found in self._registry.groups().items()]
+                groups = [_group(name, versions) for name, versions in self._registry.groups().items()]
                 return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
             case ["apis", group]:
                 versions = self._registry.groups().get(group)
@@ -70,9 +69,9 @@ class Discovery:
 
     def _resources(self, group: str, version: str) -> dict[str, Any]:
         resources: list[dict[str, Any]] = []
-        for kind in self._registry.within(group, version):
+        for kind in self._registry.in_group_version(group, version):
             resources.append(_resource(kind))
-            resources += (_part(kind, part) for part in kind.parts)
+            resources += (_subresource(kind, subresource) for subresource in kind.subresources)
         name = f"{group}/{version}" if group else version
         return {
             "kind": "APIResourceList",
@@ -82,20 +81,23 @@ class Discovery:
         }
 
     def _aggregated(self, groups: bool) -> dict[str, Any]:
-        found = self._registry.groups() if groups else {"": ["v1"]}
+        versions_by_group = self._registry.groups() if groups else {"": ["v1"]}
         items = [
             {
                 "metadata": {"name": group, "creationTimestamp": None},
                 "versions": [
                     {
                         "version": version,
-                        "resources": [_discovered(one) for one in self._registry.within(group, version)],
+                        "resources": [
+                            _aggregated_resource(kind)
+                            for kind in self._registry.in_group_version(group, version)
+                        ],
                         "freshness": "Current",
                     }
                     for version in versions
                 ],
             }
-            for group, versions in found.items()
+            for group, versions in versions_by_group.items()
         ]
         return {
             "kind": "APIGroupDiscoveryList",
@@ -105,7 +107,7 @@ class Discovery:
         }
 
 
-def _version(accept: str) -> str:
+def _content_type(accept: str) -> str:
     return AGGREGATED.replace("v=v2;", "v=v2beta1;") if "v=v2;" not in accept.replace(" ", "") else AGGREGATED
 
 
@@ -114,57 +116,55 @@ def _group(name: str, versions: list[str]) -> dict[str, Any]:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
+def _optional_names(kind: Kind) -> dict[str, Any]:
+    names = {"shortNames": kind.short_names, "categories": kind.categories}
+    return {name: list(values) for name, values in names.items() if values}
+
+
 def _resource(kind: Kind) -> dict[str, Any]:
-    resource: dict[str, Any] = {
+    return {
         "name": kind.plural,
-        "singularName": kind.alone,
+        "singularName": kind.singular_name,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
         "verbs": list(kind.verbs),
+        **_optional_names(kind),
     }
-    if kind.short:
-        resource["shortNames"] = list(kind.short)
-    if kind.categories:
-        resource["categories"] = list(kind.categories)
-    return resource
 
 
-def _part(kind: Kind, part: Part) -> dict[str, Any]:
+def _subresource(kind: Kind, subresource: Subresource) -> dict[str, Any]:
     resource: dict[str, Any] = {
-        "name": f"{kind.plural}/{part.name}",
+        "name": f"{kind.plural}/{subresource.name}",
         "singularName": "",
         "namespaced": kind.namespaced,
-        "kind": part.kind or kind.kind,
-        "verbs": list(part.verbs),
+        "kind": subresource.kind or kind.kind,
+        "verbs": list(subresource.verbs),
     }
-    if part.group:
-        resource |= {"group": part.group, "version": part.version}
+    if subresource.group:
+        resource |= {"group": subresource.group, "version": subresource.version}
     return resource
 
 
-def _discovered(kind: Kind) -> dict[str, Any]:
+def _aggregated_resource(kind: Kind) -> dict[str, Any]:
     resource: dict[str, Any] = {
         "resource": kind.plural,
         "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
-        "singularResource": kind.alone,
+        "singularResource": kind.singular_name,
         "verbs": list(kind.verbs),
+        **_optional_names(kind),
     }
-    if kind.short:
-        resource["shortNames"] = list(kind.short)
-    if kind.categories:
-        resource["categories"] = list(kind.categories)
-    if kind.parts:
+    if kind.subresources:
         resource["subresources"] = [
             {
-                "subresource": part.name,
+                "subresource": subresource.name,
                 "responseKind": {
-                    "group": part.group if part.kind else kind.group,
-                    "version": part.version or kind.version,
-                    "kind": part.kind or kind.kind,
+                    "group": subresource.group if subresource.kind else kind.group,
+                    "version": subresource.version or kind.version,
+                    "kind": subresource.kind or kind.kind,
                 },
-                "verbs": list(part.verbs),
+                "verbs": list(subresource.verbs),
             }
-            for part in kind.parts
+            for subresource in kind.subresources
         ]
     return resource

@@ -1,4 +1,4 @@
-"""Lists: which objects, as of when, and page by page. What did not change is never encoded again."""
+"""Lists: selectors, resource versions and pages. Stored objects are spliced in without decoding them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from stromboli.embedded.http.query_parameters import Query, read_number
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.status_errors import Refusal, bad_request, expired
-from stromboli.embedded.objects.kind_versions import spoken
+from stromboli.embedded.kinds.status_errors import StatusError, bad_request, expired
+from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.query_selectors import Selector, parse_fields, parse_labels
 from stromboli.embedded.store.records import Record
 
 LARGEST_PAGE = 10_000
-"""Objects in one page of a list that is asked for in pages."""
+"""Objects in one page, whatever `limit` says."""
 
 
-class Continue(msgspec.Struct):
-    """Where the next page begins, and which state of the world it belongs to."""
+class ContinueToken(msgspec.Struct):
+    """The last object of a page, and the revision of the list."""
 
     revision: int
     namespace: str
@@ -31,100 +32,91 @@ class Continue(msgspec.Struct):
         return base64.urlsafe_b64encode(msgspec.json.encode(self)).rstrip(b"=").decode()
 
 
-def read_continue(text: str) -> Continue:
+def read_continue(text: str) -> ContinueToken:
     try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=Continue)
+        return msgspec.json.decode(
+            base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=ContinueToken
+        )
     except (binascii.Error, ValueError):
         raise bad_request(f"continue key is not valid: {text[:100]!r}") from None
 
 
 class Page(NamedTuple):
-    """Some objects, and what the list says about itself."""
+    """Objects of a list, and its ListMeta."""
 
     records: list[Record]
     meta: dict[str, Any]
 
 
-def selector(kind: Kind, query: Any) -> Selector:
+def read_selector(kind: Kind, query: Query) -> Selector:
     """From `labelSelector` and `fieldSelector`."""
-    chosen = Selector(
+    selector = Selector(
         parse_labels(query.get("labelSelector", "")), parse_fields(query.get("fieldSelector", ""))
     )
-    for term in chosen.fields:
+    for term in selector.fields:
         if not kind.selectable(term.path):
             raise bad_request(
                 f'Unable to find "{kind.api_version}, Resource={kind.plural}" that match label selector'
                 f' "{query.get("labelSelector", "")}", field selector "{query["fieldSelector"]}":'
                 f" field label not supported: {term.path[:100]}"
             )
-    return chosen
+    return selector
 
 
-def revision(text: str) -> int:
-    if not text.isdecimal() or len(text) > 18:
-        raise bad_request(f'resourceVersion: Invalid value: "{text[:100]}": must be a number')
-    return int(text)
-
-
-def page(store: Store, kind: Kind, namespace: str, query: Any) -> Page:
+def list_page(store: Store, kind: Kind, namespace: str, query: Query) -> Page:
     """The objects that a list request asks for."""
-    chosen = selector(kind, query)
-    limit = _limit(query.get("limit", ""))
-    begin = read_continue(query["continue"]) if query.get("continue") else None
-    when = _moment(store, begin, query)
-    after = (begin.namespace, begin.name) if begin else None
-    candidates = _candidates(store, kind, namespace, chosen, when, after)
-    found: list[Record] = []
+    selector = read_selector(kind, query)
+    limit = min(read_number(query, "limit") or 0, LARGEST_PAGE)
+    start = read_continue(query["continue"]) if query.get("continue") else None
+    revision = _snapshot_revision(store, start, query)
+    after = (start.namespace, start.name) if start else None
+    candidates = _candidates(store, kind, namespace, selector, revision, after)
+    records: list[Record] = []
     more = False
     for record in candidates:
-        if chosen.matches(record.labels, record.field) if (chosen.labels or chosen.fields) else True:
-            if limit and len(found) == limit:
+        if selector.empty or selector.matches(record.labels, record.field):
+            if limit and len(records) == limit:
                 more = True
                 break
-            found.append(record)
-    meta: dict[str, Any] = {"resourceVersion": str(when if when is not None else store.revision)}
+            records.append(record)
+    meta: dict[str, Any] = {"resourceVersion": str(revision if revision is not None else store.revision)}
     if more:
-        last = found[-1].key
-        token = Continue(int(meta["resourceVersion"]), last.namespace, last.name)
+        last = records[-1].key
+        token = ContinueToken(int(meta["resourceVersion"]), last.namespace, last.name)
         meta["continue"] = token.text()
-        if not chosen.labels and not chosen.fields:
+        if selector.empty:
             meta["remainingItemCount"] = 1 + sum(1 for _ in candidates)
-    return Page([spoken(kind, one) for one in found] if kind.stored else found, meta)
+    if kind.storage_version:
+        records = [to_served_version(kind, record) for record in records]
+    return Page(records, meta)
 
 
-def _limit(text: str) -> int:
-    if text and (not text.isdecimal() or len(text) > 18):
-        raise bad_request(f'limit: Invalid value: "{text[:100]}": must be a number')
-    return min(int(text or 0), LARGEST_PAGE)
-
-
-def _moment(store: Store, begin: Continue | None, query: Any) -> int | None:
-    """The revision whose state is wanted; none for the present."""
-    asked, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
-    if begin is not None:
-        if begin.revision < store.horizon:
-            raise Refusal(
+def _snapshot_revision(store: Store, start: ContinueToken | None, query: Query) -> int | None:
+    """The revision of the list; None for the current one."""
+    if start is not None:
+        if start.revision < store.compacted_revision:
+            raise StatusError(
                 410,
                 "The provided continue parameter is too old to display a consistent list result. You can start a new"
                 " list without the continue parameter.",
             )
-        return begin.revision if begin.revision != store.revision else None
-    if not asked or asked == "0":
+        return start.revision if start.revision != store.revision else None
+    revision = read_number(query, "resourceVersion")
+    if not revision:
         return None
-    wanted = revision(asked)
-    if wanted > store.revision:
-        raise Refusal(
+    if revision > store.revision:
+        raise StatusError(
             504,
-            f"Too large resource version: {wanted}, current: {store.revision}",
+            f"Too large resource version: {revision}, current: {store.revision}",
             details={
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
                 "retryAfterSeconds": 1,
             },
         )
-    if match == "Exact":
-        if wanted < store.horizon:
-            raise expired(wanted, store.horizon)
-        return wanted
+    if query.get("resourceVersionMatch") == "Exact":
+        if revision < store.compacted_revision:
+            raise expired(revision, store.compacted_revision)
+        return revision
     return None
 
 
@@ -132,39 +124,42 @@ def _candidates(
     store: Store,
     kind: Kind,
     namespace: str,
-    chosen: Selector,
-    when: int | None,
+    selector: Selector,
+    revision: int | None,
     after: tuple[str, str] | None,
 ) -> Iterator[Record]:
-    named = next((one.value for one in chosen.fields if one.path == "metadata.name" and one.equal), None)
-    if named is not None and when is None and (namespace or not kind.namespaced):
-        record = store.get(kind.id, namespace, named)
+    names = (term.value for term in selector.fields if term.path == "metadata.name" and term.equal)
+    name = next(names, None)
+    if name is not None and revision is None and (namespace or not kind.namespaced):
+        record = store.get(kind.id, namespace, name)
         return iter([record] if record is not None else [])
-    present = store.table(kind.id).ordered(namespace, after)
-    if when is None:
-        return present
-    return _back_then(present, store.past(when, kind.id), namespace, after)
+    current = store.table(kind.id).ordered(namespace, after)
+    if revision is None:
+        return current
+    return _at_revision(current, store.versions_at(revision, kind.id), namespace, after)
 
 
-def _back_then(
-    present: Iterable[Record],
-    past: dict[tuple[str, str], Record | None],
+def _at_revision(
+    current: Iterable[Record],
+    changed: dict[tuple[str, str], Record | None],
     namespace: str,
     after: tuple[str, str] | None,
 ) -> Iterator[Record]:
-    """The present, with what has changed since put back."""
-    records = {record.key[1:]: record for record in present}
-    for place, record in past.items():
-        if (namespace and place[0] != namespace) or (after is not None and place <= after):
+    """Current objects, with those that have changed since replaced by their versions of then."""
+    records = {record.key[1:]: record for record in current}
+    for full_name, record in changed.items():
+        if (namespace and full_name[0] != namespace) or (after is not None and full_name <= after):
             continue
         if record is None:
-            records.pop(place, None)
+            records.pop(full_name, None)
         else:
-            records[place] = record
-    return (records[place] for place in sorted(records))
+            records[full_name] = record
+    return (records[full_name] for full_name in sorted(records))
 
 
-def encoded(kind: Kind, found: Page) -> bytes:
-    """A list, spliced from what is stored."""
-    head = msgspec.json.encode({"kind": kind.listed, "apiVersion": kind.api_version, "metadata": found.meta})
-    return b'%b,"items":[%b]}' % (head[:-1], b",".join([record.data for record in found.records]))
+def encode_page(kind: Kind, page: Page) -> bytes:
+    """A list, spliced from the encoded objects."""
+    head = msgspec.json.encode(
+        {"kind": kind.list_kind_name, "apiVersion": kind.api_version, "metadata": page.meta}
+    )
+    return b'%b,"items":[%b]}' % (head[:-1], b",".join([record.data for record in page.records]))

@@ -1,4 +1,4 @@
-"""The form in which objects are shown: whole, as rows of a table, or their metadata alone, as `Accept` says."""
+"""Content negotiation: whole objects, tables, or metadata alone, as `Accept` asks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from stromboli.embedded.http.list_pages import Page, encoded
+from stromboli.embedded.http.list_pages import Page, encode_page
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.status_errors import Refusal
-from stromboli.embedded.objects.kind_versions import spoken
+from stromboli.embedded.kinds.status_errors import StatusError
+from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.store.records import Record
 from stromboli.embedded.tables import (
     INCLUDE,
@@ -27,10 +27,10 @@ JSON = "application/json"
 TABLE, METADATA = "Table", ("PartialObjectMetadata", "PartialObjectMetadataList")
 
 
-class Form(NamedTuple):
-    """`as_` is empty for whole objects, or Table, PartialObjectMetadata, PartialObjectMetadataList."""
+class Representation(NamedTuple):
+    """`as_kind` is empty for whole objects, or Table, PartialObjectMetadata, PartialObjectMetadataList."""
 
-    as_: str = ""
+    as_kind: str = ""
     version: str = "v1"
     include: str = INCLUDE[0]
 
@@ -39,24 +39,25 @@ class Form(NamedTuple):
         return f"meta.k8s.io/{self.version}"
 
 
-WHOLE = Form()
+WHOLE = Representation()
 
 
-def accepted(accept: str, include: str = "") -> Form:
-    """The first form in the list that we have."""
+def negotiate(accept: str, include: str = "") -> Representation:
+    """The first representation in the `Accept` header that the server has."""
     if not accept or accept in (JSON, "*/*"):
         return WHOLE
     for choice in accept.split(","):
-        media, *parameters = (part.strip() for part in choice.split(";"))
-        if media not in (JSON, "*/*", "application/*"):
+        media_type, *parameters = (parameter.strip() for parameter in choice.split(";"))
+        if media_type not in (JSON, "*/*", "application/*"):
             continue
-        given = dict(part.partition("=")[::2] for part in parameters)
-        as_ = given.get("as", "")
-        if as_ in ("", TABLE, *METADATA):
-            version = given.get("v") if given.get("v") in ("v1", "v1beta1") else "v1"
-            shown = include if include in INCLUDE else INCLUDE[0]
-            return Form(as_, version or "v1", shown) if as_ else WHOLE
-    raise Refusal(
+        values = dict(parameter.partition("=")[::2] for parameter in parameters)
+        as_kind = values.get("as", "")
+        if as_kind in ("", TABLE, *METADATA):
+            if not as_kind:
+                return WHOLE
+            version = values["v"] if values.get("v") in ("v1", "v1beta1") else "v1"
+            return Representation(as_kind, version, include if include in INCLUDE else INCLUDE[0])
+    raise StatusError(
         406, "only the following media types are accepted: application/json, application/json;stream=watch"
     )
 
@@ -68,26 +69,40 @@ def _layout(kind: Kind) -> TablePrinter:
     return printer_for(kind.group, kind.plural)
 
 
-def listed(kind: Kind, found: Page, form: Form) -> bytes:
-    """A list."""
-    if form.as_ == TABLE:
-        things = (record.object() for record in found.records)
-        rows = table(_layout(kind), things, time.time(), form.include, found.meta, version=form.api_version)
+def encode_list(kind: Kind, page: Page, representation: Representation) -> bytes:
+    if representation.as_kind == TABLE:
+        objects = (record.object() for record in page.records)
+        rows = table(
+            _layout(kind),
+            objects,
+            time.time(),
+            representation.include,
+            page.meta,
+            version=representation.api_version,
+        )
         return msgspec.json.encode(rows)
-    if form.as_ in METADATA:
-        things = (record.object() for record in found.records)
-        return msgspec.json.encode(partial_list(things, found.meta, form.api_version))
-    return encoded(kind, found)
+    if representation.as_kind in METADATA:
+        objects = (record.object() for record in page.records)
+        return msgspec.json.encode(partial_list(objects, page.meta, representation.api_version))
+    return encode_page(kind, page)
 
 
-def shown(kind: Kind, record: Record, form: Form, heads: bool = True) -> bytes:
-    """One object; a watch leaves out the heads of the columns after the first."""
-    record = spoken(kind, record)
-    if form.as_ == TABLE:
-        thing = record.object()
-        meta = {"resourceVersion": (thing.get("metadata") or {}).get("resourceVersion", "")}
-        rows = table(_layout(kind), [thing], time.time(), form.include, meta, heads, form.api_version)
+def encode_object(kind: Kind, record: Record, representation: Representation, headers: bool = True) -> bytes:
+    """One object; a watch sends column headers with its first event alone."""
+    record = to_served_version(kind, record)
+    if representation.as_kind == TABLE:
+        content = record.object()
+        meta = {"resourceVersion": (content.get("metadata") or {}).get("resourceVersion", "")}
+        rows = table(
+            _layout(kind),
+            [content],
+            time.time(),
+            representation.include,
+            meta,
+            headers,
+            representation.api_version,
+        )
         return msgspec.json.encode(rows)
-    if form.as_ in METADATA:
-        return msgspec.json.encode(partial_metadata(record.object(), form.api_version))
+    if representation.as_kind in METADATA:
+        return msgspec.json.encode(partial_metadata(record.object(), representation.api_version))
     return record.data

@@ -1,4 +1,4 @@
-"""How the body of a request becomes an object, and how a patch changes one."""
+"""Decodes request bodies: objects, replacements, patches and applied configurations."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.yaml_documents import documents
 from stromboli.embedded import protobuf
 from stromboli.embedded.kinds import object_schemas
-from stromboli.embedded.kinds.field_managers import writer
+from stromboli.embedded.kinds.field_managers import field_manager
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.status_errors import Refusal, bad_request
+from stromboli.embedded.kinds.status_errors import StatusError, bad_request
 from stromboli.embedded.patching.patch_errors import PatchError, check_depth
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC, check_media, patched
 from stromboli.embedded.patching.server_side_apply import apply
@@ -26,27 +26,27 @@ Change = Callable[[Content], Content]
 _YAML = ("application/yaml", APPLY)
 
 
-def body(data: bytes, content_type: str) -> Any:
-    """What was sent, decoded."""
+def decode_body(data: bytes, content_type: str) -> Any:
+    """The decoded body of any supported media type."""
     try:
         if content_type == protobuf.MEDIA:
             return protobuf.read(data)
         if content_type in _YAML and not data.lstrip().startswith(b"{"):
-            return _checked(_only(list(islice(documents(data.decode()), 2))))
+            return _check_nesting(_single(list(islice(documents(data.decode()), 2))))
         if content_type in ("", "application/json", *_YAML, MERGE, STRATEGIC, JSON):
-            return _checked(msgspec.json.decode(data))
+            return _check_nesting(msgspec.json.decode(data))
     except (ValueError, RecursionError, Unreadable) as error:
         raise bad_request(f"error decoding the body: {str(error)[:500]}") from None
-    raise Refusal(415, f"the body of the request was in an unknown format: {content_type[:100]}")
+    raise StatusError(415, f"the body of the request was in an unknown format: {content_type[:100]}")
 
 
-def _only(found: list[Any]) -> Any:
-    if len(found) != 1:
-        raise bad_request(f"the body must hold one document, not {len(found) or 'none'}")
-    return found[0]
+def _single(contents: list[Any]) -> Any:
+    if len(contents) != 1:
+        raise bad_request(f"the body must hold one document, not {len(contents) or 'none'}")
+    return contents[0]
 
 
-def _checked(content: Any) -> Any:
+def _check_nesting(content: Any) -> Any:
     try:
         check_depth(content, "body")
     except PatchError as error:
@@ -54,42 +54,52 @@ def _checked(content: Any) -> Any:
     return content
 
 
-def change(kind: Kind, data: bytes, content_type: str) -> Change:
-    """What a patch makes of an object."""
-    with_refusals(check_media)(content_type, kind.definition is None)
-    patch = body(data, content_type)
-    return lambda content: with_refusals(patched)(content, patch, content_type, object_schemas.schema(kind))
+def read_replacement(data: bytes, content_type: str) -> Change:
+    """An update: the body, copied for each attempt."""
+    content = decode_body(data, content_type)
+    return lambda _: msgspec.json.decode(msgspec.json.encode(content))
 
 
-def applied(
-    kind: Kind, data: bytes, manager: str, force: bool, part: str
+def read_patch(kind: Kind, data: bytes, content_type: str) -> Change:
+    """The function that applies a patch to an object."""
+    with_status_errors(check_media)(content_type, kind.definition is None)
+    patch = decode_body(data, content_type)
+    return lambda content: with_status_errors(patched)(
+        content, patch, content_type, object_schemas.schema(kind)
+    )
+
+
+def read_apply(
+    kind: Kind, data: bytes, manager: str, force: bool, subresource: str
 ) -> Callable[[Content | None], Content]:
-    """What applying a configuration makes of an object, or of nothing."""
-    config = body(data, APPLY)
+    """The function that applies a configuration to an object, or to None if there is none."""
+    config = decode_body(data, APPLY)
     _check_fields(kind, config)
-    who = writer(kind, manager, part)
-    return lambda content: with_refusals(apply)(content, config, object_schemas.schema(kind), who, force)
+    applier = field_manager(kind, manager, subresource)
+    return lambda content: with_status_errors(apply)(
+        content, config, object_schemas.schema(kind), applier, force
+    )
 
 
 def _check_fields(kind: Kind, config: Any) -> None:
-    """What is applied has an owner for each field, so each must exist."""
-    unknown = object_schemas.unknown(kind, config)
+    """Each applied field gets a manager, so the schema must have it."""
+    unknown = object_schemas.unknown_fields(kind, config)
     if unknown:
-        given = config.get("metadata")
-        meta = given if isinstance(given, dict) else {}
-        what = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {kind.group}/{kind.version}, Kind={kind.kind}"
+        meta = config.get("metadata")
+        meta = meta if isinstance(meta, dict) else {}
+        subject = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {kind.group}/{kind.version}, Kind={kind.kind}"
         listed = ", ".join(f".{path}: field not declared in schema" for path in unknown[:20])
-        raise bad_request(f"failed to create typed patch object ({what}): {listed}")
+        raise bad_request(f"failed to create typed patch object ({subject}): {listed}")
 
 
-def with_refusals(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function, whose complaints about a patch are answers to a request."""
+def with_status_errors(function: Callable[P, T]) -> Callable[P, T]:
+    """The same function, with PatchError turned into a StatusError."""
 
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return function(*args, **kwargs)
         except PatchError as error:
             details = {"causes": error.causes} if error.causes else None
-            raise Refusal(error.code, error.message, error.reason, details) from None
+            raise StatusError(error.code, error.message, error.reason, details) from None
 
     return called

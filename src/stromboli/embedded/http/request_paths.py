@@ -1,4 +1,4 @@
-"""What a URL means: a kind, a namespace, a name, a part, and what is to be done with it."""
+"""What a URL refers to: a kind, a namespace, a name, a subresource, and the verb."""
 
 from __future__ import annotations
 
@@ -6,57 +6,58 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.kind_registry import Registry
+from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import method_not_allowed, no_such_resource
 from stromboli.embedded.rbac import Attributes
 
-_ONE = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
-_MANY = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
-_OF_NAMESPACES = ("status", "finalize")
+_OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
+_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 
-class Target(NamedTuple):
-    """Objects that a request is about."""
-
+class RequestInfo(NamedTuple):
     kind: Kind
     namespace: str
     name: str
-    part: str
+    subresource: str
     verb: str
 
     @property
     def attributes(self) -> Attributes:
         """What the authorizer is asked."""
         kind = self.kind
-        return Attributes(self.verb, kind.group, kind.plural, self.part, self.name, self.namespace)
+        return Attributes(self.verb, kind.group, kind.plural, self.subresource, self.name, self.namespace)
 
 
-def target(path: str, method: str, watching: bool, registry: Registry) -> Target:
-    """Of a path below /api or /apis; a refusal if there is nothing there, or that cannot be done."""
-    parts = [unquote(part) for part in path.strip("/").split("/")]
-    if parts[0] == "api":
-        group, version, rest = "", parts[1], parts[2:]
+def parse_request(path: str, method: str, watch: bool, registry: KindRegistry) -> RequestInfo:
+    """Of a path below /api or /apis; an error if there is no such resource, or not with this method."""
+    segments = [unquote(segment) for segment in path.strip("/").split("/")]
+    if segments[0] == "api":
+        group, version, rest = "", segments[1], segments[2:]
     else:
-        group, version, rest = parts[1], parts[2], parts[3:]
+        group, version, rest = segments[1], segments[2], segments[3:]
     namespace = ""
-    if len(rest) >= 3 and rest[0] == "namespaces" and not (len(rest) == 3 and rest[2] in _OF_NAMESPACES):
+    of_namespace = len(rest) == 3 and rest[2] in _NAMESPACE_SUBRESOURCES
+    if len(rest) >= 3 and rest[0] == "namespaces" and not of_namespace:
         namespace, rest = rest[1], rest[2:]
-    plural, name, part = (*rest, "", "", "")[:3]
+    plural, name, subresource = (*rest, "", "", "")[:3]
     kind = registry.find(group, version, plural)
     if kind is None or len(rest) > 3 or (namespace and not kind.namespaced) or not all(rest):
         raise no_such_resource()
-    if part and kind.part(part) is None:
+    if subresource and kind.subresource(subresource) is None:
         raise no_such_resource()
-    return Target(kind, namespace, name, part, _verb(kind, namespace, name, part, method, watching))
+    verb = _verb(kind, namespace, name, subresource, method, watch)
+    return RequestInfo(kind, namespace, name, subresource, verb)
 
 
-def _verb(kind: Kind, namespace: str, name: str, part: str, method: str, watching: bool) -> str:
-    verb = (_ONE if name else _MANY).get("GET" if method == "HEAD" else method, "")
-    if verb == "list" and watching:
+def _verb(kind: Kind, namespace: str, name: str, subresource: str, method: str, watch: bool) -> str:
+    verb = (_OBJECT_VERBS if name else _COLLECTION_VERBS).get("GET" if method == "HEAD" else method, "")
+    if verb == "list" and watch:
         verb = "watch"
-    held = kind.part(part) if part else None
-    allowed = held.verbs if held else kind.verbs
-    placeless = kind.namespaced and not namespace and (name or verb in ("create", "deletecollection"))
-    if verb not in allowed or placeless or (verb == "create" and name and not part):
+    entry = kind.subresource(subresource) if subresource else None
+    allowed = entry.verbs if entry else kind.verbs
+    needs_namespace = name or verb in ("create", "deletecollection")
+    lacks_namespace = kind.namespaced and not namespace and needs_namespace
+    if verb not in allowed or lacks_namespace or (verb == "create" and name and not subresource):
         raise method_not_allowed()
     return verb

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.embedded.kinds.kind import SCALE, STATUS, VERBS, Kind, Part, ScalePaths
+from stromboli.embedded.kinds.kind import SCALE, STATUS, VERBS, Kind, ScalePaths, Subresource
 
 
-def _cluster(group: str, version: str, plural: str, kind: str, **more: Any) -> Kind:
+def _cluster_scoped(group: str, version: str, plural: str, kind: str, **more: Any) -> Kind:
     return Kind(group, version, plural, kind, namespaced=False, **more)
 
 
@@ -31,14 +31,14 @@ _EVENT_FIELDS = (
     "source",
     "type",
 )
-_POD_PARTS = (
-    Part("binding", ("create",), "Binding"),
-    Part("eviction", ("create",), "Eviction", "policy", "v1"),
-    Part("log", ("get",)),
+_POD_SUBRESOURCES = (
+    Subresource("binding", ("create",), "Binding"),
+    Subresource("eviction", ("create",), "Eviction", "policy", "v1"),
+    Subresource("log", ("get",)),
     STATUS,
 )
-_TOKEN = Part("token", ("create",), "TokenRequest", "authentication.k8s.io", "v1")
-_FINALIZE = Part("finalize", ("update",))
+_TOKEN = Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io", "v1")
+_FINALIZE = Subresource("finalize", ("update",))
 _ALL = ("all",)
 _SCALED = (SCALE, STATUS)
 _RBAC, _STORAGE, _ADMISSION = (
@@ -48,61 +48,94 @@ _RBAC, _STORAGE, _ADMISSION = (
 )
 
 BUILT_IN: tuple[Kind, ...] = (
-    Kind("", "v1", "pods", "Pod", short=("po",), categories=_ALL, parts=_POD_PARTS, fields=_POD_FIELDS),
-    _cluster("", "v1", "nodes", "Node", short=("no",), parts=(STATUS,), fields=("spec.unschedulable",)),
-    _cluster(
+    Kind(
+        "",
+        "v1",
+        "pods",
+        "Pod",
+        short_names=("po",),
+        categories=_ALL,
+        subresources=_POD_SUBRESOURCES,
+        selectable_fields=_POD_FIELDS,
+    ),
+    _cluster_scoped(
+        "",
+        "v1",
+        "nodes",
+        "Node",
+        short_names=("no",),
+        subresources=(STATUS,),
+        selectable_fields=("spec.unschedulable",),
+    ),
+    _cluster_scoped(
         "",
         "v1",
         "namespaces",
         "Namespace",
-        short=("ns",),
-        parts=(_FINALIZE, STATUS),
-        fields=("status.phase",),
+        short_names=("ns",),
+        subresources=(_FINALIZE, STATUS),
+        selectable_fields=("status.phase",),
         verbs=tuple(verb for verb in VERBS if verb != "deletecollection"),
     ),
-    Kind("", "v1", "services", "Service", short=("svc",), categories=_ALL, parts=(STATUS,)),
-    Kind("", "v1", "serviceaccounts", "ServiceAccount", short=("sa",), parts=(_TOKEN,)),
-    Kind("", "v1", "configmaps", "ConfigMap", short=("cm",)),
-    Kind("", "v1", "secrets", "Secret", fields=("type",)),
-    Kind("", "v1", "events", "Event", short=("ev",), fields=_EVENT_FIELDS),
-    Kind("", "v1", "endpoints", "Endpoints", short=("ep",)),
-    Kind("", "v1", "limitranges", "LimitRange", short=("limits",)),
+    Kind("", "v1", "services", "Service", short_names=("svc",), categories=_ALL, subresources=(STATUS,)),
+    Kind("", "v1", "serviceaccounts", "ServiceAccount", short_names=("sa",), subresources=(_TOKEN,)),
+    Kind("", "v1", "configmaps", "ConfigMap", short_names=("cm",)),
+    Kind("", "v1", "secrets", "Secret", selectable_fields=("type",)),
+    Kind("", "v1", "events", "Event", short_names=("ev",), selectable_fields=_EVENT_FIELDS),
+    Kind("", "v1", "endpoints", "Endpoints", short_names=("ep",)),
+    Kind("", "v1", "limitranges", "LimitRange", short_names=("limits",)),
     Kind("", "v1", "podtemplates", "PodTemplate"),
-    Kind("", "v1", "resourcequotas", "ResourceQuota", short=("quota",), parts=(STATUS,)),
+    Kind("", "v1", "resourcequotas", "ResourceQuota", short_names=("quota",), subresources=(STATUS,)),
     Kind(
         "",
         "v1",
         "replicationcontrollers",
         "ReplicationController",
-        short=("rc",),
+        short_names=("rc",),
         categories=_ALL,
-        parts=_SCALED,
+        subresources=_SCALED,
         scale=ScalePaths(),
     ),
-    Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", short=("pvc",), parts=(STATUS,)),
-    _cluster("", "v1", "persistentvolumes", "PersistentVolume", short=("pv",), parts=(STATUS,)),
+    Kind(
+        "",
+        "v1",
+        "persistentvolumeclaims",
+        "PersistentVolumeClaim",
+        short_names=("pvc",),
+        subresources=(STATUS,),
+    ),
+    _cluster_scoped(
+        "", "v1", "persistentvolumes", "PersistentVolume", short_names=("pv",), subresources=(STATUS,)
+    ),
     Kind("coordination.k8s.io", "v1", "leases", "Lease"),
-    _cluster("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", short=("pc",)),
-    Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", short=("pdb",), parts=(STATUS,)),
+    _cluster_scoped("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", short_names=("pc",)),
+    Kind(
+        "policy",
+        "v1",
+        "poddisruptionbudgets",
+        "PodDisruptionBudget",
+        short_names=("pdb",),
+        subresources=(STATUS,),
+    ),
     Kind(
         "batch",
         "v1",
         "jobs",
         "Job",
         categories=_ALL,
-        parts=(STATUS,),
-        fields=("status.successful",),
+        subresources=(STATUS,),
+        selectable_fields=("status.successful",),
     ),
-    Kind("batch", "v1", "cronjobs", "CronJob", short=("cj",), categories=_ALL, parts=(STATUS,)),
+    Kind("batch", "v1", "cronjobs", "CronJob", short_names=("cj",), categories=_ALL, subresources=(STATUS,)),
     *(
         Kind(
             "apps",
             "v1",
             plural,
             kind,
-            short=(short,),
+            short_names=(short,),
             categories=_ALL,
-            parts=_SCALED if scaled else (STATUS,),
+            subresources=_SCALED if scaled else (STATUS,),
             scale=ScalePaths() if scaled else None,
         )
         for plural, kind, short, scaled in (
@@ -113,44 +146,44 @@ BUILT_IN: tuple[Kind, ...] = (
         )
     ),
     Kind("apps", "v1", "controllerrevisions", "ControllerRevision"),
-    Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", short=("netpol",)),
-    Kind("networking.k8s.io", "v1", "ingresses", "Ingress", short=("ing",), parts=(STATUS,)),
+    Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", short_names=("netpol",)),
+    Kind("networking.k8s.io", "v1", "ingresses", "Ingress", short_names=("ing",), subresources=(STATUS,)),
     Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice"),
     Kind(
         "autoscaling",
         "v2",
         "horizontalpodautoscalers",
         "HorizontalPodAutoscaler",
-        short=("hpa",),
+        short_names=("hpa",),
         categories=_ALL,
-        parts=(STATUS,),
+        subresources=(STATUS,),
     ),
     Kind(_RBAC, "v1", "roles", "Role"),
     Kind(_RBAC, "v1", "rolebindings", "RoleBinding"),
-    _cluster(_RBAC, "v1", "clusterroles", "ClusterRole"),
-    _cluster(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding"),
-    _cluster(_STORAGE, "v1", "storageclasses", "StorageClass", short=("sc",)),
-    _cluster(_STORAGE, "v1", "volumeattachments", "VolumeAttachment", parts=(STATUS,)),
-    _cluster(_STORAGE, "v1", "csinodes", "CSINode"),
-    _cluster(_STORAGE, "v1", "csidrivers", "CSIDriver"),
+    _cluster_scoped(_RBAC, "v1", "clusterroles", "ClusterRole"),
+    _cluster_scoped(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding"),
+    _cluster_scoped(_STORAGE, "v1", "storageclasses", "StorageClass", short_names=("sc",)),
+    _cluster_scoped(_STORAGE, "v1", "volumeattachments", "VolumeAttachment", subresources=(STATUS,)),
+    _cluster_scoped(_STORAGE, "v1", "csinodes", "CSINode"),
+    _cluster_scoped(_STORAGE, "v1", "csidrivers", "CSIDriver"),
     Kind(_STORAGE, "v1", "csistoragecapacities", "CSIStorageCapacity"),
-    _cluster(
+    _cluster_scoped(
         "apiextensions.k8s.io",
         "v1",
         "customresourcedefinitions",
         "CustomResourceDefinition",
-        short=("crd", "crds"),
+        short_names=("crd", "crds"),
         categories=("api-extensions",),
-        parts=(STATUS,),
+        subresources=(STATUS,),
     ),
-    _cluster(
+    _cluster_scoped(
         _ADMISSION,
         "v1",
         "mutatingwebhookconfigurations",
         "MutatingWebhookConfiguration",
         categories=("api-extensions",),
     ),
-    _cluster(
+    _cluster_scoped(
         _ADMISSION,
         "v1",
         "validatingwebhookconfigurations",
@@ -160,17 +193,21 @@ BUILT_IN: tuple[Kind, ...] = (
 )
 
 REVIEWS: tuple[Kind, ...] = (
-    _cluster("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", verbs=("create",)),
-    _cluster("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", verbs=("create",)),
-    _cluster("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", verbs=("create",)),
-    _cluster(
+    _cluster_scoped("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", verbs=("create",)),
+    _cluster_scoped(
+        "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", verbs=("create",)
+    ),
+    _cluster_scoped(
+        "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", verbs=("create",)
+    ),
+    _cluster_scoped(
         "authorization.k8s.io",
         "v1",
         "selfsubjectaccessreviews",
         "SelfSubjectAccessReview",
         verbs=("create",),
     ),
-    _cluster(
+    _cluster_scoped(
         "authorization.k8s.io",
         "v1",
         "selfsubjectrulesreviews",
@@ -185,4 +222,4 @@ REVIEWS: tuple[Kind, ...] = (
         verbs=("create",),
     ),
 )
-"""Questions that are answered and never stored."""
+"""Virtual resources: created, answered and never stored."""

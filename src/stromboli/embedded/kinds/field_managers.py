@@ -1,8 +1,8 @@
-"""Which manager owns which fields of an object, as far as anybody asked.
+"""Field managers: `managedFields` of objects that need them.
 
-Objects that kubectl makes have such notes from the start, so that moving on to server-side apply goes as on a real API
-server. An object that somebody else made and nobody applied has none, and a write to it costs nothing more. That is how
-Kubernetes treats objects from before server-side apply: the first apply finds an owner called `before-first-apply`.
+Objects created by kubectl have managedFields from the start, so that they can migrate to server-side apply as on a real
+API server. Objects of other clients have none until the first apply, which costs their writers nothing. Kubernetes
+treats objects from before server-side apply alike: the first apply adds a manager called `before-first-apply`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from stromboli.embedded.patching.server_side_apply import KUBECTL, SPEC, STATUS,
 Content = dict[str, Any]
 
 
-def writer(kind: Kind, manager: str, part: str) -> FieldManager:
-    """Who writes, and what they cannot write there."""
-    if part == "status":
+def field_manager(kind: Kind, manager: str, subresource: str) -> FieldManager:
+    """The manager of a write, and the fields that the endpoint ignores."""
+    if subresource == "status":
         ignored = SPEC
     else:
         ignored = STATUS if kind.has_status else {}
@@ -27,14 +27,16 @@ def writer(kind: Kind, manager: str, part: str) -> FieldManager:
         name=manager,
         api_version=kind.api_version,
         time=object_metadata.now(),
-        subresource=part,
+        subresource=subresource,
         ignored=ignored,
     )
 
 
-def tracked(kind: Kind, content: Content, old: Content | None, manager: str, part: str) -> Content:
-    """The same object with a note of who changed what, if there are such notes or should be."""
-    known = manager.startswith(KUBECTL) if old is None else old["metadata"].get("managedFields")
-    if not known and not content["metadata"].get("managedFields"):
+def with_managed_fields(
+    kind: Kind, content: Content, old: Content | None, manager: str, subresource: str
+) -> Content:
+    """The object with the write recorded in its managedFields, if it has them or should."""
+    managed = manager.startswith(KUBECTL) if old is None else old["metadata"].get("managedFields")
+    if not managed and not content["metadata"].get("managedFields"):
         return content
-    return track_update(old, content, object_schemas.schema(kind), writer(kind, manager, part))
+    return track_update(old, content, object_schemas.schema(kind), field_manager(kind, manager, subresource))

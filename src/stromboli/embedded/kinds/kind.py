@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-BY_NAME = ("metadata.name", "metadata.namespace")
+ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
 READ_PATCH_UPDATE = ("get", "patch", "update")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A subresource: its name, what may be done with it, and the kind that is sent (its own object's, if none)."""
+class Subresource:
+    """`kind` is what is sent and returned, the kind of the object itself if empty."""
 
     name: str
     verbs: tuple[str, ...]
@@ -21,13 +21,13 @@ class Part:
     version: str = ""
 
 
-STATUS = Part("status", READ_PATCH_UPDATE)
-SCALE = Part("scale", READ_PATCH_UPDATE, "Scale", "autoscaling", "v1")
+STATUS = Subresource("status", READ_PATCH_UPDATE)
+SCALE = Subresource("scale", READ_PATCH_UPDATE, "Scale", "autoscaling", "v1")
 
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where a kind keeps what the `scale` subresource shows."""
+    """Fields of a kind that its `scale` subresource reads and writes."""
 
     spec: str = "spec.replicas"
     status: str = "status.replicas"
@@ -36,30 +36,30 @@ class ScalePaths:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """A collection of objects, as discovery tells of it."""
+    """One version of a kind, with its resource: what discovery lists."""
 
     group: str
     version: str
     plural: str
     kind: str
     namespaced: bool = True
-    short: tuple[str, ...] = ()
+    short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    parts: tuple[Part, ...] = ()
-    fields: tuple[str, ...] = ()
-    """What a field selector may name, beyond name and namespace."""
+    subresources: tuple[Subresource, ...] = ()
+    selectable_fields: tuple[str, ...] = ()
+    """For field selectors, beside name and namespace."""
     verbs: tuple[str, ...] = VERBS
     singular: str = ""
     list_kind: str = ""
     scale: ScalePaths | None = None
     definition: dict[str, Any] | None = field(default=None, repr=False)
-    """The version of the CustomResourceDefinition that made this kind, if one did."""
-    stored: str = ""
-    """The apiVersion in which objects are stored, where that is another one."""
+    """The entry of `spec.versions` in the CustomResourceDefinition; None for built-in kinds."""
+    storage_version: str = ""
+    """The apiVersion in which objects are stored; empty if it is this one."""
 
     @property
     def id(self) -> str:
-        """As messages and the store call it: `pods`, `jobs.batch`."""
+        """The resource as messages and the store name it: `pods`, `jobs.batch`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -67,19 +67,19 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
-    def listed(self) -> str:
+    def list_kind_name(self) -> str:
         return self.list_kind or f"{self.kind}List"
 
     @property
-    def alone(self) -> str:
+    def singular_name(self) -> str:
         return self.singular or self.kind.lower()
 
-    def part(self, name: str) -> Part | None:
-        return next((one for one in self.parts if one.name == name), None)
+    def subresource(self, name: str) -> Subresource | None:
+        return next((entry for entry in self.subresources if entry.name == name), None)
 
     @property
     def has_status(self) -> bool:
-        return self.part("status") is not None
+        return self.subresource("status") is not None
 
     def selectable(self, path: str) -> bool:
-        return path in BY_NAME or path in self.fields
+        return path in ALWAYS_SELECTABLE or path in self.selectable_fields

@@ -1,4 +1,4 @@
-"""Which kinds the server has at the moment: those it was born with, and those that CustomResourceDefinitions add."""
+"""The kinds that the server has at the moment: built-in ones, and those of CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stromboli.embedded.kinds.builtin_kinds import BUILT_IN, REVIEWS
-from stromboli.embedded.kinds.kind import SCALE, STATUS, Kind, Part, ScalePaths
+from stromboli.embedded.kinds.kind import SCALE, STATUS, Kind, ScalePaths, Subresource
 from stromboli.embedded.kinds.status_errors import Cause, cause, required
 from stromboli.embedded.schemas.crd_schemas import SchemaError, from_crd
 
 _VERSION = re.compile(r"v([0-9]{1,9})(?:(alpha|beta)([0-9]{1,9}))?")
 _STAGES = (None, "beta", "alpha")
-_BORN_WITH = frozenset(kind.id for kind in (*BUILT_IN, *REVIEWS))
+_BUILT_IN_IDS = frozenset(kind.id for kind in (*BUILT_IN, *REVIEWS))
 
 
-class Registry:
-    """Kinds by where they are found."""
+class KindRegistry:
+    """Kinds by group, version and resource, by id, and by apiVersion and kind."""
 
     def __init__(self, kinds: Iterable[Kind] = (*BUILT_IN, *REVIEWS)):
         self._kinds: dict[tuple[str, str, str], Kind] = {}
         self._by_id: dict[str, Kind] = {}
         self.generation = 0
-        """Rises with every kind that comes or goes; what is derived from all kinds is kept until then."""
+        """Rises with every registration; whoever caches what follows from all kinds compares it."""
         for kind in kinds:
-            self.add(kind)
+            self.register(kind)
 
-    def add(self, kind: Kind) -> None:
+    def register(self, kind: Kind) -> None:
         self._kinds[kind.group, kind.version, kind.plural] = kind
         self._by_id[kind.id] = kind
         self.generation += 1
 
-    def define(self, definition: dict[str, Any]) -> None:
-        """Add what a checked CustomResourceDefinition makes."""
+    def register_definition(self, definition: dict[str, Any]) -> None:
+        """Register the served versions of a valid CustomResourceDefinition."""
         for kind in defined_kinds(definition):
-            self.add(kind)
+            self.register(kind)
 
-    def drop(self, name: str) -> None:
-        """All versions of a kind, by its id."""
-        self._kinds = {place: kind for place, kind in self._kinds.items() if kind.id != name}
+    def unregister(self, name: str) -> None:
+        """Remove all versions of a kind, by its id."""
+        self._kinds = {resource: kind for resource, kind in self._kinds.items() if kind.id != name}
         self._by_id.pop(name, None)
         self.generation += 1
 
@@ -50,49 +50,53 @@ class Registry:
         return self._kinds.get((group, version, plural))
 
     def by_id(self, name: str) -> Kind | None:
-        """`pods`, `jobs.batch`; of several versions the one that is stored, if it is served."""
+        """`pods`, `jobs.batch`; of several versions the storage version, if it is served."""
         return self._by_id.get(name)
 
     def by_kind(self, api_version: str, kind: str) -> Kind | None:
         """As an owner reference or a manifest names it."""
-        return next((one for one in self if one.kind == kind and one.api_version == api_version), None)
+        return next(
+            (known for known in self if known.kind == kind and known.api_version == api_version), None
+        )
 
     def groups(self) -> dict[str, list[str]]:
-        """The versions of each group but the core, the preferred one first."""
-        found: dict[str, list[str]] = {}
+        """The versions of each group but the core group, the preferred one first."""
+        groups: dict[str, list[str]] = {}
         for kind in self:
-            versions = found.setdefault(kind.group, [])
+            versions = groups.setdefault(kind.group, [])
             if kind.version not in versions:
                 versions.append(kind.version)
-        found.pop("", None)
-        return {group: sorted(versions, key=_rank) for group, versions in found.items()}
+        groups.pop("", None)
+        return {group: sorted(versions, key=_rank) for group, versions in groups.items()}
 
-    def within(self, group: str, version: str) -> list[Kind]:
-        return [one for one in self if (one.group, one.version) == (group, version)]
+    def in_group_version(self, group: str, version: str) -> list[Kind]:
+        return [kind for kind in self if (kind.group, kind.version) == (group, version)]
 
 
 def _rank(version: str) -> tuple[int, int, int, str]:
-    """Stable before beta before alpha, new before old, names of another form at the end."""
-    found = _VERSION.fullmatch(version)
-    if found is None:
+    """Kubernetes' version priority: stable, beta, alpha, each with the newest first; then all other names."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
         return len(_STAGES), 0, 0, version
-    major, stage, minor = found.groups()
+    major, stage, minor = match.groups()
     return _STAGES.index(stage), -int(major), -int(minor or 0), version
 
 
 def defined_kinds(definition: dict[str, Any]) -> list[Kind]:
-    """The served versions of the kind that a checked CustomResourceDefinition makes; the stored one comes last."""
+    """The served versions of a valid CustomResourceDefinition; the storage version comes last."""
     spec = definition["spec"]
-    versions = sorted(spec["versions"], key=lambda one: bool(one.get("storage")))
-    stored = f"{spec['group']}/{versions[-1]['name']}"
+    versions = sorted(spec["versions"], key=lambda version: bool(version.get("storage")))
+    storage_version = f"{spec['group']}/{versions[-1]['name']}"
     return [
-        _defined(spec, one, "" if one is versions[-1] else stored) for one in versions if one.get("served")
+        _defined(spec, version, "" if version is versions[-1] else storage_version)
+        for version in versions
+        if version.get("served")
     ]
 
 
-def _defined(spec: dict[str, Any], version: dict[str, Any], stored: str) -> Kind:
+def _defined(spec: dict[str, Any], version: dict[str, Any], storage_version: str) -> Kind:
     names = spec["names"]
-    parts: list[Part] = []
+    subresources: list[Subresource] = []
     scale: ScalePaths | None = None
     declared = version.get("subresources") or {}
     if "scale" in declared:
@@ -102,29 +106,31 @@ def _defined(spec: dict[str, Any], version: dict[str, Any], stored: str) -> Kind
             paths.get("statusReplicasPath", "").lstrip("."),
             paths.get("labelSelectorPath", "").lstrip("."),
         )
-        parts.append(SCALE)
+        subresources.append(SCALE)
     if "status" in declared:
-        parts.append(STATUS)
+        subresources.append(STATUS)
     return Kind(
         spec["group"],
         version["name"],
         names["plural"],
         names["kind"],
         namespaced=spec.get("scope") == "Namespaced",
-        short=tuple(names.get("shortNames") or ()),
+        short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        parts=tuple(parts),
-        fields=tuple(one["jsonPath"].lstrip(".") for one in version.get("selectableFields") or ()),
+        subresources=tuple(subresources),
+        selectable_fields=tuple(
+            entry["jsonPath"].lstrip(".") for entry in version.get("selectableFields") or ()
+        ),
         singular=names.get("singular", ""),
         list_kind=names.get("listKind", ""),
         scale=scale,
         definition=version,
-        stored=stored,
+        storage_version=storage_version,
     )
 
 
 def definition_problems(definition: dict[str, Any]) -> list[Cause]:
-    """What keeps a CustomResourceDefinition from being one that this server can serve."""
+    """Why this server cannot serve a CustomResourceDefinition."""
     spec = definition.get("spec") or {}
     names = spec.get("names") or {}
     problems = [
@@ -139,14 +145,14 @@ def definition_problems(definition: dict[str, Any]) -> list[Cause]:
     ]
     if problems:
         return problems
-    wanted, name = f"{names['plural']}.{spec['group']}", definition["metadata"].get("name", "")
-    if name != wanted:
+    expected, name = f"{names['plural']}.{spec['group']}", definition["metadata"].get("name", "")
+    if name != expected:
         message = f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'
         problems.append(cause("metadata.name", message))
     if spec.get("scope") not in ("Namespaced", "Cluster"):
         message = f'Unsupported value: "{spec.get("scope", "")}": supported values: "Cluster", "Namespaced"'
         problems.append(cause("spec.scope", message, "FieldValueNotSupported"))
-    if name == wanted and wanted in _BORN_WITH:
+    if name == expected and expected in _BUILT_IN_IDS:
         message = (
             f'Invalid value: "{name}": the server has this resource from the start; choose another group'
         )
@@ -158,27 +164,29 @@ def definition_problems(definition: dict[str, Any]) -> list[Cause]:
 def _version_problems(spec: dict[str, Any]) -> list[Cause]:
     versions = spec["versions"]
     problems: list[Cause] = []
-    names = [one.get("name") for one in versions]
+    names = [version.get("name") for version in versions]
     if len(set(names)) < len(names):
         problems.append(cause("spec.versions", "Invalid value: must contain unique version names"))
-    if sum(bool(one.get("storage")) for one in versions) != 1:
+    if sum(bool(version.get("storage")) for version in versions) != 1:
         message = "Invalid value: must have exactly one version marked as storage version"
         problems.append(cause("spec.versions", message))
-    if not any(one.get("served") for one in versions):
+    if not any(version.get("served") for version in versions):
         problems.append(
             cause("spec.versions", "Invalid value: must have at least one version with served: true")
         )
     strategy = (spec.get("conversion") or {}).get("strategy") or "None"
-    if strategy != "None" and any(one.get("served") and not one.get("storage") for one in versions):
+    if strategy != "None" and any(
+        version.get("served") and not version.get("storage") for version in versions
+    ):
         message = (
             f'Unsupported value: "{strategy}": the embedded API server asks no webhook for a conversion: use "None",'
             " or serve the stored version alone"
         )
         problems.append(cause("spec.conversion.strategy", message, "FieldValueNotSupported"))
-    for index, one in enumerate(versions):
-        if one.get("served") and not (one.get("schema") or {}).get("openAPIV3Schema"):
-            where = f"spec.versions[{index}].schema.openAPIV3Schema"
-            problems.append(required(where, "schemas are required"))
+    for index, version in enumerate(versions):
+        if version.get("served") and not (version.get("schema") or {}).get("openAPIV3Schema"):
+            field = f"spec.versions[{index}].schema.openAPIV3Schema"
+            problems.append(required(field, "schemas are required"))
     return problems
 
 
@@ -188,5 +196,5 @@ def _schema_problems(versions: list[dict[str, Any]]) -> list[Cause]:
         try:
             from_crd(schema, f"spec.versions[{index}].schema.openAPIV3Schema")
         except SchemaError as error:
-            return [one.cause() for one in error.problems]
+            return [problem.cause() for problem in error.problems]
     return []

@@ -1,4 +1,4 @@
-"""What is particular to a kind when its objects are created or changed."""
+"""What the server sets and checks for single kinds when objects are created or updated: their strategies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from stromboli.embedded.kinds.status_errors import Cause, cause
 
 Content = dict[str, Any]
 
-COUNTED = frozenset(
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+WITH_GENERATION = frozenset(
     {
         "pods",
         "replicationcontrollers",
@@ -28,57 +30,57 @@ COUNTED = frozenset(
         "poddisruptionbudgets.policy",
         "networkpolicies.networking.k8s.io",
         "ingresses.networking.k8s.io",
-        "customresourcedefinitions.apiextensions.k8s.io",
+        DEFINITIONS,
         "priorityclasses.scheduling.k8s.io",
         "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
     }
 )
 """Built-in kinds whose objects have a generation."""
-STATUS_FROM_THE_START = frozenset({"nodes"})
-"""Kinds whose creator may say what their status is."""
-_NOT_WANTED = ("apiVersion", "kind", "metadata", "status")
+STATUS_ON_CREATE = frozenset({"nodes"})
+"""Kinds whose status may be set on creation."""
+_OUTSIDE_SPEC = ("apiVersion", "kind", "metadata", "status")
 
 
-def begin(kind: Kind, content: Content) -> None:
-    """The first state of a new object."""
-    if kind.has_status and kind.id not in STATUS_FROM_THE_START:
+def prepare_for_create(kind: Kind, content: Content) -> None:
+    """Set the initial status and generation of a new object, and what else its kind starts with."""
+    if kind.has_status and kind.id not in STATUS_ON_CREATE:
         content.pop("status", None)
         if kind.definition is None:
             content["status"] = {}
-    if kind.definition is not None or kind.id in COUNTED:
+    if kind.definition is not None or kind.id in WITH_GENERATION:
         content["metadata"]["generation"] = 1
-    if first := _FIRST.get(kind.id):
-        first(content)
+    if prepare := _PREPARE_FOR_CREATE.get(kind.id):
+        prepare(content)
 
 
-def _pod(content: Content) -> None:
+def _prepare_pod(content: Content) -> None:
     content["status"] = {"phase": "Pending", "qosClass": qos_class(pod_resources(content))}
 
 
-def _node(content: Content) -> None:
-    """All that it has can be used, unless it says otherwise."""
+def _prepare_node(content: Content) -> None:
+    """Allocatable defaults to the capacity."""
     status = content.get("status")
     if isinstance(status, dict) and status.get("capacity"):
         status["allocatable"] = {**status["capacity"], **(status.get("allocatable") or {})}
 
 
-def _namespace(content: Content) -> None:
+def _prepare_namespace(content: Content) -> None:
     content["status"] = {"phase": "Active"}
     content["spec"] = {"finalizers": ["kubernetes"]}
     labels = content["metadata"].setdefault("labels", {}) or {}
     content["metadata"]["labels"] = {**labels, "kubernetes.io/metadata.name": content["metadata"]["name"]}
 
 
-def _phase(phase: str) -> Callable[[Content], None]:
-    def begin(content: Content) -> None:
+def _initial_phase(phase: str) -> Callable[[Content], None]:
+    def prepare(content: Content) -> None:
         content["status"] = {"phase": phase}
 
-    return begin
+    return prepare
 
 
-def _secret(content: Content) -> None:
-    """`stringData` is a way to write, not a part of the object."""
+def _prepare_secret(content: Content) -> None:
+    """`stringData` is write-only: it is encoded into `data`."""
     plain = content.pop("stringData", None)
     if isinstance(plain, dict) and plain:
         encoded = {name: base64.b64encode(str(text).encode()).decode() for name, text in plain.items()}
@@ -86,8 +88,8 @@ def _secret(content: Content) -> None:
     content.setdefault("type", "Opaque")
 
 
-def _definition(content: Content) -> None:
-    """Names are accepted at once: there is nobody to wait for."""
+def _prepare_definition(content: Content) -> None:
+    """Names are accepted at once: no controller has to check them."""
     spec = content.get("spec") or {}
     names = spec.get("names") or {}
     if isinstance(names.get("kind"), str):
@@ -113,80 +115,82 @@ def _definition(content: Content) -> None:
             },
         ],
         "acceptedNames": names,
-        "storedVersions": [one.get("name") for one in spec.get("versions") or () if one.get("storage")],
+        "storedVersions": [
+            version.get("name") for version in spec.get("versions") or () if version.get("storage")
+        ],
     }
     finalizers = content["metadata"].setdefault("finalizers", [])
-    if CLEANUP not in finalizers:
-        finalizers.append(CLEANUP)
+    if CRD_FINALIZER not in finalizers:
+        finalizers.append(CRD_FINALIZER)
 
 
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-_FIRST: dict[str, Callable[[Content], None]] = {
-    "pods": _pod,
-    "namespaces": _namespace,
-    "nodes": _node,
-    "secrets": _secret,
-    "persistentvolumeclaims": _phase("Pending"),
-    "persistentvolumes": _phase("Pending"),
-    "customresourcedefinitions.apiextensions.k8s.io": _definition,
+CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+_PREPARE_FOR_CREATE: dict[str, Callable[[Content], None]] = {
+    "pods": _prepare_pod,
+    "namespaces": _prepare_namespace,
+    "nodes": _prepare_node,
+    "secrets": _prepare_secret,
+    "persistentvolumeclaims": _initial_phase("Pending"),
+    "persistentvolumes": _initial_phase("Pending"),
+    DEFINITIONS: _prepare_definition,
 }
 
 
 # -- updates
 
 
-def carry_over(kind: Kind, content: Content, old: Content, part: str) -> None:
-    """Of an update, only what this path may change: the status on its own, everything else without it."""
-    if part == "status":
+def prepare_for_update(kind: Kind, content: Content, old: Content, subresource: str) -> None:
+    """Restore what the endpoint may not change: everything but the status for `status`, the status otherwise."""
+    if subresource == "status":
         meta, status = content["metadata"], content.get("status")
-        kept = {
+        writable = {
             name: meta[name]
             for name in ("labels", "annotations", "finalizers", "managedFields")
             if name in meta
         }
         content.clear()
         content.update(old)
-        content["metadata"] = {**old["metadata"], **(kept if kind.definition is None else {})}
-        if kind.definition is not None and "managedFields" in kept:
-            content["metadata"]["managedFields"] = kept["managedFields"]
+        content["metadata"] = {**old["metadata"], **(writable if kind.definition is None else {})}
+        if kind.definition is not None and "managedFields" in writable:
+            content["metadata"]["managedFields"] = writable["managedFields"]
         content.pop("status", None)
         if status is not None:
             content["status"] = status
-    elif kind.has_status and kind.id != "customresourcedefinitions.apiextensions.k8s.io":
+    elif kind.has_status and kind.id != DEFINITIONS:
         content.pop("status", None)
         if "status" in old:
             content["status"] = old["status"]
-    elif kind.id == "customresourcedefinitions.apiextensions.k8s.io":
-        _definition(content)
+    elif kind.id == DEFINITIONS:
+        _prepare_definition(content)
         if "status" in old:
             content["status"]["conditions"] = old["status"].get("conditions", [])
     if kind.id == "secrets":
-        _secret(content)
-    if kind.id == "namespaces" and part == "":
+        _prepare_secret(content)
+    if kind.id == "namespaces" and subresource == "":
         content["spec"] = old.get("spec", {})
 
 
-def count_generation(kind: Kind, content: Content, old: Content, part: str) -> None:
-    """An object's generation rises when what is wanted of it changes."""
-    if "generation" not in old["metadata"] or part == "status":
+def update_generation(kind: Kind, content: Content, old: Content, subresource: str) -> None:
+    """The generation rises when the desired state changes."""
+    if "generation" not in old["metadata"] or subresource == "status":
         return
     if kind.definition is not None:
-        skipped = _NOT_WANTED if kind.has_status else _NOT_WANTED[:3]
-        wanted = {name: value for name, value in content.items() if name not in skipped}
+        skipped = _OUTSIDE_SPEC if kind.has_status else _OUTSIDE_SPEC[:3]
+        desired = {name: value for name, value in content.items() if name not in skipped}
         before = {name: value for name, value in old.items() if name not in skipped}
     else:
-        wanted, before = content.get("spec") or {}, old.get("spec") or {}
-    if wanted != before:
+        desired, before = content.get("spec") or {}, old.get("spec") or {}
+    if desired != before:
         content["metadata"]["generation"] = int(old["metadata"]["generation"]) + 1
 
 
-# -- what may not be
+# -- validation
 
 IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
 
 
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:
-    if kind.id == "customresourcedefinitions.apiextensions.k8s.io":
+    if kind.id == DEFINITIONS:
         return definition_problems(content) + _scope_problems(content, old)
     if old is not None and kind.id in ("configmaps", "secrets") and old.get("immutable"):
         changed = any(content.get(name) != old.get(name) for name in ("data", "binaryData", "immutable"))
@@ -195,7 +199,7 @@ def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:
 
 
 def _scope_problems(content: Content, old: Content | None) -> list[Cause]:
-    scope, before = ((one or {}).get("spec", {}).get("scope") for one in (content, old))
+    scope, before = ((version or {}).get("spec", {}).get("scope") for version in (content, old))
     if old is None or scope == before:
         return []
     return [cause("spec.scope", f'Invalid value: "{scope}": field is immutable')]

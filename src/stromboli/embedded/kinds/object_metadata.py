@@ -1,4 +1,4 @@
-"""What every object says about itself, as far as the server decides it: made-up names, uids, times."""
+"""The metadata that the server decides: generated names, uids, timestamps."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _LONGEST_BASE = 58
 
 
 def now() -> str:
-    """To the second, as objects have it."""
-    return stamp(time.time())
+    """The current time as a metav1.Time, to the second."""
+    return timestamp(time.time())
 
 
-def stamp(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def name_from(base: str) -> str:
-    """A name that probably nobody has yet."""
+def generate_name(base: str) -> str:
+    """A name for `generateName`; probably not in use."""
     return base[:_LONGEST_BASE] + "".join(random.choices(_LETTERS, k=5))
 
 
-def born(kind: Kind, namespace: str, meta: dict[str, Any]) -> None:
-    """Set what the server decides about a new object, whatever was asked for."""
-    for mark in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"):
-        meta.pop(mark, None)
+def fill_system_fields(kind: Kind, namespace: str, meta: dict[str, Any]) -> None:
+    """Set the system fields of a new object, whatever its author sent."""
+    for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "resourceVersion"):
+        meta.pop(field, None)
     if kind.namespaced:
         meta["namespace"] = namespace
     else:
@@ -40,9 +40,9 @@ def born(kind: Kind, namespace: str, meta: dict[str, Any]) -> None:
     meta.pop("generation", None)
 
 
-def kept(meta: dict[str, Any], old: dict[str, Any]) -> None:
-    """Put back what an update may not change."""
-    for mark in (
+def preserve_system_fields(meta: dict[str, Any], old: dict[str, Any]) -> None:
+    """Restore what an update may not change."""
+    for field in (
         "uid",
         "creationTimestamp",
         "deletionTimestamp",
@@ -52,8 +52,16 @@ def kept(meta: dict[str, Any], old: dict[str, Any]) -> None:
         "name",
         "generateName",
     ):
-        if mark in old:
-            meta[mark] = old[mark]
+        if field in old:
+            meta[field] = old[field]
         else:
-            meta.pop(mark, None)
+            meta.pop(field, None)
     meta.pop("selfLink", None)
+
+
+def remove_finalizer(meta: dict[str, Any], name: str) -> None:
+    finalizers = [finalizer for finalizer in meta.get("finalizers") or () if finalizer != name]
+    if finalizers:
+        meta["finalizers"] = finalizers
+    else:
+        meta.pop("finalizers", None)

@@ -1,4 +1,4 @@
-"""How an object of a kind must look: fields that exist, defaults, checks. The one place that asks for schemas."""
+"""Schemas by kind: pruning, defaults and validation of objects."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ def schema(kind: Kind) -> Schema:
     return builtin_schemas.schema(kind.api_version, kind.kind) or builtin_schemas.any_object()
 
 
-def shape(kind: Kind, content: Content) -> ValidationResult:
-    """Take out, in place, what the kind does not have, set what was left open, and check the rest."""
-    found = normalization.normalize(content, schema(kind))
-    if kind.definition is None and not found.problems:
+def normalize(kind: Kind, content: Content) -> ValidationResult:
+    """Prune unknown fields and set defaults, in place, and check the types of the rest."""
+    result = normalization.normalize(content, schema(kind))
+    if kind.definition is None and not result.problems:
         kind_semantics.set_defaults(content, kind.kind)
-    return found
+    return result
 
 
-def part_problems(api_version: str, kind: str, content: Content) -> list[Cause]:
-    """What is wrong with what is sent to a part of an object, such as a Binding; labels that it brings along too."""
+def subresource_problems(api_version: str, kind: str, content: Content) -> list[Cause]:
+    """What is wrong with the body of a subresource, such as a Binding, and with the labels in it."""
     described = builtin_schemas.schema(api_version, kind)
     if described is None:
         return []
-    found = normalization.normalize(content, described).problems
-    labels = (content.get("metadata") or {}).get("labels") if not found else None
-    return [one.cause() for one in (*found, *label_problems(labels or {}, "metadata.labels"))]
+    problems = normalization.normalize(content, described).problems
+    labels = (content.get("metadata") or {}).get("labels") if not problems else None
+    return [problem.cause() for problem in (*problems, *label_problems(labels or {}, "metadata.labels"))]
 
 
-def unknown(kind: Kind, content: Any) -> list[str]:
-    """Paths of fields that the kind does not have; the object stays as it is."""
+def unknown_fields(kind: Kind, content: Any) -> list[str]:
+    """Paths of fields that the schema does not have; the object is not changed."""
     return prune(kind, msgspec.json.decode(msgspec.json.encode(content)))
 
 
 def prune(kind: Kind, content: Any) -> list[str]:
-    """Take out, in place, what the kind does not have; the paths of that."""
+    """Remove, in place, fields that the schema does not have; returns their paths."""
     return normalization.prune(content, schema(kind))
 
 
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:
-    """What is wrong with an object whose types are right."""
+    """What is wrong with an object whose types are valid."""
     if kind.definition is not None:
-        found = metadata_problems(content["metadata"], kind.kind)
+        problems = metadata_problems(content["metadata"], kind.kind)
     else:
-        found = kind_semantics.problems(content, kind.kind)
+        problems = kind_semantics.problems(content, kind.kind)
         if old is not None:
-            found += kind_semantics.update_problems(old, content, kind.kind)
-    return [one.cause() for one in found]
+            problems += kind_semantics.update_problems(old, content, kind.kind)
+    return [problem.cause() for problem in problems]

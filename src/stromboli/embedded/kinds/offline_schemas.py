@@ -1,4 +1,4 @@
-"""The form of objects, judged without a server: built-in kinds and Volcano's, by the schemas that the server has."""
+"""Validation of objects without a server: built-in kinds and Volcano's, by the schemas that the server has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.kind_registry import Registry
+from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
 from stromboli.embedded.schemas.normalization import VALID, ValidationResult
 from stromboli.embedded.schemas.schema_problems import Problem
@@ -16,32 +16,32 @@ from stromboli.embedded.schemas.schema_problems import Problem
 Content = dict[str, Any]
 
 
-class Forms:
-    """All kinds that are known without a cluster."""
+class OfflineSchemas:
+    """Schemas of all kinds that are known without a cluster."""
 
     def __init__(self, definitions: Iterable[Content] = ()) -> None:
         """`definitions` are CustomResourceDefinitions besides Volcano's."""
-        self._registry = Registry()
+        self._registry = KindRegistry()
         for definition in (*volcano_definitions(), *definitions):
-            self._registry.define(definition)
+            self._registry.register_definition(definition)
 
-    def know(self, content: Content) -> bool:
+    def knows(self, content: Content) -> bool:
         return self._kind(content) is not None
 
     def kinds_of(self, group: str) -> list[str]:
-        """The kinds of a group, each with its version; none if the group is not known."""
+        """The kinds of a group with their apiVersions; none if the group is not known."""
         return sorted(f"{kind.api_version} {kind.kind}" for kind in self._registry if kind.group == group)
 
-    def findings(self, content: Content) -> ValidationResult:
-        """Fields that nobody knows, and what is wrong with the others; the object is not touched."""
+    def validate(self, content: Content) -> ValidationResult:
+        """Unknown fields, and what is wrong with the others; the object is not changed."""
         kind = self._kind(content)
         if kind is None:
             return VALID
-        shaped = copy.deepcopy(content)
-        unknown, problems = object_schemas.shape(kind, shaped)
-        if not problems and isinstance(shaped.get("metadata"), dict):
-            found = object_schemas.problems(kind, shaped, None)
-            problems = [Problem(one["field"], one["reason"], one["message"]) for one in found]
+        normalized = copy.deepcopy(content)
+        unknown, problems = object_schemas.normalize(kind, normalized)
+        if not problems and isinstance(normalized.get("metadata"), dict):
+            causes = object_schemas.problems(kind, normalized, None)
+            problems = [Problem(cause["field"], cause["reason"], cause["message"]) for cause in causes]
         return ValidationResult(unknown, problems)
 
     def _kind(self, content: Content) -> Kind | None:

@@ -1,4 +1,4 @@
-"""What the server says when it says no: Status objects as every Kubernetes client expects them."""
+"""Failed requests: Status objects as every Kubernetes client expects them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ REASONS = {
 Cause = dict[str, str]
 
 
-class Refusal(Exception):
-    """A request that is answered with a Status of failure."""
+class StatusError(Exception):
+    """A request that fails; `status()` is the response body."""
 
     def __init__(
         self,
@@ -65,71 +65,69 @@ class Refusal(Exception):
 
 
 def success(kind: Kind, name: str, uid: str) -> dict[str, Any]:
-    """What a deletion is answered with once nothing is left."""
+    """The response to a deletion that removed the object."""
     return {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
         "status": "Success",
-        "details": {**_about(kind, name), "uid": uid},
+        "details": {**_details(kind, name), "uid": uid},
     }
 
 
-def _about(kind: Kind, name: str) -> dict[str, Any]:
-    about: dict[str, Any] = {"name": name} if name else {}
+def _details(kind: Kind, name: str) -> dict[str, Any]:
+    details: dict[str, Any] = {"name": name} if name else {}
     if kind.group:
-        about["group"] = kind.group
-    about["kind"] = kind.plural
-    return about
+        details["group"] = kind.group
+    details["kind"] = kind.plural
+    return details
 
 
-def not_found(kind: Kind, name: str) -> Refusal:
-    return Refusal(404, f'{kind.id} "{name}" not found', details=_about(kind, name))
+def not_found(kind: Kind, name: str) -> StatusError:
+    return StatusError(404, f'{kind.id} "{name}" not found', details=_details(kind, name))
 
 
-def no_such_resource() -> Refusal:
-    return Refusal(404, "the server could not find the requested resource", details={})
+def no_such_resource() -> StatusError:
+    return StatusError(404, "the server could not find the requested resource", details={})
 
 
-def already_exists(kind: Kind, name: str) -> Refusal:
-    return Refusal(409, f'{kind.id} "{name}" already exists', "AlreadyExists", _about(kind, name))
+def already_exists(kind: Kind, name: str) -> StatusError:
+    return StatusError(409, f'{kind.id} "{name}" already exists', "AlreadyExists", _details(kind, name))
 
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def conflict(kind: Kind, name: str, why: str = MODIFIED) -> Refusal:
+def conflict(kind: Kind, name: str, why: str = MODIFIED) -> StatusError:
     message = f'Operation cannot be fulfilled on {kind.id} "{name}": {why}'
-    return Refusal(409, message, details=_about(kind, name))
+    return StatusError(409, message, details=_details(kind, name))
 
 
-def apply_conflict(message: str, causes: Sequence[Cause]) -> Refusal:
-    """Of a server-side apply over fields that others own."""
-    return Refusal(409, message, details={"causes": list(causes)})
-
-
-def forbidden(kind: Kind, name: str, why: str, causes: Sequence[Cause] = ()) -> Refusal:
+def forbidden(kind: Kind, name: str, why: str, causes: Sequence[Cause] = ()) -> StatusError:
     subject = f'{kind.id} "{name}"' if name else kind.id
-    details = _about(kind, name)
+    details = _details(kind, name)
     if causes:
         details["causes"] = list(causes)
-    return Refusal(403, f"{subject} is forbidden: {why}", details=details)
+    return StatusError(403, f"{subject} is forbidden: {why}", details=details)
 
 
-def bad_request(message: str) -> Refusal:
-    return Refusal(400, message)
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, message)
 
 
-def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> Refusal:
+def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> StatusError:
     """Causes have `reason` (such as FieldValueRequired), `message` and `field`."""
-    texts = [f"{one['field']}: {one['message']}" if one.get("field") else one["message"] for one in causes]
+    texts = [
+        f"{entry['field']}: {entry['message']}" if entry.get("field") else entry["message"]
+        for entry in causes
+    ]
     listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    shown = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     details: dict[str, Any] = {"name": name} if name else {}
     if kind.group:
         details["group"] = kind.group
     details |= {"kind": kind.kind, "causes": list(causes)}
-    return Refusal(422, f'{shown} "{name}" is invalid: {listed}', details=details)
+    return StatusError(422, f'{qualified} "{name}" is invalid: {listed}', details=details)
 
 
 def cause(field: str, message: str, reason: str = "FieldValueInvalid") -> Cause:
@@ -140,20 +138,16 @@ def required(field: str, message: str = "") -> Cause:
     return cause(field, f"Required value{': ' + message if message else ''}", "FieldValueRequired")
 
 
-def immutable(field: str, value: str) -> Cause:
-    return cause(field, f"Invalid value: {value}: field is immutable")
+def expired(revision: int, oldest: int) -> StatusError:
+    return StatusError(410, f"too old resource version: {revision} ({oldest})")
 
 
-def expired(revision: int, oldest: int) -> Refusal:
-    return Refusal(410, f"too old resource version: {revision} ({oldest})")
+def method_not_allowed() -> StatusError:
+    return StatusError(405, "the server does not allow this method on the requested resource", details={})
 
 
-def method_not_allowed() -> Refusal:
-    return Refusal(405, "the server does not allow this method on the requested resource", details={})
-
-
-def invalid_options(kind: str, problem: Cause, group: str = "meta.k8s.io", name: str = "") -> Refusal:
-    """What accompanies a request, such as DeleteOptions, says something that it cannot."""
+def invalid_options(kind: str, problem: Cause, group: str = "meta.k8s.io", name: str = "") -> StatusError:
+    """Of options that accompany a request, such as DeleteOptions."""
     message = f'{kind}.{group} "{name}" is invalid: {problem["field"]}: {problem["message"]}'
     named = {"name": name} if name else {}
-    return Refusal(422, message, details={**named, "group": group, "kind": kind, "causes": [problem]})
+    return StatusError(422, message, details={**named, "group": group, "kind": kind, "causes": [problem]})

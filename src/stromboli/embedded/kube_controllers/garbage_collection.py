@@ -1,126 +1,124 @@
-"""What is owned goes with its owner: at once, before it (foreground), or not at all (orphan)."""
+"""Garbage collection: dependents go with their owner, in the background, before it (foreground), or not (orphan)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from stromboli.embedded.auth.identity import SYSTEM
-from stromboli.embedded.kinds.status_errors import Refusal
+from stromboli.embedded.auth.identity import APISERVER_USER
+from stromboli.embedded.kinds.object_metadata import remove_finalizer
+from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions, Preconditions, delete
-from stromboli.embedded.objects.object_verbs import Objects, Options
+from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
 from stromboli.embedded.store.records import Change, Key, Record
 
 Content = dict[str, Any]
-_OPTIONS = Options(SYSTEM, manager="garbage-collector")
+_OPTIONS = WriteOptions(APISERVER_USER, manager="garbage-collector")
 
 
-class Garbage:
-    """Who owns whom, by uid; `heard` says what needs a look, `look` takes it."""
+class GarbageCollector:
+    """The graph of owner references, by uid."""
 
     def __init__(self, objects: Objects):
         self._objects = objects
-        self._where: dict[str, Key] = {}
-        self._owned: dict[str, set[Key]] = {}
+        self._keys: dict[str, Key] = {}
+        self._dependents: dict[str, set[Key]] = {}
 
-    def learn(self, record: Record) -> None:
-        """An object that was there before."""
-        self._where[record.meta.uid] = record.key
+    def initial_keys(self) -> Iterator[Key]:
+        """Everything with owners or dependents: what was missed is not known."""
+        store = self._objects.store
+        for resource in store.resources():
+            for record in store.list(resource):
+                self._add(record)
+        for keys in self._dependents.values():
+            yield from keys
+        yield from (self._keys[uid] for uid in self._dependents if uid in self._keys)
+
+    def _add(self, record: Record) -> None:
+        self._keys[record.meta.uid] = record.key
         for owner in record.meta.owner_references or ():
-            self._owned.setdefault(owner.uid, set()).add(record.key)
+            self._dependents.setdefault(owner.uid, set()).add(record.key)
 
-    def heard(self, change: Change) -> Iterator[Key]:
-        """Note a change; the objects that have to be looked at because of it."""
+    def keys_for(self, change: Change) -> Iterator[Key]:
         if change.before is not None:
             for owner in change.before.meta.owner_references or ():
-                self._disown(owner.uid, change.key)
-            self._where.pop(change.before.meta.uid, None)
+                self._remove_dependent(owner.uid, change.key)
+            self._keys.pop(change.before.meta.uid, None)
         if change.after is not None:
-            self.learn(change.after)
+            self._add(change.after)
             meta = change.after.meta
             if meta.owner_references or (meta.deletion_timestamp and meta.finalizers):
                 yield change.key
             return
         if change.before is not None:
-            yield from tuple(self._owned.get(change.before.meta.uid, ()))
+            yield from tuple(self._dependents.get(change.before.meta.uid, ()))
             for owner in change.before.meta.owner_references or ():
-                if owner.uid in self._where:
-                    yield self._where[owner.uid]
+                if owner.uid in self._keys:
+                    yield self._keys[owner.uid]
 
-    def _disown(self, uid: str, key: Key) -> None:
-        left = self._owned.get(uid)
-        if left is not None:
-            left.discard(key)
-            if not left:
-                del self._owned[uid]
+    def _remove_dependent(self, uid: str, key: Key) -> None:
+        dependents = self._dependents.get(uid)
+        if dependents is not None:
+            dependents.discard(key)
+            if not dependents:
+                del self._dependents[uid]
 
-    def everything(self) -> Iterator[Key]:
-        """What has owners, or waits for what it owns: at a start, when nobody knows what was missed."""
-        for keys in self._owned.values():
-            yield from keys
-        yield from (self._where[uid] for uid in self._owned if uid in self._where)
-
-    async def look(self, key: Key) -> None:
-        """Do what is due to one object."""
+    async def reconcile(self, key: Key) -> None:
         record = self._objects.store.get(*key)
         if record is None:
             return
         meta = record.meta
         finalizers = (meta.finalizers or ()) if meta.deletion_timestamp else ()
         if ORPHAN in finalizers:
-            self._release(record)
+            self._orphan_dependents(record)
         elif FOREGROUND in finalizers:
-            await self._clear(record)
+            await self._delete_dependents(record)
         if meta.owner_references:
-            await self._judge(record)
+            await self._delete_if_unowned(record)
 
-    def _release(self, owner: Record) -> None:
-        """Let go of all that an object owns, and then of itself."""
-        uid = owner.meta.uid
-        for record in self._dependents(uid):
-            self._objects.mend(record, lambda content: _without_owners(content, {uid}))
-        self._objects.mend(owner, lambda content: _without_finalizer(content, ORPHAN))
+    def _orphan_dependents(self, owner: Record) -> None:
+        for dependent in self._dependents_of(owner.meta.uid):
+            self._remove_owners(dependent, {owner.meta.uid})
+        self._remove_finalizer(owner, ORPHAN)
 
-    async def _clear(self, owner: Record) -> None:
-        """Delete all that an object owns; it goes once nothing is left that should go before it."""
+    async def _delete_dependents(self, owner: Record) -> None:
+        """Foreground deletion: the owner goes once no dependent is left that blocks it."""
         uid = owner.meta.uid
-        waiting = False
-        refused: Refusal | None = None
-        for record in list(self._dependents(uid)):
-            blocks = any(
-                one.uid == uid and one.block_owner_deletion for one in record.meta.owner_references or ()
-            )
-            others = [one.uid for one in record.meta.owner_references or () if one.uid != uid]
-            if any(one in self._where for one in others):
-                self._objects.mend(record, lambda content: _without_owners(content, {uid}))
+        blocked = False
+        failure: StatusError | None = None
+        for dependent in list(self._dependents_of(uid)):
+            references = dependent.meta.owner_references or ()
+            if any(other.uid != uid and other.uid in self._keys for other in references):
+                self._remove_owners(dependent, {uid})
                 continue
-            if not record.meta.deletion_timestamp:
+            if not dependent.meta.deletion_timestamp:
                 try:
-                    await self._delete(record)
-                except Refusal as refusal:  # the others go all the same
-                    refused = refusal if refusal.code != 404 else refused
-            waiting = waiting or (blocks and self._objects.store.get(*record.key) is not None)
-        if refused is not None:
-            raise refused
-        if not waiting:
-            self._objects.mend(owner, lambda content: _without_finalizer(content, FOREGROUND))
+                    await self._delete(dependent)
+                except StatusError as error:  # the others are deleted all the same
+                    failure = error if error.code != 404 else failure
+            blocks = any(reference.uid == uid and reference.block_owner_deletion for reference in references)
+            blocked = blocked or (blocks and self._objects.store.get(*dependent.key) is not None)
+        if failure is not None:
+            raise failure
+        if not blocked:
+            self._remove_finalizer(owner, FOREGROUND)
 
-    async def _judge(self, record: Record) -> None:
-        """Delete what nobody owns any more; forget owners that are gone while others are there."""
-        owners = {one.uid for one in record.meta.owner_references or ()}
-        gone = {uid for uid in owners if not self._lives(uid, record.key.namespace)}
-        if gone and gone == owners and not record.meta.deletion_timestamp:
+    async def _delete_if_unowned(self, record: Record) -> None:
+        """Delete an object whose owners are all gone; otherwise remove the references to those that are."""
+        owners = {owner.uid for owner in record.meta.owner_references or ()}
+        absent = {uid for uid in owners if not self._owner_exists(uid, record.key.namespace)}
+        if absent and absent == owners and not record.meta.deletion_timestamp:
             await self._delete(record)
-        elif gone and gone != owners:
-            self._objects.mend(record, lambda content: _without_owners(content, gone))
+        elif absent and absent != owners:
+            self._remove_owners(record, absent)
 
-    def _lives(self, uid: str, namespace: str) -> bool:
-        """Owners are in the same namespace, or in none."""
-        key = self._where.get(uid)
+    def _owner_exists(self, uid: str, namespace: str) -> bool:
+        """In the same namespace, or cluster-scoped."""
+        key = self._keys.get(uid)
         return key is not None and key.namespace in ("", namespace)
 
-    def _dependents(self, uid: str) -> Iterator[Record]:
-        for key in sorted(self._owned.get(uid, ())):
+    def _dependents_of(self, uid: str) -> Iterator[Record]:
+        for key in sorted(self._dependents.get(uid, ())):
             record = self._objects.store.get(*key)
             if record is not None:
                 yield record
@@ -129,25 +127,23 @@ class Garbage:
         kind = self._objects.registry.by_id(record.key.resource)
         if kind is None:
             return
-        policy = "Foreground" if self._owned.get(record.meta.uid) else "Background"
-        this_one = Preconditions(uid=record.meta.uid)
-        asked = DeleteOptions(propagation_policy=policy, preconditions=this_one)
-        await delete(self._objects, kind, record.key.namespace, record.key.name, asked, _OPTIONS)
+        policy = "Foreground" if self._dependents.get(record.meta.uid) else "Background"
+        delete_options = DeleteOptions(
+            propagation_policy=policy, preconditions=Preconditions(uid=record.meta.uid)
+        )
+        await delete(self._objects, kind, record.key.namespace, record.key.name, delete_options, _OPTIONS)
+
+    def _remove_owners(self, record: Record, uids: set[str]) -> None:
+        self._objects.system_update(record, lambda content: _without_owners(content, uids))
+
+    def _remove_finalizer(self, record: Record, name: str) -> None:
+        self._objects.system_update(record, lambda content: remove_finalizer(content["metadata"], name))
 
 
 def _without_owners(content: Content, uids: set[str]) -> None:
     meta = content["metadata"]
-    left = [one for one in meta.get("ownerReferences") or () if one.get("uid") not in uids]
-    if left:
-        meta["ownerReferences"] = left
+    references = [owner for owner in meta.get("ownerReferences") or () if owner.get("uid") not in uids]
+    if references:
+        meta["ownerReferences"] = references
     else:
         meta.pop("ownerReferences", None)
-
-
-def _without_finalizer(content: Content, name: str) -> None:
-    meta = content["metadata"]
-    left = [one for one in meta.get("finalizers") or () if one != name]
-    if left:
-        meta["finalizers"] = left
-    else:
-        meta.pop("finalizers", None)

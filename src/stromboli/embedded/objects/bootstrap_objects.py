@@ -1,13 +1,14 @@
-"""What is there before anybody asks: namespaces, priority classes, roles, and the kinds that were defined before."""
+"""The objects that a cluster starts with: namespaces, priority classes, roles; and the kinds of stored definitions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stromboli.embedded.auth.identity import SYSTEM
-from stromboli.embedded.kinds.status_errors import Refusal
+from stromboli.embedded.auth.identity import APISERVER_USER
+from stromboli.embedded.kinds.kind_rules import DEFINITIONS
+from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
-from stromboli.embedded.objects.object_verbs import Objects, Options
+from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
 from stromboli.embedded.rbac import bootstrap_policy
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -16,14 +17,13 @@ PRIORITY_CLASSES = (
     ("system-cluster-critical", 2_000_000_000, "Used for system critical pods that must run in the cluster."),
     ("system-node-critical", 2_000_001_000, "Used for system critical pods that must not be moved."),
 )
-OPTIONS = Options(SYSTEM, manager="stromboli")
-DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+OPTIONS = WriteOptions(APISERVER_USER, manager="stromboli")
 
 
 async def bootstrap(objects: Objects, crds: bool) -> None:
-    """Make what is missing; on data from before, that is nothing."""
-    for record in objects.store.all(DEFINITIONS):
-        objects.registry.define(record.object())
+    """Register stored definitions, and create what is missing."""
+    for record in objects.store.list(DEFINITIONS):
+        objects.registry.register_definition(record.object())
     for name in NAMESPACES:
         await _ensure(objects, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for name, value, description in PRIORITY_CLASSES:
@@ -41,7 +41,7 @@ async def bootstrap(objects: Objects, crds: bool) -> None:
         await _ensure(objects, content)
     for content in volcano_definitions() if crds else ():
         await _ensure(objects, content)
-    await objects.store.settled()
+    await objects.store.wait_committed()
 
 
 async def _ensure(objects: Objects, content: dict[str, Any], namespace: str = "") -> None:
@@ -50,5 +50,5 @@ async def _ensure(objects: Objects, content: dict[str, Any], namespace: str = ""
     if objects.store.get(kind.id, namespace, content["metadata"]["name"]) is None:
         try:
             await objects.create(kind, namespace, content, OPTIONS)
-        except Refusal as refusal:
-            raise RuntimeError(f"{content['kind']} {content['metadata']['name']}: {refusal}") from refusal
+        except StatusError as error:
+            raise RuntimeError(f"{content['kind']} {content['metadata']['name']}: {error}") from error

@@ -1,26 +1,27 @@
-"""Deletion: at once, after some grace, when finalizers allow, and with or without what an object owns."""
+"""Deletion: grace periods, finalizers, preconditions and propagation policies."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
-from stromboli.embedded.admission.webhooks import Question
+from stromboli.embedded.admission.admission_request import AdmissionRequest
+from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds import object_metadata
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import (
-    Refusal,
+    StatusError,
     bad_request,
     cause,
     forbidden,
     invalid_options,
     success,
 )
-from stromboli.embedded.objects.kind_versions import spoken
-from stromboli.embedded.objects.object_verbs import Objects, Options
+from stromboli.embedded.objects.kind_versions import to_served_version
+from stromboli.embedded.objects.object_verbs import Objects, WriteOptions, is_removable
 from stromboli.embedded.store.records import Record
 
 Content = dict[str, Any]
@@ -36,7 +37,7 @@ class Preconditions(msgspec.Struct, rename="camel"):
 
 
 class DeleteOptions(msgspec.Struct, rename="camel"):
-    """What a client may say about a deletion."""
+    """As in meta/v1."""
 
     grace_period_seconds: int | None = None
     propagation_policy: str | None = None
@@ -52,7 +53,7 @@ class DeleteOptions(msgspec.Struct, rename="camel"):
 
 
 def read_options(body: Any, query: Any) -> DeleteOptions:
-    """From the body, and from the query where the body is silent."""
+    """From the body, and from the query where the body leaves a field open."""
     try:
         options = msgspec.convert(body or {}, DeleteOptions)
         if options.grace_period_seconds is None and "gracePeriodSeconds" in query:
@@ -63,7 +64,7 @@ def read_options(body: Any, query: Any) -> DeleteOptions:
     if options.dry_run is None and query.get("dryRun"):
         options.dry_run = (query["dryRun"],)
     if options.policy not in _POLICIES:
-        listed = ", ".join(f'"{one}"' for one in (*_POLICIES, "nil"))
+        listed = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
         message = f'Unsupported value: "{options.policy[:100]}": supported values: {listed}'
         problem = cause("propagationPolicy", message, "FieldValueNotSupported")
         raise invalid_options("DeleteOptions", problem)
@@ -77,45 +78,62 @@ async def delete(
     kind: Kind,
     namespace: str,
     name: str,
-    asked: DeleteOptions,
-    options: Options,
-    still: Callable[[Record], None] | None = None,
+    delete_options: DeleteOptions,
+    options: WriteOptions,
+    recheck: Callable[[Record], None] | None = None,
 ) -> bytes:
-    """The answer: the object as long as it is still there, otherwise a Status.
+    """The response: the object while it is still there, otherwise a Status.
 
-    `still` refuses what may have become wrong while a webhook was asked.
+    `recheck` is called with the object as it is after webhooks were called.
     """
     refuse_protected(kind, name)
     record = objects.get(kind, namespace, name)
-    question = Question("DELETE", kind, namespace, name, "", options.user, options.dry_run)
-    if objects.admission.asks(question):
-        await objects.admission.ask(question, None, spoken(kind, record).object())
+    request = AdmissionRequest("DELETE", kind, namespace, name, "", options.user, options.dry_run)
+    if objects.admission.intercepts(request):
+        await objects.admission.admit(request, None, to_served_version(kind, record).object())
         record = objects.get(kind, namespace, name)
-        if still is not None:
-            still(record)
-    _check(kind, record, asked.preconditions)
+        if recheck is not None:
+            recheck(record)
+    _check_preconditions(kind, record, delete_options.preconditions)
     content, old = record.object(), record.object()
     meta = content["metadata"]
-    _mark(kind, content, asked)
-    stays = bool(meta.get("finalizers")) or bool(meta.get("deletionGracePeriodSeconds"))
-    stays = stays or bool(kind.id == "namespaces" and (content.get("spec") or {}).get("finalizers"))
+    _mark_deleted(kind, content, delete_options)
+    remains = bool(meta.get("finalizers")) or not is_removable(kind, content)
     if options.dry_run:
-        if not stays:
+        if not remains:
             return msgspec.json.encode(success(kind, name, meta["uid"]))
-        return spoken(kind, Record(record.key, record.revision, msgspec.json.encode(content))).data
-    if stays:
+        return to_served_version(kind, Record(record.key, record.revision, msgspec.json.encode(content))).data
+    if remains:
         if kind.id == "namespaces":
             content["status"] = {**(content.get("status") or {}), "phase": "Terminating"}
         if content != old:
             record = objects.store.put(record.key, content)
-        return spoken(kind, record).data
+        return to_served_version(kind, record).data
     objects.store.remove(record.key, content)
     if kind.id == "pods":  # kubectl shows what it deleted
         return msgspec.json.encode(content)
     return msgspec.json.encode(success(kind, name, meta["uid"]))
 
 
-def _check(kind: Kind, record: Record, preconditions: Preconditions | None) -> None:
+async def delete_all(objects: Objects, kinds: Iterable[Kind], namespace: str = "") -> int:
+    """Delete all objects of some kinds; returns how many are left. A failure is raised after the last object."""
+    left = 0
+    failure: StatusError | None = None
+    for kind in kinds:
+        for record in list(objects.store.list(kind.id, namespace)):
+            if not record.meta.deletion_timestamp:
+                try:
+                    options = WriteOptions(APISERVER_USER)
+                    await delete(objects, kind, *record.key[1:], DeleteOptions(), options)
+                except StatusError as error:
+                    failure = error if error.code != 404 else failure
+            left += objects.store.get(*record.key) is not None
+    if failure is not None:
+        raise failure
+    return left
+
+
+def _check_preconditions(kind: Kind, record: Record, preconditions: Preconditions | None) -> None:
     if preconditions is None:
         return
     if preconditions.uid and preconditions.uid != record.meta.uid:
@@ -123,54 +141,54 @@ def _check(kind: Kind, record: Record, preconditions: Preconditions | None) -> N
             f"the UID in the precondition ({preconditions.uid}) does not match the UID in record"
             f" ({record.meta.uid}). The object might have been deleted and then recreated"
         )
-        raise _changed(kind, record, why)
+        raise _precondition_failed(kind, record, why)
     if preconditions.resource_version and preconditions.resource_version != str(record.revision):
         why = (
             f"the ResourceVersion in the precondition ({preconditions.resource_version}) does not match the"
             f" ResourceVersion in record ({record.revision}). The object might have been modified"
         )
-        raise _changed(kind, record, why)
+        raise _precondition_failed(kind, record, why)
 
 
-def _changed(kind: Kind, record: Record, why: str) -> Refusal:
+def _precondition_failed(kind: Kind, record: Record, why: str) -> StatusError:
     name = record.key.name
     message = f'Operation cannot be fulfilled on {kind.kind} "{name}": {why}'
-    return Refusal(409, message, details={"name": name, "kind": kind.kind})
+    return StatusError(409, message, details={"name": name, "kind": kind.kind})
 
 
-def _mark(kind: Kind, content: Content, asked: DeleteOptions) -> None:
-    """Write into an object that it is to go, and how."""
+def _mark_deleted(kind: Kind, content: Content, delete_options: DeleteOptions) -> None:
+    """Set deletionTimestamp, grace period and the finalizers of the propagation policy."""
     meta = content["metadata"]
-    grace = _grace(kind, content, asked.grace_period_seconds)
+    grace = _grace_period(kind, content, delete_options.grace_period_seconds)
     already = meta.get("deletionTimestamp")
     if not already or grace < int(meta.get("deletionGracePeriodSeconds") or 0):
-        meta["deletionTimestamp"] = object_metadata.stamp(time.time() + grace)
+        meta["deletionTimestamp"] = object_metadata.timestamp(time.time() + grace)
         meta["deletionGracePeriodSeconds"] = grace
         if kind.id == "namespaces":
             del meta["deletionGracePeriodSeconds"]
         if "generation" in meta and not already:
             meta["generation"] = int(meta["generation"]) + 1
-    finalizers = [one for one in meta.get("finalizers") or () if one not in (FOREGROUND, ORPHAN)]
-    held = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(asked.policy)
-    if held is None and already:
-        return  # a deletion that was asked for before goes on as it was asked for
-    if held:
-        finalizers.append(held)
+    finalizers = [name for name in meta.get("finalizers") or () if name not in (FOREGROUND, ORPHAN)]
+    finalizer = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(delete_options.policy)
+    if finalizer is None and already:
+        return  # the policy of the first deletion stays
+    if finalizer:
+        finalizers.append(finalizer)
     if finalizers:
         meta["finalizers"] = finalizers
     else:
         meta.pop("finalizers", None)
 
 
-def _grace(kind: Kind, content: Content, asked: int | None) -> int:
-    """Only pods that may run somewhere are given time."""
+def _grace_period(kind: Kind, content: Content, requested: int | None) -> int:
+    """Only pods that may be running have one."""
     if kind.id != "pods":
         return 0
     spec, status = content.get("spec") or {}, content.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     return max(int(spec.get("terminationGracePeriodSeconds", 30)), 0)
 
 
@@ -178,6 +196,6 @@ PROTECTED = ("default", "kube-system", "kube-public")
 
 
 def refuse_protected(kind: Kind, name: str) -> None:
-    """What the server cannot do without."""
+    """Namespaces that the server cannot do without."""
     if kind.id == "namespaces" and name in PROTECTED:
         raise forbidden(kind, name, "this namespace may not be deleted")

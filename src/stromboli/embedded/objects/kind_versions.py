@@ -1,4 +1,4 @@
-"""A kind that is served in several versions is stored in one; the others differ in name and schema alone."""
+"""Conversion between served versions and the storage version: only apiVersion and schema differ."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from stromboli.embedded.store.records import Record
 Content = dict[str, Any]
 
 
-def spoken(kind: Kind, record: Record) -> Record:
-    """An object in the version of whoever asks; what that version does not have is left out."""
-    if not kind.stored:
+def to_served_version(kind: Kind, record: Record) -> Record:
+    """An object in the version of a request, pruned to its schema."""
+    if not kind.storage_version:
         return record
     content = {**record.object(), "apiVersion": kind.api_version}
     object_schemas.prune(kind, content)
     return Record(record.key, record.revision, msgspec.json.encode(content))
 
 
-def written(kind: Kind, content: Content) -> Content:
-    """An object in the version that is stored."""
-    return {**content, "apiVersion": kind.stored} if kind.stored else content
+def to_storage_version(kind: Kind, content: Content) -> Content:
+    """An object as it is stored."""
+    return {**content, "apiVersion": kind.storage_version} if kind.storage_version else content

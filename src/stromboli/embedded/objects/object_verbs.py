@@ -1,7 +1,7 @@
-"""What may be done with stored objects: create, update, patch, delete. No HTTP here.
+"""Create and update, with validation and admission; deletion and subresources are beside it.
 
-A write reads, computes and stores without waiting in between, so nothing can come between; where a webhook has to be
-asked, the object is looked at again afterwards. What is returned is committed once `store.settled` says so.
+A write reads, computes and stores without an `await` in between, so no other write can interfere; where a webhook is
+called, the object is read again afterwards. Results are committed once `store.wait_committed` returns.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stromboli.embedded.admission.admission_chain import Admission
-from stromboli.embedded.admission.webhooks import Question
+from stromboli.embedded.admission.admission_chain import AdmissionChain
+from stromboli.embedded.admission.admission_request import AdmissionRequest
 from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas
-from stromboli.embedded.kinds.field_managers import tracked
+from stromboli.embedded.kinds.field_managers import with_managed_fields
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.kind_registry import Registry
+from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import (
     already_exists,
     bad_request,
@@ -26,30 +26,30 @@ from stromboli.embedded.kinds.status_errors import (
     not_found,
     required,
 )
-from stromboli.embedded.objects.kind_versions import spoken, written
+from stromboli.embedded.objects.kind_versions import to_served_version, to_storage_version
 from stromboli.embedded.rbac import User
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Key, Record
 
 ATTEMPTS = 5
-"""How often a patch is computed anew because the object changed while a webhook was asked."""
+"""How often an update is computed anew because the object changed while a webhook was called."""
 
 Content = dict[str, Any]
 
 
-class Options(NamedTuple):
-    """How a write is meant."""
+class WriteOptions(NamedTuple):
+    """Who writes, and the options of the request."""
 
     user: User
     dry_run: bool = False
     manager: str = "unknown"
     validation: str = "Warn"
-    applied: bool = False
-    """Whether this is a server-side apply, which keeps its own notes of who owns what."""
+    server_side_apply: bool = False
+    """Apply updates managedFields itself."""
 
 
-class Outcome(NamedTuple):
-    """An object as it is now, encoded; what its author should know; whether it is new."""
+class WriteResult(NamedTuple):
+    """The object after a write, encoded, and warnings for its author."""
 
     data: bytes
     warnings: tuple[str, ...] = ()
@@ -57,9 +57,9 @@ class Outcome(NamedTuple):
 
 
 class Objects:
-    """The store, with the rules of each kind."""
+    """Verbs on the store, for all kinds."""
 
-    def __init__(self, store: Store, registry: Registry, admission: Admission):
+    def __init__(self, store: Store, registry: KindRegistry, admission: AdmissionChain):
         self.store = store
         self.registry = registry
         self.admission = admission
@@ -72,44 +72,44 @@ class Objects:
 
     # -- create
 
-    async def create(self, kind: Kind, namespace: str, content: Content, options: Options) -> Outcome:
-        meta = _checked_head(kind, namespace, content)
-        given = meta.get("name")
-        if not given and meta.get("generateName"):
-            meta["name"] = self._free_name(kind, namespace, str(meta["generateName"]))
+    async def create(
+        self, kind: Kind, namespace: str, content: Content, options: WriteOptions
+    ) -> WriteResult:
+        meta = _checked_metadata(kind, namespace, content)
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = self._generate_name(kind, namespace, str(meta["generateName"]))
         name = meta.get("name")
         name = name if isinstance(name, str) else ""
-        warnings = _shaped(kind, content, options)
+        warnings = _prune_and_default(kind, content, options)
         if not name:
-            missing = required("metadata.name", "name or generateName is required")
-            raise invalid(kind, "", [missing])
-        object_metadata.born(kind, namespace, meta)
-        self.admission.place(kind, namespace, name)
-        kind_rules.begin(kind, content)
-        self.admission.begin(kind, namespace, content)
-        question = Question("CREATE", kind, namespace, name, "", options.user, options.dry_run)
-        if self.admission.asks(question):
-            content, more = await self.admission.ask(question, content, None)
+            raise invalid(kind, "", [required("metadata.name", "name or generateName is required")])
+        object_metadata.fill_system_fields(kind, namespace, meta)
+        self.admission.check_namespace(kind, namespace, name)
+        kind_rules.prepare_for_create(kind, content)
+        self.admission.set_defaults(kind, namespace, content)
+        request = AdmissionRequest("CREATE", kind, namespace, name, "", options.user, options.dry_run)
+        if self.admission.intercepts(request):
+            content, more = await self.admission.admit(request, content, None)
             warnings = (*warnings, *more)
-            object_metadata.kept(_checked_head(kind, namespace, content, name), meta)
-            _shaped(kind, content, options)
-            kind_rules.begin(kind, content)
-            self.admission.place(kind, namespace, name)
+            object_metadata.preserve_system_fields(_checked_metadata(kind, namespace, content, name), meta)
+            _prune_and_default(kind, content, options)
+            kind_rules.prepare_for_create(kind, content)
+            self.admission.check_namespace(kind, namespace, name)
         self._check(kind, content, None)
-        self.admission.granted(kind, content, options.user)
+        self.admission.check_escalation(kind, content, options.user)
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
-        if not options.applied:
-            content = tracked(kind, content, None, options.manager, "")
-        self.admission.count(kind, namespace, content)
+        if not options.server_side_apply:
+            content = with_managed_fields(kind, content, None, options.manager, "")
+        self.admission.check_quota(kind, content, None)
         if options.dry_run:
-            return Outcome(msgspec.json.encode(content), warnings, True)
-        record = self.store.put(Key(kind.id, namespace, name), written(kind, content))
-        return Outcome(spoken(kind, record).data, warnings, True)
+            return WriteResult(msgspec.json.encode(content), warnings, True)
+        record = self.store.put(Key(kind.id, namespace, name), to_storage_version(kind, content))
+        return WriteResult(to_served_version(kind, record).data, warnings, True)
 
-    def _free_name(self, kind: Kind, namespace: str, base: str) -> str:
+    def _generate_name(self, kind: Kind, namespace: str, base: str) -> str:
         for _ in range(8):
-            name = object_metadata.name_from(base)
+            name = object_metadata.generate_name(base)
             if self.store.get(kind.id, namespace, name) is None:
                 return name
         raise already_exists(kind, name)
@@ -122,51 +122,61 @@ class Objects:
         namespace: str,
         name: str,
         change: Callable[[Content], Content],
-        options: Options,
-        part: str = "",
-    ) -> Outcome:
-        """Replace an object by what `change` makes of it; asked again if it changes meanwhile."""
+        options: WriteOptions,
+        subresource: str = "",
+    ) -> WriteResult:
+        """Replace an object by `change(object)`, which is called again if the object changes meanwhile."""
         for _ in range(ATTEMPTS):
             record = self.get(kind, namespace, name)
-            now = spoken(kind, record)
-            old = now.object()
-            content = change(now.object())
-            meta = _checked_head(kind, namespace, content, name)
-            self._check_versions(kind, name, meta, old["metadata"], record)
-            warnings = _formed(kind, content, old, part, options)
-            question = Question("UPDATE", kind, namespace, name, part, options.user, options.dry_run)
-            if self.admission.asks(question):
-                content, more = await self.admission.ask(question, content, old)
+            current = to_served_version(kind, record)
+            old = current.object()
+            content = change(current.object())
+            meta = _checked_metadata(kind, namespace, content, name)
+            self._check_preconditions(kind, name, meta, old["metadata"], record)
+            warnings = _prepare_update(kind, content, old, subresource, options)
+            request = AdmissionRequest(
+                "UPDATE", kind, namespace, name, subresource, options.user, options.dry_run
+            )
+            if self.admission.intercepts(request):
+                content, more = await self.admission.admit(request, content, old)
                 warnings = (*warnings, *more)
                 if self.store.get(kind.id, namespace, name) is not record:
                     continue
-                _checked_head(kind, namespace, content, name)
-                _formed(kind, content, old, part, options)
-            return Outcome(self._replaced(kind, record, content, old, part, options), warnings)
+                _checked_metadata(kind, namespace, content, name)
+                _prepare_update(kind, content, old, subresource, options)
+            return WriteResult(self._replace(kind, record, content, old, subresource, options), warnings)
         raise conflict(kind, name)
 
-    def _replaced(
-        self, kind: Kind, record: Record, content: Content, old: Content, part: str, options: Options
+    def _replace(
+        self,
+        kind: Kind,
+        record: Record,
+        content: Content,
+        old: Content,
+        subresource: str,
+        options: WriteOptions,
     ) -> bytes:
         meta = content["metadata"]
         meta["resourceVersion"] = old["metadata"]["resourceVersion"]
-        kind_rules.count_generation(kind, content, old, part)
+        kind_rules.update_generation(kind, content, old, subresource)
         if content == old:
-            return spoken(kind, record).data
+            return to_served_version(kind, record).data
         self._check(kind, content, old)
         _check_finalizers(kind, meta, old["metadata"])
-        self.admission.granted(kind, content, options.user)
-        if not options.applied:
-            content = tracked(kind, content, old, options.manager, part)
-        self.admission.recount(kind, content, old)
+        self.admission.check_escalation(kind, content, options.user)
+        if not options.server_side_apply:
+            content = with_managed_fields(kind, content, old, options.manager, subresource)
+        self.admission.check_quota(kind, content, old)
         if options.dry_run:
             return msgspec.json.encode(content)
-        if "deletionTimestamp" in meta and not meta.get("finalizers") and finished(kind, content):
-            return spoken(kind, self.store.remove(record.key, written(kind, content))).data
-        return spoken(kind, self.store.put(record.key, written(kind, content))).data
+        if "deletionTimestamp" in meta and not meta.get("finalizers") and is_removable(kind, content):
+            return to_served_version(
+                kind, self.store.remove(record.key, to_storage_version(kind, content))
+            ).data
+        return to_served_version(kind, self.store.put(record.key, to_storage_version(kind, content))).data
 
     @staticmethod
-    def _check_versions(kind: Kind, name: str, meta: Content, old: Content, record: Record) -> None:
+    def _check_preconditions(kind: Kind, name: str, meta: Content, old: Content, record: Record) -> None:
         version, uid = meta.get("resourceVersion"), meta.get("uid")
         if version not in (None, "", "0") and version != str(record.revision):
             raise conflict(kind, name)
@@ -182,8 +192,8 @@ class Objects:
 
     # -- writes by the server itself
 
-    def mend(self, record: Record, change: Callable[[Content], None]) -> Record | None:
-        """Change an object as the server sees fit, without asking anybody; gone, if that was all that held it."""
+    def system_update(self, record: Record, change: Callable[[Content], None]) -> Record | None:
+        """Change an object without admission; it is removed if its last finalizer went."""
         current = self.store.get(*record.key)
         if current is None:
             return None
@@ -196,30 +206,30 @@ class Objects:
         if (
             "deletionTimestamp" in meta
             and not meta.get("finalizers")
-            and (kind is None or finished(kind, content))
+            and (kind is None or is_removable(kind, content))
         ):
             self.store.remove(record.key, content)
             return None
         return self.store.put(record.key, content)
 
 
-def finished(kind: Kind, content: Content) -> bool:
-    """Whether an object that is to be deleted may go once its finalizers are gone: pods may have time left."""
+def is_removable(kind: Kind, content: Content) -> bool:
+    """Whether an object that is being deleted, and has no finalizers, may be removed: pods may have grace left."""
     if kind.id == "namespaces" and (content.get("spec") or {}).get("finalizers"):
         return False
     return int(content["metadata"].get("deletionGracePeriodSeconds") or 0) == 0
 
 
-def _checked_head(kind: Kind, namespace: str, content: Content, name: str = "") -> Content:
-    """The metadata of what was sent, which is of this kind, in this place."""
+def _checked_metadata(kind: Kind, namespace: str, content: Content, name: str = "") -> Content:
+    """The metadata of a request body, whose kind, namespace and name must be those of the URL."""
     if not isinstance(content, dict):
         raise bad_request("the body of the request must be an object")
     for field, expected in (("apiVersion", kind.api_version), ("kind", kind.kind)):
-        given = content.get(field) or expected
-        if given != expected:
+        sent = content.get(field) or expected
+        if sent != expected:
             raise bad_request(
-                f"{kind.kind} in version {kind.api_version!r} cannot be handled as a {str(given)[:100]}:"
-                f" the {field} in the data ({str(given)[:100]}) does not match the expected one ({expected})"
+                f"{kind.kind} in version {kind.api_version!r} cannot be handled as a {str(sent)[:100]}:"
+                f" the {field} in the data ({str(sent)[:100]}) does not match the expected one ({expected})"
             )
     meta = content.get("metadata")
     if meta is None:
@@ -240,13 +250,13 @@ def _checked_head(kind: Kind, namespace: str, content: Content, name: str = "") 
     return meta
 
 
-def _shaped(kind: Kind, content: Content, options: Options) -> tuple[str, ...]:
-    """Prune, set defaults and check; what was pruned is refused, or told, or neither, as the author wishes."""
-    found = object_schemas.shape(kind, content)
-    if found.problems:
-        causes = [one.cause() for one in found.problems]
+def _prune_and_default(kind: Kind, content: Content, options: WriteOptions) -> tuple[str, ...]:
+    """Prune, set defaults and check types; returns warnings about unknown fields, as `fieldValidation` asks."""
+    result = object_schemas.normalize(kind, content)
+    if result.problems:
+        causes = [problem.cause() for problem in result.problems]
         raise invalid(kind, str(content["metadata"].get("name", "")), causes)
-    unknown = [f'unknown field "{path}"' for path in found.unknown]
+    unknown = [f'unknown field "{path}"' for path in result.unknown]
     if unknown and options.validation == "Strict":
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}:'
@@ -255,16 +265,18 @@ def _shaped(kind: Kind, content: Content, options: Options) -> tuple[str, ...]:
     return tuple(unknown) if options.validation == "Warn" else ()
 
 
-def _formed(kind: Kind, content: Content, old: Content, part: str, options: Options) -> tuple[str, ...]:
-    """An update in its final form: what nobody may change, and what this path may not, is as it was."""
-    warnings = _shaped(kind, content, options)
-    object_metadata.kept(content["metadata"], old["metadata"])
-    kind_rules.carry_over(kind, content, old, part)
+def _prepare_update(
+    kind: Kind, content: Content, old: Content, subresource: str, options: WriteOptions
+) -> tuple[str, ...]:
+    """Prune and default an update, and restore what it may not change."""
+    warnings = _prune_and_default(kind, content, options)
+    object_metadata.preserve_system_fields(content["metadata"], old["metadata"])
+    kind_rules.prepare_for_update(kind, content, old, subresource)
     return warnings
 
 
 def _check_finalizers(kind: Kind, meta: Content, old: Content) -> None:
-    """Something that is being deleted is not held back by new finalizers."""
+    """An object that is being deleted gets no new finalizers."""
     if "deletionTimestamp" not in old:
         return
     added = set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ())

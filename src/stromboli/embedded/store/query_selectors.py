@@ -1,4 +1,4 @@
-"""Label and field selectors, as written in a query: what they say, and whether an object is meant."""
+"""Label and field selectors as query parameters: parsing them, and matching objects."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 from stromboli.embedded.kinds.status_errors import bad_request
 
 LONGEST = 64 * 1024
-_LABEL_PART = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?"
-_KEY = re.compile(rf"(?:{_LABEL_PART}/)?{_LABEL_PART}")
+_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?"
+_KEY = re.compile(rf"(?:{_NAME}/)?{_NAME}")
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _SET = re.compile(r"^(\S+)\s+(in|notin)\s*\(([^()]*)\)$")
 _PAIR = re.compile(r"^([^!=<>\s]+)\s*(==|=|!=|>|<)\s*([^=<>]*)$")
@@ -58,51 +58,55 @@ Fields = tuple[FieldTerm, ...]
 
 
 class Selector(NamedTuple):
-    """Which objects are meant; all, if nothing is said."""
+    """Requirements that an object must fulfil, all of them; none selects every object."""
 
     labels: Labels = ()
     fields: Fields = ()
 
+    @property
+    def empty(self) -> bool:
+        return not self.labels and not self.fields
+
     def matches(self, labels: Mapping[str, str], read: Callable[[str], str]) -> bool:
-        return all(one.holds(labels) for one in self.labels) and all(one.holds(read) for one in self.fields)
+        return all(requirement.holds(labels) for requirement in self.labels) and all(
+            term.holds(read) for term in self.fields
+        )
 
 
 @lru_cache(512)
 def parse_labels(text: str) -> Labels:
-    """`a=b,c!=d,e in (f,g),h,!i`; a bad request if it is none of that."""
+    """`a=b,c!=d,e in (f,g),h,!i`."""
     if len(text) > LONGEST:
         raise bad_request(f"labelSelector: longer than {LONGEST} characters")
-    return tuple(_requirement(part) for part in _parts(text))
+    return tuple(_requirement(term) for term in _split_terms(text))
 
 
-def _parts(text: str) -> list[str]:
-    """At commas that are not in parentheses."""
-    parts, depth, start = [], 0, 0
+def _split_terms(text: str) -> list[str]:
+    """Split at commas outside parentheses."""
+    terms, depth, start = [], 0, 0
     for index, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
         if letter == "," and depth == 0:
-            parts.append(text[start:index].strip())
+            terms.append(text[start:index].strip())
             start = index + 1
-    parts.append(text[start:].strip())
-    return [part for part in parts if part]
+    terms.append(text[start:].strip())
+    return [term for term in terms if term]
 
 
-def _requirement(part: str) -> Requirement:
-    if found := _SET.match(part):
-        values = frozenset(value.strip() for value in found[3].split(","))
-        return _checked(Requirement(found[1], found[2], values), part)
-    if found := _PAIR.match(part):
-        operator = {"=": "in", "==": "in", "!=": "notin"}.get(found[2], found[2])
-        return _checked(Requirement(found[1], operator, frozenset({found[3].strip()})), part)
-    if part.startswith("!"):
-        return _checked(Requirement(part[1:].strip(), "absent"), part)
-    return _checked(Requirement(part, "exists"), part)
-
-
-def _checked(one: Requirement, part: str) -> Requirement:
-    if not _KEY.fullmatch(one.key) or not all(_VALUE.fullmatch(value) for value in one.values):
-        raise bad_request(f"unable to parse requirement: {part[:200]!r} is no condition on a label")
-    return one
+def _requirement(term: str) -> Requirement:
+    if match := _SET.match(term):
+        values = frozenset(value.strip() for value in match[3].split(","))
+        requirement = Requirement(match[1], match[2], values)
+    elif match := _PAIR.match(term):
+        operator = {"=": "in", "==": "in", "!=": "notin"}.get(match[2], match[2])
+        requirement = Requirement(match[1], operator, frozenset({match[3].strip()}))
+    elif term.startswith("!"):
+        requirement = Requirement(term[1:].strip(), "absent")
+    else:
+        requirement = Requirement(term, "exists")
+    if not _KEY.fullmatch(requirement.key) or not all(map(_VALUE.fullmatch, requirement.values)):
+        raise bad_request(f"unable to parse requirement: {term[:200]!r} is no condition on a label")
+    return requirement
 
 
 @lru_cache(512)
@@ -111,13 +115,13 @@ def parse_fields(text: str) -> Fields:
     if len(text) > LONGEST:
         raise bad_request(f"fieldSelector: longer than {LONGEST} characters")
     terms = []
-    for part in (part.strip() for part in re.split(r"(?<!\\),", text)):
-        if not part:
+    for term in (term.strip() for term in re.split(r"(?<!\\),", text)):
+        if not term:
             continue
-        found = re.match(r"^([^!=]+?)(==|!=|=)(.*)$", part)
-        if not found:
-            raise bad_request(f"invalid selector: {part[:200]!r}; can't understand")
-        terms.append(FieldTerm(found[1].strip(), _unescaped(found[3].strip()), found[2] != "!="))
+        match = re.match(r"^([^!=]+?)(==|!=|=)(.*)$", term)
+        if not match:
+            raise bad_request(f"invalid selector: {term[:200]!r}; can't understand")
+        terms.append(FieldTerm(match[1].strip(), _unescaped(match[3].strip()), match[2] != "!="))
     return tuple(terms)
 
 

@@ -1,4 +1,4 @@
-"""One version of one object, encoded as it is sent, with the little that selectors and owners need at hand."""
+"""One version of one object: encoded as it is sent, with the metadata that selectors and the garbage collector need."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ import msgspec
 
 
 class Key(NamedTuple):
-    """Where an object is: `resource` as in `pods` or `jobs.batch`; no namespace if its kind has none."""
+    """`resource` is `pods` or `jobs.batch`; `namespace` is empty for cluster-scoped kinds."""
 
     resource: str
     namespace: str
     name: str
 
 
-class Owner(msgspec.Struct, rename="camel", gc=False):
+class OwnerReference(msgspec.Struct, rename="camel", gc=False):
     uid: str = ""
     controller: bool | None = None
     block_owner_deletion: bool | None = None
 
 
-class Meta(msgspec.Struct, rename="camel", gc=False):
-    """What every object says about itself."""
+class ObjectMeta(msgspec.Struct, rename="camel", gc=False):
+    """The metadata that the server itself looks at."""
 
     uid: str = ""
     labels: dict[str, str] | None = None
-    owner_references: tuple[Owner, ...] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] | None = None
 
 
-class _Head(msgspec.Struct, gc=False):
-    metadata: Meta
+class _MetadataOnly(msgspec.Struct, gc=False):
+    metadata: ObjectMeta
 
 
-_HEAD = msgspec.json.Decoder(_Head, strict=False)
-_ANY = msgspec.json.Decoder()
+_METADATA_DECODER = msgspec.json.Decoder(_MetadataOnly, strict=False)
+_OBJECT_DECODER = msgspec.json.Decoder()
 _NO_LABELS: dict[str, str] = {}
 
 
 class Record:
-    """A version: never changed. `object()` is a fresh copy each time, so that its holder may change it."""
+    """A version: immutable. `object()` decodes a fresh copy each time, which its holder may change."""
 
     __slots__ = ("_fields", "_meta", "data", "key", "revision")
 
@@ -49,17 +49,17 @@ class Record:
         self.key = key
         self.revision = revision
         self.data = data
-        self._meta: Meta | None = None
+        self._meta: ObjectMeta | None = None
         self._fields: dict[str, str] | None = None
 
     def object(self) -> dict[str, Any]:
-        decoded: dict[str, Any] = _ANY.decode(self.data)
+        decoded: dict[str, Any] = _OBJECT_DECODER.decode(self.data)
         return decoded
 
     @property
-    def meta(self) -> Meta:
+    def meta(self) -> ObjectMeta:
         if self._meta is None:
-            self._meta = _HEAD.decode(self.data).metadata
+            self._meta = _METADATA_DECODER.decode(self.data).metadata
         return self._meta
 
     @property
@@ -67,7 +67,7 @@ class Record:
         return self.meta.labels or _NO_LABELS
 
     def field(self, path: str) -> str:
-        """As a field selector sees it: text, and empty if missing."""
+        """The value that a field selector compares: text, empty if missing."""
         if path == "metadata.name":
             return self.key.name
         if path == "metadata.namespace":
@@ -80,8 +80,8 @@ class Record:
 
 
 def read_field(content: Any, path: str) -> str:
-    for part in path.split("."):
-        content = content.get(part) if isinstance(content, dict) else None
+    for step in path.split("."):
+        content = content.get(step) if isinstance(content, dict) else None
     if path == "source":  # of an event: its component
         content = content.get("component") if isinstance(content, dict) else None
     if isinstance(content, bool):
@@ -90,10 +90,10 @@ def read_field(content: Any, path: str) -> str:
 
 
 class Change(NamedTuple):
-    """One write: what was there before, and what is there now; `gone` is the last state of what was deleted."""
+    """One write: the versions before and after it; `tombstone` is the last state of a deleted object."""
 
     revision: int
     key: Key
     before: Record | None
     after: Record | None
-    gone: Record | None = None
+    tombstone: Record | None = None

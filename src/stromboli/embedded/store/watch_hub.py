@@ -1,11 +1,11 @@
-"""Changes, handed to everybody who watches: each is encoded once, and each connection gets what is new in one write."""
+"""Watches: each change is encoded once, and each connection gets everything that is new in one write."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,138 +17,139 @@ from stromboli.embedded.store.records import Change, Record
 log = logging.getLogger(__name__)
 
 LARGEST_WRITE = 1024 * 1024
-"""Bytes after which a reader is waited for."""
+"""Bytes that are handed to a connection at once."""
 LARGEST_BACKLOG = 16 * 1024 * 1024
-"""Bytes that wait for a slow reader, who is cut off beyond that and may resume where it was."""
+"""Bytes that wait for a slow client; beyond that it is disconnected, and may resume from its last resourceVersion."""
 
-Form = Callable[[Record, bool], bytes]
-"""How an object is shown; the flag says whether this is the first in the stream."""
-
-
-def _nothing() -> None:
-    pass
+Encoder = Callable[[Record, bool], bytes]
+"""Encodes the object of an event; the flag is set for the first event of a watch."""
 
 
-def plain(record: Record, first: bool) -> bytes:
+def encode_whole(record: Record, first: bool) -> bytes:
     return record.data
 
 
-def event(kind: str, content: bytes) -> bytes:
-    return b'{"type":"%b","object":%b}\n' % (kind.encode(), content)
+def watch_event(event_type: str, content: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (event_type.encode(), content)
 
 
 def bookmark(kind: Kind, revision: int, initial: bool = False) -> bytes:
-    """How far the stream has come, without an object."""
+    """How far the watch has come, without an object; `initial` ends the initial events."""
     metadata: dict[str, Any] = {"resourceVersion": str(revision), "creationTimestamp": None}
     if initial:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
     content = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-    return event("BOOKMARK", msgspec.json.encode(content))
+    return watch_event("BOOKMARK", msgspec.json.encode(content))
+
+
+def _not_connected() -> None:
+    pass
 
 
 class Watch:
-    """One stream: who is meant, where it stands, and what waits to be sent."""
+    """One watch: what it selects, its revision, and the events that wait to be sent."""
 
-    def __init__(self, kind: Kind, namespace: str, selector: Selector, form: Form = plain):
+    def __init__(self, kind: Kind, namespace: str, selector: Selector, encode: Encoder = encode_whole):
         self.kind = kind
         self.namespace = namespace
         self.selector = selector
-        self.form = form
-        self.everything = not namespace and not selector.labels and not selector.fields
+        self.encode = encode
+        self.selects_all = not namespace and selector.empty
         self.revision = 0
-        """Of the last change that was looked at."""
+        """Of the last change that was considered."""
         self.bookmarks = False
         self.ended = False
-        self.cut: Callable[[], None] = _nothing
-        """What ends the connection of a reader who does not keep up."""
-        self._waiting: deque[bytes | tuple[str, Record]] = deque()
-        self._size = 0
-        """Bytes that wait of what has happened since the stream began."""
+        self.disconnect: Callable[[], None] = _not_connected
+        """Ends the connection of a client that does not keep up."""
+        self._queue: deque[bytes | tuple[str, Record]] = deque()
+        self._queued_bytes = 0
+        """Of events since the watch began; initial events are not counted."""
         self._first = True
-        self._news = asyncio.Event()
+        self._wake = asyncio.Event()
 
-    def meant(self, record: Record | None) -> bool:
+    def selects(self, record: Record | None) -> bool:
         if record is None or (self.namespace and record.key.namespace != self.namespace):
             return False
-        return self.everything or self.selector.matches(record.labels, record.field)
+        return self.selects_all or self.selector.matches(record.labels, record.field)
 
     def push(self, line: bytes) -> None:
-        """Something that has just happened; whoever leaves too much of that unread is cut off."""
+        """Queue an encoded event; a client that leaves too many unread is disconnected."""
         if self.ended:
             return
-        self._waiting.append(line)
-        self._size += len(line)
-        if self._size > LARGEST_BACKLOG:
-            self._waiting.clear()
+        self._queue.append(line)
+        self._queued_bytes += len(line)
+        if self._queued_bytes > LARGEST_BACKLOG:
+            self._queue.clear()
             self.ended = True
-            self.cut()
-        self._news.set()
+            self.disconnect()
+        self._wake.set()
 
-    def show(self, kind: str, record: Record) -> None:
-        """Something from before: only encoded when its turn comes, so that it may be any number."""
-        self._waiting.append((kind, record))
-        self._news.set()
+    def push_lazily(self, event_type: str, record: Record) -> None:
+        """Queue an event from before the watch began, in any number: it is encoded when it is sent."""
+        self._queue.append((event_type, record))
+        self._wake.set()
 
     def end(self) -> None:
         self.ended = True
-        self._news.set()
+        self._wake.set()
 
-    async def news(self) -> bytes:
-        """What came since, as much as goes into one write; waits for something. Empty when there is nothing more."""
-        while not self._waiting and not self.ended:
-            self._news.clear()
-            await self._news.wait()
+    async def next_lines(self) -> bytes:
+        """Wait for events, and return as many as go into one write; empty when the watch has ended."""
+        while not self._queue and not self.ended:
+            self._wake.clear()
+            await self._wake.wait()
         lines, size = [], 0
-        while self._waiting and size < LARGEST_WRITE:
-            one = self._waiting.popleft()
-            if isinstance(one, bytes):
-                self._size -= len(one)
+        while self._queue and size < LARGEST_WRITE:
+            queued = self._queue.popleft()
+            if isinstance(queued, bytes):
+                self._queued_bytes -= len(queued)
+                line = queued
             else:
-                one = self._shown(*one)
-            lines.append(one)
-            size += len(one)
+                line = self._encode_event(*queued)
+            lines.append(line)
+            size += len(line)
         return b"".join(lines)
 
-    def _shown(self, kind: str, record: Record) -> bytes:
-        """An event in this stream's own form."""
-        line = event(kind, self.form(record, self._first))
+    def _encode_event(self, event_type: str, record: Record) -> bytes:
+        """An event in the representation that this watch asked for."""
+        line = watch_event(event_type, self.encode(record, self._first))
         self._first = False
         return line
 
     def replay(self, change: Change) -> None:
-        """A change that was missed."""
+        """Queue a change from before the watch began."""
         self.revision = change.revision
-        seen = self._seen(change)
-        if seen is not None:
-            self.show(*seen)
+        event = self._event_of(change)
+        if event is not None:
+            self.push_lazily(*event)
 
-    def tell(self, change: Change, encoded: dict[str, bytes]) -> None:
-        """A change that has just happened; `encoded` is shared with all who are told of it."""
+    def publish(self, change: Change, encoded: dict[str, bytes]) -> None:
+        """Queue a new change; `encoded` has its events by type, shared by all watches."""
         if change.revision <= self.revision:
             return
         self.revision = change.revision
-        seen = self._seen(change)
-        if seen is None:
+        event = self._event_of(change)
+        if event is None:
             return
-        kind, record = seen
-        if self.form is not plain:
-            self.push(self._shown(kind, record))
+        event_type, record = event
+        if self.encode is not encode_whole:
+            self.push(self._encode_event(event_type, record))
             return
-        if kind not in encoded:
-            encoded[kind] = event(kind, record.data)
-        self.push(encoded[kind])
+        if event_type not in encoded:
+            encoded[event_type] = watch_event(event_type, record.data)
+        self.push(encoded[event_type])
 
-    def _seen(self, change: Change) -> tuple[str, Record] | None:
-        """A change as it looks from here: what begins to be meant is added, what ceases to be is deleted."""
-        known, now = self.meant(change.before), self.meant(change.after)
-        if now and change.after is not None:
-            return ("MODIFIED" if known else "ADDED"), change.after
-        record = (change.gone or _as_of(change)) if known else None
+    def _event_of(self, change: Change) -> tuple[str, Record] | None:
+        """An object that begins to match the selector is ADDED, one that ceases to match is DELETED."""
+        matched, matches = self.selects(change.before), self.selects(change.after)
+        if matches and change.after is not None:
+            return ("MODIFIED" if matched else "ADDED"), change.after
+        record = (change.tombstone or _last_match(change)) if matched else None
         return ("DELETED", record) if record is not None else None
 
 
-def _as_of(change: Change) -> Record | None:
-    """What ceases to be meant is shown as it was, at the revision at which it ceased."""
+def _last_match(change: Change) -> Record | None:
+    """The version before the change, at the revision at which it ceased to match."""
     if change.before is None:
         return None
     content = change.before.object()
@@ -156,41 +157,30 @@ def _as_of(change: Change) -> Record | None:
     return Record(change.key, change.revision, msgspec.json.encode(content))
 
 
-def _told(watch: Watch, change: Change, encoded: dict[str, bytes]) -> None:
-    """A stream that cannot show a change ends, so that its reader lists again; the others go on."""
-    try:
-        watch.tell(change, encoded)
-    except Exception:
-        log.exception("a watch of %s", watch.kind.id)
-        watch.end()
+class WatchHub:
+    """All open watches, by resource."""
 
-
-class Hub:
-    """Everybody who watches, by kind."""
-
-    def __init__(self, most: int):
+    def __init__(self, limit: int):
         self._watches: dict[str, list[Watch]] = {}
-        self._most = most
+        self._limit = limit
         self._count = 0
         self.revision = 0
         """Of the last change that was published."""
 
     @property
     def full(self) -> bool:
-        return self._count >= self._most
+        return self._count >= self._limit
 
-    def join(self, watch: Watch) -> None:
+    def add(self, watch: Watch) -> None:
         self._watches.setdefault(watch.kind.id, []).append(watch)
         self._count += 1
 
-    def leave(self, watch: Watch) -> None:
+    def remove(self, watch: Watch) -> None:
         self._watches[watch.kind.id].remove(watch)
         self._count -= 1
 
-    def all(self, resource: str = "") -> Iterable[Watch]:
-        if resource:
-            return tuple(self._watches.get(resource, ()))
-        return [watch for watches in self._watches.values() for watch in watches]
+    def __iter__(self) -> Iterator[Watch]:
+        return iter([watch for watches in self._watches.values() for watch in watches])
 
     def publish(self, batch: Sequence[Change]) -> None:
         self.revision = batch[-1].revision
@@ -199,16 +189,27 @@ class Hub:
             if watches:
                 encoded: dict[str, bytes] = {}
                 for watch in watches:
-                    _told(watch, change, encoded)
+                    _publish(watch, change, encoded)
 
-    def remind(self) -> None:
-        """Tell those who want to know how far they are, so that they can resume from there after a quiet time."""
-        for watch in self.all():
-            if watch.bookmarks:
-                watch.push(bookmark(watch.kind, max(self.revision, watch.revision)))
+    def send_bookmarks(self) -> None:
+        """So that clients can resume from a recent revision after a quiet time."""
+        for watch in self:
+            self._send_bookmark(watch)
 
-    def finish(self, watch: Watch) -> None:
-        """Its time is over; what waits is still sent."""
+    def time_out(self, watch: Watch) -> None:
+        """End a watch whose time is over; queued events are still sent."""
+        self._send_bookmark(watch)
+        watch.end()
+
+    def _send_bookmark(self, watch: Watch) -> None:
         if watch.bookmarks:
             watch.push(bookmark(watch.kind, max(self.revision, watch.revision)))
+
+
+def _publish(watch: Watch, change: Change, encoded: dict[str, bytes]) -> None:
+    """A watch that cannot encode a change ends, so that its client lists again; the others go on."""
+    try:
+        watch.publish(change, encoded)
+    except Exception:
+        log.exception("a watch of %s", watch.kind.id)
         watch.end()

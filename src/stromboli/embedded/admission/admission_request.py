@@ -1,0 +1,46 @@
+"""A write as admission sees it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, NamedTuple
+
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.rbac import User
+
+Content = dict[str, Any]
+
+
+class AdmissionRequest(NamedTuple):
+    operation: str
+    kind: Kind
+    namespace: str
+    name: str
+    subresource: str
+    user: User
+    dry_run: bool = False
+
+
+def admission_review(request: AdmissionRequest, content: Content | None, old: Content | None) -> Content:
+    """The AdmissionReview that webhooks are sent."""
+    kind, user = request.kind, request.user
+    version = {"group": kind.group, "version": kind.version}
+    body: Content = {
+        "uid": str(uuid.uuid4()),
+        "kind": {**version, "kind": kind.kind},
+        "resource": {**version, "resource": kind.plural},
+        "requestKind": {**version, "kind": kind.kind},
+        "requestResource": {**version, "resource": kind.plural},
+        "name": request.name,
+        "operation": request.operation,
+        "userInfo": {"username": user.name, "uid": user.uid, "groups": list(user.groups)},
+        "object": content,
+        "oldObject": old,
+        "dryRun": request.dry_run,
+        "options": None,
+    }
+    if request.namespace:
+        body["namespace"] = request.namespace
+    if request.subresource:
+        body["subResource"] = body["requestSubResource"] = request.subresource
+    return {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": body}

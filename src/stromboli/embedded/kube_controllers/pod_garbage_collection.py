@@ -1,0 +1,42 @@
+"""Pods that are being deleted on a node that does not exist: no kubelet will stop them, so they go at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from stromboli.embedded.objects.object_verbs import Objects
+from stromboli.embedded.store.records import Change, Key, Record
+
+
+class PodGarbageCollector:
+    def __init__(self, objects: Objects):
+        self._objects = objects
+
+    def initial_keys(self) -> Iterator[Key]:
+        return iter(())
+
+    def keys_for(self, change: Change) -> Iterator[Key]:
+        resource, after = change.key.resource, change.after
+        if resource == "nodes" or (
+            resource == "pods" and after is not None and after.meta.deletion_timestamp
+        ):
+            yield change.key
+
+    async def reconcile(self, key: Key) -> None:
+        store = self._objects.store
+        if key.resource == "nodes" and store.get(*key) is None:
+            pods = list(store.list("pods"))
+            self._collect(pod for pod in pods if pod.field("spec.nodeName") == key.name)
+        elif key.resource == "pods" and (record := store.get(*key)) is not None:
+            node = store.get("nodes", "", record.field("spec.nodeName"))
+            self._collect([record] if node is None else [])
+
+    def _collect(self, pods: Iterable[Record]) -> None:
+        for pod in pods:
+            if pod.meta.deletion_timestamp:
+                self._objects.system_update(pod, _end_grace_period)
+
+
+def _end_grace_period(content: dict[str, Any]) -> None:
+    content["metadata"]["deletionGracePeriodSeconds"] = 0
