@@ -76,7 +76,9 @@ def load(path: str) -> Loaded:
     loaded = cluster_loading.load(open_manifests)
     catalog = load_catalog()
     policy = load_policy(config, catalog)
-    return Loaded(loaded.intake, Engine(policy, catalog), list(policy.warnings), loaded.seconds)
+    return Loaded(
+        loaded.intake, Engine(policy, catalog, time.perf_counter), list(policy.warnings), loaded.seconds
+    )
 
 
 def measure(path: str, cycles: int = 1, placed: bool = False) -> Measurement:

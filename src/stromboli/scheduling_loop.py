@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import perf_counter
 from typing import Any, Protocol
 
 from stromboli.engine.catalog import Catalog
@@ -63,7 +64,11 @@ class Scheduler:
         self.period = period
         self._catalog = catalog
         self._say = say
-        self._parts: dict[str, Any] = {"services": services, "features": frozenset(features)}
+        self._parts: dict[str, Any] = {
+            "timer": perf_counter,
+            "services": services,
+            "features": frozenset(features),
+        }
         self._usage = usage or UsageFeed(LOCAL, say)
         self._file = policy if isinstance(policy, PolicyFile) else None
         self.engine = Engine(self._wanted(policy), catalog, **self._parts)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stromboli.engine.placement.evaluation import Evaluation
-from stromboli.engine.placement.node_functions import Bools
+from stromboli.engine.placement.node_functions import Bools, NodeFilter, NodeScore, Refusal
 from stromboli.engine.placement.shard_nodes import own_nodes_first, own_nodes_only
 from stromboli.engine.placement.verdict import Verdict, verdict_everywhere
 
 if TYPE_CHECKING:
-    from stromboli.engine.rules import Rules
     from stromboli.model.cluster import Cluster
     from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
@@ -29,11 +27,26 @@ class Place(NamedTuple):
     now: bool
 
 
+class NodeRules(Protocol):
+    """What plugins are asked about nodes (`engine.rules.Rules`)."""
+
+    prefilter: Callable[[Task], Refusal | None]
+    shape_key: Callable[[Task], tuple[Any, ...]]
+    node_filters: Callable[[Task], list[NodeFilter]]
+    node_scores: Callable[[Task], list[NodeScore]]
+    best_node: Callable[[Task, dict[str, float]], str | None]
+
+    def has(self, point: str) -> bool:
+        """Whether any plugin takes part in a point."""
+        ...
+
+
 class Placement:
     """The evaluations of the shapes met lately."""
 
-    def __init__(self, rules: Rules):
+    def __init__(self, rules: NodeRules, timer: Callable[[], float] = lambda: 0.0):
         self._rules = rules
+        self._timer = timer
         self._known: OrderedDict[Any, Evaluation] = OrderedDict()
         self._used: set[Hashable] = set()
         """The shapes met in this cycle."""
@@ -60,14 +73,14 @@ class Placement:
         self, cluster: Cluster, task: Task, within: Bools | None = None, resource_fit: bool = True
     ) -> Place | Verdict:
         """The best node, or why there is none. Ties fall to the lowest (creation time, name)."""
-        begin = perf_counter()
+        begin = self._timer()
         evaluation = self.evaluate(cluster, task, resource_fit)
         evaluation.look(task)
         own = cluster.reservations.own_room(task)
-        looked = perf_counter()
+        looked = self._timer()
         row, now, group = evaluation.best(task, own_nodes_first(cluster, within), own)
         self.filtering.append(looked - begin)
-        self.scoring.append(perf_counter() - looked)
+        self.scoring.append(self._timer() - looked)
         if row < 0:
             return evaluation.verdict(task, within, own)
         if self._rules.has("best_node"):
