@@ -18,6 +18,7 @@ class FakeApi:
 
     def __init__(self, answers: Iterable[Answer] = (), answer: Callable[[Request], Answer] = lambda _: b"{}"):
         self.asked: list[Request] = []
+        self.timeouts: list[float] = []
         self.most_at_once = 0
         self.delay = 0.0
         self._answers = list(answers)
@@ -26,6 +27,7 @@ class FakeApi:
 
     async def send(self, request: Request, timeout: float) -> bytes:
         self.asked.append(request)
+        self.timeouts.append(timeout)
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)
         try:

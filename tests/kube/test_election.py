@@ -74,6 +74,23 @@ def test_the_first_one_leads_and_the_second_waits() -> None:
     assert server.lease["spec"]["leaseDurationSeconds"] == 15
 
 
+def test_writes_end_before_another_replica_may_lead() -> None:
+    server, clock = LeaseServer(), Clock()
+
+    async def run() -> None:
+        one = candidate(server, "one", clock)
+        assert one.write_time_left() == 0.0
+        await one.acquire()
+        assert one.write_time_left() == 15.0
+        clock.now += 9.0
+        assert one.write_time_left() == 6.0
+        clock.now += 1.0
+        assert not one.may_write()
+        assert one.write_time_left() == 0.0
+
+    asyncio.run(run())
+
+
 def test_a_leader_that_cannot_renew_stops_writing_before_another_may_begin() -> None:
     server, clock = LeaseServer(), Clock()
 

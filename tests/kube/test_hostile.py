@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from threading import Event as Flag
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from stromboli.engine.decisions import Bind
 from stromboli.kube.reflector import UnusableObject
 from stromboli.kube.watch_decoding import ListDecoder
-from stromboli.scheduler.mirror.cluster_mirror import Mirror
+from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from tests import building
 from tests.properties.rebuild import says, should_say
@@ -217,8 +216,10 @@ class Story:
 
     def __init__(self, policy: tuple[str, ...]) -> None:
         self.troubles: list[UnusableObject] = []
-        self.mirror = Mirror(Shelf(), tell=self.troubles.append)
-        self.world = KubernetesWorld(self.mirror, lambda orders: None, Flag(), lambda: float(building.EPOCH))
+        self.mirror = ClusterMirror(Shelf(), report=self.troubles.append)
+        self.world = KubernetesWorld(
+            self.mirror, self.mirror.seam, lambda orders: None, lambda: float(building.EPOCH)
+        )
         self.engine = building.engine(*policy, actions=ACTIONS)
         self.bound: dict[str, str] = {}
 

@@ -17,8 +17,9 @@ from stromboli.kube.cluster_access import Access
 from stromboli.kube.reflector import Reflector
 from stromboli.kube.request import NoResponse
 from stromboli.scheduler.mirror.change_buffer import MAX_CHANGES, ChangeBuffer
-from stromboli.scheduler.mirror.cluster_mirror import Mirror
-from stromboli.scheduler.mirror.native_group_reflector import NativeReflector
+from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
+from stromboli.scheduler.thread_seam import ThreadSeam
 from tests.properties.rebuild import facts, says, should_say
 
 
@@ -70,34 +71,38 @@ class Cutting(Client):
 
 
 @asynccontextmanager
-async def mirroring(access: Access, **options: Any) -> AsyncIterator[Mirror]:
+async def mirroring(access: Access, **options: Any) -> AsyncIterator[ClusterMirror]:
     """A mirror that is in step."""
-    follow, native = partial(Reflector, **options), partial(NativeReflector, **options)
+    reflector_of = partial(Reflector, **options)
+    native_reflector_of = partial(NativeGroupReflector, **options)
+    seam = ThreadSeam(changes=CountingBuffer())
     async with (
         Client(access) as client,
-        Mirror(client, buffer=CountingBuffer(), follow=follow, follow_native=native) as mirror,
+        ClusterMirror(
+            client, seam=seam, reflector=reflector_of, native_reflector=native_reflector_of
+        ) as mirror,
     ):
         await asyncio.wait_for(mirror.synced(), 60)
         mirror.sync()
         yield mirror
 
 
-async def until(mirror: Mirror, condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+async def until(mirror: ClusterMirror, condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
     """Take news until it holds."""
     end = time.monotonic() + seconds
     while True:
         mirror.sync()
         if condition():
             return
-        assert time.monotonic() < end, f"waited {seconds:g} seconds for {what}; {mirror.troubles}"
+        assert time.monotonic() < end, f"waited {seconds:g} seconds for {what}; {mirror.problems}"
         await asyncio.sleep(0.05)
 
 
-async def assert_in_step(mirror: Mirror, seconds: float = 30) -> None:
+async def assert_in_step(mirror: ClusterMirror, seconds: float = 30) -> None:
     """The model is, number by number, what one built from a fresh list is; and nothing was told twice."""
     end = time.monotonic() + seconds
     while True:
-        fresh = await mirror._listed()
+        fresh = await mirror._list_all()
         mirror.sync()
         mirror.cluster.settle()
         found = differing(facts(mirror.cluster), facts(fresh))
@@ -106,8 +111,8 @@ async def assert_in_step(mirror: Mirror, seconds: float = 30) -> None:
         await asyncio.sleep(0.3)
     assert not found, "\n".join(found[:20])
     assert says(mirror.cluster) == should_say(mirror.cluster)
-    assert isinstance(mirror.buffer, CountingBuffer)
-    assert mirror.buffer.repeated == []
+    assert isinstance(mirror.seam.changes, CountingBuffer)
+    assert mirror.seam.changes.repeated == []
 
 
 def differing(ours: Any, theirs: Any, at: str = "") -> list[str]:
@@ -120,5 +125,5 @@ def differing(ours: Any, theirs: Any, at: str = "") -> list[str]:
     return [f"{at}: {ours}, not {theirs}"]
 
 
-def reflector(mirror: Mirror, kind: type[Object]) -> Reflector:
+def reflector(mirror: ClusterMirror, kind: type[Object]) -> Reflector:
     return next(one for one in mirror.reflectors if one.kind is kind)

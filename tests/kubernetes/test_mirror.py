@@ -22,14 +22,15 @@ from stromboli.kube.cluster_access import Access, find_access
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.reflector import Reflector
 from stromboli.model.status import Status
-from stromboli.scheduler.mirror.cluster_mirror import Mirror
+from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.thread_seam import ThreadSeam
 from tests.kubernetes import bulk_pods
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.mirroring import CountingBuffer, Cutting, assert_in_step, mirroring, reflector, until
 from tests.kubernetes.objects import binding, group, node, pod, queue
 
 
-def tasks(mirror: Mirror, namespace: str) -> dict[str, Status]:
+def tasks(mirror: ClusterMirror, namespace: str) -> dict[str, Status]:
     found = mirror.cluster.tasks.values()
     return {task.name: task.status for task in found if task.namespace == namespace}
 
@@ -89,7 +90,7 @@ def test_a_check_agrees_and_finds_what_was_broken(
     asyncio.run(story())
 
 
-async def checked(mirror: Mirror) -> list[Any]:
+async def checked(mirror: ClusterMirror) -> list[Any]:
     check = asyncio.create_task(mirror.check(pause=0.1))
     while not check.done():
         mirror.sync()
@@ -125,7 +126,7 @@ def test_history_that_was_compacted_away_is_made_up_for_by_a_list(fresh_plane: C
         await do(plane.apply, *(pod(name, "default") for name in ("same", "changed", "gone", "replaced")))
         async with Client(find_access(str(plane.kubeconfig))) as client:
             buffer = CountingBuffer()
-            mirror = Mirror(client, buffer=buffer)
+            mirror = ClusterMirror(client, seam=ThreadSeam(changes=buffer))
             async with mirror:
                 await mirror.synced()
                 mirror.sync()
@@ -178,7 +179,10 @@ def test_an_account_without_rights_is_told_what_is_missing(
     path.write_text(json.dumps(plane.config_for(plane.token_for(namespace, "blind"))))
 
     async def story() -> None:
-        async with Client(find_access(str(path))) as client, Mirror(client, kinds=[Pod, Node]) as mirror:
+        async with (
+            Client(find_access(str(path))) as client,
+            ClusterMirror(client, kinds=[Pod, Node]) as mirror,
+        ):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(mirror.synced(), 2)
             assert len(mirror.unsynced) == 2
@@ -194,7 +198,7 @@ def test_ten_thousand_pods_created_bound_and_deleted_while_we_watch(
     count = 10_000
     nodes = [node(f"node-{index}", cpu="1000", memory="4000Gi", pods="2000") for index in range(10)]
 
-    async def during(mirror: Mirror, verb: str, told: Callable[[], bool]) -> float:
+    async def during(mirror: ClusterMirror, verb: str, told: Callable[[], bool]) -> float:
         """How long the clients took; a mirror that needs much longer would fall ever further behind."""
         begin = time.monotonic()
         process = bulk_pods.start(verb, plane.kubeconfig, namespace, count, "bulk")
@@ -229,12 +233,17 @@ def test_ten_thousand_pods_created_while_the_watch_is_cut_again_and_again(
     """Cut off in the middle of lines, under load, it resumes where it was: nothing is lost, nothing told twice."""
     count = 10_000
 
-    def follow(*arguments: Any, **options: Any) -> Reflector:
+    def reflector_of(*arguments: Any, **options: Any) -> Reflector:
         return Reflector(*arguments, backoff=Backoff(first=0.01, longest=0.1), **options)
 
     async def story() -> None:
         cutting, buffer = Cutting(access, random.Random(7), share=0.02), CountingBuffer()
-        async with cutting, Mirror(cutting, kinds=[Pod, Node], buffer=buffer, follow=follow) as mirror:
+        async with (
+            cutting,
+            ClusterMirror(
+                cutting, kinds=[Pod, Node], seam=ThreadSeam(changes=buffer), reflector=reflector_of
+            ) as mirror,
+        ):
             await until(mirror, lambda: not mirror.unsynced, "the first lists")
             process = bulk_pods.start("create", plane.kubeconfig, namespace, count, "cut")
             while process.poll() is None:
@@ -259,8 +268,8 @@ def test_whoever_reads_too_slowly_is_cut_off_and_catches_up(
     count = 5_000
 
     async def story() -> None:
-        buffer = CountingBuffer(largest=200)
-        async with Client(access) as client, Mirror(client, buffer=buffer) as mirror:
+        buffer = CountingBuffer(capacity=200)
+        async with Client(access) as client, ClusterMirror(client, seam=ThreadSeam(changes=buffer)) as mirror:
             await until(mirror, lambda: not mirror.unsynced, "the first lists")
             process = bulk_pods.start("create-large", plane.kubeconfig, namespace, count, "slow")
             assert await do(process.wait, 300) == 0

@@ -19,7 +19,8 @@ from stromboli.kube.cluster_access import Access
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.reflector import Reflector
 from stromboli.kube.request import ApiError
-from stromboli.scheduler.mirror.cluster_mirror import Mirror
+from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.thread_seam import ThreadSeam
 from tests.kubernetes.mirroring import CountingBuffer, Cutting, assert_in_step, until
 from tests.kubernetes.objects import binding, group, node, pod, queue
 
@@ -125,13 +126,17 @@ def test_whatever_happens_while_watches_are_cut_the_mirror_is_right(
     """Hundreds of changes to pods, nodes, groups, queues and classes; every twentieth piece of a watch is cut."""
     dice = random.Random(seed)
 
-    def follow(*arguments: Any, **options: Any) -> Reflector:
+    def reflector_of(*arguments: Any, **options: Any) -> Reflector:
         return Reflector(*arguments, backoff=Backoff(first=0.01, longest=0.05), page_size=7, **options)
 
     async def story() -> None:
         cutting = Cutting(access, random.Random(seed))
         buffer = CountingBuffer()
-        async with Client(access) as doing, cutting, Mirror(cutting, buffer=buffer, follow=follow) as mirror:
+        async with (
+            Client(access) as doing,
+            cutting,
+            ClusterMirror(cutting, seam=ThreadSeam(changes=buffer), reflector=reflector_of) as mirror,
+        ):
             await until(mirror, lambda: not mirror.unsynced, "the first lists")
             happenings = Happenings(doing, namespace, dice)
             for step in range(STEPS):

@@ -10,9 +10,9 @@ import pytest
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.model.intake.object_intake import Intake
 from stromboli.policy.policy import load_policy
-from stromboli.scheduler.cycle_metrics import Measuring
+from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.scheduler_metrics import Metrics
-from stromboli.scheduler.writes.write_orders import Failure, Order
+from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from stromboli.scheduling_loop import Scheduler
 from stromboli.simulator.rehearsal import Rehearsal
 from tests import building
@@ -48,7 +48,7 @@ class Story:
     def __init__(self) -> None:
         self.world = Rehearsal(Intake(), building.at(100).timestamp())
         self.metrics = Metrics()
-        self.measuring = Measuring(self.metrics, self.world.now)
+        self.cycle_metrics = CycleMetrics(self.metrics, self.world.now)
         catalog = building.built_in()
         self.scheduler = Scheduler(self.world, load_policy(POLICY, catalog), catalog)
         for thing in (building.queue("default"), building.queue("other"), building.node("n1", cpu=2)):
@@ -59,7 +59,7 @@ class Story:
             self.world.intake.put(thing)  # type: ignore[arg-type]
 
     def cycle(self) -> str:
-        self.measuring.cycle(self.scheduler.cycle())
+        self.cycle_metrics.cycle(self.scheduler.cycle())
         return self.text
 
     @property
@@ -150,11 +150,11 @@ def test_a_resource_that_a_queue_no_longer_holds_is_shown_as_zero() -> None:
 def test_what_became_of_decisions() -> None:
     story = Story()
     bind = Bind("ns", "p", "u", "n1", "ns/j")
-    story.measuring.written(Order(bind, created=story.world.now() - 2), 0.01)
-    story.measuring.failed(Failure(Evict("ns", "p", "u", "n1", "ns/j", "preempt"), "no"))
-    story.measuring.failed(Failure(bind, "no"))
-    story.measuring.watched(story.world.now() - 3)
-    story.measuring.asked("10.0.0.1:6443", "POST", "409")
+    story.cycle_metrics.written(WriteOrder(bind, created=story.world.now() - 2), 0.01)
+    story.cycle_metrics.write_failed(WriteFailure(Evict("ns", "p", "u", "n1", "ns/j", "preempt"), "no"))
+    story.cycle_metrics.write_failed(WriteFailure(bind, "no"))
+    story.cycle_metrics.pod_arrived(story.world.now() - 3)
+    story.cycle_metrics.request_sent("10.0.0.1:6443", "POST", "409")
     text = story.text
     assert value(text, 'volcano_task_scheduling_latency_milliseconds_sum{stage="Watched"}') == 3000
     assert value(text, 'volcano_schedule_attempts_total{result="error"}') == 1

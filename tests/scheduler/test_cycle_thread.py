@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from stromboli.scheduler.cycle_thread import Loop
+from stromboli.scheduler.cycle_thread import CycleThread
+from stromboli.scheduler.thread_seam import ThreadSeam
 
 
 @pytest.fixture(autouse=True)
 def thaw() -> Iterator[None]:
-    """What a loop froze is collected again."""
+    """What the thread froze is collected again."""
     yield
     gc.unfreeze()
 
@@ -28,7 +29,7 @@ class World:
         self.done: list[str] = []
         self.threads: set[str] = set()
         self._broken = broken
-        self.stop = threading.Event()
+        self.seam = ThreadSeam(asyncio.get_running_loop())
 
     def follow(self) -> None:
         self._note("follow")
@@ -43,17 +44,17 @@ class World:
         return SimpleNamespace(decisions=[], seconds={})
 
     def sleep(self, seconds: float) -> None:
-        self.stop.wait(seconds)
+        self.seam.sleep(seconds)
 
     def _note(self, what: str) -> None:
         self.done.append(what)
         self.threads.add(threading.current_thread().name)
 
 
-def loop_over(world: World) -> Loop:
+def thread_over(world: World) -> CycleThread:
     scheduler = SimpleNamespace(cycle=world.cycle, period=0.001, world=world)
-    measuring = SimpleNamespace(cycle=lambda outcome: None)
-    return Loop(world, scheduler, measuring, world.stop)  # type: ignore[arg-type]
+    cycle_metrics = SimpleNamespace(cycle=lambda outcome: None)
+    return CycleThread(world, scheduler, cycle_metrics, world.seam)  # type: ignore[arg-type]
 
 
 async def until(condition: Any) -> None:
@@ -63,47 +64,45 @@ async def until(condition: Any) -> None:
 
 
 def test_it_follows_until_it_leads_and_then_decides_until_it_is_stopped() -> None:
-    world = World()
-
-    async def story() -> Loop:
-        loop = loop_over(world)
-        loop.start()
+    async def story() -> tuple[World, CycleThread]:
+        world = World()
+        thread = thread_over(world)
+        thread.start()
         await until(lambda: world.done.count("follow") > 2)
-        assert not loop.leads
-        loop.lead()
+        assert not world.seam.leads
+        world.seam.lead()
         await until(lambda: world.done.count("cycle") > 2)
-        assert loop.leads
-        loop.stop()
-        await asyncio.wait_for(loop.ended.wait(), 5)
-        return loop
+        assert world.seam.leads
+        world.seam.stop()
+        await asyncio.wait_for(thread.ended.wait(), 5)
+        return world, thread
 
-    loop = asyncio.run(story())
+    world, thread = asyncio.run(story())
     assert world.threads == {"cycles"}
     assert list(dict.fromkeys(world.done)) == ["follow", "take over", "cycle"]
     assert world.done.count("take over") == 1
-    assert not loop.crashed
-    assert not loop.leads
+    assert not thread.crashed
+    assert not world.seam.leads
 
 
 def test_whoever_is_stopped_while_standing_by_decides_nothing() -> None:
-    world = World()
-
-    async def story() -> None:
-        loop = loop_over(world)
-        loop.start()
+    async def story() -> World:
+        world = World()
+        thread = thread_over(world)
+        thread.start()
         await until(lambda: world.done)
-        loop.stop()
-        await asyncio.wait_for(loop.ended.wait(), 5)
+        world.seam.stop()
+        await asyncio.wait_for(thread.ended.wait(), 5)
+        return world
 
-    asyncio.run(story())
-    assert set(world.done) == {"follow"}
+    assert set(asyncio.run(story()).done) == {"follow"}
 
 
 def test_a_loop_that_breaks_down_says_so_at_once_even_while_standing_by() -> None:
-    async def story() -> Loop:
-        loop = loop_over(World(broken=True))
-        loop.start()
-        await asyncio.wait_for(loop.ended.wait(), 5)
-        return loop
+    async def story() -> CycleThread:
+        thread = thread_over(World(broken=True))
+        thread.start()
+        await asyncio.wait_for(thread.ended.wait(), 5)
+        return thread
 
     assert asyncio.run(story()).crashed

@@ -8,52 +8,53 @@ from typing import Any
 
 import pytest
 
-from stromboli.scheduler.cycle_thread import STUCK
-from stromboli.scheduler.introspection import Showing
+from stromboli.scheduler.cycle_thread import STUCK_AFTER
+from stromboli.scheduler.introspection import Introspection
 
 
-def showing(leader: str = "somebody", **state: Any) -> Showing:
+def introspection(leader: str = "somebody", **state: Any) -> Introspection:
     """A look at a replica, by default one that stands by and is in step."""
-    state = {"leads": False, "silence": 1.0, "blind": [], **state}
-    duty = SimpleNamespace(
-        loop=SimpleNamespace(leads=state["leads"], silence=state["silence"]),
-        mirror=SimpleNamespace(blind=state["blind"]),
+    state = {"leads": False, "silence": 1.0, "missing": [], **state}
+    replica = SimpleNamespace(
+        seam=SimpleNamespace(leads=state["leads"]),
+        thread=SimpleNamespace(silence=state["silence"]),
+        mirror=SimpleNamespace(missing_essentials=state["missing"]),
     )
     election = (
         SimpleNamespace(leader=leader, may_write=lambda: leader == "me") if leader != "nobody" else None
     )
-    return Showing(None, None, duty, election, None)  # type: ignore[arg-type]
+    return Introspection(None, None, replica, election, None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("shown", "why"),
     [
-        (showing(), ""),
-        (showing("me", leads=True), ""),
-        (showing("nobody", leads=True), ""),
-        (showing("me"), "about to lead"),
-        (showing("nobody"), "about to lead"),
-        (showing(leader=""), "the lease was not read yet"),
-        (showing(blind=["pods", "queues"]), "not in step with the API server yet: pods, queues"),
+        (introspection(), ""),
+        (introspection("me", leads=True), ""),
+        (introspection("nobody", leads=True), ""),
+        (introspection("me"), "about to lead"),
+        (introspection("nobody"), "about to lead"),
+        (introspection(leader=""), "the lease was not read yet"),
+        (introspection(missing=["pods", "queues"]), "not in step with the API server yet: pods, queues"),
     ],
 )
-def test_a_replica_is_ready_when_it_leads_or_could(shown: Showing, why: str) -> None:
+def test_a_replica_is_ready_when_it_leads_or_could(shown: Introspection, why: str) -> None:
     assert shown.ready() == why
 
 
 def test_who_is_told_to_stop_is_not_ready() -> None:
-    shown = showing(leads=True)
+    shown = introspection(leads=True)
     shown.stopping = True
     assert shown.ready() == "stopping"
 
 
 def test_who_does_not_come_round_should_be_restarted() -> None:
-    assert showing().alive() == ""
-    assert "no cycle has ended" in showing(silence=STUCK + 1).alive()
+    assert introspection().alive() == ""
+    assert "no cycle has ended" in introspection(silence=STUCK_AFTER + 1).alive()
 
 
 def test_whoever_asks_for_a_dump_while_one_is_written_gets_that_one() -> None:
-    class Slow(Showing):
+    class Slow(Introspection):
         begun = 0
 
         async def _dump(self) -> str:

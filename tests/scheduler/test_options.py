@@ -27,7 +27,7 @@ def test_without_flags_all_is_as_in_volcano() -> None:
     assert options == Options()
     assert (options.kube_api_qps, options.schedule_period, options.leader_elect) == (2000, 1.0, True)
     assert (options.listen_address, options.healthz_address) == (":8080", ":11251")
-    assert options.terms("me") == LeaseSettings("volcano-system", "volcano", "me", 15.0, 10.0, 2.0)
+    assert options.lease_settings("me") == LeaseSettings("volcano-system", "volcano", "me", 15.0, 10.0, 2.0)
 
 
 @pytest.mark.parametrize("name", VOLCANO.split())

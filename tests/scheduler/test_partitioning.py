@@ -6,7 +6,7 @@ import pytest
 
 from stromboli.api.types.meta import OwnerReference
 from stromboli.daemon.flags import BadFlag
-from stromboli.scheduler.partitioning import Ring, by_hash, by_label, idle_members, parse_selectors
+from stromboli.scheduler.partitioning import HashRing, by_hash, by_label, idle_members, parse_selectors
 from tests import building
 
 
@@ -63,7 +63,7 @@ def test_members_that_elect_one_of_them_are_warned() -> None:
 
 def test_the_ring_is_volcanos() -> None:
     """Twenty places per member; the owner is at the first place strictly behind the key's hash."""
-    ring = Ring(["a-0", "a-1"])
+    ring = HashRing(["a-0", "a-1"])
     assert {ring.owner(f"k{n}") for n in range(50)} == {"a-0", "a-1"}
     with pytest.raises(BadFlag, match="StatefulSet"):
         by_hash({**environment(0), "SCHEDULER_POD_NAME": "volcano"}, ["volcano"])

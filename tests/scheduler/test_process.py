@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -22,45 +21,12 @@ from stromboli.daemon.flags import BadFlag
 from stromboli.daemon.log_format import Lines, about
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.kube.request import ApiError, Request
-from stromboli.scheduler.cycle_calls import Errands
-from stromboli.scheduler.debug_endpoints import Debugging, Unavailable
-from stromboli.scheduler.decision_log import tell
+from stromboli.scheduler.debug_endpoints import DebugEndpoints, Unavailable
+from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.default_queues import NoQueues, ensure_queues
 from stromboli.scheduler.options import parse
-from stromboli.scheduler.replica import in_step
+from stromboli.scheduler.replica import wait_until_synced
 from tests.kube.faking import GONE, FakeApi, body
-
-
-def test_an_errand_is_run_in_the_other_thread_and_its_answer_comes_back() -> None:
-    errands = Errands()
-    seen: list[str] = []
-
-    def errand() -> int:
-        seen.append(threading.current_thread().name)
-        return 42
-
-    async def run() -> int:
-        asked = asyncio.create_task(errands.run(errand))
-        await asyncio.sleep(0)
-        thread = threading.Thread(target=errands.attend, name="cycles")
-        thread.start()
-        return await asked
-
-    assert asyncio.run(run()) == 42
-    assert seen == ["cycles"]
-
-
-def test_an_errand_that_fails_tells_whoever_sent_it() -> None:
-    errands = Errands()
-
-    async def run() -> None:
-        asked = asyncio.create_task(errands.run(lambda: 1 // 0))
-        await asyncio.sleep(0)
-        errands.attend()
-        with pytest.raises(ZeroDivisionError):
-            await asked
-
-    asyncio.run(run())
 
 
 class Inside:
@@ -90,7 +56,7 @@ def test_endpoints_show_health_metrics_and_what_is_wrong() -> None:
 
     async def run() -> list[tuple[int, str]]:
         options = parse([*flags, *addresses])
-        debugging = Debugging(inside).add_to if options.enable_pprof else None
+        debugging = DebugEndpoints(inside).add_to if options.enable_pprof else None
         endpoints = Endpoints(options, inside, debugging)
         await endpoints.start()
         health, metrics = endpoints.ports["health"], endpoints.ports["metrics"]
@@ -187,7 +153,7 @@ def test_decisions_are_told_in_few_lines() -> None:
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
-        tell(outcome)  # type: ignore[arg-type]
+        log_decisions(outcome)  # type: ignore[arg-type]
     finally:
         logger.removeHandler(handler)
         logger.setLevel(logging.NOTSET)
@@ -200,18 +166,18 @@ class _Waiting:
 
     unsynced: ClassVar[list[str]] = ["something: forbidden"]
 
-    def __init__(self, blind: list[str]) -> None:
-        self.blind = blind
+    def __init__(self, missing_essentials: list[str]) -> None:
+        self.missing_essentials = missing_essentials
 
     async def synced(self) -> None:
         await asyncio.Event().wait()
 
 
-@pytest.mark.parametrize(("blind", "goes_on"), [([], True), (["pods"], False)])
-def test_nothing_is_scheduled_before_pods_can_be_seen(blind: list[str], goes_on: bool) -> None:
+@pytest.mark.parametrize(("missing_essentials", "goes_on"), [([], True), (["pods"], False)])
+def test_nothing_is_scheduled_before_pods_can_be_seen(missing_essentials: list[str], goes_on: bool) -> None:
     async def went_on() -> bool:
         try:
-            await asyncio.wait_for(in_step(_Waiting(blind), 0.01), 0.2)
+            await asyncio.wait_for(wait_until_synced(_Waiting(missing_essentials), 0.01), 0.2)
         except TimeoutError:
             return False
         return True

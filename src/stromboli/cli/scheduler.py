@@ -21,8 +21,8 @@ def _run(options: Options) -> int:
     from stromboli.scheduler.process import Process
 
     set_up_logs(options)
-    terms = options.terms("me")
-    if terms is not None and (problem := terms.problem()):
+    settings = options.lease_settings("me")
+    if settings is not None and (problem := settings.problem()):
         print_error(problem)
         return 1
     catalog = load_catalog(options.plugins_dir)

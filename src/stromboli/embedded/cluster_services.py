@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -30,10 +31,10 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
-from stromboli.scheduler.cycle_metrics import Measuring
+from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.default_queues import ensure_queues
 from stromboli.scheduler.options import Options
-from stromboli.scheduler.replica import Duty, in_step
+from stromboli.scheduler.replica import Replica, wait_until_synced
 from stromboli.scheduler.scheduler_metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -96,23 +97,23 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
         shutdown_timeout=SHUTDOWN_TIMEOUT,
     )
     async with Client(config.access) as client:
-        duty = Duty(
+        replica = Replica(
             options,
             client,
             "embedded",
-            lambda: True,
+            lambda: math.inf,
             config.catalog,
             config.policy,
-            Measuring(Metrics()),
+            CycleMetrics(Metrics()),
         )
-        async with duty:
+        async with replica:
             await ensure_queues(client, options.default_queue)
-            await in_step(duty.mirror, options.resource_sync_timeout)
-            task: asyncio.Task[object] = asyncio.create_task(duty.lead(), name="scheduler")
+            await wait_until_synced(replica.mirror, options.resource_sync_timeout)
+            task: asyncio.Task[object] = asyncio.create_task(replica.lead(), name="scheduler")
             try:
                 yield task
             finally:
-                duty.stop()
+                replica.stop()
                 await _wait_ended(task)
 
 

@@ -1,4 +1,4 @@
-"""Fills the metrics from what a cycle decided, after it; a quiet cycle costs next to nothing."""
+"""Fills the metrics after a cycle from what it decided; a cycle without changes costs next to nothing."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from stromboli.model.job import Job, JobId
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.scheduler.scheduler_metrics import Metrics
-from stromboli.scheduler.writes.write_orders import Failure, Order
+from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 
 MS = 1000.0
 _PREEMPTING = ("preempt", "gangpreempt")
 
 
-class Measuring:
-    """Looks at a cycle once it is over, in the cycle's thread; `written` and `failed` on the event loop."""
+class CycleMetrics:
+    """Observes cycles in the cycle's thread, and writes on the event loop."""
 
     def __init__(self, metrics: Metrics, wall: Callable[[], float] = time.time):
         self.metrics = metrics
         self._wall = wall
         self._queues: set[str] = set()
         self._jobs: dict[JobId, tuple[str, str, str]] = {}
-        """The labels of jobs that are shown."""
+        """The labels of the jobs that have series."""
         self._namesakes: Counter[str] = Counter()
-        """How many of these have a name, for the series that have no namespace."""
+        """How many of these share a name, for the series that have no namespace."""
         self._oldest: dict[str, float] = {}
 
     def cycle(self, outcome: Outcome) -> None:
-        """Take a cycle in."""
+        """A cycle ended."""
         metrics, session = self.metrics, outcome.session
         metrics.cycle.observe(sum(outcome.seconds.values()) * MS)
         for part, seconds in outcome.seconds.items():
@@ -55,13 +55,13 @@ class Measuring:
         self._decisions(outcome)
         changed = session.changed
         if changed or outcome.decisions:
-            self._tell_jobs(session)
-            self._tell_queues(session)
+            self._update_jobs(session)
+            self._update_queues(session)
 
     # -- decisions
 
     def _attempts(self, outcome: Outcome) -> None:
-        bound = sum(isinstance(one, Bind) for one in outcome.decisions)
+        bound = sum(isinstance(decision, Bind) for decision in outcome.decisions)
         refused = sum(len(verdicts) for verdicts in outcome.session.verdicts.values())
         for result, count in (("scheduled", bound), ("unschedulable", refused)):
             if count:
@@ -69,18 +69,18 @@ class Measuring:
 
     def _decisions(self, outcome: Outcome) -> None:
         now, metrics, cluster = self._wall(), self.metrics, outcome.session.cluster
-        for kind, count in Counter(type(one).__name__ for one in outcome.decisions).items():
+        for kind, count in Counter(type(decision).__name__ for decision in outcome.decisions).items():
             metrics.decisions.labels(kind).inc(count)
         bound: dict[Job, None] = {}
         batches: dict[tuple[str, str], int] = defaultdict(int)
-        for one in outcome.decisions:
-            if isinstance(one, Bind):
-                task = cluster.tasks.get(one.uid)
+        for decision in outcome.decisions:
+            if isinstance(decision, Bind):
+                task = cluster.tasks.get(decision.uid)
                 if task is not None and task.job is not None:
                     metrics.task.labels("Assumed").observe(max(now - task.created, 0.0) * MS)
                     bound[task.job] = None
-            elif isinstance(one, Evict):
-                batches[one.action, one.beneficiary] += 1
+            elif isinstance(decision, Evict):
+                batches[decision.action, decision.beneficiary] += 1
         for (action, _), victims in batches.items():
             metrics.evictions.labels(action).inc()
             if action in _PREEMPTING:
@@ -95,7 +95,7 @@ class Measuring:
 
     # -- jobs
 
-    def _tell_jobs(self, session: Session) -> None:
+    def _update_jobs(self, session: Session) -> None:
         cluster, metrics = session.cluster, self.metrics
         changed = session.changed
         everything = changed.everything
@@ -144,7 +144,7 @@ class Measuring:
 
     # -- queues
 
-    def _tell_queues(self, session: Session) -> None:
+    def _update_queues(self, session: Session) -> None:
         cluster, metrics = session.cluster, self.metrics
         inqueue: dict[Queue, Amounts] = defaultdict(dict)
         jobs: Counter[str] = Counter()
@@ -161,7 +161,7 @@ class Measuring:
         self._oldest = oldest
         known = {queue.name: queue for queue in cluster.queues.values() if queue.exists}
         for name, queue in known.items():
-            self._tell_queue(session, queue, inqueue.get(queue, {}))
+            self._update_queue(session, queue, inqueue.get(queue, {}))
             metrics.pending_jobs.labels(name).set(jobs[name])
             metrics.pending_tasks.labels(name).set(tasks[name])
             if name not in self._queues:
@@ -174,7 +174,7 @@ class Measuring:
         since = self._oldest.get(queue)
         return 0.0 if since is None else max(self._wall() - since, 0.0)
 
-    def _tell_queue(self, session: Session, queue: Queue, inqueue: Amounts) -> None:
+    def _update_queue(self, session: Session, queue: Queue, inqueue: Amounts) -> None:
         metrics, name = self.metrics, queue.name
         limits = {
             limit.name: limit.most for limit in session.rules.queue_limits(queue) if limit.queue is queue
@@ -211,26 +211,25 @@ class Measuring:
         ):
             forget(metric, name)
 
-    # -- what became of decisions
+    # -- writes and requests
 
-    def written(self, order: Order, seconds: float) -> None:
-        """An order was carried out; so long after it was first tried."""
+    def written(self, order: WriteOrder, seconds: float) -> None:
+        """An order was executed, so many seconds after it was first tried."""
         if isinstance(order.decision, Bind):
             self.metrics.stage.observe("Bind", seconds * MS)
             if order.created:
                 self.metrics.task.labels("Bound").observe(max(self._wall() - order.created, 0.0) * MS)
 
-    def failed(self, failure: Failure) -> None:
+    def write_failed(self, failure: WriteFailure) -> None:
         self.metrics.failures.labels(type(failure.decision).__name__).inc()
         if isinstance(failure.decision, Bind):
             self.metrics.attempts.labels("error").inc()
 
-    def watched(self, created: float) -> None:
-        """A pod that has no node was heard of; in the cycle's thread."""
+    def pod_arrived(self, created: float) -> None:
+        """A pod without a node was first seen; in the cycle's thread."""
         self.metrics.task.labels("Watched").observe(max(self._wall() - created, 0.0) * MS)
 
-    def asked(self, host: str, method: str, status: str) -> None:
-        """The API server was asked."""
+    def request_sent(self, host: str, method: str, status: str) -> None:
         self.metrics.requests.labels(status, method, host).inc()
 
 

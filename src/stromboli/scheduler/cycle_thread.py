@@ -1,4 +1,4 @@
-"""The thread that alone may look at the model: before our turn it keeps in step, then it runs cycle after cycle."""
+"""The thread that owns the model: it follows the cluster while another replica leads, then runs cycle after cycle."""
 
 from __future__ import annotations
 
@@ -7,99 +7,76 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 
-from stromboli.scheduler.cycle_calls import Errands
-from stromboli.scheduler.cycle_metrics import Measuring
-from stromboli.scheduler.decision_log import tell
+from stromboli.scheduler.cycle_metrics import CycleMetrics
+from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
+from stromboli.scheduler.thread_seam import ThreadSeam
 from stromboli.scheduling_loop import Scheduler
 
 log = logging.getLogger(__name__)
 
-STUCK = 300.0
+STUCK_AFTER = 300.0
 """Seconds without the end of a cycle after which we should be restarted."""
-GARBAGE = (20_000, 20, 50)
-"""How many new objects until Python looks for garbage: with its own 700 that is a tenth of our time under load."""
+GC_THRESHOLDS = (20_000, 20, 50)
+"""Of Python's garbage collector; with its own 700 it takes a tenth of our time under load."""
 
 
-class Loop:
-    """Made, told whose turn it is, and waited for on the event loop."""
+class CycleThread:
+    """Started and observed on the event loop."""
 
     def __init__(
-        self, world: KubernetesWorld, scheduler: Scheduler, measuring: Measuring, stop: threading.Event
+        self, world: KubernetesWorld, scheduler: Scheduler, cycle_metrics: CycleMetrics, seam: ThreadSeam
     ):
-        """`stop` ends it, and its rest."""
-        self.scheduler = scheduler
-        self.errands = Errands()
         self.crashed = False
         self.ended = asyncio.Event()
         self._world = world
-        self._measuring = measuring
-        self._last_round = time.monotonic()
-        self._turn = threading.Event()
-        """Set when it is our turn, or when it never will be."""
-        self._stop = stop
-
-    @property
-    def leads(self) -> bool:
-        return self._turn.is_set() and not self._stop.is_set()
+        self._scheduler = scheduler
+        self._cycle_metrics = cycle_metrics
+        self._seam = seam
+        self._last_cycle = time.monotonic()
 
     @property
     def silence(self) -> float:
-        """Seconds since it last came round."""
-        return time.monotonic() - self._last_round
+        """Seconds since a cycle last ended, or since it last followed the cluster."""
+        return time.monotonic() - self._last_cycle
 
     def start(self) -> None:
-        """Keep in step."""
-        gc.set_threshold(*GARBAGE)
-        loop = asyncio.get_running_loop()
-        threading.Thread(target=self._run, args=(loop,), name="cycles", daemon=True).start()
+        gc.set_threshold(*GC_THRESHOLDS)
+        threading.Thread(target=self._run, name="cycles", daemon=True).start()
 
-    def lead(self) -> None:
-        """It is our turn."""
-        self._turn.set()
+    def _note_cycle(self) -> None:
+        self._last_cycle = time.monotonic()
 
-    def stop(self) -> None:
-        """End after the cycle that is under way; from any thread."""
-        self._stop.set()
-        self._turn.set()
+    def _end(self, crashed: bool) -> None:
+        self.crashed = crashed
+        self.ended.set()
 
     # -- in the thread
 
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _run(self) -> None:
+        crashed = False
         try:
-            while not self._turn.is_set():
+            while not self._seam.wait_to_lead(self._scheduler.period):
                 self._world.follow()
-                self._came_round()
-                self._turn.wait(self.scheduler.period)
-            if not self._stop.is_set():
+                self._seam.to_event_loop(self._note_cycle)
+            if self._seam.leads:
                 self._world.take_over()
                 self._cycle()
                 gc.collect()
                 gc.freeze()  # what is there stays for long
-            while not self._stop.is_set():
-                self._world.sleep(self.scheduler.period)
+            while not self._seam.stopped:
+                self._world.sleep(self._scheduler.period)
                 self._cycle()
         except BaseException:
-            self.crashed = True
-            log.exception("the loop broke down")
+            crashed = True
+            log.exception("the cycle thread crashed")
         finally:
-            call(loop, self.ended.set)
+            self._seam.to_event_loop(partial(self._end, crashed))
 
     def _cycle(self) -> None:
-        outcome = self.scheduler.cycle()
-        self._measuring.cycle(outcome)
-        tell(outcome)
-        self._came_round()
-
-    def _came_round(self) -> None:
-        self.errands.attend()
-        self._last_round = time.monotonic()
-
-
-def call(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
-    """On the event loop, unless it is over."""
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(what)
+        outcome = self._scheduler.cycle()
+        self._cycle_metrics.cycle(outcome)
+        log_decisions(outcome)
+        self._seam.to_event_loop(self._note_cycle)

@@ -1,4 +1,4 @@
-"""A look inside the scheduler over HTTP: is the mirror right, all of the state in a file, what every thread does."""
+"""The scheduler's debug endpoints: consistency of the mirror, a dump of the state, stacks of all threads."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from msgspec import json
 
 
 class Unavailable(Exception):
-    """Not to be had just now."""
+    """The answer cannot be given now; says why."""
 
 
-class Inside(Protocol):
-    """What there is to be looked at."""
+class Introspectable(Protocol):
+    """What the endpoints show."""
 
     async def consistency(self) -> list[str]:
         """Differences between the mirror and a fresh list."""
 
     async def dump(self) -> str:
-        """Write the whole state to a file and say where."""
+        """Write the whole state to a file and return its path."""
 
 
-class Debugging:
-    """The pages of one process."""
+class DebugEndpoints:
+    """The debug endpoints of one process."""
 
-    def __init__(self, inside: Inside):
-        self._inside = inside
+    def __init__(self, introspection: Introspectable):
+        self._introspection = introspection
 
     def add_to(self, app: web.Application) -> None:
         app.router.add_get("/debug/consistency", self._consistency)
@@ -37,24 +37,24 @@ class Debugging:
 
     async def _consistency(self, _: web.Request) -> web.Response:
         try:
-            differences = await self._inside.consistency()
+            differences = await self._introspection.consistency()
         except Unavailable as error:
             return web.json_response({"error": str(error)}, status=503)
-        said = {"consistent": not differences, "differences": differences}
+        body = {"consistent": not differences, "differences": differences}
         return web.Response(
-            body=json.encode(said), content_type="application/json", status=200 if not differences else 500
+            body=json.encode(body), content_type="application/json", status=200 if not differences else 500
         )
 
     async def _dump(self, _: web.Request) -> web.Response:
         try:
-            return web.json_response({"file": await self._inside.dump()})
+            return web.json_response({"file": await self._introspection.dump()})
         except Unavailable as error:
             return web.json_response({"error": str(error)}, status=503)
 
 
 async def _stacks(_: web.Request) -> web.Response:
     """What every thread is doing."""
-    shown = []
+    stacks = []
     for thread, frame in sys._current_frames().items():
-        shown.append(f"thread {thread}\n" + "".join(traceback.format_stack(frame)))
-    return web.Response(text="\n".join(shown))
+        stacks.append(f"thread {thread}\n" + "".join(traceback.format_stack(frame)))
+    return web.Response(text="\n".join(stacks))

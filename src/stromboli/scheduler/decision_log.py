@@ -1,4 +1,4 @@
-"""What is said about decisions and objects: a line in the log for each that matters, or an event."""
+"""Logs the decisions of a cycle, and makes events about unusable objects and a new leader."""
 
 from __future__ import annotations
 
@@ -10,36 +10,48 @@ from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Event, Evict, GateRemoval, NativeGroupCondition, PodGroupStatus
 from stromboli.kube.election import Election
 from stromboli.kube.reflector import UnusableObject
-from stromboli.scheduler.mirror.kubernetes_world import is_noise
-from stromboli.scheduler.writes.write_orders import Order
+from stromboli.scheduler.mirror.kubernetes_world import is_premature
+from stromboli.scheduler.writes.write_orders import WriteOrder
 
 log = logging.getLogger(__name__)
 
 
-def tell(outcome: Outcome) -> None:
-    """A line for each decision that matters."""
+def log_decisions(outcome: Outcome) -> None:
+    """One line for each decision that matters."""
     bound: Counter[str] = Counter()
     nodes: dict[str, set[str]] = {}
-    for one in outcome.decisions:
-        match one:
+    for decision in outcome.decisions:
+        match decision:
             case Bind():
-                bound[one.job] += 1
-                nodes.setdefault(one.job, set()).add(one.node)
+                bound[decision.job] += 1
+                nodes.setdefault(decision.job, set()).add(decision.node)
             case Evict():
                 log.info(
                     "evict",
-                    extra=about(pod=one.key, node=one.node, action=one.action, beneficiary=one.beneficiary),
+                    extra=about(
+                        pod=decision.key,
+                        node=decision.node,
+                        action=decision.action,
+                        beneficiary=decision.beneficiary,
+                    ),
                 )
             case GateRemoval():
-                log.info("let out of the gate", extra=about(pod=f"{one.namespace}/{one.name}"))
+                log.info("let out of the gate", extra=about(pod=f"{decision.namespace}/{decision.name}"))
             case PodGroupStatus():
-                log.info("phase", extra=about(job=f"{one.namespace}/{one.name}", phase=one.phase))
+                log.info(
+                    "phase", extra=about(job=f"{decision.namespace}/{decision.name}", phase=decision.phase)
+                )
             case NativeGroupCondition():
-                log.info("scheduled", extra=about(job=f"{one.namespace}/{one.name}", scheduled=one.status))
-            case Event(kind="PodGroup" | "NativePodGroup", type="Warning") if not is_noise(
-                outcome.session.cluster, one
+                log.info(
+                    "scheduled",
+                    extra=about(job=f"{decision.namespace}/{decision.name}", scheduled=decision.status),
+                )
+            case Event(kind="PodGroup" | "NativePodGroup", type="Warning") if not is_premature(
+                outcome.session.cluster, decision
             ):
-                log.info("waiting", extra=about(job=f"{one.namespace}/{one.name}", why=one.message))
+                log.info(
+                    "waiting", extra=about(job=f"{decision.namespace}/{decision.name}", why=decision.message)
+                )
     for job, pods in bound.items():
         log.info("bind", extra=about(job=job, pods=pods, nodes=len(nodes[job])))
     spent = sum(outcome.seconds.values())
@@ -47,14 +59,14 @@ def tell(outcome: Outcome) -> None:
         log.debug("cycle", extra=about(seconds=round(spent, 4), decisions=len(outcome.decisions)))
 
 
-def unusable(trouble: UnusableObject) -> Order:
+def unusable_event(problem: UnusableObject) -> WriteOrder:
     """An event about an object that cannot be used."""
-    log.warning("%s %s/%s cannot be used: %s", trouble.kind, trouble.namespace, trouble.name, trouble.text)
-    event = Event(trouble.kind, trouble.namespace, trouble.name, "Warning", "Invalid", trouble.text)  # type: ignore[arg-type]
-    return Order(event, trouble.uid)
+    log.warning("%s %s/%s cannot be used: %s", problem.kind, problem.namespace, problem.name, problem.text)
+    event = Event(problem.kind, problem.namespace, problem.name, "Warning", "Invalid", problem.text)  # type: ignore[arg-type]
+    return WriteOrder(event, problem.uid)
 
 
-def became_leader(election: Election) -> Order:
-    terms, text = election.settings, f"{election.settings.identity} became leader"
-    event = Event("Lease", terms.namespace, terms.name, "Normal", "LeaderElection", text)  # type: ignore[arg-type]
-    return Order(event, election.uid)
+def leader_event(election: Election) -> WriteOrder:
+    settings, text = election.settings, f"{election.settings.identity} became leader"
+    event = Event("Lease", settings.namespace, settings.name, "Normal", "LeaderElection", text)  # type: ignore[arg-type]
+    return WriteOrder(event, election.uid)

@@ -1,4 +1,4 @@
-"""The queues that always exist are made at the start if they do not (spec 05 10)."""
+"""Creates the queues that must always exist, at the start (spec 05 10)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ TIMEOUT = 10.0
 
 
 class NoQueues(Exception):
-    """They could not be made; says why."""
+    """They could not be created; says why."""
 
 
 async def ensure_queues(
     api: Api, default: str, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
-    """Let `root` and the default queue exist; `NoQueues` if that is refused for a minute."""
+    """Create `root` and the default queue if they are missing; `NoQueues` if that is refused for a minute."""
     for name, reclaimable in ((names.ROOT_QUEUE, False), (default, True)):
         for attempt in range(ATTEMPTS):
             try:
@@ -44,7 +44,7 @@ async def ensure_queues(
 
 
 async def _ensure(api: Api, name: str, reclaimable: bool) -> bool:
-    """Whether it had to be made."""
+    """Whether it had to be created."""
     try:
         await api.send(Request("GET", QUEUES.path(name=name)), TIMEOUT)
         return False

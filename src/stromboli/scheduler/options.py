@@ -32,7 +32,7 @@ def sharding(value: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the flags say."""
+    """The values of all flags."""
 
     master: str = flag(word, "", "Address of the API server; overrides the one in the kubeconfig file")
     kubeconfig: str = flag(word, "", "Kubeconfig file; without it, the pod's own account")
@@ -88,7 +88,7 @@ class Options:
     )
     writes_in_flight: int = flag(some, 64, "Requests that may be under way at once")
     notes: tuple[str, ...] = ()
-    """What was accepted and has no effect."""
+    """Flags that were given and have no effect."""
 
     def gate(self, name: str, default: bool) -> bool:
         """Whether a feature is on."""
@@ -96,11 +96,11 @@ class Options:
 
     @property
     def component(self) -> str:
-        """As whom we speak in events."""
+        """Our component name in events."""
         return self.scheduler_name[0] if len(self.scheduler_name) == 1 else names.SCHEDULER_NAME
 
-    def terms(self, identity: str) -> LeaseSettings | None:
-        """Of the election, if there is to be one."""
+    def lease_settings(self, identity: str) -> LeaseSettings | None:
+        """Of the leader election, if there is to be one."""
         if not self.leader_elect:
             return None
         return LeaseSettings(
@@ -136,11 +136,11 @@ _ACCEPTED = flags.Accepted(
 
 _GATES = {"PriorityClass", "PodDisruptionBudgetsSupport", "WorkLoadSupport", names.QUEUE_ADMISSION}
 _ALWAYS = {"PodSchedulingReadiness", "PodLevelResources", "InPlacePodVerticalScaling"}
-"""Gates that are looked at, and features that are always on."""
+"""Gates that have an effect, and features that are always on."""
 
 
 def parse(arguments: Sequence[str]) -> Options:
-    """What the command line says; `BadFlag` if it makes no sense."""
+    """The options of a command line; raises `BadFlag`."""
     options = flags.parse(Options, _ACCEPTED, arguments)
     idle = tuple(f"--feature-gates={name}: {why}" for name, why in _idle_gates(options.feature_gates))
     return replace(options, notes=(*options.notes, *idle))

@@ -14,43 +14,43 @@ from stromboli.api.types.scheduling import PodGroup
 from stromboli.daemon.flags import BadFlag
 
 POINTS = 20
-"""Places of each member on the ring."""
+"""Points of each member on the ring."""
 MOST_MEMBERS = 1000
-Wanted = Callable[[Object], bool]
+ObjectFilter = Callable[[Object], bool]
 
 
 def parse_selectors(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """`key:value` each; what has no value asks for nothing, as in Volcano."""
-    parts = (one.partition(":") for one in given)
+    """`key:value` each; an entry without a value is ignored, as in Volcano."""
+    parts = (selector.partition(":") for selector in given)
     return tuple((key.strip(), value.strip()) for key, _, value in parts if key.strip() and value.strip())
 
 
-def by_label(selectors: tuple[tuple[str, str], ...]) -> Wanted:
+def by_label(selectors: tuple[tuple[str, str], ...]) -> ObjectFilter:
     """Only nodes that have one of these labels."""
 
-    def wanted(thing: Object) -> bool:
-        labels = thing.metadata.labels
-        return not isinstance(thing, Node) or any(labels.get(key) == value for key, value in selectors)
+    def wanted(object: Object) -> bool:
+        labels = object.metadata.labels
+        return not isinstance(object, Node) or any(labels.get(key) == value for key, value in selectors)
 
     return wanted if selectors else lambda _: True
 
 
-class Ring:
-    """Who of several schedulers has what: the member at the first place behind the hash of its name."""
+class HashRing:
+    """A consistent hash ring: a key belongs to the member at the first point after the key's hash."""
 
     def __init__(self, members: Iterable[str]):
-        places = sorted(
+        points = sorted(
             {_hash(f"{number}{member}"): member for member in members for number in range(POINTS)}.items()
         )
-        self._places = [place for place, _ in places]
-        self._members = [member for _, member in places]
+        self._points = [point for point, _ in points]
+        self._members = [member for _, member in points]
 
     def owner(self, key: str) -> str:
-        return self._members[bisect_right(self._places, _hash(key)) % len(self._places)]
+        return self._members[bisect_right(self._points, _hash(key)) % len(self._points)]
 
 
 def idle_members(environment: Mapping[str, str], lease: str) -> str:
-    """Why all members but one would decide nothing, if they elect one on a lease that they share."""
+    """Why all members but one would decide nothing, if they share a lease; empty if they do not."""
     if not _divided(environment) or environment.get("SCHEDULER_POD_NAME", "") in lease:
         return ""
     return (
@@ -63,8 +63,8 @@ def _divided(environment: Mapping[str, str]) -> bool:
     return environment.get("MULTI_SCHEDULER_ENABLE") == "true"
 
 
-def by_hash(environment: Mapping[str, str], schedulers: Iterable[str]) -> Wanted:
-    """Our part of the cluster, if the environment says that there are several schedulers."""
+def by_hash(environment: Mapping[str, str], schedulers: Iterable[str]) -> ObjectFilter:
+    """Our part of the cluster, if the environment divides it between several schedulers."""
     if not _divided(environment):
         return lambda _: True
     me = environment.get("SCHEDULER_POD_NAME", "")
@@ -75,29 +75,29 @@ def by_hash(environment: Mapping[str, str], schedulers: Iterable[str]) -> Wanted
     members = int(number) if number.isdecimal() else 1
     if not 0 < members <= MOST_MEMBERS:
         raise BadFlag(f"SCHEDULER_NUM: {number} is not between 1 and {MOST_MEMBERS}")
-    ring = Ring(f"{base}-{index}" for index in range(members))
+    ring = HashRing(f"{base}-{index}" for index in range(members))
     ours = frozenset(schedulers)
 
-    def wanted(thing: Object) -> bool:
-        if isinstance(thing, Node):
-            return ring.owner(thing.name) == me
-        if isinstance(thing, Pod):
-            if thing.spec.scheduler_name in ours and ring.owner(_root(thing)) == me:
+    def wanted(object: Object) -> bool:
+        if isinstance(object, Node):
+            return ring.owner(object.name) == me
+        if isinstance(object, Pod):
+            if object.spec.scheduler_name in ours and ring.owner(_root(object)) == me:
                 return True
-            return bool(thing.spec.node_name) and ring.owner(thing.spec.node_name) == me
-        return not isinstance(thing, PodGroup | NativePodGroup) or ring.owner(_root(thing)) == me
+            return bool(object.spec.node_name) and ring.owner(object.spec.node_name) == me
+        return not isinstance(object, PodGroup | NativePodGroup) or ring.owner(_root(object)) == me
 
     return wanted
 
 
-def _root(thing: Object) -> str:
-    """What keeps the parts of a workload together: its native group, else the name of who made it."""
-    if isinstance(thing, Pod) and thing.spec.scheduling_group is not None:
-        return thing.spec.scheduling_group.pod_group_name
-    if isinstance(thing, NativePodGroup):
-        return thing.name
-    owners = thing.metadata.owner_references
-    return owners[0].name if owners else thing.name
+def _root(object: Object) -> str:
+    """The key that the objects of one workload share: its native group, else its owner's name."""
+    if isinstance(object, Pod) and object.spec.scheduling_group is not None:
+        return object.spec.scheduling_group.pod_group_name
+    if isinstance(object, NativePodGroup):
+        return object.name
+    owners = object.metadata.owner_references
+    return owners[0].name if owners else object.name
 
 
 def _hash(text: str) -> int:

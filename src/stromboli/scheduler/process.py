@@ -1,9 +1,10 @@
-"""The process: from flags to a scheduler that runs until somebody says stop (spec 05 1.3)."""
+"""The scheduler process: from flags to a replica that runs until it is stopped (spec 05 1.3)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import socket
@@ -24,19 +25,19 @@ from stromboli.kube.election import Election
 from stromboli.kube.rate_limits import RateLimiter
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
-from stromboli.scheduler.cycle_metrics import Measuring
-from stromboli.scheduler.debug_endpoints import Debugging
-from stromboli.scheduler.decision_log import became_leader
+from stromboli.scheduler.cycle_metrics import CycleMetrics
+from stromboli.scheduler.debug_endpoints import DebugEndpoints
+from stromboli.scheduler.decision_log import leader_event
 from stromboli.scheduler.default_queues import NoQueues, ensure_queues
-from stromboli.scheduler.introspection import Showing
+from stromboli.scheduler.introspection import Introspection
 from stromboli.scheduler.options import Options
-from stromboli.scheduler.replica import Duty, in_step
+from stromboli.scheduler.replica import Replica, wait_until_synced
 from stromboli.scheduler.scheduler_metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-SWITCH = 0.001
-"""How long a cycle keeps Python's lock while the event loop wants it; the usual 5 ms cost every answer that much."""
+SWITCH_INTERVAL = 0.001
+"""Seconds that a cycle holds the GIL while the event loop wants it; the default of 5 ms delays every response."""
 
 
 class Process:
@@ -53,48 +54,50 @@ class Process:
         """Until a signal, or until the lease is lost; the exit status."""
         for note in self.options.notes:
             log.info("%s", note)
-        sys.setswitchinterval(SWITCH)
+        sys.setswitchinterval(SWITCH_INTERVAL)
         async with AsyncExitStack() as stack:
-            measuring = Measuring(Metrics())
+            cycle_metrics = CycleMetrics(Metrics())
             client, lease_client = [
-                await stack.enter_async_context(self._client(measuring)) for _ in range(2)
+                await stack.enter_async_context(self._client(cycle_metrics)) for _ in range(2)
             ]
             identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-            terms = self.options.terms(identity)
-            election = Election(lease_client, terms) if terms is not None else None
-            may_write = election.may_write if election is not None else lambda: True
-            duty = Duty(self.options, client, identity, may_write, self._catalog, self._policy, measuring)
-            showing = Showing(self.options, client, duty, election, measuring.metrics)
-            self._listen_to_signals(duty, showing)
+            settings = self.options.lease_settings(identity)
+            election = Election(lease_client, settings) if settings is not None else None
+            write_time_left = election.write_time_left if election is not None else lambda: math.inf
+            replica = Replica(
+                self.options, client, identity, write_time_left, self._catalog, self._policy, cycle_metrics
+            )
+            introspection = Introspection(self.options, client, replica, election, cycle_metrics.metrics)
+            self._handle_signals(replica, introspection)
             level = LogLevel(os.environ, self.options.v)
             stack.push_async_callback(level.stop)
             await level.start()
-            debugging = Debugging(showing).add_to if self.options.enable_pprof else None
-            endpoints = Endpoints(self.options, showing, debugging)
+            debugging = DebugEndpoints(introspection).add_to if self.options.enable_pprof else None
+            endpoints = Endpoints(self.options, introspection, debugging)
             stack.push_async_callback(endpoints.stop)
             await endpoints.start()
             log.info("serving", extra=about(**endpoints.ports))
-            await stack.enter_async_context(duty)
-            ending = asyncio.create_task(self._end_with(duty))
+            await stack.enter_async_context(replica)
+            ending = asyncio.create_task(self._stop_with(replica))
             stack.callback(ending.cancel)
             if election is None:
-                return await self._lead(duty, client, None)
-            return await self._elected(duty, client, election)
+                return await self._lead(replica, client, None)
+            return await self._elected(replica, client, election)
 
-    def _client(self, measuring: Measuring) -> Client:
+    def _client(self, cycle_metrics: CycleMetrics) -> Client:
         limiter = RateLimiter(self.options.kube_api_qps, self.options.kube_api_burst)
         host = self._access.server.partition("://")[2]
-        return CountingClient(self._access, limiter, partial(measuring.asked, host))
+        return CountingClient(self._access, limiter, partial(cycle_metrics.request_sent, host))
 
-    async def _end_with(self, duty: Duty) -> None:
-        """A replica whose loop or watches broke down ends, also while it stands by."""
-        await duty.loop.ended.wait()
+    async def _stop_with(self, replica: Replica) -> None:
+        """Stop the process when the cycle thread or the watches crashed, also while on standby."""
+        await replica.thread.ended.wait()
         self._stopping.set()
 
     # -- leading
 
-    async def _elected(self, duty: Duty, client: Client, election: Election) -> int:
-        """Wait for our turn, lead, and step down."""
+    async def _elected(self, replica: Replica, client: Client, election: Election) -> int:
+        """Acquire the lease, lead, and release it."""
         log.info(
             "waiting for the lease",
             extra=about(lease=f"{election.settings.namespace}/{election.settings.name}"),
@@ -102,55 +105,55 @@ class Process:
         async with self._until_stopped():
             await election.acquire()
         if not election.may_write():
-            return duty.status
-        keeping = asyncio.create_task(election.renew_until_lost())
-        leading = asyncio.create_task(self._lead(duty, client, election))
+            return replica.status
+        renewing = asyncio.create_task(election.renew_until_lost())
+        leading = asyncio.create_task(self._lead(replica, client, election))
         try:
-            await asyncio.wait({keeping, leading}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({renewing, leading}, return_when=asyncio.FIRST_COMPLETED)
             if not leading.done():
-                duty.stop()
+                replica.stop()
                 log.error("the lease is lost: leaving at once")
                 return 1
             return leading.result()
         finally:
-            for task in (leading, keeping):
+            for task in (leading, renewing):
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
             await election.release()
 
-    async def _lead(self, duty: Duty, client: Client, election: Election | None) -> int:
-        """See that there are queues, and that nothing is decided blindly."""
+    async def _lead(self, replica: Replica, client: Client, election: Election | None) -> int:
+        """Lead once the default queues exist and the mirror is in sync."""
         try:
             async with self._until_stopped():
                 await ensure_queues(client, self.options.default_queue)
-                await in_step(duty.mirror, self.options.resource_sync_timeout)
+                await wait_until_synced(replica.mirror, self.options.resource_sync_timeout)
         except NoQueues as error:
             log.error("%s", error)
             return 1
         if self._stopping.is_set():
-            return duty.status
-        return await duty.lead([became_leader(election)] if election is not None else [])
+            return replica.status
+        return await replica.lead([leader_event(election)] if election is not None else [])
 
     # -- signals
 
-    def _listen_to_signals(self, duty: Duty, showing: Showing) -> None:
+    def _handle_signals(self, replica: Replica, introspection: Introspection) -> None:
         def stop() -> None:
-            """Finish what is under way and end; a second time, end at once."""
+            """Finish writes in flight and end; a second signal ends at once."""
             if self._stopping.is_set():
                 log.error("told to stop twice: leaving at once")
                 os._exit(1)
             log.info("stopping")
             self._stopping.set()
-            showing.stopping = True
-            duty.stop()
+            introspection.stopping = True
+            replica.stop()
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
         if self.options.cache_dumper:
             for number in (signal.SIGUSR1, signal.SIGUSR2):
-                loop.add_signal_handler(number, showing.dump_soon)
+                loop.add_signal_handler(number, introspection.dump_soon)
 
     def _until_stopped(self) -> UntilStopped:
         return UntilStopped(self._stopping)

@@ -1,7 +1,6 @@
-"""What a scheduler does: it mirrors the cluster from the start, and decides and writes once it is its turn.
+"""One replica of the scheduler: it mirrors the cluster from the start, and decides and writes once it leads.
 
-A replica that stands by is as well informed as the leader, so a hand-over takes no longer than a cycle. It
-never writes.
+A standby replica is as well informed as the leader, so a hand-over takes no longer than a cycle. It never writes.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -28,68 +26,69 @@ from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.reflector import UnusableObject
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
-from stromboli.scheduler.cycle_metrics import Measuring
-from stromboli.scheduler.cycle_thread import Loop, call
-from stromboli.scheduler.decision_log import unusable
-from stromboli.scheduler.mirror.cluster_mirror import Mirror
+from stromboli.scheduler.cycle_metrics import CycleMetrics
+from stromboli.scheduler.cycle_thread import CycleThread
+from stromboli.scheduler.decision_log import unusable_event
+from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
-from stromboli.scheduler.mirror.node_shards import Shards
+from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.options import Options
-from stromboli.scheduler.partitioning import Wanted, by_hash, by_label, idle_members, parse_selectors
-from stromboli.scheduler.writes.decision_writer import Writer
-from stromboli.scheduler.writes.write_orders import Failure, Order
+from stromboli.scheduler.partitioning import ObjectFilter, by_hash, by_label, idle_members, parse_selectors
+from stromboli.scheduler.thread_seam import ThreadSeam
+from stromboli.scheduler.writes.decision_writer import DecisionWriter
+from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from stromboli.scheduling_loop import Scheduler
 from stromboli.sources.usage_feed import ALL, UsageFeed
 
 log = logging.getLogger(__name__)
 
 
-class Duty:
-    """Mirror, loop and writer, side by side."""
+class Replica:
+    """Mirror, cycle thread and writer."""
 
     def __init__(
         self,
         options: Options,
         client: Client,
         identity: str,
-        may_write: Callable[[], bool],
+        write_time_left: Callable[[], float],
         catalog: Catalog,
         policy: Policy | PolicyFile,
-        measuring: Measuring,
+        cycle_metrics: CycleMetrics,
     ):
         self._options = options
-        self._may_write = may_write
-        self._measuring = measuring
-        self._watching: asyncio.Task[None] | None = None
-        self._loop = asyncio.get_running_loop()
+        self._write_time_left = write_time_left
+        self._cycle_metrics = cycle_metrics
+        self._watches: asyncio.Task[None] | None = None
         self._crashed = False
-        stop = threading.Event()
-        self.mirror = Mirror(
+        self.seam = ThreadSeam(asyncio.get_running_loop())
+        self.mirror = ClusterMirror(
             client,
             options.scheduler_name,
             options.default_queue,
-            kinds(options),
-            wanted(options),
-            self._unusable,
-            measuring.watched,
+            watched_kinds(options),
+            object_filter(options),
+            self._report_unusable,
+            cycle_metrics.pod_arrived,
+            self.seam,
         )
         self.world = KubernetesWorld(
             self.mirror,
+            self.seam,
             self._submit,
-            stop,
             patience=options.gang_bind_timeout,
-            shards=shards(options),
+            shards=node_shards(options),
         )
-        self.writer = Writer(
+        self.writer = DecisionWriter(
             client,
             EventRecorder(options.component, identity, time.time),
-            may_write,
-            self._failed,
-            measuring.written,
+            write_time_left,
+            self._write_failed,
+            cycle_metrics.written,
             scheduler=options.component,
-            width=options.writes_in_flight,
+            workers=options.writes_in_flight,
         )
-        scheduler = Scheduler(
+        self.scheduler = Scheduler(
             self.world,
             policy,
             catalog,
@@ -98,65 +97,69 @@ class Duty:
             services={"post": transport.post, "clock": time.monotonic},
             features=[name for name, on in options.feature_gates if on],
         )
-        self.loop = Loop(self.world, scheduler, measuring, stop)
+        self.thread = CycleThread(self.world, self.scheduler, cycle_metrics, self.seam)
 
-    async def __aenter__(self) -> Duty:
-        """Stand by."""
-        self._watching = asyncio.create_task(self.mirror.run(), name="watches")
-        self._watching.add_done_callback(self._watches_ended)
-        self.loop.start()
+    async def __aenter__(self) -> Replica:
+        """Follow the cluster."""
+        self._watches = asyncio.create_task(self.mirror.run(), name="watches")
+        self._watches.add_done_callback(self._watches_ended)
+        self.thread.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.loop.stop()
-        if self._watching is not None:
-            self._watching.cancel()
+        self.stop()
+        if self._watches is not None:
+            self._watches.cancel()
             with suppress(asyncio.CancelledError):
-                await self._watching
+                await self._watches
 
-    async def lead(self, first_words: Iterable[Order] = ()) -> int:
-        """Decide and write until told to stop; the exit status."""
+    async def lead(self, first_orders: Iterable[WriteOrder] = ()) -> int:
+        """Decide and write until stopped; the exit status."""
         self.writer.start()
-        self.writer.submit(first_words)
-        self.loop.lead()
-        await self.loop.ended.wait()
-        done = await self.writer.finish(self._options.shutdown_timeout if self._may_write() else 0.0)
+        self.writer.submit(first_orders)
+        self.seam.lead()
+        await self.thread.ended.wait()
+        done = await self.writer.finish(
+            self._options.shutdown_timeout if self._write_time_left() > 0 else 0.0
+        )
         log.info("stopped", extra=about(all_written=done))
         return self.status
 
     @property
     def status(self) -> int:
-        """With what to exit."""
-        return 1 if self._crashed or self.loop.crashed else 0
+        """The exit status."""
+        return 1 if self._crashed or self.thread.crashed else 0
 
     def stop(self) -> None:
-        """End after the cycle that is under way."""
-        self.loop.stop()
+        """End after the current cycle."""
+        self.seam.stop()
 
-    # -- between the parts
+    # -- in the cycle's thread
 
-    def _submit(self, orders: list[Order]) -> None:
-        call(self._loop, partial(self.writer.submit, orders))
+    def _submit(self, orders: list[WriteOrder]) -> None:
+        self.seam.to_event_loop(partial(self.writer.submit, orders))
 
-    def _unusable(self, trouble: UnusableObject) -> None:
-        """Told in the log by everybody, in an event by who leads; whoever takes over tells them again."""
-        order = unusable(trouble)
-        if self.loop.leads:
+    def _report_unusable(self, problem: UnusableObject) -> None:
+        """In the log by every replica, in an event by the leader; a new leader reports them again."""
+        order = unusable_event(problem)
+        if self.seam.leads:
             self._submit([order])
 
-    def _failed(self, failure: Failure) -> None:
-        self._measuring.failed(failure)
-        self.world.failed(failure)
+    # -- on the event loop
+
+    def _write_failed(self, failure: WriteFailure) -> None:
+        self._cycle_metrics.write_failed(failure)
+        self.seam.to_cycle(partial(self.world.failed, failure))
 
     def _watches_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():
-            log.error("watching broke down", exc_info=task.exception())
+            log.error("the watches crashed", exc_info=task.exception())
             self._crashed = True
             self.stop()
 
 
-def kinds(options: Options) -> list[type[Object]]:
-    """What is watched, as far as flags and gates have it."""
+def watched_kinds(options: Options) -> list[type[Object]]:
+    """The kinds to watch, by flags and feature gates."""
     off: set[type[Object]] = set()
     if not options.priority_class or not options.gate("PriorityClass", True):
         off.add(PriorityClass)
@@ -169,32 +172,32 @@ def kinds(options: Options) -> list[type[Object]]:
     return [kind for kind in RESOURCES if kind not in off]
 
 
-def shards(options: Options) -> Shards | None:
-    """The nodes of our own, if the flags speak of any."""
+def node_shards(options: Options) -> NodeShards | None:
+    """Our share of the nodes, if there is to be one."""
     mode, name = options.scheduler_sharding_mode, options.scheduler_sharding_name
-    return None if mode == "none" else Shards(name, strict=mode == "hard")
+    return None if mode == "none" else NodeShards(name, strict=mode == "hard")
 
 
-def wanted(options: Options) -> Wanted:
-    """Which objects are ours, by label and by hash."""
+def object_filter(options: Options) -> ObjectFilter:
+    """Which objects are ours: by label, and by hash where several schedulers divide the cluster."""
     labelled = by_label(parse_selectors(options.node_selector))
     hashed = by_hash(os.environ, options.scheduler_name)
     if options.leader_elect and (why := idle_members(os.environ, options.leader_elect_resource_name)):
         log.warning("%s", why)
-    return lambda thing: labelled(thing) and hashed(thing)
+    return lambda object: labelled(object) and hashed(object)
 
 
-async def in_step(mirror: Mirror, most: float) -> None:
-    """Wait until the first lists are in; so long for the lesser kinds, for ever for those that decisions need."""
+async def wait_until_synced(mirror: ClusterMirror, timeout: float) -> None:
+    """Wait for the first lists: `timeout` seconds, but for ever for the kinds that decisions need."""
     begin = time.monotonic()
-    while most > 0:
+    while timeout > 0:
         try:
-            await asyncio.wait_for(mirror.synced(), most)
+            await asyncio.wait_for(mirror.synced(), timeout)
             break
         except TimeoutError:
             left = "; ".join(mirror.unsynced)
-            if not mirror.blind:
-                log.warning("not everything was listed within %gs: going on without: %s", most, left)
+            if not mirror.missing_essentials:
+                log.warning("not everything was listed within %gs: going on without: %s", timeout, left)
                 break
             log.error("not scheduling before these can be listed and watched: %s", left)
     log.info("in step with the API server", extra=about(seconds=round(time.monotonic() - begin, 3)))

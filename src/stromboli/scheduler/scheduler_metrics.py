@@ -60,7 +60,7 @@ class StageHistogram(Collector):
 
 
 class QueueAmounts:
-    """One of the families that tell amounts of a queue: CPU, memory, everything else."""
+    """The gauges of one family of amounts of a queue: CPU, memory, other resources."""
 
     def __init__(self, family: str, registry: CollectorRegistry):
         name = f"{PREFIX}queue_{family}"
@@ -178,7 +178,7 @@ class Metrics:
         )
         self.lost = Counter(f"{own}lost_cycles", "Cycles that came to nothing", registry=registry)
         self.mirror_lag = Gauge(
-            f"{own}mirror_lag_seconds", "How old the oldest unapplied news is", registry=registry
+            f"{own}mirror_lag_seconds", "Age of the oldest change that is not applied yet", registry=registry
         )
         self.waiting_writes = Gauge(
             f"{own}waiting_writes", "Objects with something to be written", registry=registry

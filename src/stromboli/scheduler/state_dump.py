@@ -1,4 +1,4 @@
-"""The whole state as a file that `stromboli plan -f` replays: objects, where binds under way put pods, the policy.
+"""The whole state as a file that `stromboli plan -f` replays: objects, nodes of pods being bound, the policy.
 
 Of objects only fields that the scheduler reads are written: no environment variables, no secrets. The policy is
 written as it stands, with a password if it has one for a source of node usage.
@@ -26,7 +26,7 @@ from stromboli.model.status import Status
 
 
 def placements(cluster: Cluster) -> dict[str, str]:
-    """Nodes of pods that are being bound, by uid: what the API server does not know yet. In the cycle's thread."""
+    """Nodes of pods that are being bound, by uid, which the API server does not show yet. In the cycle's thread."""
     return {
         task.uid: task.node.name
         for task in cluster.tasks.values()
@@ -44,7 +44,7 @@ async def write_dump(
     folder: Path,
     now: float,
 ) -> Path:
-    """Read everything afresh and write it to a new file; nobody but us may read it."""
+    """List everything and write it to a new file that only we may read."""
     path = folder / f"snapshot-{now:.0f}.json"
     handle, unfinished = tempfile.mkstemp(prefix=path.name, dir=folder)
     try:
@@ -52,10 +52,10 @@ async def write_dump(
             head = {"name": path.stem, "time": timestamp(now), "config": policy, "memory": _plain(memory)}
             file.write(msgspec.json.encode(head)[:-1] + b',"objects":[')
             separator = b"\n"
-            async for thing in _all(client, kinds):
+            async for object in _all(client, kinds):
                 file.write(
                     separator
-                    + msgspec.json.encode(_as_manifest(thing, kinds[type(thing)], placed, schedulers))
+                    + msgspec.json.encode(_as_manifest(object, kinds[type(object)], placed, schedulers))
                 )
                 separator = b",\n"
             file.write(b"]}\n")
@@ -67,26 +67,28 @@ async def write_dump(
 
 
 async def _all(client: Client, kinds: Mapping[type[Object], Resource]) -> AsyncIterator[Object]:
-    for kind in sorted(kinds, key=lambda one: one.__name__):
+    for kind in sorted(kinds, key=lambda kind: kind.__name__):
         async for page in list_pages(client, kinds[kind], kind):
             for decoded in page.objects:
-                if decoded.object is not None:  # else the scheduler does without it, and so does the replay
+                if (
+                    decoded.object is not None
+                ):  # the scheduler leaves out unusable ones, and so does the replay
                     yield decoded.object
 
 
 def _as_manifest(
-    thing: Object, resource: Resource, placed: Mapping[str, str], schedulers: Collection[str]
+    object: Object, resource: Resource, placed: Mapping[str, str], schedulers: Collection[str]
 ) -> dict[str, Any]:
-    if isinstance(thing, Pod):
-        thing.spec.node_name = thing.spec.node_name or placed.get(thing.metadata.uid, "")
-        if thing.spec.scheduler_name in schedulers:
-            thing.spec.scheduler_name = names.SCHEDULER_NAME
-    content: dict[str, Any] = msgspec.to_builtins(thing)
+    if isinstance(object, Pod):
+        object.spec.node_name = object.spec.node_name or placed.get(object.metadata.uid, "")
+        if object.spec.scheduler_name in schedulers:
+            object.spec.scheduler_name = names.SCHEDULER_NAME
+    content: dict[str, Any] = msgspec.to_builtins(object)
     return {**content, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
 def _plain(memory: Mapping[str, Any]) -> dict[str, Any]:
-    """What plugins remember, as far as it is plain data."""
+    """What plugins remember, as far as it can be encoded."""
     return dict(_encodable(memory))
 
 

@@ -19,7 +19,7 @@ from stromboli.kube.api_resources import Resource
 from stromboli.kube.reflector import UnusableObject
 from stromboli.kube.request import Request
 from stromboli.model.status import Status
-from stromboli.scheduler.mirror.cluster_mirror import Mirror
+from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 
 NATIVE = "scheduling.k8s.io"
 SIZE = {"cpu": "8", "memory": "16Gi", "pods": "110"}
@@ -96,19 +96,19 @@ class Shelf:
             yield piece
 
 
-def mirror_of(*manifests: dict[str, Any]) -> Mirror:
-    mirror = Mirror(Shelf())
+def mirror_of(*manifests: dict[str, Any]) -> ClusterMirror:
+    mirror = ClusterMirror(Shelf())
     tell(mirror, *manifests)
     return mirror
 
 
-def tell(mirror: Mirror, *manifests: dict[str, Any]) -> None:
+def tell(mirror: ClusterMirror, *manifests: dict[str, Any]) -> None:
     for one in manifests:
-        mirror.buffer.put(decoded(one), new=False)
+        mirror.seam.changes.put(decoded(one), new=False)
     mirror.sync()
 
 
-def checked(mirror: Mirror, source: Shelf) -> list[str]:
+def checked(mirror: ClusterMirror, source: Shelf) -> list[str]:
     """What a check finds, with somebody who asks for news all the time."""
     mirror._source = source
 
@@ -123,8 +123,8 @@ def checked(mirror: Mirror, source: Shelf) -> list[str]:
 
 
 def test_it_lists_all_kinds_and_is_in_step() -> None:
-    async def story() -> Mirror:
-        async with Mirror(Shelf(*WORLD)) as mirror:
+    async def story() -> ClusterMirror:
+        async with ClusterMirror(Shelf(*WORLD)) as mirror:
             assert len(mirror.unsynced) == len(mirror.reflectors)
             await asyncio.wait_for(mirror.synced(), 5)
             assert mirror.unsynced == []
@@ -152,6 +152,13 @@ def test_a_check_names_what_is_missing_too_much_or_different() -> None:
     assert found.endswith("the API server says: not there")
     [found] = checked(mirror_of(*WORLD, node("n1", 2)), Shelf(*WORLD))
     assert found.startswith("Node n1: Node-n1@2")
+
+
+def test_a_check_finds_a_node_shard_that_was_missed() -> None:
+    shard = thing("NodeShard", "volcano", spec={"nodesDesired": ["n1"]})
+    assert checked(mirror_of(*WORLD, shard), Shelf(*WORLD, shard)) == []
+    (difference,) = checked(mirror_of(*WORLD), Shelf(*WORLD, shard))
+    assert difference == "NodeShard volcano: not there; the API server says: NodeShard-volcano@1"
 
 
 def test_a_check_finds_a_node_whose_sum_is_off() -> None:
@@ -190,7 +197,7 @@ def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_place() -> None:
     task = mirror.cluster.tasks["Pod-c"]
     assert (task.status, task.terminating) == (Status.RELEASING, True)
     assert task.node is mirror.cluster.nodes["n1"]
-    mirror.buffer.drop(decoded(dying))
+    mirror.seam.changes.drop(decoded(dying))
     mirror.sync()
     assert "Pod-c" not in mirror.cluster.tasks
     assert checked(mirror, Shelf(*(one for one in WORLD if one["metadata"]["name"] != "c"))) == []
@@ -198,17 +205,17 @@ def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_place() -> None:
 
 def test_an_object_that_cannot_be_used_is_told_once_until_it_is_mended() -> None:
     troubles: list[UnusableObject] = []
-    mirror = Mirror(Shelf(), tell=troubles.append)
+    mirror = ClusterMirror(Shelf(), report=troubles.append)
     bad = node("n1") | {"status": {"allocatable": {"cpu": "many"}}}
     tell(mirror, bad, node("n2"))
     tell(mirror, bad)
     assert [(one.kind, one.name) for one in troubles] == [("Node", "n1")]
     assert "many" in troubles[0].text
     assert set(mirror.cluster.nodes) == {"n2"}
-    mirror.tell_again()
+    mirror.report_again()
     assert len(troubles) == 2
     tell(mirror, node("n1"))
-    mirror.tell_again()
+    mirror.report_again()
     assert len(troubles) == 2
     tell(mirror, bad)
     assert len(troubles) == 3
@@ -228,7 +235,7 @@ def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     troubles: list[UnusableObject] = []
-    mirror = Mirror(Shelf(), tell=troubles.append)
+    mirror = ClusterMirror(Shelf(), report=troubles.append)
     put = mirror._intake.put
 
     def stumble(one: Object) -> None:
@@ -245,9 +252,9 @@ def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(
 def test_lag_is_how_long_news_wait() -> None:
     mirror = mirror_of()
     assert mirror.lag == 0
-    mirror.buffer.put(decoded(node("n1")), new=True)
+    mirror.seam.changes.put(decoded(node("n1")), new=True)
     assert mirror.lag >= 0
-    assert len(mirror.buffer) == 1
+    assert len(mirror.seam.changes) == 1
 
 
 def test_a_pod_that_ran_nowhere_is_still_heard_of() -> None:
@@ -264,7 +271,7 @@ def test_of_a_deleted_group_and_queue_nothing_is_remembered() -> None:
     left = [one for one in WORLD if one["kind"] not in ("PodGroup", "Queue")]
     for one in WORLD:
         if one not in left:
-            mirror.buffer.drop(decoded(one))
+            mirror.seam.changes.drop(decoded(one))
     mirror.sync()
     assert (job.phase, job.written, job.reported) == ("", None, {})
     assert checked(mirror, Shelf(*left)) == []

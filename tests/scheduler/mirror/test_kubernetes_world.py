@@ -1,9 +1,8 @@
-"""A real cluster as the loop sees it: failures come back as news, and a torn gang is mended or released."""
+"""A real cluster as the scheduling loop sees it: failed writes are undone, partial gangs completed or evicted."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from threading import Event as Flag
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,7 +15,8 @@ from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
-from stromboli.scheduler.writes.write_orders import Failure, Order
+from stromboli.scheduler.thread_seam import ThreadSeam
+from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from tests import building
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC).timestamp()
@@ -37,20 +37,20 @@ class Mirror:
         self.coming.clear()
         self.cluster.settle()
 
-    def tell_again(self) -> None:
+    def report_again(self) -> None:
         raise AssertionError("nobody takes over here")
 
 
 class Story:
     def __init__(self, minimum: int = 2, members: int = 2) -> None:
         self.mirror = Mirror()
-        self.orders: list[Order] = []
+        self.orders: list[WriteOrder] = []
         self.now = NOW
         self.wrong_by = 0.0
         self.world = KubernetesWorld(
             self.mirror,
+            ThreadSeam(),
             self.orders.extend,
-            Flag(),
             wall=lambda: self.now + self.wrong_by,
             clock=lambda: self.now,
         )
@@ -88,7 +88,7 @@ class Story:
 def test_a_failed_bind_is_pending_again_and_its_pod_is_told_why() -> None:
     story = Story()
     bind = story.bind("web-0")
-    story.world.failed(Failure(bind, "not allowed"))
+    story.world.failed(WriteFailure(bind, "not allowed"))
     condition, event = story.news()
     assert story.task("web-0").status is Status.PENDING
     assert story.task("web-0").node is None
@@ -104,7 +104,7 @@ def test_a_failed_bind_is_pending_again_and_its_pod_is_told_why() -> None:
 
 def test_a_bind_that_failed_because_its_pod_is_gone_tells_nobody() -> None:
     story = Story()
-    story.world.failed(Failure(story.bind("web-0"), "gone", gone=True))
+    story.world.failed(WriteFailure(story.bind("web-0"), "gone", gone=True))
     assert story.news() == []
     assert story.task("web-0").status is Status.PENDING
 
@@ -114,7 +114,7 @@ def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_node_when_the_bind_fa
     bind = story.bind("web-0")
     story.news(building.pod("web-0", group="web", dying=True))
     assert story.task("web-0").node is story.world.cluster.nodes["n1"]
-    story.world.failed(Failure(bind, "the pod is being deleted"))
+    story.world.failed(WriteFailure(bind, "the pod is being deleted"))
     assert story.news() == []
     assert (story.task("web-0").status, story.task("web-0").node) == (Status.RELEASING, None)
     assert not story.world.cluster.nodes["n1"].tasks
@@ -123,7 +123,7 @@ def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_node_when_the_bind_fa
 def test_a_failure_that_the_watch_has_overtaken_changes_nothing() -> None:
     story = Story()
     bind = story.bind("web-0")
-    story.world.failed(Failure(bind, "too late"))
+    story.world.failed(WriteFailure(bind, "too late"))
     assert story.news(story.bound("web-0")) == []
     assert story.task("web-0").status is Status.BOUND
 
@@ -146,7 +146,7 @@ def test_an_evicted_pod_is_leaving_whatever_an_echo_says() -> None:
 
 def test_an_eviction_that_failed_leaves_the_task_where_it_was() -> None:
     story = Story()
-    story.world.failed(Failure(evicting(story), "no"))
+    story.world.failed(WriteFailure(evicting(story), "no"))
     story.news()
     assert story.task("web-0").status in (Status.RUNNING, Status.BOUND)
     story.news(story.bound("web-0", running=True))
@@ -157,7 +157,7 @@ def test_an_eviction_that_is_always_refused_is_tried_less_and_less_often() -> No
     story = Story()
     times = []
     for _ in range(4):
-        story.world.failed(Failure(evicting(story), "no"))
+        story.world.failed(WriteFailure(evicting(story), "no"))
         began = story.now
         story.news()
         while story.task("web-0").status is Status.RELEASING:
@@ -225,7 +225,7 @@ def test_a_bind_that_keeps_failing_is_tried_again_ever_more_slowly() -> None:
     story = Story()
     pauses = []
     for _ in range(5):
-        story.world.failed(Failure(story.bind("web-0"), "no"))
+        story.world.failed(WriteFailure(story.bind("web-0"), "no"))
         began = story.now
         story.news()
         while story.task("web-0").status is Status.BINDING:
@@ -236,7 +236,7 @@ def test_a_bind_that_keeps_failing_is_tried_again_ever_more_slowly() -> None:
     story.news(story.bound("web-0"))
     story.mirror.intake.drop(story.bound("web-0"))
     story.news(building.pod("web-0", group="web"))
-    story.world.failed(Failure(story.bind("web-0"), "no"))
+    story.world.failed(WriteFailure(story.bind("web-0"), "no"))
     story.news()
     assert story.task("web-0").status is Status.PENDING
 
@@ -244,7 +244,7 @@ def test_a_bind_that_keeps_failing_is_tried_again_ever_more_slowly() -> None:
 def test_a_clock_that_is_set_back_or_forth_neither_holds_a_pod_up_nor_tears_a_gang_apart() -> None:
     story = Story(minimum=3, members=3)
     for _ in range(2):
-        story.world.failed(Failure(story.bind("web-0"), "no"))
+        story.world.failed(WriteFailure(story.bind("web-0"), "no"))
         story.news()
     story.wrong_by = -86_400.0
     story.now += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime
-from threading import Event as Flag
 from typing import Any
 
 import msgspec
@@ -18,11 +17,12 @@ from stromboli.kube.api_resources import RESOURCES, absence
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError
 from stromboli.model.job import JobId
-from stromboli.scheduler.mirror.cluster_mirror import Mirror
+from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
-from stromboli.scheduler.mirror.native_group_reflector import NativeReflector
+from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
-from stromboli.scheduler.writes.write_orders import Order, merged
+from stromboli.scheduler.thread_seam import ThreadSeam
+from stromboli.scheduler.writes.write_orders import WriteOrder, merge
 from tests import building
 from tests.kube.faking import GONE, FakeApi, body
 from tests.kube.test_reflector import Over, Script, Sink
@@ -52,8 +52,8 @@ def member(name: str) -> dict[str, Any]:
 def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str, Any]) -> None:
     shelf = Shelf(*WORLD, native(version, spec), member("x"))
 
-    async def story() -> Mirror:
-        async with Mirror(shelf) as mirror:
+    async def story() -> ClusterMirror:
+        async with ClusterMirror(shelf) as mirror:
             await asyncio.wait_for(mirror.synced(), 5)
             mirror.sync()
             return mirror
@@ -76,14 +76,14 @@ def test_a_check_names_a_native_group_that_is_missing_or_different() -> None:
 
 
 def test_a_server_without_native_groups_is_nothing_to_worry_about() -> None:
-    async def story() -> Mirror:
-        async with Mirror(Shelf(*WORLD)) as mirror:
+    async def story() -> ClusterMirror:
+        async with ClusterMirror(Shelf(*WORLD)) as mirror:
             await asyncio.wait_for(mirror.synced(), 5)
             return mirror
 
     mirror = asyncio.run(story())
     assert [one.group for one in mirror.absent] == [NATIVE]
-    assert not mirror.troubles
+    assert not mirror.problems
     assert "native groups" in absence(RESOURCES[NativePodGroup])
 
 
@@ -91,8 +91,8 @@ def test_a_group_that_cannot_be_used_is_told_and_its_pods_wait() -> None:
     told: list[Any] = []
     bad = native("v1alpha2", {**V1ALPHA2, "schedulingConstraints": {"topology": [{"key": "rack"}]}})
 
-    async def story() -> Mirror:
-        async with Mirror(Shelf(*WORLD, bad, member("x")), tell=told.append) as mirror:
+    async def story() -> ClusterMirror:
+        async with ClusterMirror(Shelf(*WORLD, bad, member("x")), report=told.append) as mirror:
             await asyncio.wait_for(mirror.synced(), 5)
             mirror.sync()
             return mirror
@@ -130,13 +130,13 @@ class Noting(Sink):
         self.told.append(f"put {thing.name} {thing.api_version.rpartition('/')[2]}")
 
 
-def follow(*scenes: Any) -> tuple[NativeReflector, Script, Noting, list[float]]:
+def follow(*scenes: Any) -> tuple[NativeGroupReflector, Script, Noting, list[float]]:
     script, sink, pauses = Script(*scenes), Noting(), []
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    reflector = NativeReflector(
+    reflector = NativeGroupReflector(
         script,
         RESOURCES[NativePodGroup],
         NativePodGroup,
@@ -189,8 +189,8 @@ SAID = NativeGroupCondition("ns", "g", "False", "Unschedulable", "no room")
 DONE = NativeGroupCondition("ns", "g", "True", "Scheduled", "")
 
 
-def order(said: Decision, version: str = "v1alpha2", *standing: Condition, uid: str = "u1") -> Order:
-    return Order(said, uid, standing, api_version=f"{NATIVE}/{version}", generation=3)
+def order(said: Decision, version: str = "v1alpha2", *standing: Condition, uid: str = "u1") -> WriteOrder:
+    return WriteOrder(said, uid, standing, api_version=f"{NATIVE}/{version}", generation=3)
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_its_time_is_that_of_the_last_change_of_its_status() -> None:
 
 
 def test_of_two_that_wait_the_later_one_is_written() -> None:
-    assert merged(order(SAID), order(DONE)).decision == DONE  # type: ignore[union-attr]
-    assert merged(order(SAID), order(DONE, uid="other")) is None
+    assert merge(order(SAID), order(DONE)).decision == DONE  # type: ignore[union-attr]
+    assert merge(order(SAID), order(DONE, uid="other")) is None
 
 
 def test_a_group_that_is_gone_is_no_failure() -> None:
@@ -244,7 +244,7 @@ def test_a_group_that_is_gone_is_no_failure() -> None:
 
 def test_an_event_is_about_the_group_as_kubernetes_calls_it() -> None:
     api = FakeApi()
-    write(api, Order(Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room"), "u1"))
+    write(api, WriteOrder(Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room"), "u1"))
     about = api.events[0]["involvedObject"]
     assert (about["apiVersion"], about["kind"]) == (f"{NATIVE}/v1alpha2", "PodGroup")
     assert (about["name"], about["uid"]) == ("g", "u1")
@@ -254,13 +254,13 @@ def test_an_event_is_about_the_group_as_kubernetes_calls_it() -> None:
 
 
 def test_orders_know_the_uid_the_version_and_what_stands_there() -> None:
-    orders: list[Order] = []
+    orders: list[WriteOrder] = []
     mirror = PlainMirror()
     thing = building.native_group("g", 1, namespace="ns", version="v1beta1")
     stood = Condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "older words")
     thing.status = NativePodGroupStatus((stood,))
     mirror.coming += [building.queue(), thing]
-    world = KubernetesWorld(mirror, orders.extend, Flag(), lambda: 0.0)
+    world = KubernetesWorld(mirror, ThreadSeam(), orders.extend, lambda: 0.0)
     world.sync()
     said = Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room")
     world.execute([SAID, said])
@@ -270,7 +270,7 @@ def test_orders_know_the_uid_the_version_and_what_stands_there() -> None:
 
 
 def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
-    orders: list[Order] = []
+    orders: list[WriteOrder] = []
     mirror, now = PlainMirror(), [0.0]
     since = Condition(
         "PodScheduled", "True", last_transition_time=datetime.fromtimestamp(building.EPOCH, UTC)
@@ -279,7 +279,7 @@ def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
     bound.status.conditions = (since,)
     waiting = building.pod("g-x-1", native="g")
     mirror.coming += [building.queue(), building.node("n1"), building.native_group("g", 2), bound, waiting]
-    world = KubernetesWorld(mirror, orders.extend, Flag(), lambda: now[0], clock=lambda: now[0])
+    world = KubernetesWorld(mirror, ThreadSeam(), orders.extend, lambda: now[0], clock=lambda: now[0])
     now[0] = building.EPOCH + 1.0
     world.sync()
     now[0] += PATIENCE

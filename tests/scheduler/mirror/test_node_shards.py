@@ -6,7 +6,7 @@ from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.node_shard import NodeShard, NodeShardSpec, NodeShardStatus
 from stromboli.engine.decisions import ShardStatus
 from stromboli.model.intake.object_intake import Intake
-from stromboli.scheduler.mirror.node_shards import Shards
+from stromboli.scheduler.mirror.node_shards import NodeShards
 
 
 def shard(name: str, desired: str, in_use: str = "", to_add: str = "") -> NodeShard:
@@ -17,7 +17,7 @@ def shard(name: str, desired: str, in_use: str = "", to_add: str = "") -> NodeSh
 class Story:
     def __init__(self) -> None:
         self.intake = Intake()
-        self.shards = Shards("mine", strict=True)
+        self.shards = NodeShards("mine", strict=True)
 
     def hear(self, *things: NodeShard) -> list[ShardStatus]:
         for one in things:

@@ -26,9 +26,9 @@ from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, Request, RequestWithdrawn
 from stromboli.scheduler.writes import decision_writer as writing
-from stromboli.scheduler.writes.decision_writer import Writer
-from stromboli.scheduler.writes.guarded_client import Over, Pen
-from stromboli.scheduler.writes.write_orders import Failure, Order
+from stromboli.scheduler.writes.decision_writer import DecisionWriter
+from stromboli.scheduler.writes.guarded_client import GuardedClient, WriteFailed
+from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from tests.kube.faking import BROKEN, CONFLICT, GONE, LOST, FakeApi, body, pod
 
 BIND = Bind("ns", "web-0", "u1", "n1", "ns/web")
@@ -52,28 +52,31 @@ def status(phase: str, *types: str) -> PodGroupStatus:
 
 class Outcome:
     def __init__(self) -> None:
-        self.failures: list[Failure] = []
+        self.failures: list[WriteFailure] = []
         self.done: list[Decision] = []
 
 
 def write(
-    api: FakeApi, *orders: Decision | Order, width: int = 8, may_write: Callable[[], bool] = lambda: True
+    api: FakeApi,
+    *orders: Decision | WriteOrder,
+    workers: int = 8,
+    write_time_left: Callable[[], float] = lambda: 60.0,
 ) -> Outcome:
     """Let a writer carry orders out, all submitted at once."""
     outcome = Outcome()
 
     async def run() -> None:
         events = EventRecorder("volcano", "test", lambda: 1000.0)
-        writer = Writer(
+        writer = DecisionWriter(
             api,
             events,
-            may_write,
+            write_time_left,
             outcome.failures.append,
             lambda order, _: outcome.done.append(order.decision),
-            width=width,
+            workers=workers,
             wall=lambda: 1000.0,
         )
-        writer.submit(one if isinstance(one, Order) else Order(one) for one in orders)
+        writer.submit(one if isinstance(one, WriteOrder) else WriteOrder(one) for one in orders)
         writer.start()
         assert await writer.finish(5.0)
 
@@ -120,14 +123,14 @@ def test_a_bind_of_a_pod_that_is_no_longer_there_to_be_bound_fails_at_once(answe
 
 def test_a_bind_that_is_refused_for_good_comes_back_with_the_reason() -> None:
     outcome = write(FakeApi([ApiError(403, "Forbidden", "not allowed")]), BIND)
-    assert outcome.failures == [Failure(BIND, "not allowed")]
+    assert outcome.failures == [WriteFailure(BIND, "not allowed")]
 
 
 def test_a_bind_that_is_always_answered_with_500_fails_after_a_while() -> None:
     api = FakeApi(answer=lambda one: BROKEN if "binding" in one.path else b"{}")
     outcome = write(api, BIND)
     assert len(api.writes) > 2
-    assert outcome.failures == [Failure(BIND, "etcd is on fire")]
+    assert outcome.failures == [WriteFailure(BIND, "etcd is on fire")]
 
 
 def test_a_bind_whose_answer_was_lost_is_asked_about_until_the_truth_is_known() -> None:
@@ -180,7 +183,7 @@ def test_an_eviction_is_not_done_because_something_else_is_wrong_with_it() -> No
 
 
 def test_an_eviction_that_fails_comes_back() -> None:
-    assert write(FakeApi([b"{}", ApiError(403, message="no")]), EVICT).failures == [Failure(EVICT, "no")]
+    assert write(FakeApi([b"{}", ApiError(403, message="no")]), EVICT).failures == [WriteFailure(EVICT, "no")]
 
 
 def test_orders_about_one_object_are_carried_out_in_turn() -> None:
@@ -206,13 +209,13 @@ def test_a_condition_keeps_its_time_when_only_its_words_change() -> None:
     api = FakeApi([b"{}", b"{}"])
 
     async def run() -> None:
-        writer = Writer(
+        writer = DecisionWriter(
             api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None, wall=lambda: 1_000.0
         )
         writer.start()
-        writer.submit([Order(condition("a"))])
-        await writer._lanes.idle()
-        writer.submit([Order(condition("b"))])
+        writer.submit([WriteOrder(condition("a"))])
+        await writer._queue.idle()
+        writer.submit([WriteOrder(condition("b"))])
         await writer.finish(5.0)
 
     asyncio.run(run())
@@ -224,7 +227,7 @@ def test_a_condition_keeps_its_time_when_only_its_words_change() -> None:
 def test_a_group_is_patched_with_its_other_conditions_kept() -> None:
     stands = Condition("Mine", "True", "r", "m", datetime(2026, 1, 1, tzinfo=UTC), "3")
     api = FakeApi()
-    write(api, Order(status("Inqueue", "Unschedulable"), "gu", (stands,)))
+    write(api, WriteOrder(status("Inqueue", "Unschedulable"), "gu", (stands,)))
     (patch,) = api.writes
     assert patch.path == "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups/web"
     said = body(patch)
@@ -238,11 +241,11 @@ def test_what_was_written_of_a_group_and_has_not_come_back_yet_is_not_lost() -> 
     api = FakeApi()
 
     async def run() -> None:
-        writer = Writer(api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None)
+        writer = DecisionWriter(api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None)
         writer.start()
-        writer.submit([Order(status("Inqueue", "Unschedulable"), "gu")])
-        await writer._lanes.idle()
-        writer.submit([Order(status("Running", "Scheduled"), "gu")])
+        writer.submit([WriteOrder(status("Inqueue", "Unschedulable"), "gu")])
+        await writer._queue.idle()
+        writer.submit([WriteOrder(status("Running", "Scheduled"), "gu")])
         await writer.finish(5.0)
 
     asyncio.run(run())
@@ -260,7 +263,7 @@ def test_statuses_of_a_group_that_wait_become_one() -> None:
 
 def test_a_queue_no_longer_shows_what_it_no_longer_holds() -> None:
     api = FakeApi()
-    write(api, Order(QueueStatus("q", {"cpu": "1", "memory": "0"}), resources=("cpu", "nvidia.com/gpu")))
+    write(api, WriteOrder(QueueStatus("q", {"cpu": "1", "memory": "0"}), resources=("cpu", "nvidia.com/gpu")))
     (patch,) = api.writes
     assert patch.path.endswith("/queues/q/status")
     assert body(patch) == {"status": {"allocated": {"nvidia.com/gpu": None, "cpu": "1", "memory": "0"}}}
@@ -279,11 +282,11 @@ def test_a_status_is_tried_again_until_it_stands_or_a_newer_one_takes_its_place(
     api.delay = 0.001
 
     async def run() -> None:
-        writer = Writer(api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None)
+        writer = DecisionWriter(api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None)
         writer.start()
-        writer.submit([Order(status("Inqueue"))])
+        writer.submit([WriteOrder(status("Inqueue"))])
         await asyncio.sleep(0.0015)
-        writer.submit([Order(status("Running"))])
+        writer.submit([WriteOrder(status("Running"))])
         await writer.finish(5.0)
 
     asyncio.run(run())
@@ -324,11 +327,11 @@ def test_a_request_that_had_to_wait_is_withdrawn_once_another_leads() -> None:
             return await super().send(request, timeout)
 
     api = Waiting()
-    pen = Pen(api, lambda: leads)
+    client = GuardedClient(api, lambda: 60.0 * leads)
 
     async def run() -> None:
-        with pytest.raises(Over, match="no longer the leader"):
-            await pen.send(Request("POST", "/x", b"{}"))
+        with pytest.raises(WriteFailed, match="no longer the leader"):
+            await client.send(Request("POST", "/x", b"{}"))
 
     asyncio.run(run())
     assert api.asked == []
@@ -339,14 +342,28 @@ def test_no_more_requests_are_in_flight_than_allowed_and_binds_go_first() -> Non
     api.delay = 0.001
     waiting = [PodCondition("ns", f"w-{n}", f"w{n}", "Unschedulable", "m") for n in range(20)]
     binds = [Bind("ns", f"b-{n}", f"b{n}", "n1", "ns/b") for n in range(20)]
-    write(api, *waiting, *binds, width=4)
+    write(api, *waiting, *binds, workers=4)
     assert api.most_at_once == 4
     assert {one.method for one in api.writes[:20]} == {"POST"}
 
 
+def test_a_bind_that_replaces_a_waiting_condition_goes_before_other_conditions() -> None:
+    api = FakeApi()
+    waiting = [PodCondition("ns", f"w-{n}", f"w{n}", "Unschedulable", "m") for n in range(3)]
+    write(api, *waiting, condition("no room"), BIND, workers=1)
+    assert [request.method for request in api.writes] == ["POST", "PATCH", "PATCH", "PATCH"]
+
+
+@pytest.mark.parametrize(("left", "timeout"), [(60.0, 10.0), (4.0, 4.0)])
+def test_a_request_never_outlives_the_time_for_which_nobody_else_leads(left: float, timeout: float) -> None:
+    api = FakeApi()
+    asyncio.run(GuardedClient(api, lambda: left).send(Request("POST", "/x", b"{}")))
+    assert api.timeouts == [timeout]
+
+
 def test_who_may_no_longer_write_writes_nothing_and_reports_nothing() -> None:
     api = FakeApi()
-    outcome = write(api, BIND, EVICT, status("Running"), may_write=lambda: False)
+    outcome = write(api, BIND, EVICT, status("Running"), write_time_left=lambda: 0.0)
     assert not api.asked
     assert not outcome.failures
     assert not outcome.done
@@ -360,7 +377,7 @@ def test_a_leader_deposed_between_two_requests_sends_no_second() -> None:
         return b"{}"
 
     api = FakeApi(answer=answer)
-    outcome = write(api, EVICT, may_write=lambda: bool(leads))
+    outcome = write(api, EVICT, write_time_left=lambda: 60.0 * bool(leads))
     assert [one.method for one in api.asked] == ["PATCH"]
     assert not outcome.failures
 
@@ -368,7 +385,7 @@ def test_a_leader_deposed_between_two_requests_sends_no_second() -> None:
 def test_an_event_that_says_the_same_again_raises_a_count() -> None:
     api = FakeApi()
     again = Event("PodGroup", "ns", "web", "Warning", "Unschedulable", "no room")
-    write(api, Order(again, "gu"), Order(again, "gu"))
+    write(api, WriteOrder(again, "gu"), WriteOrder(again, "gu"))
     first, second = (one for one in api.asked if "/events" in one.path)
     assert (first.method, second.method) == ("POST", "PATCH")
     assert body(second)["count"] == 2

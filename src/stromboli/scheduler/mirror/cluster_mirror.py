@@ -1,6 +1,6 @@
-"""Keeps the model in step with an API server: a watch for every kind on the event loop, news applied between cycles.
+"""Keeps the model in step with an API server: a reflector per kind on the event loop, changes applied between cycles.
 
-`run` lives on the event loop. `news`, and the cluster itself, belong to the cycle's thread alone.
+`run` and `check` live on the event loop. `sync`, and the cluster itself, belong to the cycle's thread alone.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from queue import Empty, SimpleQueue
-from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
@@ -26,31 +24,23 @@ from stromboli.kube.request import ApiError, NoResponse
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
-from stromboli.scheduler.mirror.change_buffer import ChangeBuffer, ObjectChange
+from stromboli.scheduler.mirror.change_buffer import ObjectChange
 from stromboli.scheduler.mirror.consistency import Difference, compare
-from stromboli.scheduler.mirror.native_group_reflector import NativeReflector
+from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
+from stromboli.scheduler.thread_seam import TIMEOUT, ThreadSeam
 
 log = logging.getLogger(__name__)
 
-ALL = tuple(RESOURCES)
+ALL_KINDS = tuple(RESOURCES)
 ESSENTIAL = (Pod, Node, PodGroup, Queue)
 ROUNDS = 3
-ANSWER = 60.0
-"""Seconds within which the cycle's thread must answer a check."""
-
-
-class Question(NamedTuple):
-    """A cluster built afresh, to be compared with the live one between two cycles."""
-
-    fresh: Cluster
-    answer: asyncio.Future[list[Difference]]
 
 
 class CheckFailed(Exception):
-    """Why it could not be checked whether the model is right."""
+    """Why the consistency check could not be made."""
 
 
-class Mirror:
+class ClusterMirror:
     """The objects of an API server as a cluster."""
 
     def __init__(
@@ -58,38 +48,35 @@ class Mirror:
         source: Source,
         schedulers: Iterable[str] = (names.SCHEDULER_NAME,),
         default_queue: str = names.DEFAULT_QUEUE,
-        kinds: Iterable[type[Object]] = ALL,
+        kinds: Iterable[type[Object]] = ALL_KINDS,
         wanted: Callable[[Object], bool] = lambda _: True,
-        tell: Callable[[UnusableObject], None] = lambda trouble: log.warning(
-            "%s %s/%s: %s", *_shown(trouble)
-        ),
-        watched: Callable[[float], None] = lambda created: None,
-        buffer: ChangeBuffer | None = None,
-        follow: Callable[..., Reflector] = Reflector,
-        follow_native: Callable[..., Reflector] = NativeReflector,
+        report: Callable[[UnusableObject], None] = lambda problem: None,
+        pod_arrived: Callable[[float], None] = lambda created: None,
+        seam: ThreadSeam | None = None,
+        reflector: Callable[..., Reflector] = Reflector,
+        native_reflector: Callable[..., Reflector] = NativeGroupReflector,
     ) -> None:
-        """`wanted` leaves objects out; `tell` hears once of every object that cannot be used, between cycles;
-        `watched` of every new pod of ours that has no node, with the time of its creation.
+        """`wanted` filters objects. In the cycle's thread, `report` is called once for every object that cannot be
+        used, and `pod_arrived`, with the time of its creation, for every new pod of ours that has no node.
         """
         self._new_intake = partial(Intake, schedulers=frozenset(schedulers), default_queue=default_queue)
         self._intake = self._new_intake()
         self._source = source
         self._wanted = wanted
-        self._tell = tell
-        self._watched = watched
-        self._told: dict[tuple[str, str, str], UnusableObject] = {}
-        """What was last told about a bad object, by its kind, namespace and name."""
-        self._questions: SimpleQueue[Question] = SimpleQueue()
-        self.buffer = buffer if buffer is not None else ChangeBuffer()
+        self._report = report
+        self._pod_arrived = pod_arrived
+        self._unusable: dict[tuple[str, str, str], UnusableObject] = {}
+        """What was last reported of an unusable object, by its kind, namespace and name."""
+        self.seam = seam if seam is not None else ThreadSeam()
         self.reflectors = tuple(
-            (follow_native if kind is NativePodGroup else follow)(
-                source, RESOURCES[kind], kind, self.buffer, wanted=wanted
+            (native_reflector if kind is NativePodGroup else reflector)(
+                source, RESOURCES[kind], kind, self.seam.changes, wanted=wanted
             )
             for kind in kinds
         )
         self._running: asyncio.Task[None] | None = None
         self.applied = 0
-        """How many news were applied so far."""
+        """How many changes were applied so far."""
 
     @property
     def cluster(self) -> Cluster:
@@ -97,8 +84,8 @@ class Mirror:
 
     # -- on the event loop
 
-    async def __aenter__(self) -> Mirror:
-        """Follow all kinds until the block ends."""
+    async def __aenter__(self) -> ClusterMirror:
+        """Watch all kinds until the block ends."""
         self._running = asyncio.create_task(self.run(), name="mirror")
         return self
 
@@ -109,67 +96,65 @@ class Mirror:
                 await self._running
 
     async def run(self) -> None:
-        """Follow all kinds, until cancelled."""
+        """Watch all kinds, until cancelled."""
         async with asyncio.TaskGroup() as group:
             for reflector in self.reflectors:
                 group.create_task(reflector.run(), name=f"watch {reflector.resource.plural}")
 
     async def synced(self) -> None:
-        """Wait until all that there is was told; it is in the model after the next `news`."""
+        """Wait for the first list of every kind; the objects are in the model after the next `sync`."""
         for reflector in self.reflectors:
             await reflector.synced.wait()
 
     @property
     def lag(self) -> float:
-        """Seconds that the oldest news have been waiting for a cycle."""
-        return self.buffer.age
+        """Seconds that the oldest change has been waiting for a cycle."""
+        return self.seam.changes.age
+
+    @property
+    def _waiting(self) -> list[Reflector]:
+        return [reflector for reflector in self.reflectors if not reflector.synced.is_set()]
 
     @property
     def unsynced(self) -> list[str]:
-        """The kinds that are still waited for, each with what keeps it."""
-        waiting = [one for one in self.reflectors if not one.synced.is_set()]
-        return [f"{one.resource}: {one.problem or 'being listed'}" for one in waiting]
+        """The kinds that were not listed yet, each with the reason."""
+        return [f"{waiting.resource}: {waiting.problem or 'being listed'}" for waiting in self._waiting]
 
     @property
-    def blind(self) -> list[str]:
-        """The kinds still waited for without which no decision would be sound."""
-        waiting = [one for one in self.reflectors if not one.synced.is_set()]
-        return [one.resource.plural for one in waiting if one.kind in ESSENTIAL]
+    def missing_essentials(self) -> list[str]:
+        """Those of them without which no decision would be sound."""
+        return [waiting.resource.plural for waiting in self._waiting if waiting.kind in ESSENTIAL]
 
     @property
     def absent(self) -> list[Resource]:
         """The kinds that the server does not have."""
-        return [one.resource for one in self.reflectors if one.installed is False]
+        return [reflector.resource for reflector in self.reflectors if reflector.installed is False]
 
     @property
-    def troubles(self) -> list[str]:
-        """The kinds of which nothing is heard at the moment, each with the reason."""
-        return [f"{one.resource}: {one.problem}" for one in self.reflectors if one.problem]
+    def problems(self) -> list[str]:
+        """The kinds that cannot be listed or watched at the moment, each with the reason."""
+        return [
+            f"{reflector.resource}: {reflector.problem}" for reflector in self.reflectors if reflector.problem
+        ]
 
     async def check(self, rounds: int = ROUNDS, pause: float = 1.0) -> list[Difference]:
-        """What the model has wrong: only what stays wrong in the same way while one looks several times."""
-        remaining: list[Difference] | None = None
+        """Where the model differs from fresh lists; only what differs in the same way several times in a row."""
+        remaining: list[Difference] = []
         for turn in range(rounds):
             if turn:
                 await asyncio.sleep(pause)
-            found = await self._compared()
-            before = {one[:3] for one in remaining} if remaining is not None else None
-            remaining = [one for one in found if before is None or one[:3] in before]
+            before = {difference[:3] for difference in remaining}
+            fresh = await self._list_all()
+            try:
+                differences = await self.seam.result_from_cycle(partial(self._compare, fresh))
+            except TimeoutError:
+                raise CheckFailed(f"no cycle began within {TIMEOUT:g} seconds") from None
+            remaining = [difference for difference in differences if not turn or difference[:3] in before]
             if not remaining:
                 break
-        return remaining or []
+        return remaining
 
-    async def _compared(self) -> list[Difference]:
-        fresh = await self._listed()
-        question = Question(fresh, asyncio.get_running_loop().create_future())
-        self._questions.put(question)
-        try:
-            async with asyncio.timeout(ANSWER):
-                return await question.answer
-        except TimeoutError:
-            raise CheckFailed(f"no cycle began within {ANSWER:g} seconds") from None
-
-    async def _listed(self) -> Cluster:
+    async def _list_all(self) -> Cluster:
         """A cluster from a fresh list of everything."""
         intake = self._new_intake()
         for reflector in self.reflectors:
@@ -177,7 +162,8 @@ class Mirror:
                 async for page in list_pages(self._source, reflector.resource, reflector.kind):
                     for decoded in page.objects:
                         if decoded.object is not None and self._wanted(decoded.object):
-                            _put(intake, decoded.object)
+                            with suppress(BadObject):  # the live model has reported the same
+                                intake.put(decoded.object)
                     await asyncio.sleep(0)
             except (Expired, ApiError, NoResponse) as error:
                 if not (isinstance(error, ApiError) and error.status == 404):
@@ -188,75 +174,53 @@ class Mirror:
     # -- in the cycle's thread
 
     def sync(self) -> None:
-        """Bring the model up to date with all that was heard."""
-        news, troubles = self.buffer.take()
-        for trouble in troubles:
-            self._report(trouble)
-        for one in news:
-            self._apply(one)
-        self.applied += len(news)
-        self._answer()
+        """Apply all changes that the watches brought, then make the calls that the event loop left."""
+        changes, unusable = self.seam.changes.take()
+        for problem in unusable:
+            self._report_once(problem)
+        for change in changes:
+            self._apply(change)
+        self.applied += len(changes)
+        self.seam.run_calls()
 
-    def tell_again(self) -> None:
-        """Report every object that cannot be used once more: whoever was told may have been somebody else."""
-        for trouble in self._told.values():
-            self._tell(trouble)
+    def report_again(self) -> None:
+        """Report every unusable object once more: the last reports may have been another leader's."""
+        for problem in self._unusable.values():
+            self._report(problem)
 
-    def _apply(self, news: ObjectChange) -> None:
-        thing = news.object
-        if news.gone:
-            self._told.pop(_named(thing), None)
-            self._intake.drop(thing)
+    def _apply(self, change: ObjectChange) -> None:
+        object = change.object
+        if change.gone:
+            self._unusable.pop(_id_of(object), None)
+            self._intake.drop(object)
             return
-        new = isinstance(thing, Pod) and thing.metadata.uid not in self.cluster.tasks
+        new = isinstance(object, Pod) and object.metadata.uid not in self.cluster.tasks
         try:
-            self._intake.put(thing)
+            self._intake.put(object)
         except BadObject as error:
             text = ": ".join(part for part in (error.field, error.problem) if part)
         except Exception as error:  # whatever an object does to us, the others must be scheduled
-            log.exception("%s %s could not be taken in", type(thing).__name__, thing.key)
+            log.exception("%s %s could not be taken in", type(object).__name__, object.key)
             text = f"could not be taken in: {type(error).__name__}: {error}"
         else:
-            self._told.pop(_named(thing), None)
-            if new and (task := self.cluster.tasks.get(thing.metadata.uid)) and task.status is Status.PENDING:
-                self._watched(task.created)
+            self._unusable.pop(_id_of(object), None)
+            task = self.cluster.tasks.get(object.metadata.uid) if new else None
+            if task is not None and task.status is Status.PENDING:
+                self._pod_arrived(task.created)
             return
-        self._report(UnusableObject(*_named(thing), thing.metadata.uid, text))
+        self._report_once(UnusableObject(*_id_of(object), object.metadata.uid, text))
 
-    def _report(self, trouble: UnusableObject) -> None:
-        if self._told.get(trouble[:3]) != trouble:
-            self._told[trouble[:3]] = trouble
-            self._tell(trouble)
+    def _report_once(self, problem: UnusableObject) -> None:
+        if self._unusable.get(problem[:3]) != problem:
+            self._unusable[problem[:3]] = problem
+            self._report(problem)
 
-    def _answer(self) -> None:
-        while True:
-            try:
-                question = self._questions.get_nowait()
-            except Empty:
-                return
-            self.cluster.settle()
-            found = [one for one in compare(self.cluster, question.fresh) if not self._is_told(one)]
-            question.answer.get_loop().call_soon_threadsafe(_resolve, question.answer, found)
-
-    def _is_told(self, found: Difference) -> bool:
-        """Whether it is known that an object cannot be used as it is now: the model has it as it was before."""
-        namespace, _, name = found.key.partition(" ")[0].rpartition("/")
-        return (found.kind, namespace, name) in self._told
+    def _compare(self, fresh: Cluster) -> list[Difference]:
+        """Without objects that are known to be unusable as they are now: the model has them as they were before."""
+        self.cluster.settle()
+        differences = compare(self.cluster, fresh)
+        return [difference for difference in differences if difference.object_id not in self._unusable]
 
 
-def _resolve(answer: asyncio.Future[list[Difference]], found: list[Difference]) -> None:
-    if not answer.done():
-        answer.set_result(found)
-
-
-def _put(intake: Intake, thing: Object) -> None:
-    with suppress(BadObject):  # the live model was told the same, and has reported it
-        intake.put(thing)
-
-
-def _named(thing: Object) -> tuple[str, str, str]:
-    return type(thing).__name__, thing.namespace, thing.name
-
-
-def _shown(trouble: UnusableObject) -> tuple[str, str, str, str]:
-    return trouble.kind, trouble.namespace or "-", trouble.name, trouble.text
+def _id_of(object: Object) -> tuple[str, str, str]:
+    return type(object).__name__, object.namespace, object.name

@@ -1,8 +1,9 @@
-"""Whether the model is what the API server's objects say: the live one against one built from a fresh list."""
+"""The consistency check: the live model against one that was built from a fresh list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import fields
 from typing import NamedTuple
 
 from stromboli.api.types.meta import Object
@@ -11,9 +12,7 @@ from stromboli.model.intake.assumed_tasks import MAY_STILL_SHOW
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
-Facts = Mapping[tuple[str, str], str]
-"""What is to be known of an object, in words, by kind and key."""
-NOTHING = "not there"
+MISSING = "not there"
 
 
 class Difference(NamedTuple):
@@ -24,23 +23,30 @@ class Difference(NamedTuple):
     model: str
     server: str
 
+    @property
+    def object_id(self) -> tuple[str, str, str]:
+        """Kind, namespace and name."""
+        namespace, _, name = self.key.partition(" ")[0].rpartition("/")
+        return self.kind, namespace, name
+
     def __str__(self) -> str:
         return f"{self.kind} {self.key}: {self.model}; the API server says: {self.server}"
 
 
 def compare(live: Cluster, fresh: Cluster) -> list[Difference]:
-    """Where two clusters differ, decisions under way left out."""
-    model, server = dict(facts(live)), dict(facts(fresh))
-    found = [
-        Difference(*at, model.get(at, NOTHING), server.get(at, NOTHING))
+    """Where two clusters differ, apart from decisions whose writes are under way."""
+    model, server = dict(descriptions(live)), dict(descriptions(fresh))
+    differences = [
+        Difference(*at, model.get(at, MISSING), server.get(at, MISSING))
         for at in {**model, **server}
         if model.get(at) != server.get(at)
     ]
-    return [one for one in found if not _under_way(one, live, fresh)] + list(_sums(live))
+    unexpected = [difference for difference in differences if not _is_assumed(difference, live, fresh)]
+    return unexpected + list(_wrong_sums(live))
 
 
-def facts(cluster: Cluster) -> Iterator[tuple[tuple[str, str], str]]:
-    """Everything that objects told, whatever the order in which they came."""
+def descriptions(cluster: Cluster) -> Iterator[tuple[tuple[str, str], str]]:
+    """What the model knows of every object, by kind and key, independent of the order in which they came."""
     for task in cluster.tasks.values():
         yield ("Pod", f"{task.key} {task.uid}"), _task(cluster, task)
     for node in cluster.nodes.values():
@@ -51,59 +57,48 @@ def facts(cluster: Cluster) -> Iterator[tuple[tuple[str, str], str]]:
             yield ("Node", node.name), f"{_version(node.object)} {sorted(sizes.items())}"
     for job in cluster.jobs.values():
         if job.group is not None:
-            within = job.queue.name if job.queue else "-"
+            queue_name = job.queue.name if job.queue else "-"
             yield (
                 (job.id.kind, job.key),
-                f"{_version(job.group)} in {within}, {job.minimum}, priority {job.priority}"
+                f"{_version(job.group)} in {queue_name}, {job.minimum}, priority {job.priority}"
                 + ", goes as a whole" * job.disrupted_as_group,
             )
     for queue in cluster.queues.values():
         if queue.object is not None:
             yield ("Queue", queue.name), _version(queue.object)
-    for thing in _shelved(cluster):
-        yield (type(thing).__name__, thing.key), _version(thing)
+    for object in _lookup_objects(cluster):
+        yield (type(object).__name__, object.key), _version(object)
 
 
 def _task(cluster: Cluster, task: Task) -> str:
     node = task.node.name if task.node else "-"
     job = task.job.key if task.job else "-"
-    asks = sorted((cluster.dims.names[dim], int(amount)) for dim, amount in task.request.items())
+    request = sorted((cluster.dims.names[dim], int(amount)) for dim, amount in task.request.items())
     marks = " ".join(mark for mark in ("dying" * task.terminating, *task.gates) if mark)
-    return f"{task.status.title} on {node} of {job} asks {asks} {marks}".strip()
+    return f"{task.status.title} on {node} of {job} asks {request} {marks}".strip()
 
 
-def _version(thing: Object) -> str:
-    return f"{thing.metadata.uid}@{thing.metadata.resource_version}"
+def _version(object: Object) -> str:
+    return f"{object.metadata.uid}@{object.metadata.resource_version}"
 
 
-def _shelved(cluster: Cluster) -> Iterator[Object]:
-    shelves = cluster.objects
-    for shelf in (
-        shelves.namespaces,
-        shelves.priority_classes,
-        shelves.quotas,
-        shelves.budgets,
-        shelves.hyper_nodes,
-        shelves.volumes,
-        shelves.claims,
-        shelves.storage_classes,
-        shelves.storage_nodes,
-        shelves.services,
-        shelves.controllers,
-    ):
-        yield from shelf.values()
+def _lookup_objects(cluster: Cluster) -> Iterator[Object]:
+    for field in fields(cluster.objects):
+        collection = getattr(cluster.objects, field.name)
+        if isinstance(collection, dict):
+            yield from collection.values()
 
 
-def _under_way(found: Difference, live: Cluster, fresh: Cluster) -> bool:
-    if found.kind != "Pod":
+def _is_assumed(difference: Difference, live: Cluster, fresh: Cluster) -> bool:
+    if difference.kind != "Pod":
         return False
-    uid = found.key.rpartition(" ")[2]
+    uid = difference.key.rpartition(" ")[2]
     ours, theirs = live.tasks.get(uid), fresh.tasks.get(uid)
     return ours is not None and theirs is not None and theirs.status in MAY_STILL_SHOW.get(ours.status, ())
 
 
-def _sums(cluster: Cluster) -> Iterator[Difference]:
-    """A node's columns must be the sum of what its tasks weigh."""
+def _wrong_sums(cluster: Cluster) -> Iterator[Difference]:
+    """Nodes whose columns are not the sum of what their tasks request."""
     columns = cluster.columns
     for row, node in enumerate(columns.nodes):
         used: dict[int, int] = {}

@@ -1,15 +1,13 @@
-"""A real cluster as the loop sees it: news from the mirror, decisions to the writer, failures back as news.
+"""A real cluster as the scheduling loop sees it: changes from the mirror, decisions to the writer, failures back.
 
-All of it runs in the cycle's thread, save `failed` and `done`, which the writer calls on the event loop.
+All of it runs in the cycle's thread.
 """
 
 from __future__ import annotations
 
 import logging
-import queue
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from threading import Event as Flag
 from typing import Protocol
 
 from stromboli.api import names
@@ -29,19 +27,20 @@ from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import JobId
 from stromboli.model.status import Status
 from stromboli.model.task import Condition, Task
-from stromboli.scheduler.mirror.node_shards import Shards
-from stromboli.scheduler.mirror.partial_gangs import PATIENCE, TornGangs
-from stromboli.scheduler.writes.write_orders import Failure, Order
+from stromboli.scheduler.mirror.node_shards import NodeShards
+from stromboli.scheduler.mirror.partial_gangs import PATIENCE, PartialGangs
+from stromboli.scheduler.thread_seam import ThreadSeam
+from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 30.0
-"""Seconds before what keeps failing is tried again, at most."""
-_TRIED_AGAIN: dict[type[Decision], frozenset[Status]] = {
+"""Seconds before a write that keeps failing is tried again, at most."""
+_RETRIED_IN: dict[type[Decision], frozenset[Status]] = {
     Bind: frozenset({Status.PENDING, Status.BINDING}),
     Evict: frozenset({Status.BOUND, Status.RUNNING, Status.UNKNOWN, Status.RELEASING}),
 }
-"""In which states a task may see again what failed before; in others, that is forgotten."""
+"""The statuses in which a failed decision may be taken again; in others the failures are forgotten."""
 
 
 class Mirror(Protocol):
@@ -53,40 +52,38 @@ class Mirror(Protocol):
     def sync(self) -> None:
         """Apply what the watches brought."""
 
-    def tell_again(self) -> None:
-        """Report every object that cannot be used once more."""
+    def report_again(self) -> None:
+        """Report every unusable object once more."""
 
 
 class KubernetesWorld:
-    """Mirror and writer, side by side."""
+    """A mirror to decide on, and a writer for the decisions."""
 
     def __init__(
         self,
         mirror: Mirror,
-        submit: Callable[[list[Order]], None],
-        stop: Flag,
+        seam: ThreadSeam,
+        submit: Callable[[list[WriteOrder]], None],
         wall: Callable[[], float] = time.time,
         patience: float = PATIENCE,
-        shards: Shards | None = None,
+        shards: NodeShards | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """`submit` hands orders over to the writer from any thread; `stop` ends a sleep.
+        """`submit` hands orders over to the writer. `clock` measures pauses, as `wall` may be set.
 
-        `clock` measures pauses: `wall` may be set. A torn gang is released after `patience` seconds, or never if that
-        is zero.
+        A partial gang is evicted after `patience` seconds, or never if that is zero.
         """
         self._mirror = mirror
+        self._seam = seam
         self._submit = submit
-        self._stop = stop
         self._wall = wall
         self._clock = clock
         self._shards = shards
-        self._failures: queue.SimpleQueue[Failure] = queue.SimpleQueue()
-        self._failed_before: dict[tuple[type[Decision], str], int] = {}
-        """How often the bind of a task failed in a row, by uid."""
-        self._later: list[tuple[float, Failure]] = []
-        """Failures that wait until it is time to try again; the task keeps its room as long."""
-        self._torn = TornGangs(patience) if patience > 0 else None
+        self._failures: dict[tuple[type[Decision], str], int] = {}
+        """How often a decision on a task failed in a row, by uid."""
+        self._pending: list[tuple[float, WriteFailure]] = []
+        """Failures, and when to undo the decision; until then the task keeps its place."""
+        self._partial_gangs = PartialGangs(patience) if patience > 0 else None
 
     @property
     def cluster(self) -> Cluster:
@@ -96,66 +93,57 @@ class KubernetesWorld:
         return self._wall()
 
     def sleep(self, seconds: float) -> None:
-        self._stop.wait(seconds)
+        self._seam.sleep(seconds)
 
-    def failed(self, failure: Failure) -> None:
-        """A bind or an eviction did not come to pass; from any thread."""
-        self._failures.put(failure)
+    def failed(self, failure: WriteFailure) -> None:
+        """A bind or an eviction failed."""
+        self._pending.append((self._clock() + self._pause(failure), failure))
 
-    # -- while another one leads
+    def _pause(self, failure: WriteFailure) -> float:
+        """None the first time, then longer and longer: what is refused for good must not be a busy loop."""
+        decision = type(failure.decision), failure.decision.uid
+        if failure.gone or failure.decision.uid not in self.cluster.tasks:
+            self._failures.pop(decision, None)
+            return 0.0
+        times = self._failures[decision] = self._failures.get(decision, 0) + 1
+        return 0.0 if times == 1 else min(2.0 ** (times - 2), LONGEST_PAUSE)
+
+    # -- while another replica leads
 
     def follow(self) -> None:
-        """Keep in step, and leave everything alone."""
+        """Keep in step, and decide nothing."""
         self._mirror.sync()
         self.cluster.mark_all_dirty()
 
     def take_over(self) -> None:
-        """From now on it is for us to decide, and to say which objects cannot be used."""
-        self._mirror.tell_again()
+        """We lead: it is for us to report which objects cannot be used."""
+        self._mirror.report_again()
 
-    # -- news
+    # -- changes
 
     def sync(self) -> None:
         self._mirror.sync()
-        said = [decision for failure in self._arrived() for decision in self._take_back(failure)]
-        if self._torn is not None:
-            said += self._torn.release(self.cluster, self._wall(), self._clock())
+        decisions = [decision for failure in self._due_failures() for decision in self._undo(failure)]
+        if self._partial_gangs is not None:
+            decisions += self._partial_gangs.release(self.cluster, self._wall(), self._clock())
         if self._shards is not None:
-            said += self._shards.refresh(self.cluster)
-        if said:
-            self.execute(said)
-        if self._failed_before:
-            self._failed_before = {
-                one: times for one, times in self._failed_before.items() if self._open(*one)
-            }
+            decisions += self._shards.refresh(self.cluster)
+        if decisions:
+            self.execute(decisions)
+        self._failures = {key: times for key, times in self._failures.items() if self._may_fail_again(*key)}
 
-    def _open(self, decision: type[Decision], uid: str) -> bool:
+    def _may_fail_again(self, decision: type[Decision], uid: str) -> bool:
         task = self.cluster.tasks.get(uid)
-        return task is not None and task.status in _TRIED_AGAIN[decision]
+        return task is not None and task.status in _RETRIED_IN[decision]
 
-    def _arrived(self) -> Iterator[Failure]:
+    def _due_failures(self) -> list[WriteFailure]:
         now = self._clock()
-        while True:
-            try:
-                failure = self._failures.get_nowait()
-            except queue.Empty:
-                break
-            self._later.append((now + self._pause(failure), failure))
-        due = [failure for time, failure in self._later if time <= now]
-        self._later = [one for one in self._later if one[0] > now]
-        yield from due
+        due = [failure for time, failure in self._pending if time <= now]
+        self._pending = [(time, failure) for time, failure in self._pending if time > now]
+        return due
 
-    def _pause(self, failure: Failure) -> float:
-        """None the first time, then longer and longer: what is refused for good must not be a busy loop."""
-        one = type(failure.decision), failure.decision.uid
-        if failure.gone or failure.decision.uid not in self.cluster.tasks:
-            self._failed_before.pop(one, None)
-            return 0.0
-        times = self._failed_before[one] = self._failed_before.get(one, 0) + 1
-        return 0.0 if times == 1 else min(2.0 ** (times - 2), LONGEST_PAUSE)
-
-    def _take_back(self, failure: Failure) -> list[Decision]:
-        """The task is again what it was before the decision, and its pod is told why."""
+    def _undo(self, failure: WriteFailure) -> list[Decision]:
+        """Undo a decision in the model; conditions and events that say why."""
         decision = failure.decision
         task = self.cluster.tasks.get(decision.uid)
         if isinstance(decision, Evict):
@@ -169,8 +157,8 @@ class KubernetesWorld:
             return []
         task.assumed = None
         self.cluster.move(task, status, None)
-        told = not failure.gone and status is Status.PENDING
-        return list(_bind_failed(task, decision, failure.why)) if told else []
+        reported = status is Status.PENDING and not failure.gone
+        return list(_bind_failed(task, decision, failure.why)) if reported else []
 
     # -- decisions
 
@@ -183,53 +171,53 @@ class KubernetesWorld:
         if decisions:
             self._submit(list(self._orders(decisions)))
 
-    def _orders(self, decisions: Sequence[Decision]) -> Iterator[Order]:
-        uids = dict(_pods(decisions))
+    def _orders(self, decisions: Sequence[Decision]) -> Iterator[WriteOrder]:
+        uids = dict(_pod_uids(decisions))
         for decision in decisions:
             match decision:
-                case Event() if is_noise(self.cluster, decision):
+                case Event() if is_premature(self.cluster, decision):
                     continue
                 case Event(kind="Pod"):
-                    yield Order(decision, uids.get((decision.namespace, decision.name), ""))
+                    yield WriteOrder(decision, uids.get((decision.namespace, decision.name), ""))
                 case Event() | PodGroupStatus() | NativeGroupCondition():
-                    yield self._of_group(decision)
+                    yield self._group_order(decision)
                 case Bind():
                     task = self.cluster.tasks.get(decision.uid)
-                    yield Order(decision, created=task.created if task else 0.0)
+                    yield WriteOrder(decision, created=task.created if task else 0.0)
                 case QueueStatus():
-                    known = self.cluster.queues.get(decision.name)
-                    stands = known.object.status.allocated if known and known.object else ()
-                    yield Order(decision, resources=tuple(stands))
+                    queue = self.cluster.queues.get(decision.name)
+                    written = queue.object.status.allocated if queue and queue.object else ()
+                    yield WriteOrder(decision, resources=tuple(written))
                 case _:
-                    yield Order(decision)
+                    yield WriteOrder(decision)
 
-    def _of_group(self, decision: Event | PodGroupStatus | NativeGroupCondition) -> Order:
-        job = self.cluster.jobs.get(_job_of(decision))
+    def _group_order(self, decision: Event | PodGroupStatus | NativeGroupCondition) -> WriteOrder:
+        job = self.cluster.jobs.get(_job_id(decision))
         if job is None or job.group is None:
-            return Order(decision)
-        order = Order(decision, job.group.metadata.uid, job.group.status.conditions)
+            return WriteOrder(decision)
+        order = WriteOrder(decision, job.group.metadata.uid, job.group.status.conditions)
         if job.native is not None:
             order.api_version, order.generation = job.native.api_version, job.native.generation
         return order
 
 
-def is_noise(cluster: Cluster, event: Event) -> bool:
+def is_premature(cluster: Cluster, event: Event) -> bool:
     """Whether a gang is called unschedulable that is only waiting for its binds (spec 05 9.3, 18.6)."""
     if event.kind == "Pod" or event.reason != names.EVENT_UNSCHEDULABLE or event.type != names.WARNING:
         return False
-    job = cluster.jobs.get(_job_of(event))
+    job = cluster.jobs.get(_job_id(event))
     return job is not None and job.enough_ready and not job.counts[Status.PENDING] and bool(job.tasks)
 
 
-def _job_of(decision: Event | PodGroupStatus | NativeGroupCondition) -> JobId:
+def _job_id(decision: Event | PodGroupStatus | NativeGroupCondition) -> JobId:
     kind = {PodGroupStatus: "PodGroup", NativeGroupCondition: KIND}.get(type(decision)) or decision.kind  # type: ignore[union-attr]
     return JobId(kind, decision.namespace, decision.name)
 
 
-def _pods(decisions: Iterable[Decision]) -> Iterator[tuple[tuple[str, str], str]]:
-    for one in decisions:
-        if isinstance(one, Bind | Evict | PodCondition):
-            yield (one.namespace, one.name), one.uid
+def _pod_uids(decisions: Iterable[Decision]) -> Iterator[tuple[tuple[str, str], str]]:
+    for decision in decisions:
+        if isinstance(decision, Bind | Evict | PodCondition):
+            yield (decision.namespace, decision.name), decision.uid
 
 
 def _bind_failed(task: Task, bind: Bind, why: str) -> Iterator[Decision]:

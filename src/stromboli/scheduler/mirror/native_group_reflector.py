@@ -11,7 +11,7 @@ from stromboli.kube.request import ApiError
 from stromboli.kube.watch_decoding import DecodedObject
 
 
-class NativeReflector(Reflector):
+class NativeGroupReflector(Reflector):
     """Finds the offered version first; most servers offer none."""
 
     absence_level = logging.INFO

@@ -1,4 +1,4 @@
-"""Each decision as a request: what is asked of the API server, word for word (spec 05 6.4, 7, 9)."""
+"""Each decision as a request to the API server (spec 05 6.4, 7, 9)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.request import MERGE, STRATEGIC, Request
 from stromboli.kube.timestamps import timestamp
 
-LONGEST = 32768
-"""Characters of the message of a condition; the API server refuses longer ones."""
+MAX_MESSAGE = 32768
+"""Characters of a condition's message; the API server refuses longer ones."""
 
 
 def pod_path(namespace: str, name: str, subresource: str = "") -> str:
@@ -38,7 +38,7 @@ def pod_path(namespace: str, name: str, subresource: str = "") -> str:
 
 
 def binding(bind: Bind) -> Request:
-    """A bind holds for that very pod: another one of its name has another uid."""
+    """With the uid, so that no other pod of that name is bound."""
     body = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -53,7 +53,7 @@ def reading_pod(namespace: str, name: str) -> Request:
 
 
 def eviction_mark(evict: Evict, message: str, scheduler: str, now: float) -> Request:
-    """The conditions of a pod that has to go."""
+    """Sets the conditions of a pod that is to be evicted."""
     since = timestamp(now)
     conditions = [
         _condition(names.CONDITION_READY, "False", names.EVENT_EVICT, message, since),
@@ -69,98 +69,106 @@ def eviction_mark(evict: Evict, message: str, scheduler: str, now: float) -> Req
 
 
 def deletion(evict: Evict) -> Request:
-    """The pod leaves with its own grace period, and only if it is that very pod."""
+    """With the pod's own grace period, and only if it has this uid."""
     body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": evict.uid}}
     return _request("DELETE", pod_path(evict.namespace, evict.name), body)
 
 
-def pod_condition(said: PodCondition, since: float | None) -> Request:
-    """Why a pod waits; `since` if it was not said to wait before."""
+def pod_condition(decision: PodCondition, since: float | None) -> Request:
+    """Why a pod waits; `since` only if it had no such condition before."""
     condition = _condition(
         names.CONDITION_POD_SCHEDULED,
         "False",
-        said.reason,
-        said.message,
+        decision.reason,
+        decision.message,
         None if since is None else timestamp(since),
     )
     status: dict[str, Any] = {"conditions": [condition]}
-    if said.nominated_node:
-        status["nominatedNodeName"] = said.nominated_node
-    return _status_patch(said.namespace, said.name, said.uid, status)
+    if decision.nominated_node:
+        status["nominatedNodeName"] = decision.nominated_node
+    return _status_patch(decision.namespace, decision.name, decision.uid, status)
 
 
-def group_status(said: PodGroupStatus, uid: str, conditions: Iterable[Mapping[str, str]]) -> Request:
-    """Status alone, though PodGroups have no status subresource: a patch never touches the spec."""
+def group_status(decision: PodGroupStatus, uid: str, conditions: Iterable[Mapping[str, str]]) -> Request:
+    """A patch of the status alone, as PodGroups have no status subresource."""
     status = {
-        "phase": said.phase,
-        "running": said.running,
-        "succeeded": said.succeeded,
-        "failed": said.failed,
+        "phase": decision.phase,
+        "running": decision.running,
+        "succeeded": decision.succeeded,
+        "failed": decision.failed,
         "conditions": list(conditions),
     }
     body = {"metadata": {"uid": uid}, "status": status} if uid else {"status": status}
-    return _request("PATCH", RESOURCES[PodGroup].path(said.namespace, said.name), body, MERGE)
+    return _request("PATCH", RESOURCES[PodGroup].path(decision.namespace, decision.name), body, MERGE)
 
 
 def group_conditions(
-    standing: Iterable[Condition], said: PodGroupStatus, now: float
+    current: Iterable[Condition], decision: PodGroupStatus, now: float
 ) -> dict[str, dict[str, str]]:
-    """All conditions of a PodGroup by type: those that stand there, replaced by what is said now."""
-    known = {one.type: _standing(one) for one in standing}
-    for one in said.conditions:
-        known[one.type] = {
-            **_condition(one.type, one.status, one.reason, one.message, timestamp(now)),
-            "transitionID": one.transition_id,
+    """All conditions of a PodGroup by type: the current ones, overridden by the decision's."""
+    conditions = {condition.type: _as_json(condition) for condition in current}
+    for new in decision.conditions:
+        conditions[new.type] = {
+            **_condition(new.type, new.status, new.reason, new.message, timestamp(now)),
+            "transitionID": new.transition_id,
         }
-    return known
+    return conditions
 
 
-def _standing(one: Condition) -> dict[str, str]:
-    since = one.last_transition_time
-    told = _condition(
-        one.type, one.status, one.reason, one.message, timestamp(since.timestamp()) if since else None
+def _as_json(condition: Condition) -> dict[str, str]:
+    since = condition.last_transition_time
+    fields = _condition(
+        condition.type,
+        condition.status,
+        condition.reason,
+        condition.message,
+        timestamp(since.timestamp()) if since else None,
     )
-    return {**told, "transitionID": one.transition_id}
+    return {**fields, "transitionID": condition.transition_id}
 
 
 def native_condition(
-    said: NativeGroupCondition, uid: str, api_version: str, generation: int, since: str
+    decision: NativeGroupCondition, uid: str, api_version: str, generation: int, since: str
 ) -> Request:
-    """Whether a native group was scheduled, under the name that its version has for it; other conditions stay."""
+    """Whether a native group was scheduled, with the condition type of its API version; other conditions stay."""
     condition = _condition(
-        condition_type(api_version), said.status, said.reason, said.message[:LONGEST], since
+        condition_type(api_version), decision.status, decision.reason, decision.message[:MAX_MESSAGE], since
     )
     body = {
         "metadata": {"uid": uid},
         "status": {"conditions": [{**condition, "observedGeneration": generation}]},
     }
-    path = f"/apis/{api_version}/namespaces/{quote(said.namespace, safe='')}/podgroups"
-    return _request("PATCH", f"{path}/{quote(said.name, safe='')}/status", body, STRATEGIC)
+    path = f"/apis/{api_version}/namespaces/{quote(decision.namespace, safe='')}/podgroups"
+    return _request("PATCH", f"{path}/{quote(decision.name, safe='')}/status", body, STRATEGIC)
 
 
-def queue_status(said: QueueStatus, stands: Iterable[str]) -> Request:
-    """What a queue has allocated; resources that stand there and are no longer held are taken out."""
-    allocated: dict[str, str | None] = {name: None for name in stands if name not in said.allocated}
-    body = {"status": {"allocated": allocated | said.allocated}}
-    return _request("PATCH", RESOURCES[Queue].path(name=said.name, subresource="status"), body, MERGE)
+def queue_status(decision: QueueStatus, written: Iterable[str]) -> Request:
+    """What a queue has allocated; resources `written` before and no longer held are removed."""
+    allocated: dict[str, str | None] = {name: None for name in written if name not in decision.allocated}
+    body = {"status": {"allocated": allocated | decision.allocated}}
+    return _request("PATCH", RESOURCES[Queue].path(name=decision.name, subresource="status"), body, MERGE)
 
 
-def queue_annotation(said: QueueAnnotation) -> Request:
-    body = {"metadata": {"annotations": {said.key: said.value}}}
-    return _request("PATCH", RESOURCES[Queue].path(name=said.name), body, MERGE)
+def queue_annotation(decision: QueueAnnotation) -> Request:
+    body = {"metadata": {"annotations": {decision.key: decision.value}}}
+    return _request("PATCH", RESOURCES[Queue].path(name=decision.name), body, MERGE)
 
 
-def shard_status(said: ShardStatus) -> Request:
-    status = {"nodesInUse": said.in_use, "nodesToAdd": said.to_add, "nodesToRemove": said.to_remove}
-    path = RESOURCES[NodeShard].path(name=said.name, subresource="status")
+def shard_status(decision: ShardStatus) -> Request:
+    status = {
+        "nodesInUse": decision.in_use,
+        "nodesToAdd": decision.to_add,
+        "nodesToRemove": decision.to_remove,
+    }
+    path = RESOURCES[NodeShard].path(name=decision.name, subresource="status")
     return _request("PATCH", path, {"status": status}, MERGE)
 
 
-def gate_removal(said: GateRemoval) -> Request:
-    """Takes this one gate out of the list, and leaves others alone."""
+def gate_removal(decision: GateRemoval) -> Request:
+    """Removes this gate from the list and keeps the others."""
     gate = {"name": names.QUEUE_ALLOCATION_GATE, "$patch": "delete"}
-    body = {"metadata": {"uid": said.uid}, "spec": {"schedulingGates": [gate]}}
-    return _request("PATCH", pod_path(said.namespace, said.name), body, STRATEGIC)
+    body = {"metadata": {"uid": decision.uid}, "spec": {"schedulingGates": [gate]}}
+    return _request("PATCH", pod_path(decision.namespace, decision.name), body, STRATEGIC)
 
 
 def _status_patch(namespace: str, name: str, uid: str, status: dict[str, Any]) -> Request:
@@ -169,8 +177,8 @@ def _status_patch(namespace: str, name: str, uid: str, status: dict[str, Any]) -
 
 
 def _condition(type: str, status: str, reason: str, message: str, since: str | None) -> dict[str, str]:
-    told = {"type": type, "status": status, "reason": reason, "message": message}
-    return told if since is None else {**told, "lastTransitionTime": since}
+    fields = {"type": type, "status": status, "reason": reason, "message": message}
+    return fields if since is None else {**fields, "lastTransitionTime": since}
 
 
 def _request(method: str, path: str, body: Any, content_type: str = "application/json") -> Request:

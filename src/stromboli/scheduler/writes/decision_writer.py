@@ -1,8 +1,7 @@
-"""Carries decisions out: in order per object, so many at a time, again where that helps, never twice.
+"""Writes decisions to the API server: in order per object, several at a time, with retries, never twice.
 
-It lives on the event loop and is told decisions from the cycle's thread; a cycle never waits for it. What it could not
-do comes back as `Failure`, to be applied with the news. Before every request it asks whether it may still write: a
-deposed leader writes nothing more.
+It lives on the event loop; a cycle never waits for it. Binds and evictions that fail come back as `WriteFailure`.
+A replica that no longer leads sends nothing more.
 """
 
 from __future__ import annotations
@@ -31,163 +30,159 @@ from stromboli.kube.event_recorder import EventRecorder, ObjectReference, Pendin
 from stromboli.kube.keyed_queue import KeyedQueue
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import Api, ApiError, NoResponse, is_transient
-from stromboli.scheduler.writes.guarded_client import Over, Pen
+from stromboli.scheduler.writes.guarded_client import GuardedClient, WriteFailed
 from stromboli.scheduler.writes.pod_writes import PodWrites
 from stromboli.scheduler.writes.status_writes import StatusWrites
-from stromboli.scheduler.writes.write_orders import URGENT, Failure, Order, merged
+from stromboli.scheduler.writes.write_orders import URGENT, WriteFailure, WriteOrder, merge
 
 log = logging.getLogger(__name__)
 
-WIDTH = 64
+WORKERS = 64
 """Requests in flight, at most."""
 PATIENCE = 30.0
 """Seconds after which a bind or an eviction that is always refused has failed."""
 CONFLICTS = 5
-"""How often a status may meet a conflict."""
+"""How often the write of a status is tried while it meets conflicts."""
 BACKOFF = Backoff(first=0.1, longest=5.0)
-MOST_EVENTS = 100_000
-"""Objects about which something waits to be written; beyond that, new events are left out."""
+MAX_OBJECTS = 100_000
+"""Objects with orders that wait; beyond that, new events are dropped."""
 
 
-class Writer:
+class DecisionWriter:
     """Decisions in, requests out."""
 
     def __init__(
         self,
         api: Api,
         events: EventRecorder,
-        may_write: Callable[[], bool],
-        failed: Callable[[Failure], None],
-        done: Callable[[Order, float], None] = lambda order, seconds: None,
+        write_time_left: Callable[[], float],
+        failed: Callable[[WriteFailure], None],
+        done: Callable[[WriteOrder, float], None] = lambda order, seconds: None,
         scheduler: str = names.SCHEDULER_NAME,
-        width: int = WIDTH,
+        workers: int = WORKERS,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """`failed` and `done` are called on the event loop; `done` with the seconds since the first try."""
+        """`write_time_left` is as for `GuardedClient`. `done` is called with the seconds since the first try."""
         self.events = events
         self.dropped = 0
-        """Events that were left out because too much waited."""
-        self._may_write = may_write
+        """Events that were dropped because too much waited."""
         self._failed = failed
         self._done = done
         self._clock = clock
-        self._lanes: KeyedQueue[Order] = KeyedQueue(self._work, width, merged)
-        self._pen = Pen(api, may_write)
-        pods = PodWrites(self._pen, lambda order: self.submit([order]), scheduler, wall)
-        statuses = StatusWrites(self._pen, wall)
-        self._ways: dict[type[Decision], Callable[[Order], Awaitable[None]]] = {
+        self._queue: KeyedQueue[WriteOrder] = KeyedQueue(self._write, workers, merge)
+        self._client = GuardedClient(api, write_time_left)
+        pods = PodWrites(self._client, lambda order: self.submit([order]), scheduler, wall)
+        statuses = StatusWrites(self._client, wall)
+        self._writes: dict[type[Decision], Callable[[WriteOrder], Awaitable[None]]] = {
             Bind: pods.bind,
             Evict: pods.evict,
-            PodCondition: pods.tell,
-            GateRemoval: pods.lift_gate,
-            PodGroupStatus: statuses.tell_group,
-            NativeGroupCondition: statuses.tell_native_group,
-            QueueStatus: statuses.tell_queue,
+            PodCondition: pods.set_condition,
+            GateRemoval: pods.remove_gate,
+            PodGroupStatus: statuses.write_group_status,
+            NativeGroupCondition: statuses.write_native_condition,
+            QueueStatus: statuses.write_queue_status,
             QueueAnnotation: statuses.annotate_queue,
-            ShardStatus: statuses.tell_shard,
-            Event: self._tell_event,
+            ShardStatus: statuses.write_shard_status,
+            Event: self._write_event,
         }
 
     def __len__(self) -> int:
-        """Objects about which something is still to be written."""
-        return len(self._lanes)
+        """Objects with orders that are not done."""
+        return len(self._queue)
 
     def start(self) -> None:
-        """Begin to write; on the event loop."""
-        self._lanes.start()
+        """Begin to write."""
+        self._queue.start()
 
-    def submit(self, orders: Iterable[Order]) -> None:
-        """Take orders; they are on their way when this returns."""
-        crowded = len(self._lanes) > MOST_EVENTS
+    def submit(self, orders: Iterable[WriteOrder]) -> None:
+        """Queue orders."""
+        crowded = len(self._queue) > MAX_OBJECTS
         for order in orders:
             if crowded and isinstance(order.decision, Event):
                 self.dropped += 1
             else:
-                self._lanes.put(order.lane, order, order.urgency)
+                self._queue.put(order.key, order, order.urgency)
 
-    async def finish(self, within: float) -> bool:
-        """Wait until all is written, at most so long, then stop; whether nothing was left."""
+    async def finish(self, timeout: float) -> bool:
+        """Wait until all is written, at most `timeout` seconds, then stop; whether nothing was left."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._lanes.idle(), within)
-        left = len(self._lanes)
-        await self._lanes.stop()
+            await asyncio.wait_for(self._queue.idle(), timeout)
+        left = len(self._queue)
+        await self._queue.stop()
         return not left
 
     # -- one order
 
-    async def _work(self, order: Order) -> float | None:
-        """Carry an order out, or say when to try again."""
-        if not self._may_write():
+    async def _write(self, order: WriteOrder) -> float | None:
+        """Execute an order; after how many seconds to try again, if at all."""
+        if not self._client.may_write():
             return None
         now = self._clock()
         order.since = now if order.since is None else order.since
         try:
-            await self._ways[type(order.decision)](order)
-        except Over as error:
+            await self._writes[type(order.decision)](order)
+        except WriteFailed as error:
             self._give_up(order, str(error), error.gone)
         except (ApiError, NoResponse) as error:
             order.tries += 1
             order.doubtful |= isinstance(error, NoResponse)
-            if self._may_write() and self._worth_another_try(order, error):
-                asked = error.retry_after if isinstance(error, ApiError) else None
-                return BACKOFF.pause(order.tries, asked)
+            if self._client.may_write() and self._may_retry(order, error):
+                retry_after = error.retry_after if isinstance(error, ApiError) else None
+                return BACKOFF.pause(order.tries, retry_after)
             self._give_up(order, str(error), gone=False)
-        except Exception as error:  # an answer that makes no sense must not leave a task on its way for ever
-            log.exception("%s failed in a way that nobody thought of", _named(order.decision))
+        except Exception as error:  # e.g. a nonsensical response; the task must not stay Binding for ever
+            log.exception("%s: unexpected error", _description(order.decision))
             self._give_up(order, f"{type(error).__name__}: {error}", gone=False)
         else:
             self._done(order, self._clock() - order.since)
         return None
 
-    def _worth_another_try(self, order: Order, error: Exception) -> bool:
+    def _may_retry(self, order: WriteOrder, error: Exception) -> bool:
         if not is_transient(error):
             return False
         if isinstance(order.decision, Event):
             return order.tries < CONFLICTS
         if isinstance(order.decision, Bind) and order.doubtful:
-            return True  # it may be bound: the truth must come out
+            return True  # it may be bound: retry until we know
         if order.urgency == URGENT:
             return self._clock() - (order.since or 0.0) < PATIENCE
         conflict = isinstance(error, ApiError) and error.status == 409
         return not conflict or order.tries < CONFLICTS
 
-    def _give_up(self, order: Order, why: str, gone: bool) -> None:
+    def _give_up(self, order: WriteOrder, why: str, gone: bool) -> None:
         decision = order.decision
-        if not self._may_write():
+        if not self._client.may_write():
             return
         if isinstance(decision, Bind | Evict):
-            self._failed(Failure(decision, why, gone))
+            self._failed(WriteFailure(decision, why, gone))
         elif not isinstance(decision, Event):
-            log.warning("%s was not written: %s", _named(decision), why)
+            log.warning("%s was not written: %s", _description(decision), why)
 
     # -- events
 
-    async def _tell_event(self, order: Order) -> None:
-        said = order.decision
-        assert isinstance(said, Event)
-        saying = PendingEvent(
-            ObjectReference(said.kind, said.namespace, said.name, order.uid, order.api_version),
-            said.type,
-            said.reason,
-            said.message,
+    async def _write_event(self, order: WriteOrder) -> None:
+        decision = order.decision
+        assert isinstance(decision, Event)
+        subject = ObjectReference(
+            decision.kind, decision.namespace, decision.name, order.uid, order.api_version
         )
-        order.request = order.request or self.events.request(saying)
+        event = PendingEvent(subject, decision.type, decision.reason, decision.message)
+        order.request = order.request or self.events.request(event)
         if order.request is None:
             return
         try:
-            await self._pen.send(order.request)
+            await self._client.send(order.request)
         except ApiError as error:
             if error.status == 409 and order.request.method == "POST":
-                return  # an answer was lost: it stands there
-            if self.events.failed(saying, error):
-                order.request = self.events.request(saying)
-                if order.request is not None:
-                    await self._pen.send(order.request)
-                return
-            raise
+                return  # it exists: the first response was lost
+            if not self.events.failed(event, error):
+                raise
+            order.request = self.events.request(event)
+            if order.request is not None:
+                await self._client.send(order.request)
 
 
-def _named(decision: Decision) -> str:
+def _description(decision: Decision) -> str:
     namespace, name = getattr(decision, "namespace", ""), getattr(decision, "name", "")
     return f"{type(decision).__name__} of {namespace}/{name}".replace(" of /", " of ")

@@ -1,4 +1,4 @@
-"""What the writer writes with: asks only as long as we may write, and remembers what was written last."""
+"""The client of the writer: it sends only while we lead, and remembers what was written last."""
 
 from __future__ import annotations
 
@@ -9,57 +9,61 @@ from typing import Any
 from stromboli.kube.request import Api, ApiError, Request, RequestWithdrawn, is_gone
 
 TIMEOUT = 10.0
-"""Seconds that one request may take."""
-REMEMBERED = 100_000
+"""Seconds that one request may take, at most."""
+MAX_REMEMBERED = 100_000
 
 
-class Over(Exception):
-    """A bind or an eviction cannot come to pass any more."""
+class WriteFailed(Exception):
+    """A bind or an eviction cannot succeed any more."""
 
     def __init__(self, why: str, gone: bool = False):
         super().__init__(why)
         self.gone = gone
 
 
-class Gone(Exception):
-    """There is nobody left to write about."""
+class ObjectGone(Exception):
+    """The object to write about no longer exists."""
 
 
-class Pen:
-    """A way to the API server for as long as we may write."""
+class GuardedClient:
+    """Sends requests as long as we lead, each to end before another replica can."""
 
-    def __init__(self, api: Api, may_write: Callable[[], bool]):
-        self.may_write = may_write
+    def __init__(self, api: Api, write_time_left: Callable[[], float]):
+        """`write_time_left`: the seconds for which surely no other replica leads, zero if we must not write."""
         self._api = api
+        self._write_time_left = write_time_left
         self._written: OrderedDict[Hashable, Any] = OrderedDict()
-        """What was last written of an object, for what the next patch of it must say."""
+        """What was last written of an object: its next patch depends on it."""
+
+    def may_write(self) -> bool:
+        return self._write_time_left() > 0
 
     async def send(self, request: Request) -> bytes:
         try:
-            if self.may_write():
-                return await self._api.send(request._replace(still_wanted=self.may_write), TIMEOUT)
+            if (left := self._write_time_left()) > 0:
+                return await self._api.send(request._replace(still_wanted=self.may_write), min(TIMEOUT, left))
         except RequestWithdrawn:
             pass
-        raise Over("no longer the leader")
+        raise WriteFailed("no longer the leader")
 
     async def send_unless_gone(self, request: Request) -> None:
-        """Ask, where some refusals mean that the object, known by its uid, is gone: `Gone`."""
+        """Send; `ObjectGone` if the refusal means that the object, known by its uid, no longer exists."""
         try:
             await self.send(request)
         except ApiError as error:
             if is_gone(error):
-                raise Gone from None
+                raise ObjectGone from None
             raise
 
-    # -- memory
+    # -- what was written last
 
-    def last(self, key: Hashable, otherwise: Any) -> Any:
-        return self._written.get(key, otherwise)
+    def last_written(self, key: Hashable, default: Any) -> Any:
+        return self._written.get(key, default)
 
     def remember(self, key: Hashable, value: Any) -> None:
         self._written[key] = value
         self._written.move_to_end(key)
-        if len(self._written) > REMEMBERED:
+        if len(self._written) > MAX_REMEMBERED:
             self._written.popitem(last=False)
 
     def forget(self, key: Hashable) -> None:

@@ -1,4 +1,4 @@
-"""What is told of PodGroups and queues: status alone, and nothing is lost that stands there (spec 05 9.2, 9.5)."""
+"""Writes about PodGroups, queues and NodeShards: status patches that keep what others wrote (spec 05 9.2, 9.5)."""
 
 from __future__ import annotations
 
@@ -14,66 +14,68 @@ from stromboli.engine.decisions import (
 )
 from stromboli.kube.timestamps import timestamp
 from stromboli.scheduler.writes import decision_requests
-from stromboli.scheduler.writes.guarded_client import Gone, Pen
-from stromboli.scheduler.writes.write_orders import Order
+from stromboli.scheduler.writes.guarded_client import GuardedClient, ObjectGone
+from stromboli.scheduler.writes.write_orders import WriteOrder
 
 
 class StatusWrites:
-    """Orders about PodGroups and queues."""
+    """Executes orders about PodGroups, queues and NodeShards."""
 
-    def __init__(self, pen: Pen, wall: Callable[[], float]):
-        self._pen = pen
+    def __init__(self, client: GuardedClient, wall: Callable[[], float]):
+        self._client = client
         self._wall = wall
 
-    async def tell_group(self, order: Order) -> None:
-        """Conditions are a list that a patch replaces as a whole: what stands there and what was written goes along."""
-        said = order.decision
-        assert isinstance(said, PodGroupStatus)
-        key = ("PodGroup", said.namespace, said.name, order.uid)
-        standing = decision_requests.group_conditions(order.conditions, said, self._wall())
-        fresh = {one.type for one in said.conditions}
-        written: dict[str, dict[str, str]] = self._pen.last(key, {})
-        conditions = {**standing, **{type: one for type, one in written.items() if type not in fresh}}
-        with suppress(Gone):
-            await self._pen.send_unless_gone(
-                decision_requests.group_status(said, order.uid, conditions.values())
+    async def write_group_status(self, order: WriteOrder) -> None:
+        """A merge patch replaces the list of conditions, so those on the object and those written before go along."""
+        decision = order.decision
+        assert isinstance(decision, PodGroupStatus)
+        key = ("PodGroup", decision.namespace, decision.name, order.uid)
+        current = decision_requests.group_conditions(order.conditions, decision, self._wall())
+        fresh = {condition.type for condition in decision.conditions}
+        written: dict[str, dict[str, str]] = self._client.last_written(key, {})
+        conditions = current | {type: entry for type, entry in written.items() if type not in fresh}
+        with suppress(ObjectGone):
+            await self._client.send_unless_gone(
+                decision_requests.group_status(decision, order.uid, conditions.values())
             )
-            self._pen.remember(key, {type: conditions[type] for type in (*written, *fresh)})
+            self._client.remember(key, {type: conditions[type] for type in (*written, *fresh)})
 
-    async def tell_native_group(self, order: Order) -> None:
-        """A condition keeps the time since which its status stands."""
-        said = order.decision
-        assert isinstance(said, NativeGroupCondition)
-        key = ("NativePodGroup", said.namespace, said.name, order.uid)
-        stood = {one.status: one.last_transition_time for one in order.conditions}
-        status, since = self._pen.last(key, ("", ""))
-        if status != said.status:
-            before = stood.get(said.status)
+    async def write_native_condition(self, order: WriteOrder) -> None:
+        """A condition keeps its transition time as long as its status stays the same."""
+        decision = order.decision
+        assert isinstance(decision, NativeGroupCondition)
+        key = ("NativePodGroup", decision.namespace, decision.name, order.uid)
+        transitions = {condition.status: condition.last_transition_time for condition in order.conditions}
+        status, since = self._client.last_written(key, ("", ""))
+        if status != decision.status:
+            before = transitions.get(decision.status)
             since = timestamp(before.timestamp() if before is not None else self._wall())
         request = decision_requests.native_condition(
-            said, order.uid, order.api_version, order.generation, since
+            decision, order.uid, order.api_version, order.generation, since
         )
-        with suppress(Gone):
-            await self._pen.send_unless_gone(request)
-            self._pen.remember(key, (said.status, since))
+        with suppress(ObjectGone):
+            await self._client.send_unless_gone(request)
+            self._client.remember(key, (decision.status, since))
 
-    async def tell_queue(self, order: Order) -> None:
-        said = order.decision
-        assert isinstance(said, QueueStatus)
-        key = ("Queue", said.name)
-        with suppress(Gone):
-            request = decision_requests.queue_status(said, {*order.resources, *self._pen.last(key, ())})
-            await self._pen.send_unless_gone(request)
-            self._pen.remember(key, tuple(said.allocated))
+    async def write_queue_status(self, order: WriteOrder) -> None:
+        decision = order.decision
+        assert isinstance(decision, QueueStatus)
+        key = ("Queue", decision.name)
+        with suppress(ObjectGone):
+            request = decision_requests.queue_status(
+                decision, {*order.resources, *self._client.last_written(key, ())}
+            )
+            await self._client.send_unless_gone(request)
+            self._client.remember(key, tuple(decision.allocated))
 
-    async def annotate_queue(self, order: Order) -> None:
-        said = order.decision
-        assert isinstance(said, QueueAnnotation)
-        with suppress(Gone):
-            await self._pen.send_unless_gone(decision_requests.queue_annotation(said))
+    async def annotate_queue(self, order: WriteOrder) -> None:
+        decision = order.decision
+        assert isinstance(decision, QueueAnnotation)
+        with suppress(ObjectGone):
+            await self._client.send_unless_gone(decision_requests.queue_annotation(decision))
 
-    async def tell_shard(self, order: Order) -> None:
-        said = order.decision
-        assert isinstance(said, ShardStatus)
-        with suppress(Gone):
-            await self._pen.send_unless_gone(decision_requests.shard_status(said))
+    async def write_shard_status(self, order: WriteOrder) -> None:
+        decision = order.decision
+        assert isinstance(decision, ShardStatus)
+        with suppress(ObjectGone):
+            await self._client.send_unless_gone(decision_requests.shard_status(decision))

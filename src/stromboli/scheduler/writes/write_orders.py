@@ -1,4 +1,4 @@
-"""A decision on its way out: what is known of its object, how it fares, and what two of a kind become."""
+"""Orders for the writer: a decision, what its request needs to know, how its tries went; and how two merge."""
 
 from __future__ import annotations
 
@@ -36,75 +36,75 @@ _URGENCY = {
 }
 
 
-class Failure(Struct, frozen=True):
-    """A bind or an eviction that did not come to pass, and why."""
+class WriteFailure(Struct, frozen=True):
+    """A bind or an eviction that failed, and why."""
 
     decision: Bind | Evict
     why: str
     gone: bool = False
-    """Whether the pod no longer exists: there is nothing to tell it."""
+    """Whether the pod no longer exists, or is bound elsewhere: no condition or event is written."""
 
 
 @dataclass(slots=True)
-class Order:
-    """A decision, with what else there is to know of its object."""
+class WriteOrder:
+    """A decision to be written."""
 
     decision: Decision
     uid: str = ""
     conditions: tuple[Condition, ...] = ()
-    """Those that stand on a PodGroup."""
+    """Those that a PodGroup has now."""
     api_version: str = ""
     generation: int = 0
     """Of a native group."""
     resources: tuple[str, ...] = ()
-    """Those that a queue's status names."""
+    """Those in a queue's status now."""
     created: float = 0.0
     """When a pod that is bound was created."""
     since: float | None = None
     """When it was first tried."""
     tries: int = 0
     doubtful: bool = False
-    """Whether an answer was lost, so that it may have been carried out."""
+    """Whether a response was lost, so that it may have been carried out."""
     marked: bool = False
     """Whether an evicted pod has its conditions."""
     request: Request | None = None
     """An event's, made once."""
 
     @property
-    def lane(self) -> Hashable:
-        """Orders of one lane are carried out one after the other."""
+    def key(self) -> Hashable:
+        """Orders of one key are executed one after the other."""
         match self.decision:
-            case Bind() | Evict() | PodCondition() | GateRemoval() as one:
-                return ("Pod", one.namespace, one.name)
-            case PodGroupStatus() as one:
-                return ("PodGroup", one.namespace, one.name)
-            case NativeGroupCondition() as one:
-                return ("NativePodGroup", one.namespace, one.name)
-            case QueueStatus() | QueueAnnotation() as one:
-                return ("Queue", one.name)
-            case ShardStatus() as one:
-                return ("NodeShard", one.name)
-            case Event() as one:
-                return ("Event", one.kind, one.namespace, one.name)
-        raise TypeError(f"nobody knows how to carry out {self.decision!r}")
+            case Bind() | Evict() | PodCondition() | GateRemoval() as decision:
+                return ("Pod", decision.namespace, decision.name)
+            case PodGroupStatus() as decision:
+                return ("PodGroup", decision.namespace, decision.name)
+            case NativeGroupCondition() as decision:
+                return ("NativePodGroup", decision.namespace, decision.name)
+            case QueueStatus() | QueueAnnotation() as decision:
+                return ("Queue", decision.name)
+            case ShardStatus() as decision:
+                return ("NodeShard", decision.name)
+            case Event() as decision:
+                return ("Event", decision.kind, decision.namespace, decision.name)
+        raise TypeError(f"no way to write {self.decision!r}")
 
     @property
     def urgency(self) -> int:
         return _URGENCY.get(type(self.decision), LATER)
 
 
-def merged(earlier: Order, later: Order) -> Order | None:
-    """Of two statuses in a row the later one counts, with the conditions of both."""
+def merge(earlier: WriteOrder, later: WriteOrder) -> WriteOrder | None:
+    """One order in place of two that wait, if possible: of two statuses the later, with the conditions of both."""
     match earlier.decision, later.decision:
-        case PodCondition() as one, PodCondition() as other if one.uid == other.uid:
-            nominated = other.nominated_node or one.nominated_node
-            later.decision = replace(other, nominated_node=nominated)
+        case PodCondition() as first, PodCondition() as second if first.uid == second.uid:
+            nominated = second.nominated_node or first.nominated_node
+            later.decision = replace(second, nominated_node=nominated)
             return later
-        case PodCondition() as one, Bind() as bind if one.uid == bind.uid:
+        case PodCondition() as condition, Bind() as bind if condition.uid == bind.uid:
             return later
-        case PodGroupStatus() as one, PodGroupStatus() as other if earlier.uid == later.uid:
-            conditions = {said.type: said for said in (*one.conditions, *other.conditions)}
-            later.decision = replace(other, conditions=tuple(conditions.values()))
+        case PodGroupStatus() as first, PodGroupStatus() as second if earlier.uid == later.uid:
+            conditions = {entry.type: entry for entry in (*first.conditions, *second.conditions)}
+            later.decision = replace(second, conditions=tuple(conditions.values()))
             return later
         case (ShardStatus(), ShardStatus()) | (GateRemoval(), GateRemoval()):
             return later
