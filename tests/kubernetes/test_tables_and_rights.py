@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
-from stromboli.embedded.rbac import Attributes, Authorizer, User
-from stromboli.embedded.tables import crd_printer, printer_for, table
+from stromboli.embedded.rbac.authorizer import Authorizer
+from stromboli.embedded.rbac.policy_rules import Attributes, User
+from stromboli.embedded.tables.builtin_printers import printer_for
+from stromboli.embedded.tables.crd_printers import crd_printer
+from stromboli.embedded.tables.table import table
 from tests.kubernetes.controlplane import ControlPlane
 
 pytestmark = pytest.mark.real_only

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.protobuf import MEDIA, BadMessage, read
+from stromboli.embedded.protobuf.protobuf_reader import MEDIA, BadMessage, read
 from tests.embedded.api_requests import running
 
 

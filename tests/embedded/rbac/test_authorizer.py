@@ -4,17 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.rbac import (
-    Attributes,
-    Authorizer,
-    BadReview,
-    User,
-    bootstrap_policy,
-    complete_review,
-    escalation_error,
-    forbidden_message,
-)
-from stromboli.embedded.rbac.policy_rules import PolicyRule, rules_of
+from stromboli.embedded.rbac.access_reviews import BadReview, complete_review
+from stromboli.embedded.rbac.authorizer import Authorizer, forbidden_message
+from stromboli.embedded.rbac.bootstrap_roles import bootstrap_policy
+from stromboli.embedded.rbac.escalation import escalation_error
+from stromboli.embedded.rbac.policy_rules import Attributes, PolicyRule, User, rules_of
 
 ANN = User("ann", ("system:authenticated",))
 ROOT = User("root", ("system:masters",))

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.tables import crd_printer, printer_for, table
-from stromboli.embedded.tables.builtin_printers import PRINTERS
+from stromboli.embedded.tables.builtin_printers import PRINTERS, printer_for
+from stromboli.embedded.tables.crd_printers import crd_printer
+from stromboli.embedded.tables.table import table
 
 NOW = 1_700_000_000.0
 BORN = "2023-11-14T22:12:20Z"  # a minute before

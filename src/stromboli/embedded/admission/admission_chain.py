@@ -13,7 +13,7 @@ from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import cause, forbidden, not_found
-from stromboli.embedded.rbac import User
+from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store
 
 Content = dict[str, Any]

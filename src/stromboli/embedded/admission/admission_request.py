@@ -6,7 +6,7 @@ import uuid
 from typing import Any, NamedTuple
 
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.rbac import User
+from stromboli.embedded.rbac.policy_rules import User
 
 Content = dict[str, Any]
 

@@ -7,17 +7,10 @@ from typing import Any
 
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import StatusError, forbidden
-from stromboli.embedded.rbac import (
-    GROUP,
-    Attributes,
-    Authorizer,
-    BadReview,
-    User,
-    complete_review,
-    escalation_error,
-    forbidden_message,
-)
-from stromboli.embedded.rbac.authorizer import RBAC_RESOURCES
+from stromboli.embedded.rbac.access_reviews import BadReview, complete_review
+from stromboli.embedded.rbac.authorizer import RBAC_RESOURCES, Authorizer, forbidden_message
+from stromboli.embedded.rbac.escalation import escalation_error
+from stromboli.embedded.rbac.policy_rules import GROUP, Attributes, User
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change
 

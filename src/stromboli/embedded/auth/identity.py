@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.rbac import User
+from stromboli.embedded.rbac.policy_rules import User
 
 ISSUER = "https://kubernetes.default.svc"
 LONGEST_LIFETIME = 24 * 3600 * 365

@@ -15,7 +15,7 @@ from stromboli.embedded.auth.identity import (
     user_of_certificate,
 )
 from stromboli.embedded.kinds.status_errors import StatusError, bad_request
-from stromboli.embedded.rbac import User
+from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store
 
 LONGEST_TOKEN = 8192

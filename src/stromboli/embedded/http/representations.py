@@ -13,15 +13,10 @@ from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.store.records import Record
-from stromboli.embedded.tables import (
-    INCLUDE,
-    TablePrinter,
-    crd_printer,
-    partial_list,
-    partial_metadata,
-    printer_for,
-    table,
-)
+from stromboli.embedded.tables.builtin_printers import printer_for
+from stromboli.embedded.tables.crd_printers import crd_printer
+from stromboli.embedded.tables.table import INCLUDE, partial_list, partial_metadata, table
+from stromboli.embedded.tables.table_printer import TablePrinter
 
 JSON = "application/json"
 TABLE, METADATA = "Table", ("PartialObjectMetadata", "PartialObjectMetadataList")

@@ -10,7 +10,6 @@ import msgspec
 
 from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.yaml_documents import documents
-from stromboli.embedded import protobuf
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.field_managers import field_manager
 from stromboli.embedded.kinds.kind import Kind
@@ -18,6 +17,7 @@ from stromboli.embedded.kinds.status_errors import StatusError, bad_request
 from stromboli.embedded.patching.patch_errors import PatchError, check_depth
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC, check_media, patched
 from stromboli.embedded.patching.server_side_apply import apply
+from stromboli.embedded.protobuf import protobuf_reader
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,8 +29,8 @@ _YAML = ("application/yaml", APPLY)
 def decode_body(data: bytes, content_type: str) -> Any:
     """The decoded body of any supported media type."""
     try:
-        if content_type == protobuf.MEDIA:
-            return protobuf.read(data)
+        if content_type == protobuf_reader.MEDIA:
+            return protobuf_reader.read(data)
         if content_type in _YAML and not data.lstrip().startswith(b"{"):
             return _check_nesting(_single(list(islice(documents(data.decode()), 2))))
         if content_type in ("", "application/json", *_YAML, MERGE, STRATEGIC, JSON):

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import method_not_allowed, no_such_resource
-from stromboli.embedded.rbac import Attributes
+from stromboli.embedded.rbac.policy_rules import Attributes
 
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}

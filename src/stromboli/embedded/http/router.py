@@ -31,7 +31,7 @@ from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.objects import deletion, subresources
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions, WriteResult
 from stromboli.embedded.patching.patch_request import APPLY
-from stromboli.embedded.rbac import User
+from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.records import Key, Record
 from stromboli.embedded.store.version_log import WriteFailed
 from stromboli.embedded.store.watch_hub import WatchHub

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Hashable, Iterable
 
 from stromboli.api import names
-from stromboli.embedded.nodes import node_annotations, pod_status_patches
-from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
+from stromboli.embedded.nodes import pod_status_patches
+from stromboli.embedded.nodes.node_annotations import UNREACHABLE
+from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView, Toleration
 from stromboli.embedded.nodes.timer_heap import TimerHeap
 from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.timestamps import timestamp
@@ -32,15 +33,13 @@ class NodeLifecycle:
         """A node failed with these pods on it."""
         now = self._clock()
         if ready_status(node) != "Unknown":
-            self._writes.patch_node(node.name, {"status": {"conditions": [_unknown(now)]}}, "status")
-            self._writes.record_node_event(
-                node.name, names.NORMAL, "NodeNotReady", f"Node {node.name} status is now: NodeNotReady"
-            )
+            condition = ready_condition("Unknown", "NodeStatusUnknown", _STATUS_UNKNOWN, now)
+            self._writes.patch_node(node.name, {"status": {"conditions": [condition]}}, "status")
+            message = f"Node {node.name} status is now: NodeNotReady"
+            self._writes.record_node_event(node.name, names.NORMAL, "NodeNotReady", message)
         if not is_unreachable(node):
-            taints = [
-                {"key": node_annotations.UNREACHABLE, "effect": effect, "timeAdded": timestamp(now)}
-                for effect in _EFFECTS
-            ]
+            taint = {"key": UNREACHABLE, "timeAdded": timestamp(now)}
+            taints = [{**taint, "effect": effect} for effect in (names.NO_SCHEDULE, names.NO_EXECUTE)]
             self._writes.patch_node(node.name, {"spec": {"taints": [*(node.spec.taints or ()), *taints]}})
         for pod in pods:
             self.schedule_eviction(pod, node.name)
@@ -65,9 +64,7 @@ class NodeLifecycle:
     def recover(self, node: NodeView) -> None:
         """Remove the taints of a failure."""
         if is_unreachable(node):
-            left = [
-                taint for taint in node.spec.taints or () if taint.get("key") != node_annotations.UNREACHABLE
-            ]
+            left = [taint for taint in node.spec.taints or () if taint.get("key") != UNREACHABLE]
             self._writes.patch_node(node.name, {"spec": {"taints": left or None}})
 
     def delete_orphans(self, pods: Iterable[NodePod]) -> None:
@@ -84,59 +81,41 @@ class NodeLifecycle:
             return
         pod, node = eviction
         if not pod.finished:
-            self._writes.record_event(
-                pod, names.NORMAL, "TaintManagerEviction", f"Marking for deletion Pod {pod.key}"
-            )
+            message = f"Marking for deletion Pod {pod.key}"
+            self._writes.record_event(pod, names.NORMAL, "TaintManagerEviction", message)
             self._writes.patch_status(pod, pod_status_patches.node_lost(self._clock(), node))
         self._writes.delete_pod(pod)
 
 
-_EFFECTS = (names.NO_SCHEDULE, names.NO_EXECUTE)
-
-
 def _toleration_seconds(pod: NodePod) -> float | None:
     """Seconds that a pod stays on an unreachable node; None for ever."""
-    matching = [
-        toleration
-        for toleration in pod.spec.tolerations or ()
-        if toleration.effect in ("", names.NO_EXECUTE)
-        and (
-            toleration.key == node_annotations.UNREACHABLE
-            or (not toleration.key and toleration.operator == "Exists")
-        )
-        and (toleration.operator == "Exists" or not toleration.value)
-    ]
+    matching = [toleration for toleration in pod.spec.tolerations or () if _tolerates(toleration)]
     if not matching:
         return 0.0
-    seconds = [
-        toleration.toleration_seconds for toleration in matching if toleration.toleration_seconds is not None
-    ]
+    limits = [toleration.toleration_seconds for toleration in matching]
+    seconds = [limit for limit in limits if limit is not None]
     return float(max(0, min(seconds))) if seconds else None
 
 
+def _tolerates(toleration: Toleration) -> bool:
+    exists = toleration.operator == "Exists"
+    return (
+        toleration.effect in ("", names.NO_EXECUTE)
+        and (toleration.key == UNREACHABLE or (exists and not toleration.key))
+        and (exists or not toleration.value)
+    )
+
+
 def is_unreachable(node: NodeView) -> bool:
-    return any(taint.get("key") == node_annotations.UNREACHABLE for taint in node.spec.taints or ())
+    return any(taint.get("key") == UNREACHABLE for taint in node.spec.taints or ())
 
 
 def ready_status(node: NodeView) -> str:
     """The status of its Ready condition; empty without one."""
-    return next(
-        (
-            condition.status
-            for condition in node.status.conditions or ()
-            if condition.type == names.CONDITION_READY
-        ),
-        "",
-    )
+    conditions = {condition.type: condition.status for condition in node.status.conditions or ()}
+    return conditions.get(names.CONDITION_READY, "")
 
 
-def _unknown(now: float) -> Content:
-    stamp = timestamp(now)
-    times = {"lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
-    return {
-        "type": "Ready",
-        "status": "Unknown",
-        "reason": "NodeStatusUnknown",
-        "message": _STATUS_UNKNOWN,
-        **times,
-    }
+def ready_condition(status: str, reason: str, message: str, now: float) -> Content:
+    times = {"lastHeartbeatTime": timestamp(now), "lastTransitionTime": timestamp(now)}
+    return {"type": names.CONDITION_READY, "status": status, "reason": reason, "message": message, **times}

@@ -14,7 +14,12 @@ import msgspec
 
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_groups import node_info
-from stromboli.embedded.nodes.node_lifecycle import NodeLifecycle, is_unreachable, ready_status
+from stromboli.embedded.nodes.node_lifecycle import (
+    NodeLifecycle,
+    is_unreachable,
+    ready_condition,
+    ready_status,
+)
 from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
 from stromboli.embedded.nodes.pod_addresses import LOCAL, PodAddresses
 from stromboli.embedded.nodes.pod_logs import LogQuery, NoLog
@@ -24,7 +29,6 @@ from stromboli.embedded.nodes.write_queue import NODES, PODS, WriteQueue
 from stromboli.kube.api_client import Client
 from stromboli.kube.reflector import Reflector, UnusableObject
 from stromboli.kube.request import ApiError
-from stromboli.kube.timestamps import timestamp
 
 log = logging.getLogger(__name__)
 
@@ -171,19 +175,9 @@ class NodeService:
 
     def _ready(self, name: str, kind: str) -> Content:
         """The status of a node that is Ready."""
-        stamp = timestamp(self._clock())
         host = LOCAL if kind == node_annotations.REAL else self._addresses.range(name).host
-        times = {"lastHeartbeatTime": stamp, "lastTransitionTime": stamp}
         return {
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "reason": "KubeletReady",
-                    "message": f"{kind} node",
-                    **times,
-                }
-            ],
+            "conditions": [ready_condition("True", "KubeletReady", f"{kind} node", self._clock())],
             "addresses": [
                 {"type": "InternalIP", "address": host},
                 {"type": "Hostname", "address": name},

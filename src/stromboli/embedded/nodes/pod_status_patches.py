@@ -9,7 +9,9 @@ from stromboli.kube.timestamps import timestamp
 
 READY_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
-EXPIRED = "Pod was active on the node longer than the specified deadline"
+_TAINT_EVICTION = "Taint manager: deleting due to NoExecute taint"
+_EXPIRED = "Pod was active on the node longer than the specified deadline"
+DEADLINE_EXCEEDED = {"reason": "DeadlineExceeded", "message": _EXPIRED}
 
 
 class Termination(NamedTuple):
@@ -103,11 +105,7 @@ def running(pod: NodePod, now: float, ip: str, host: str) -> Content:
     }
     if pod.spec.init_containers:
         status["initContainerStatuses"] = [
-            container_status(
-                pod,
-                spec,
-                started if _is_sidecar(spec) else completed.state(container_id(pod, str(spec.get("name")))),
-            )
+            container_status(pod, spec, started if _is_sidecar(spec) else _terminated(pod, spec, completed))
             for spec in pod.spec.init_containers
         ]
     return status
@@ -120,15 +118,14 @@ def finished(pod: NodePod, now: float, started: float, code: int) -> Content:
         "phase": "Failed" if code else "Succeeded",
         "conditions": changed(pod, terminal_conditions(now, failed=bool(code))),
         "containerStatuses": [
-            container_status(pod, spec, termination.state(container_id(pod, str(spec.get("name")))))
-            for spec in pod.spec.containers
+            container_status(pod, spec, _terminated(pod, spec, termination)) for spec in pod.spec.containers
         ],
     }
 
 
 def expired(pod: NodePod, now: float, started: float) -> Content:
     """It ran longer than `activeDeadlineSeconds` allows."""
-    return {**finished(pod, now, started, 137), "reason": "DeadlineExceeded", "message": EXPIRED}
+    return {**finished(pod, now, started, 137), **DEADLINE_EXCEEDED}
 
 
 def terminal_conditions(now: float, failed: bool) -> list[Content]:
@@ -152,13 +149,7 @@ def node_lost(now: float, node: str) -> Content:
         "conditions": [
             pod_condition("Ready", False, now, "NodeNotReady", message),
             pod_condition("ContainersReady", False, now, "NodeNotReady", message),
-            pod_condition(
-                "DisruptionTarget",
-                True,
-                now,
-                "DeletionByTaintManager",
-                "Taint manager: deleting due to NoExecute taint",
-            ),
+            pod_condition("DisruptionTarget", True, now, "DeletionByTaintManager", _TAINT_EVICTION),
         ],
     }
 
@@ -166,6 +157,10 @@ def node_lost(now: float, node: str) -> Content:
 def unready(now: float) -> Content:
     """Its node is unreachable, and the pod's state unknown."""
     return {"conditions": [pod_condition("Ready", False, now, "NodeNotReady")]}
+
+
+def _terminated(pod: NodePod, spec: Content, termination: Termination) -> Content:
+    return termination.state(container_id(pod, str(spec.get("name"))))
 
 
 def _is_sidecar(spec: Content) -> bool:

@@ -9,7 +9,7 @@ from stromboli.embedded.kinds.kind_rules import DEFINITIONS
 from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
-from stromboli.embedded.rbac import bootstrap_policy
+from stromboli.embedded.rbac.bootstrap_roles import bootstrap_policy
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 SCHEDULING = "scheduling.k8s.io/v1"

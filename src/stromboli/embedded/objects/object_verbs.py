@@ -27,7 +27,7 @@ from stromboli.embedded.kinds.status_errors import (
     required,
 )
 from stromboli.embedded.objects.kind_versions import to_served_version, to_storage_version
-from stromboli.embedded.rbac import User
+from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Key, Record
 

@@ -72,10 +72,8 @@ def decode_managed_fields(raw: Any) -> ManagedFields:
         raise PatchError(400, "metadata.managedFields is a list")
     for item in raw or ():
         entry = _read(item)
-        existing = managers.get(entry.id)
-        managers[entry.id] = (
-            entry if existing is None else existing.with_fields(union(existing.fields, entry.fields))
-        )
+        existing = managers.get(entry.id, entry)
+        managers[entry.id] = existing.with_fields(union(existing.fields, entry.fields))
     return managers
 
 
@@ -135,9 +133,8 @@ def _write(entry: ManagedFieldsEntry) -> dict[str, Any]:
 
 
 def _cap_updaters(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
-    updaters = sorted(
-        (entry for entry in entries if entry.operation == "Update"), key=lambda entry: (entry.time, entry.id)
-    )
+    updaters = [entry for entry in entries if entry.operation == "Update"]
+    updaters.sort(key=lambda entry: (entry.time, entry.id))
     surplus = len(updaters) - MAX_UPDATERS
     if surplus <= 0:
         return entries
@@ -145,8 +142,7 @@ def _cap_updaters(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]
     rest = [entry for entry in entries if not any(entry is surplus_entry for surplus_entry in old)]
     merged: dict[str, ManagedFieldsEntry] = {}
     for entry in old:
-        existing = merged.get(entry.api_version)
-        fields = entry.fields if existing is None else union(existing.fields, entry.fields)
+        fields = union(merged.get(entry.api_version, entry).fields, entry.fields)
         merged[entry.api_version] = ManagedFieldsEntry(
             manager=ANCIENT, operation="Update", api_version=entry.api_version, time=entry.time, fields=fields
         )

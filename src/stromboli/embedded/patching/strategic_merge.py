@@ -30,9 +30,7 @@ def _map(original: dict[str, Any], patch: dict[str, Any], schema: Schema) -> dic
     directive = patch.get(_PATCH, "merge")
     if directive == "replace":
         return {
-            key: _without_directives(value)
-            for key, value in patch.items()
-            if key != _PATCH and not _is_deleted(value)
+            key: _strip(value) for key, value in patch.items() if key != _PATCH and not _is_deleted(value)
         }
     if directive == "delete":
         return {}
@@ -82,7 +80,7 @@ def _field(result: dict[str, Any], key: str, value: Any, schema: Schema, order: 
     elif isinstance(value, dict) and value.get(_PATCH) == "delete":
         result[key] = {}
     else:
-        result[key] = _without_directives(value)
+        result[key] = _strip(value)
 
 
 def _list(original: list[Any], patch: list[Any], schema: Schema, arrange: bool) -> list[Any]:
@@ -105,7 +103,7 @@ def _apply_directives(original: list[Any], patch: list[Any], key: str) -> tuple[
     for entry in patch:
         directive = entry.get(_PATCH) if isinstance(entry, dict) else None
         if directive == "delete":
-            deleted.add(_merge_key_value(entry, key))
+            deleted.add(_key_of(entry, key))
         elif directive == "replace":
             replace = True
         elif directive is None:
@@ -115,22 +113,22 @@ def _apply_directives(original: list[Any], patch: list[Any], key: str) -> tuple[
                 400, f"unknown patch type {_excerpt(directive)} of an entry: delete and replace are known"
             )
     if replace:
-        return [_without_directives(entry) for entry in rest], []
-    return [entry for entry in original if _merge_key_value(entry, key) not in deleted], rest
+        return [_strip(entry) for entry in rest], []
+    return [entry for entry in original if _key_of(entry, key) not in deleted], rest
 
 
 def _merged(original: list[Any], patch: list[Any], key: str, schema: Schema) -> list[Any]:
     positions: dict[Any, int] = {}
     result = list(original)
     for index, entry in enumerate(original):
-        positions.setdefault(_merge_key_value(entry, key), index)
+        positions.setdefault(_key_of(entry, key), index)
     for entry in patch:
-        name = _merge_key_value(entry, key)
+        name = _key_of(entry, key)
         if name in positions:
             result[positions[name]] = _map(result[positions[name]], entry, schema)
         else:
             positions[name] = len(result)
-            result.append(_without_directives(entry))
+            result.append(_strip(entry))
     return result
 
 
@@ -147,14 +145,14 @@ def _ordered(merged: list[Any], order: list[Any], before: list[Any], schema: Sch
     positions = _positions(order, key)
     old_positions = _positions(before, key)
     named = sorted(
-        (entry for entry in merged if _merge_key_value(entry, key) in positions),
-        key=lambda entry: positions[_merge_key_value(entry, key)],
+        (entry for entry in merged if _key_of(entry, key) in positions),
+        key=lambda entry: positions[_key_of(entry, key)],
     )
     others = sorted(
-        (entry for entry in merged if _merge_key_value(entry, key) not in positions),
-        key=lambda entry: old_positions.get(_merge_key_value(entry, key), len(old_positions)),
+        (entry for entry in merged if _key_of(entry, key) not in positions),
+        key=lambda entry: old_positions.get(_key_of(entry, key), len(old_positions)),
     )
-    return _merge_ordered(others, named, lambda entry: old_positions.get(_merge_key_value(entry, key)))
+    return _merge_ordered(others, named, lambda entry: old_positions.get(_key_of(entry, key)))
 
 
 def _merge_ordered(
@@ -177,11 +175,11 @@ def _merge_ordered(
 def _positions(entries: list[Any], key: str) -> dict[Any, int]:
     positions: dict[Any, int] = {}
     for index, entry in enumerate(entries):
-        positions.setdefault(_merge_key_value(entry, key), index)
+        positions.setdefault(_key_of(entry, key), index)
     return positions
 
 
-def _merge_key_value(entry: Any, key: str) -> Any:
+def _key_of(entry: Any, key: str) -> Any:
     """The value of an entry's merge key; scalars identify themselves."""
     if not isinstance(entry, dict):
         name = entry
@@ -201,18 +199,16 @@ def _unique(values: Iterable[Any]) -> list[Any]:
         raise PatchError(422, "a list of lists cannot be merged") from None
 
 
-def _without_directives(value: Any) -> Any:
-    """A new value without directives, which have nothing to act on."""
+def _strip(value: Any) -> Any:
+    """A new value without directives, which have nothing to act on there."""
     if isinstance(value, dict):
         return {
-            key: _without_directives(child)
+            key: _strip(child)
             for key, child in value.items()
             if not key.startswith((_PATCH, _RETAIN, _DELETE, _ORDER)) and not _is_deleted(child)
         }
     if isinstance(value, list):
-        return [
-            _without_directives(child) for child in value if not (isinstance(child, dict) and _PATCH in child)
-        ]
+        return [_strip(child) for child in value if not (isinstance(child, dict) and _PATCH in child)]
     return value
 
 

@@ -4,7 +4,3 @@
 differs from its absence, a `!` one whose zero is kept; `*` is a list, `%` a map with string keys, and the fields of a
 field named `-` are inlined.
 """
-
-from stromboli.embedded.protobuf.protobuf_reader import MEDIA, BadMessage, read
-
-__all__ = ["MEDIA", "BadMessage", "read"]

@@ -88,13 +88,12 @@ def _put(content: dict[str, Any], field: Field, raw: Value, depth: int) -> None:
     if field.mapped:
         entry = dict(_fields(memoryview(_bytes(raw))))
         entry_value = entry.get(2, b"" if field.type != "i" else 0)
-        value = (
-            [_text(item) for _, item in _fields(memoryview(_bytes(entry_value)))] if field.repeated else None
-        )
-        key = _text(entry.get(1, b""))
-        content.setdefault(field.name, {})[key] = (
-            _value(field.type, entry_value, depth) if value is None else value
-        )
+        values = content.setdefault(field.name, {})
+        if field.repeated:
+            value = [_text(item) for _, item in _fields(memoryview(_bytes(entry_value)))]
+        else:
+            value = _value(field.type, entry_value, depth)
+        values[_text(entry.get(1, b""))] = value
     elif field.repeated:
         content.setdefault(field.name, []).append(_value(field.type, raw, depth))
     elif field.name == "-":

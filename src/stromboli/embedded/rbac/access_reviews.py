@@ -16,6 +16,7 @@ REVIEWS = {
     "selfsubjectrulesreviews": "SelfSubjectRulesReview",
     "selfsubjectreviews": "SelfSubjectReview",
 }
+_RESOURCE_ATTRIBUTES = ("verb", "group", "resource", "subresource", "name", "namespace")
 
 
 class BadReview(ValueError):
@@ -59,14 +60,7 @@ def _attributes(spec: Content) -> Attributes:
     values = {key: str(value or "") for key, value in raw.items()}
     if path is not None:
         return Attributes(values.get("verb", ""), path=values.get("path", "") or "/")
-    return Attributes(
-        values.get("verb", ""),
-        values.get("group", ""),
-        values.get("resource", ""),
-        values.get("subresource", ""),
-        values.get("name", ""),
-        values.get("namespace", ""),
-    )
+    return Attributes(**{field: values[field] for field in _RESOURCE_ATTRIBUTES if field in values})
 
 
 def _subject(spec: Content) -> User:

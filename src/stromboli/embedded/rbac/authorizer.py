@@ -107,12 +107,8 @@ class Authorizer:
         """All rules of a user in a namespace and at the cluster scope."""
         if MASTERS in user.groups:
             return list(ALL_RULES)
-        rules = dict.fromkeys(
-            rule
-            for binding, _ in self._bindings_of(user, namespace)
-            for rule in self._role_rules(binding.role)
-        )
-        return list(rules)
+        bindings = self._bindings_of(user, namespace)
+        return list(dict.fromkeys(rule for bound, _ in bindings for rule in self._role_rules(bound.role)))
 
     def rules_of_role(self, kind: str, namespace: str, name: str) -> tuple[PolicyRule, ...]:
         """The rules of a role, aggregated ones included."""
@@ -137,23 +133,18 @@ class Authorizer:
         if not role.selectors:
             return role.rules
         if key not in self._aggregated:
-            self._aggregated[key] = self._aggregate(key, role, {key})
+            self._aggregated[key] = self._aggregate(role, {key})
         return self._aggregated[key]
 
-    def _aggregate(self, key: Key, role: Role, seen: set[Key]) -> tuple[PolicyRule, ...]:
+    def _aggregate(self, role: Role, seen: set[Key]) -> tuple[PolicyRule, ...]:
         """The rules of all selected cluster roles, which may be aggregated too; cycles are cut."""
         aggregated: dict[PolicyRule, None] = {}
         for other, candidate in sorted(self._roles.items()):
-            if (
-                other[0]
-                or other in seen
-                or not any(matches_labels(s, candidate.labels) for s in role.selectors)
-            ):
+            selected = any(matches_labels(selector, candidate.labels) for selector in role.selectors)
+            if other[0] or other in seen or not selected:
                 continue
-            rules = (
-                self._aggregate(other, candidate, seen | {other}) if candidate.selectors else candidate.rules
-            )
-            aggregated.update(dict.fromkeys(rules))
+            nested = self._aggregate(candidate, seen | {other}) if candidate.selectors else candidate.rules
+            aggregated.update(dict.fromkeys(nested))
         return tuple(aggregated)
 
 

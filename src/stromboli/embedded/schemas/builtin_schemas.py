@@ -35,11 +35,8 @@ def any_object() -> Schema:
     """The schema of an object of which only the metadata have one."""
     meta = notation().type("ObjectMeta")
     text = Schema(type="string")
-    return Schema(
-        type="object",
-        preserve_unknown_fields=True,
-        properties={"apiVersion": text, "kind": text, "metadata": meta},
-    )
+    properties = {"apiVersion": text, "kind": text, "metadata": meta}
+    return Schema(type="object", preserve_unknown_fields=True, properties=properties)
 
 
 def with_metadata(schema: Schema) -> Schema:

@@ -67,11 +67,8 @@ def _combined(schema: Schema) -> Check:
 def _object(schema: Schema) -> Check:
     plain = {key: _PLAIN[property.type] for key, property in schema.properties.items() if _is_plain(property)}
     checks = {key: _check(property) for key, property in schema.properties.items() if key not in plain}
-    defaults = [
-        (key, new_default)
-        for key, property in schema.properties.items()
-        if (new_default := _default(property)) is not None
-    ]
+    factories = {key: _default(property) for key, property in schema.properties.items()}
+    defaults = [(key, factory) for key, factory in factories.items() if factory is not None]
     others = _values(schema)
     required = schema.required
     minimum, maximum = schema.min_properties or 0, schema.max_properties
@@ -88,9 +85,9 @@ def _object(schema: Schema) -> Check:
             inner_check = checks.get(key, others)
             if inner_check is None or not inner_check(item):
                 return False
-        for key, new_default in defaults:
+        for key, factory in defaults:
             if key not in value:
-                value[key] = new_default()
+                value[key] = factory()
         for key in required:
             item = value.get(key)
             if not item and (item is None or item in ("", [])):
@@ -102,11 +99,8 @@ def _object(schema: Schema) -> Check:
 
 def _map(schema: Schema, inner_check: Check) -> Check:
     """A map: only its values have a schema."""
-    strings = (
-        schema.additional_properties is not None
-        and _is_plain(schema.additional_properties)
-        and schema.additional_properties.type == "string"
-    )
+    values = schema.additional_properties
+    strings = values is not None and _is_plain(values) and values.type == "string"
     required = schema.required
     minimum, maximum = schema.min_properties or 0, schema.max_properties
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from stromboli.embedded.schemas.builtin_schemas import any_object, with_metadata
 from stromboli.embedded.schemas.regex_patterns import pattern_error
-from stromboli.embedded.schemas.schema import ANYTHING, Rule, Schema
+from stromboli.embedded.schemas.schema import ANYTHING, KEYWORDS, Rule, Schema
 from stromboli.embedded.schemas.schema_problems import Problem, duplicate, invalid, required, unsupported
 
 MAX_DEPTH = 64
@@ -17,28 +17,12 @@ _LIST_TYPES = ("atomic", "map", "set")
 _MAP_TYPES = ("atomic", "granular")
 _TRIVIAL = [{"type": "integer"}, {"type": "string"}]
 
-_NUMBERS = {
-    "minimum": "minimum",
-    "maximum": "maximum",
-    "multipleOf": "multiple_of",
-}
-_COUNTS = {
-    "minLength": "min_length",
-    "maxLength": "max_length",
-    "minItems": "min_items",
-    "maxItems": "max_items",
-    "minProperties": "min_properties",
-    "maxProperties": "max_properties",
-}
-_TEXTS = {"description": "description", "format": "format", "pattern": "pattern"}
-_FLAGS = {
-    "nullable": "nullable",
-    "exclusiveMinimum": "exclusive_minimum",
-    "exclusiveMaximum": "exclusive_maximum",
-    "x-kubernetes-preserve-unknown-fields": "preserve_unknown_fields",
-    "x-kubernetes-int-or-string": "int_or_string",
-    "x-kubernetes-embedded-resource": "embedded_resource",
-}
+_KEYWORDS = {**KEYWORDS, "int_or_string": "x-kubernetes-int-or-string"}
+_STRINGS = ("description", "format", "pattern")
+_NUMBERS = ("minimum", "maximum", "multiple_of")
+_COUNTS = ("min_length", "max_length", "min_items", "max_items", "min_properties", "max_properties")
+_EXCLUSIVE = ("exclusive_minimum", "exclusive_maximum")
+_FLAGS = ("nullable", *_EXCLUSIVE, "preserve_unknown_fields", "int_or_string", "embedded_resource")
 
 
 class SchemaError(ValueError):
@@ -100,7 +84,7 @@ class _Parser:
         fields: dict[str, Any] = {}
         if raw.get("type"):
             fields["type"] = self._one_of(raw["type"], _TYPES, f"{path}.type")
-        self._take(fields, raw, _TEXTS, lambda value: isinstance(value, str), path, "a text")
+        self._take(fields, raw, _STRINGS, lambda value: isinstance(value, str), path, "a text")
         self._take(fields, raw, _FLAGS, lambda value: isinstance(value, bool), path, "true or false")
         self._take(fields, raw, _NUMBERS, _is_number, path, "a number")
         self._take(fields, raw, _COUNTS, _is_count, path, "a number of at least 0")
@@ -119,12 +103,13 @@ class _Parser:
         self,
         fields: dict[str, Any],
         raw: dict[str, Any],
-        names: dict[str, str],
+        keywords: tuple[str, ...],
         fits: Callable[[Any], bool],
         path: str,
         expected: str,
     ) -> None:
-        for name, field in names.items():
+        for field in keywords:
+            name = _KEYWORDS.get(field, field)
             value = raw.get(name)
             if value is None:
                 continue

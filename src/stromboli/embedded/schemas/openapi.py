@@ -15,34 +15,11 @@ import msgspec
 
 from stromboli.embedded.schemas import builtin_schemas
 from stromboli.embedded.schemas.openapi_protobuf import encoded
-from stromboli.embedded.schemas.schema import Schema
+from stromboli.embedded.schemas.schema import KEYWORDS, Schema
 
 Node = dict[str, Any]
 
 _INFO = {"title": "Kubernetes", "version": "unversioned"}
-_LIMITS = {
-    "format": "format",
-    "pattern": "pattern",
-    "minimum": "minimum",
-    "maximum": "maximum",
-    "multiple_of": "multipleOf",
-    "min_length": "minLength",
-    "max_length": "maxLength",
-    "min_items": "minItems",
-    "max_items": "maxItems",
-    "min_properties": "minProperties",
-    "max_properties": "maxProperties",
-    "exclusive_minimum": "exclusiveMinimum",
-    "exclusive_maximum": "exclusiveMaximum",
-}
-_EXTENSIONS = {
-    "list_type": "x-kubernetes-list-type",
-    "list_map_keys": "x-kubernetes-list-map-keys",
-    "map_type": "x-kubernetes-map-type",
-    "merge_key": "x-kubernetes-patch-merge-key",
-    "preserve_unknown_fields": "x-kubernetes-preserve-unknown-fields",
-    "embedded_resource": "x-kubernetes-embedded-resource",
-}
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 PROTOBUF_ACCEPTED = (PROTOBUF, PROTOBUF.replace(".v1.0", "@v1.0"))
 """`Accept` of clients that want protobuf; the second, which most send, is not a valid content type."""
@@ -262,7 +239,7 @@ def _limits(schema: Schema) -> Node:
         node["required"] = list(schema.required)
     if schema.enum:
         node["enum"] = list(schema.enum)
-    for field, name in (*_LIMITS.items(), *_EXTENSIONS.items()):
+    for field, name in KEYWORDS.items():
         value = getattr(schema, field)
         if value is not None and value is not False and value not in ("", ()):
             node[name] = value

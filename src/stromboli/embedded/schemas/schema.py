@@ -96,3 +96,26 @@ class Schema(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
 
 ANYTHING = Schema(preserve_unknown_fields=True)
+
+KEYWORDS = {
+    "format": "format",
+    "pattern": "pattern",
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "multiple_of": "multipleOf",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "min_properties": "minProperties",
+    "max_properties": "maxProperties",
+    "exclusive_minimum": "exclusiveMinimum",
+    "exclusive_maximum": "exclusiveMaximum",
+    "list_type": "x-kubernetes-list-type",
+    "list_map_keys": "x-kubernetes-list-map-keys",
+    "map_type": "x-kubernetes-map-type",
+    "merge_key": "x-kubernetes-patch-merge-key",
+    "preserve_unknown_fields": "x-kubernetes-preserve-unknown-fields",
+    "embedded_resource": "x-kubernetes-embedded-resource",
+}
+"""OpenAPI keywords by field of `Schema`."""

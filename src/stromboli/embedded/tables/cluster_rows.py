@@ -47,10 +47,9 @@ def _event(event: Content, now: float) -> Cells:
     )
     regarding = nested_map(event, "involvedObject") or nested_map(event, "regarding")
     source = nested_map(event, "source") or nested_map(event, "deprecatedSource")
-    reporters = [
-        source.get("component") or event.get("reportingComponent") or event.get("reportingController")
-    ]
-    reporters.append(source.get("host") or event.get("reportingInstance"))
+    component = source.get("component") or event.get("reportingComponent")
+    host = source.get("host") or event.get("reportingInstance")
+    reporters = [component or event.get("reportingController"), host]
     return [
         ago(last or first, now),
         event.get("type") or "",
@@ -123,10 +122,8 @@ def _config_map(config_map: Content, now: float) -> Cells:
 
 
 def _quota(quota: Content, now: float) -> Cells:
-    hard, used = (
-        nested_map(quota, "status", "hard") or nested_map(quota, "spec", "hard"),
-        nested_map(quota, "status", "used"),
-    )
+    hard = nested_map(quota, "status", "hard") or nested_map(quota, "spec", "hard")
+    used = nested_map(quota, "status", "used")
     requests: list[str] = []
     limits: list[str] = []
     for name in sorted(hard):

@@ -38,19 +38,17 @@ def parse(path: str) -> tuple[Step, ...]:
         raise BadPath(f"JSON path longer than {MAX_LENGTH} characters")
     steps, position = [], 0
     while position < len(text):
-        matched = next(
-            (
-                (make, match)
-                for pattern, make in _KINDS
-                if (match := pattern.match(text, position)) is not None
-            ),
-            None,
-        )
-        if matched is None:
-            raise BadPath(f"JSON path {path!r}: not understood from {text[position : position + 30]!r} on")
-        steps.append(matched[0](matched[1]))
-        position = matched[1].end()
+        step, position = _parse_step(path, text, position)
+        steps.append(step)
     return tuple(steps)
+
+
+def _parse_step(path: str, text: str, position: int) -> tuple[Step, int]:
+    """A step and where the next begins."""
+    for pattern, make in _KINDS:
+        if (match := pattern.match(text, position)) is not None:
+            return make(match), match.end()
+    raise BadPath(f"JSON path {path!r}: not understood from {text[position : position + 30]!r} on")
 
 
 def find(path: str, value: Any) -> list[Any]:

@@ -8,7 +8,6 @@ from stromboli.embedded.tables.table_printer import (
     UNKNOWN,
     Cells,
     Content,
-    TablePrinter,
     condition,
     name_of,
     nested_map,
@@ -34,7 +33,7 @@ def _print_row(node: Content, now: float) -> Cells:
     ]
 
 
-NODES: TablePrinter = printer(
+NODES = printer(
     "Name | Status | Roles | Age | Version"
     " | Internal-IP+ | External-IP+ | OS-Image+ | Kernel-Version+ | Container-Runtime+",
     _print_row,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.embedded.tables.age_text import age, ago, instant
+from stromboli.embedded.tables.age_text import age, duration_text, instant
 from stromboli.embedded.tables.table_printer import (
     NONE,
     Cells,
     Content,
-    TablePrinter,
     condition,
     name_of,
     nested_map,
@@ -35,7 +34,7 @@ def _print_row(pod: Content, now: float) -> Cells:
     ]
 
 
-PODS: TablePrinter = printer(
+PODS = printer(
     "Name | Ready | Status | Restarts | Age | IP+ | Node+ | Nominated Node+ | Readiness Gates+", _print_row
 )
 
@@ -88,7 +87,7 @@ def _containers(pod: Content, text: str) -> str:
             text = str(waiting["reason"])
         elif terminated is not None:
             text = _termination(terminated)
-        elif status.get("ready") and state.get("running") is not None:
+        elif status.get("ready") and _runs(status):
             running = True
     if text == "Completed" and running:
         return "Running" if condition(pod, "Ready").get("status") == "True" else "NotReady"
@@ -98,11 +97,13 @@ def _containers(pod: Content, text: str) -> str:
 def _termination(terminated: Content) -> str:
     if terminated.get("reason"):
         return str(terminated["reason"])
-    return (
-        f"Signal:{terminated['signal']}"
-        if terminated.get("signal")
-        else f"ExitCode:{terminated.get('exitCode', 0)}"
-    )
+    if terminated.get("signal"):
+        return f"Signal:{terminated['signal']}"
+    return f"ExitCode:{terminated.get('exitCode', 0)}"
+
+
+def _runs(status: Content) -> bool:
+    return (status.get("state") or {}).get("running") is not None
 
 
 def _sidecars(pod: Content) -> set[Any]:
@@ -115,17 +116,11 @@ def _sidecars(pod: Content) -> set[Any]:
 
 
 def _ready(pod: Content) -> tuple[int, int]:
-    spec, status = nested_map(pod, "spec"), nested_map(pod, "status")
-    sidecars = _sidecars(pod)
-    statuses = [
-        status for status in status.get("initContainerStatuses") or () if status.get("name") in sidecars
-    ]
-    statuses += status.get("containerStatuses") or []
-    ready = sum(
-        1
-        for status in statuses
-        if status.get("ready") and (status.get("state") or {}).get("running") is not None
-    )
+    spec, pod_status, sidecars = nested_map(pod, "spec"), nested_map(pod, "status"), _sidecars(pod)
+    init_statuses = pod_status.get("initContainerStatuses") or ()
+    statuses = [status for status in init_statuses if status.get("name") in sidecars]
+    statuses += pod_status.get("containerStatuses") or []
+    ready = sum(bool(status.get("ready")) and _runs(status) for status in statuses)
     return ready, len(spec.get("containers") or ()) + len(sidecars)
 
 
@@ -135,15 +130,9 @@ def _restarts(pod: Content, now: float) -> str:
     if _initialising(pod):
         statuses = status.get("initContainerStatuses") or []
     count = sum(int(status.get("restartCount") or 0) for status in statuses)
-    ends = [
-        end
-        for status in statuses
-        if (end := ((status.get("lastState") or {}).get("terminated") or {}).get("finishedAt")) is not None
-        and instant(end) is not None
-    ]
-    if not count or not ends:
-        return str(count)
-    return f"{count} ({ago(max(ends, key=lambda end: instant(end) or 0), now)} ago)"
+    ends = [instant(nested_map(status, "lastState", "terminated").get("finishedAt")) for status in statuses]
+    last = max((end for end in ends if end is not None), default=None)
+    return f"{count} ({duration_text(now - last)} ago)" if count and last is not None else str(count)
 
 
 def _gates(pod: Content) -> str:

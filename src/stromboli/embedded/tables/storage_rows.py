@@ -26,19 +26,13 @@ def _class(content: Content) -> str:
 
 
 def _state(content: Content) -> str:
-    return (
-        "Terminating"
-        if nested_map(content, "metadata").get("deletionTimestamp")
-        else nested_map(content, "status").get("phase", "")
-    )
+    if nested_map(content, "metadata").get("deletionTimestamp"):
+        return "Terminating"
+    return str(nested_map(content, "status").get("phase", ""))
 
 
 def _volume(volume: Content, now: float) -> Cells:
-    spec, status, claim = (
-        nested_map(volume, "spec"),
-        nested_map(volume, "status"),
-        nested_map(volume, "spec", "claimRef"),
-    )
+    spec, claim = nested_map(volume, "spec"), nested_map(volume, "spec", "claimRef")
     return [
         name_of(volume),
         nested_map(spec, "capacity").get("storage") or "",
@@ -48,7 +42,7 @@ def _volume(volume: Content, now: float) -> Cells:
         f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
         _class(volume),
         spec.get("volumeAttributesClassName") or UNSET,
-        status.get("reason") or "",
+        nested_map(volume, "status").get("reason") or "",
         age(volume, now),
         spec.get("volumeMode") or UNSET,
     ]

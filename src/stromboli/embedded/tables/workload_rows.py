@@ -19,10 +19,8 @@ from stromboli.embedded.tables.table_printer import (
 def _images(content: Content, *path: str) -> Cells:
     """The names and the images of its containers."""
     containers = nested_map(content, *path, "template", "spec").get("containers") or []
-    return [
-        ",".join(str(container.get(field, "")) for container in containers) or NONE
-        for field in ("name", "image")
-    ]
+    columns = ([str(container.get(key, "")) for container in containers] for key in ("name", "image"))
+    return [",".join(column) or NONE for column in columns]
 
 
 def _deployment(deployment: Content, now: float) -> Cells:
@@ -86,22 +84,13 @@ def _job(job: Content, now: float) -> Cells:
     ]
 
 
-_JOB_STATES = {
-    "Complete": "Complete",
-    "Failed": "Failed",
-    "Suspended": "Suspended",
-    "FailureTarget": "FailureTarget",
-    "SuccessCriteriaMet": "SuccessCriteriaMet",
-}
+_JOB_STATES = ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet")
 
 
 def _job_state(job: Content) -> str:
     if nested_map(job, "metadata").get("deletionTimestamp"):
         return "Terminating"
-    return next(
-        (text for type, text in _JOB_STATES.items() if condition(job, type).get("status") == "True"),
-        "Running",
-    )
+    return next((type for type in _JOB_STATES if condition(job, type).get("status") == "True"), "Running")
 
 
 def _completions(spec: Content, status: Content) -> str:

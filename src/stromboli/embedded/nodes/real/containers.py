@@ -52,6 +52,10 @@ class Container:
         return self.state.get("terminated")
 
     @property
+    def succeeded(self) -> bool:
+        return self.terminated is not None and not self.terminated["exitCode"]
+
+    @property
     def sidecar(self) -> bool:
         return self.spec.get("restartPolicy") == names.RESTART_ALWAYS
 
@@ -69,9 +73,8 @@ class StatusManager:
     def status(self, pod: NodePod, initialised: bool, stopping: bool) -> Content:
         """The status of a pod that has not finished."""
         now = self._clock()
-        started = initialised and all(
-            "waiting" not in container.state or container.last for container in self._mains
-        )
+        waiting = [main for main in self._mains if "waiting" in main.state and not main.last]
+        started = initialised and not waiting
         ready = not stopping and all(container.process is not None for container in self._mains)
         uninitialised = "" if initialised else "ContainersNotInitialized"
         reason = "" if ready else "ContainersNotReady"
@@ -88,16 +91,10 @@ class StatusManager:
         for container in [*self._inits, *self._mains]:
             if "waiting" in container.state:
                 container.state = container.last or container.state
-        codes = [
-            container.terminated["exitCode"] if container.terminated is not None else 137
-            for container in self._mains
-        ]
-        failed = failed or any(codes)
+        failed = failed or not all(container.succeeded for container in self._mains)
         conditions = pod_status_patches.terminal_conditions(self._clock(), failed)
         status = self._pod_status(pod, "Failed" if failed else "Succeeded", conditions)
-        return status | (
-            {"reason": "DeadlineExceeded", "message": pod_status_patches.EXPIRED} if expired else {}
-        )
+        return status | pod_status_patches.DEADLINE_EXCEEDED if expired else status
 
     def _pod_status(self, pod: NodePod, phase: str, conditions: list[Content]) -> Content:
         status: Content = {
@@ -126,8 +123,6 @@ class StatusManager:
     @staticmethod
     def _container_statuses(pod: NodePod, containers: list[Container]) -> list[Content]:
         return [
-            pod_status_patches.container_status(
-                pod, container.spec, container.state, container.restarts, container.last
-            )
-            for container in containers
+            pod_status_patches.container_status(pod, each.spec, each.state, each.restarts, each.last)
+            for each in containers
         ]

@@ -32,9 +32,8 @@ class PodVolumes:
     def create(self) -> None:
         """Create all folders with their contents; `ContainerError` says what is missing."""
         self.root.mkdir(parents=True, exist_ok=True)
-        volumes = {
-            str(volume.get("name", "")): self._volume(volume) for volume in self._pod.spec.volumes or ()
-        }
+        specs = self._pod.spec.volumes or ()
+        volumes = {str(spec.get("name", "")): self._volume(spec) for spec in specs}
         for container in [*self._pod.spec.containers, *(self._pod.spec.init_containers or ())]:
             for mount in container.get("volumeMounts") or ():
                 self._mount(mount, volumes)
@@ -101,19 +100,12 @@ class PodVolumes:
 
     def _fill(self, folder: Path, source: Content) -> None:
         try:
-            for kind, field, preferred in (
-                ("ConfigMap", "configMap", "name"),
-                ("Secret", "secret", "secretName"),
-            ):
+            for kind, field in (("ConfigMap", "configMap"), ("Secret", "secret")):
                 reference = source.get(field)
                 if reference is not None:
-                    name_field = preferred if preferred in reference else "name"
-                    self._write(
-                        folder,
-                        referenced_data(kind, reference, self._fetch, name_field) or {},
-                        reference,
-                        kind == "Secret",
-                    )
+                    name_field = "secretName" if "secretName" in reference else "name"
+                    data = referenced_data(kind, reference, self._fetch, name_field)
+                    self._write(folder, data or {}, reference, kind == "Secret")
         except ContainerError as error:
             raise ContainerError(f"MountVolume.SetUp failed: {error}", _FAILED) from None
         for item in (source.get("downwardAPI") or {}).get("items") or ():

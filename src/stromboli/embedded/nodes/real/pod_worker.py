@@ -161,8 +161,7 @@ class PodWorker:
                 self._sidecars.append(asyncio.create_task(sidecar))
                 continue
             await self._run_container(container, "Never" if self._policy == "Never" else "OnFailure")
-            end = container.terminated
-            if self._stopping.is_set() or end is None or end["exitCode"]:
+            if self._stopping.is_set() or not container.succeeded:
                 return False
         self._initialised = True
         return True
