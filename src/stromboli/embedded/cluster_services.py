@@ -109,12 +109,8 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
         async with replica:
             await ensure_queues(client, options.default_queue)
             await wait_until_synced(replica.mirror, options.resource_sync_timeout)
-            task: asyncio.Task[object] = asyncio.create_task(replica.lead(), name="scheduler")
-            try:
+            async with _task(replica.lead(), "scheduler", replica.stop) as task:
                 yield task
-            finally:
-                replica.stop()
-                await _wait_ended(task)
 
 
 @asynccontextmanager
@@ -128,12 +124,8 @@ async def controllers(config: ServiceConfig) -> AsyncIterator[asyncio.Task[objec
             plugins_dir=config.job_plugins_dir,
         )
         runner = ControllerRunner(client, options)
-        task: asyncio.Task[object] = asyncio.create_task(runner.run(), name="controllers")
-        try:
+        async with _task(runner.run(), "controllers", runner.stop) as task:
             yield task
-        finally:
-            runner.stop()
-            await _wait_ended(task)
 
 
 SERVICES: tuple[Service, ...] = (nodes, scheduler, controllers)
@@ -141,22 +133,20 @@ SERVICES: tuple[Service, ...] = (nodes, scheduler, controllers)
 
 
 @asynccontextmanager
-async def _task(work: Coroutine[Any, Any, object], name: str) -> AsyncIterator[asyncio.Task[object]]:
+async def _task(
+    work: Coroutine[Any, Any, object], name: str, stop: Callable[[], object] | None = None
+) -> AsyncIterator[asyncio.Task[object]]:
+    """A task that ends with the context: `stop` asks it to, and it is cancelled if that takes too long."""
     task: asyncio.Task[object] = asyncio.create_task(work, name=name)
     try:
         yield task
     finally:
+        if stop is not None:
+            stop()
+            await asyncio.wait({task}, timeout=2 * SHUTDOWN_TIMEOUT)
         task.cancel()
-        await _wait_ended(task)
-
-
-async def _wait_ended(task: asyncio.Task[object]) -> None:
-    """Wait for a task to end; its error was logged where it occurred."""
-    done, _ = await asyncio.wait({task}, timeout=2 * SHUTDOWN_TIMEOUT)
-    if not done:
-        task.cancel()
-    with suppress(asyncio.CancelledError, Exception):
-        await task
+        with suppress(asyncio.CancelledError, Exception):  # its error was logged where it occurred
+            await task
 
 
 async def _wait_ready(ready: Coroutine[Any, Any, object], task: asyncio.Task[object]) -> None:

@@ -161,6 +161,8 @@ def test_a_server_killed_under_load_goes_on_where_it_was(tmp_path: Path) -> None
 
             async def story(server: Any = server, done: list[str] = done, round: int = round) -> None:
                 task = asyncio.create_task(load(config, done, round))
+                while not done:
+                    await asyncio.sleep(0.01)
                 await asyncio.sleep(chance.uniform(0.3, 0.8))
                 server.kill()
                 await task

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from stromboli.embedded.admission.admission_request import AdmissionRequest
 from stromboli.embedded.admission.pod_admission import set_pod_defaults
 from stromboli.embedded.admission.resource_quota import Quotas
 from stromboli.embedded.admission.volcano_admission import VolcanoAdmission
 from stromboli.embedded.admission.webhooks import Webhooks
 from stromboli.embedded.auth.authorization import RequestAuthorizer
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import cause, forbidden, not_found
 from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store
-
-Content = dict[str, Any]
 
 
 class AdmissionChain:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.rbac.policy_rules import User
-
-Content = dict[str, Any]
 
 
 class AdmissionRequest(NamedTuple):

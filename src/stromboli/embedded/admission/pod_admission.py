@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.status_errors import forbidden
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Record
 
-Content = dict[str, Any]
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 
 

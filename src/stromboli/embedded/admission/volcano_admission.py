@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from stromboli.admission.rules.admission_table import REVIEWS, Review, message, validate, with_defaults
 from stromboli.admission.rules.rule_context import Context, QueueIndex, Settings
 from stromboli.api import names
@@ -11,6 +9,7 @@ from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
 from stromboli.api.types.scheduling import Queue
 from stromboli.embedded.admission.admission_request import AdmissionRequest
+from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
@@ -20,8 +19,6 @@ for _review in REVIEWS.values():
     if _review.path != "/pods/mutate":  # there are no resource groups here
         _REVIEWS.setdefault((_review.resource.group, _review.resource.kind), []).append(_review)
 QUEUES = "queues.scheduling.volcano.sh"
-
-Content = dict[str, Any]
 
 
 class VolcanoAdmission:

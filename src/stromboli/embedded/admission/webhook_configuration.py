@@ -36,10 +36,10 @@ def _contains(patterns: Iterable[str], value: str) -> bool:
 
 
 def _is_resource(pattern: str, plural: str, subresource: str) -> bool:
-    name, _, wanted = pattern.partition("/")
+    name, _, suffix = pattern.partition("/")
     if pattern == "*/*":
         return True
-    return name in ("*", plural) and (wanted == subresource or (wanted == "*" and bool(subresource)))
+    return name in ("*", plural) and (suffix == subresource or (suffix == "*" and bool(subresource)))
 
 
 class WebhookClientConfig(msgspec.Struct, rename="camel"):

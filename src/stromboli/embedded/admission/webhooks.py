@@ -17,6 +17,7 @@ import msgspec
 from stromboli.api.selectors import matches_labels
 from stromboli.embedded.admission.admission_request import AdmissionRequest, admission_review
 from stromboli.embedded.admission.webhook_configuration import Webhook, WebhookConfiguration
+from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.status_errors import StatusError, bad_request
 from stromboli.embedded.patching.json_patch import json_patch
 from stromboli.embedded.patching.patch_errors import PatchError
@@ -29,8 +30,6 @@ MUTATING = f"mutatingwebhookconfigurations.{GROUP}"
 VALIDATING = f"validatingwebhookconfigurations.{GROUP}"
 LARGEST = 8 * 1024 * 1024
 """Bytes of a response."""
-
-Content = dict[str, Any]
 
 
 class _AdmissionResponse(msgspec.Struct, rename="camel"):

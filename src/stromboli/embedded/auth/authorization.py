@@ -40,11 +40,12 @@ class RequestAuthorizer:
     def check(self, user: User, attributes: Attributes) -> None:
         """An error if the user may not do this."""
         # RBAC treats a namespace as an object of that namespace; messages name it as cluster-scoped.
-        scoped = attributes._replace(namespace=attributes.name) if _is_namespace(attributes) else attributes
+        is_namespace = (attributes.group, attributes.resource) == ("", "namespaces")
+        scoped = attributes._replace(namespace=attributes.name) if is_namespace else attributes
         if not self._authorizer.authorize(user, scoped).allowed:
             details = {"group": attributes.group, "kind": attributes.resource, "name": attributes.name}
-            given = {key: value for key, value in details.items() if value}
-            raise StatusError(403, forbidden_message(user, attributes), details=given)
+            details = {key: value for key, value in details.items() if value}
+            raise StatusError(403, forbidden_message(user, attributes), details=details)
 
     def check_path(self, user: User, path: str, verb: str) -> None:
         """For non-resource URLs."""
@@ -82,7 +83,3 @@ class RequestAuthorizer:
             return complete_review(self._authorizer, user, kind.kind, reviewed, namespace)
         except BadReview as error:
             raise StatusError(422, f'{kind.kind} "" is invalid: {error}') from None
-
-
-def _is_namespace(attributes: Attributes) -> bool:
-    return (attributes.group, attributes.resource) == ("", "namespaces")

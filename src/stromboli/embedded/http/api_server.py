@@ -177,7 +177,7 @@ class ApiServer:
         while True:
             await asyncio.sleep(BOOKMARK_INTERVAL)
             self.hub.send_bookmarks()
-            self.controllers.expire_events()
+            self.controllers.event_expiry.expire()
 
 
 def _stored_secret(path: Path) -> str:

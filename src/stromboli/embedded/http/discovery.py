@@ -48,11 +48,7 @@ class Discovery:
     def _content(self, path: str) -> dict[str, Any] | None:
         match path.strip("/").split("/"):
             case ["api"]:
-                return {
-                    "kind": "APIVersions",
-                    "versions": ["v1"],
-                    "serverAddressByClientCIDRs": [],
-                }
+                return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
             case ["api", "v1"]:
                 return self._resources("", "v1")
             case ["apis"]:
@@ -73,12 +69,7 @@ class Discovery:
             resources.append(_resource(kind))
             resources += (_subresource(kind, subresource) for subresource in kind.subresources)
         name = f"{group}/{version}" if group else version
-        return {
-            "kind": "APIResourceList",
-            "apiVersion": "v1",
-            "groupVersion": name,
-            "resources": resources,
-        }
+        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources}
 
     def _aggregated(self, groups: bool) -> dict[str, Any]:
         versions_by_group = self._registry.groups() if groups else {"": ["v1"]}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from stromboli.embedded.http.list_pages import Page, encode_page
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.store.records import Record
@@ -65,39 +65,28 @@ def _layout(kind: Kind) -> TablePrinter:
 
 
 def encode_list(kind: Kind, page: Page, representation: Representation) -> bytes:
+    if representation == WHOLE:
+        return encode_page(kind, page)
+    objects = [record.object() for record in page.records]
     if representation.as_kind == TABLE:
-        objects = (record.object() for record in page.records)
-        rows = table(
-            _layout(kind),
-            objects,
-            time.time(),
-            representation.include,
-            page.meta,
-            version=representation.api_version,
-        )
-        return msgspec.json.encode(rows)
-    if representation.as_kind in METADATA:
-        objects = (record.object() for record in page.records)
-        return msgspec.json.encode(partial_list(objects, page.meta, representation.api_version))
-    return encode_page(kind, page)
+        return _encode_table(kind, objects, page.meta, representation)
+    return msgspec.json.encode(partial_list(objects, page.meta, representation.api_version))
 
 
 def encode_object(kind: Kind, record: Record, representation: Representation, headers: bool = True) -> bytes:
     """One object; a watch sends column headers with its first event alone."""
     record = to_served_version(kind, record)
+    if representation == WHOLE:
+        return record.data
+    content = record.object()
     if representation.as_kind == TABLE:
-        content = record.object()
         meta = {"resourceVersion": (content.get("metadata") or {}).get("resourceVersion", "")}
-        rows = table(
-            _layout(kind),
-            [content],
-            time.time(),
-            representation.include,
-            meta,
-            headers,
-            representation.api_version,
-        )
-        return msgspec.json.encode(rows)
-    if representation.as_kind in METADATA:
-        return msgspec.json.encode(partial_metadata(record.object(), representation.api_version))
-    return record.data
+        return _encode_table(kind, [content], meta, representation, headers)
+    return msgspec.json.encode(partial_metadata(content, representation.api_version))
+
+
+def _encode_table(
+    kind: Kind, objects: list[Content], meta: Content, representation: Representation, headers: bool = True
+) -> bytes:
+    version, include = representation.api_version, representation.include
+    return msgspec.json.encode(table(_layout(kind), objects, time.time(), include, meta, headers, version))

@@ -12,7 +12,7 @@ from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.yaml_documents import documents
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.field_managers import field_manager
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.status_errors import StatusError, bad_request
 from stromboli.embedded.patching.patch_errors import PatchError, check_depth
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC, check_media, patched
@@ -21,7 +21,6 @@ from stromboli.embedded.protobuf import protobuf_reader
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Content = dict[str, Any]
 Change = Callable[[Content], Content]
 _YAML = ("application/yaml", APPLY)
 

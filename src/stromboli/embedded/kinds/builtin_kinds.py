@@ -7,9 +7,18 @@ from typing import Any
 from stromboli.embedded.kinds.kind import SCALE, STATUS, VERBS, Kind, ScalePaths, Subresource
 
 
-def _cluster_scoped(group: str, version: str, plural: str, kind: str, **more: Any) -> Kind:
-    return Kind(group, version, plural, kind, namespaced=False, **more)
+def _kind(
+    group: str, plural: str, kind: str, short: str = "", *subresources: Subresource, **more: Any
+) -> Kind:
+    """`short` has the short names, separated by blanks."""
+    scale = ScalePaths() if SCALE in subresources else None
+    names = tuple(short.split())
+    return Kind(group, "v1", plural, kind, short_names=names, subresources=subresources, scale=scale, **more)
 
+
+_CLUSTER: dict[str, Any] = {"namespaced": False}
+_IN_ALL: dict[str, Any] = {"categories": ("all",)}
+_EXTENSION: dict[str, Any] = {"categories": ("api-extensions",), **_CLUSTER}
 
 _POD_FIELDS = (
     "spec.nodeName",
@@ -39,187 +48,88 @@ _POD_SUBRESOURCES = (
 )
 _TOKEN = Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io", "v1")
 _FINALIZE = Subresource("finalize", ("update",))
-_ALL = ("all",)
-_SCALED = (SCALE, STATUS)
-_RBAC, _STORAGE, _ADMISSION = (
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "admissionregistration.k8s.io",
+_RBAC, _STORAGE, _NETWORKING, _ADMISSION = (
+    f"{name}.k8s.io" for name in ("rbac.authorization", "storage", "networking", "admissionregistration")
 )
 
 BUILT_IN: tuple[Kind, ...] = (
-    Kind(
+    _kind("", "pods", "Pod", "po", *_POD_SUBRESOURCES, selectable_fields=_POD_FIELDS, **_IN_ALL),
+    _kind("", "nodes", "Node", "no", STATUS, selectable_fields=("spec.unschedulable",), **_CLUSTER),
+    _kind(
         "",
-        "v1",
-        "pods",
-        "Pod",
-        short_names=("po",),
-        categories=_ALL,
-        subresources=_POD_SUBRESOURCES,
-        selectable_fields=_POD_FIELDS,
-    ),
-    _cluster_scoped(
-        "",
-        "v1",
-        "nodes",
-        "Node",
-        short_names=("no",),
-        subresources=(STATUS,),
-        selectable_fields=("spec.unschedulable",),
-    ),
-    _cluster_scoped(
-        "",
-        "v1",
         "namespaces",
         "Namespace",
-        short_names=("ns",),
-        subresources=(_FINALIZE, STATUS),
+        "ns",
+        _FINALIZE,
+        STATUS,
         selectable_fields=("status.phase",),
         verbs=tuple(verb for verb in VERBS if verb != "deletecollection"),
+        **_CLUSTER,
     ),
-    Kind("", "v1", "services", "Service", short_names=("svc",), categories=_ALL, subresources=(STATUS,)),
-    Kind("", "v1", "serviceaccounts", "ServiceAccount", short_names=("sa",), subresources=(_TOKEN,)),
-    Kind("", "v1", "configmaps", "ConfigMap", short_names=("cm",)),
-    Kind("", "v1", "secrets", "Secret", selectable_fields=("type",)),
-    Kind("", "v1", "events", "Event", short_names=("ev",), selectable_fields=_EVENT_FIELDS),
-    Kind("", "v1", "endpoints", "Endpoints", short_names=("ep",)),
-    Kind("", "v1", "limitranges", "LimitRange", short_names=("limits",)),
-    Kind("", "v1", "podtemplates", "PodTemplate"),
-    Kind("", "v1", "resourcequotas", "ResourceQuota", short_names=("quota",), subresources=(STATUS,)),
-    Kind(
-        "",
-        "v1",
-        "replicationcontrollers",
-        "ReplicationController",
-        short_names=("rc",),
-        categories=_ALL,
-        subresources=_SCALED,
-        scale=ScalePaths(),
-    ),
-    Kind(
-        "",
-        "v1",
-        "persistentvolumeclaims",
-        "PersistentVolumeClaim",
-        short_names=("pvc",),
-        subresources=(STATUS,),
-    ),
-    _cluster_scoped(
-        "", "v1", "persistentvolumes", "PersistentVolume", short_names=("pv",), subresources=(STATUS,)
-    ),
-    Kind("coordination.k8s.io", "v1", "leases", "Lease"),
-    _cluster_scoped("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", short_names=("pc",)),
-    Kind(
-        "policy",
-        "v1",
-        "poddisruptionbudgets",
-        "PodDisruptionBudget",
-        short_names=("pdb",),
-        subresources=(STATUS,),
-    ),
-    Kind(
-        "batch",
-        "v1",
-        "jobs",
-        "Job",
-        categories=_ALL,
-        subresources=(STATUS,),
-        selectable_fields=("status.successful",),
-    ),
-    Kind("batch", "v1", "cronjobs", "CronJob", short_names=("cj",), categories=_ALL, subresources=(STATUS,)),
-    *(
-        Kind(
-            "apps",
-            "v1",
-            plural,
-            kind,
-            short_names=(short,),
-            categories=_ALL,
-            subresources=_SCALED if scaled else (STATUS,),
-            scale=ScalePaths() if scaled else None,
-        )
-        for plural, kind, short, scaled in (
-            ("deployments", "Deployment", "deploy", True),
-            ("replicasets", "ReplicaSet", "rs", True),
-            ("statefulsets", "StatefulSet", "sts", True),
-            ("daemonsets", "DaemonSet", "ds", False),
-        )
-    ),
-    Kind("apps", "v1", "controllerrevisions", "ControllerRevision"),
-    Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", short_names=("netpol",)),
-    Kind("networking.k8s.io", "v1", "ingresses", "Ingress", short_names=("ing",), subresources=(STATUS,)),
-    Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice"),
+    _kind("", "services", "Service", "svc", STATUS, **_IN_ALL),
+    _kind("", "serviceaccounts", "ServiceAccount", "sa", _TOKEN),
+    _kind("", "configmaps", "ConfigMap", "cm"),
+    _kind("", "secrets", "Secret", selectable_fields=("type",)),
+    _kind("", "events", "Event", "ev", selectable_fields=_EVENT_FIELDS),
+    _kind("", "endpoints", "Endpoints", "ep"),
+    _kind("", "limitranges", "LimitRange", "limits"),
+    _kind("", "podtemplates", "PodTemplate"),
+    _kind("", "resourcequotas", "ResourceQuota", "quota", STATUS),
+    _kind("", "replicationcontrollers", "ReplicationController", "rc", SCALE, STATUS, **_IN_ALL),
+    _kind("", "persistentvolumeclaims", "PersistentVolumeClaim", "pvc", STATUS),
+    _kind("", "persistentvolumes", "PersistentVolume", "pv", STATUS, **_CLUSTER),
+    _kind("coordination.k8s.io", "leases", "Lease"),
+    _kind("scheduling.k8s.io", "priorityclasses", "PriorityClass", "pc", **_CLUSTER),
+    _kind("policy", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", STATUS),
+    _kind("batch", "jobs", "Job", "", STATUS, selectable_fields=("status.successful",), **_IN_ALL),
+    _kind("batch", "cronjobs", "CronJob", "cj", STATUS, **_IN_ALL),
+    _kind("apps", "deployments", "Deployment", "deploy", SCALE, STATUS, **_IN_ALL),
+    _kind("apps", "replicasets", "ReplicaSet", "rs", SCALE, STATUS, **_IN_ALL),
+    _kind("apps", "statefulsets", "StatefulSet", "sts", SCALE, STATUS, **_IN_ALL),
+    _kind("apps", "daemonsets", "DaemonSet", "ds", STATUS, **_IN_ALL),
+    _kind("apps", "controllerrevisions", "ControllerRevision"),
+    _kind(_NETWORKING, "networkpolicies", "NetworkPolicy", "netpol"),
+    _kind(_NETWORKING, "ingresses", "Ingress", "ing", STATUS),
+    _kind("discovery.k8s.io", "endpointslices", "EndpointSlice"),
     Kind(
         "autoscaling",
         "v2",
         "horizontalpodautoscalers",
         "HorizontalPodAutoscaler",
         short_names=("hpa",),
-        categories=_ALL,
         subresources=(STATUS,),
+        **_IN_ALL,
     ),
-    Kind(_RBAC, "v1", "roles", "Role"),
-    Kind(_RBAC, "v1", "rolebindings", "RoleBinding"),
-    _cluster_scoped(_RBAC, "v1", "clusterroles", "ClusterRole"),
-    _cluster_scoped(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding"),
-    _cluster_scoped(_STORAGE, "v1", "storageclasses", "StorageClass", short_names=("sc",)),
-    _cluster_scoped(_STORAGE, "v1", "volumeattachments", "VolumeAttachment", subresources=(STATUS,)),
-    _cluster_scoped(_STORAGE, "v1", "csinodes", "CSINode"),
-    _cluster_scoped(_STORAGE, "v1", "csidrivers", "CSIDriver"),
-    Kind(_STORAGE, "v1", "csistoragecapacities", "CSIStorageCapacity"),
-    _cluster_scoped(
+    _kind(_RBAC, "roles", "Role"),
+    _kind(_RBAC, "rolebindings", "RoleBinding"),
+    _kind(_RBAC, "clusterroles", "ClusterRole", **_CLUSTER),
+    _kind(_RBAC, "clusterrolebindings", "ClusterRoleBinding", **_CLUSTER),
+    _kind(_STORAGE, "storageclasses", "StorageClass", "sc", **_CLUSTER),
+    _kind(_STORAGE, "volumeattachments", "VolumeAttachment", "", STATUS, **_CLUSTER),
+    _kind(_STORAGE, "csinodes", "CSINode", **_CLUSTER),
+    _kind(_STORAGE, "csidrivers", "CSIDriver", **_CLUSTER),
+    _kind(_STORAGE, "csistoragecapacities", "CSIStorageCapacity"),
+    _kind(
         "apiextensions.k8s.io",
-        "v1",
         "customresourcedefinitions",
         "CustomResourceDefinition",
-        short_names=("crd", "crds"),
-        categories=("api-extensions",),
-        subresources=(STATUS,),
+        "crd crds",
+        STATUS,
+        **_EXTENSION,
     ),
-    _cluster_scoped(
-        _ADMISSION,
-        "v1",
-        "mutatingwebhookconfigurations",
-        "MutatingWebhookConfiguration",
-        categories=("api-extensions",),
-    ),
-    _cluster_scoped(
-        _ADMISSION,
-        "v1",
-        "validatingwebhookconfigurations",
-        "ValidatingWebhookConfiguration",
-        categories=("api-extensions",),
-    ),
+    _kind(_ADMISSION, "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", **_EXTENSION),
+    _kind(_ADMISSION, "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", **_EXTENSION),
 )
 
-REVIEWS: tuple[Kind, ...] = (
-    _cluster_scoped("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", verbs=("create",)),
-    _cluster_scoped(
-        "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", verbs=("create",)
-    ),
-    _cluster_scoped(
-        "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", verbs=("create",)
-    ),
-    _cluster_scoped(
-        "authorization.k8s.io",
-        "v1",
-        "selfsubjectaccessreviews",
-        "SelfSubjectAccessReview",
-        verbs=("create",),
-    ),
-    _cluster_scoped(
-        "authorization.k8s.io",
-        "v1",
-        "selfsubjectrulesreviews",
-        "SelfSubjectRulesReview",
-        verbs=("create",),
-    ),
-    Kind(
-        "authorization.k8s.io",
-        "v1",
-        "localsubjectaccessreviews",
-        "LocalSubjectAccessReview",
-        verbs=("create",),
-    ),
+REVIEWS: tuple[Kind, ...] = tuple(
+    _kind(group, f"{kind.lower()}s", kind, namespaced=kind.startswith("Local"), verbs=("create",))
+    for group, kind in (
+        ("authentication.k8s.io", "TokenReview"),
+        ("authentication.k8s.io", "SelfSubjectReview"),
+        ("authorization.k8s.io", "SubjectAccessReview"),
+        ("authorization.k8s.io", "SelfSubjectAccessReview"),
+        ("authorization.k8s.io", "SelfSubjectRulesReview"),
+        ("authorization.k8s.io", "LocalSubjectAccessReview"),
+    )
 )
 """Virtual resources: created, answered and never stored."""

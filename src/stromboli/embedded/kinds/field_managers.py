@@ -7,14 +7,10 @@ treats objects from before server-side apply alike: the first apply adds a manag
 
 from __future__ import annotations
 
-from typing import Any
-
 from stromboli.embedded.kinds import object_metadata, object_schemas
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.patching.managed_fields import FieldManager
 from stromboli.embedded.patching.server_side_apply import KUBECTL, SPEC, STATUS, track_update
-
-Content = dict[str, Any]
 
 
 def field_manager(kind: Kind, manager: str, subresource: str) -> FieldManager:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+Content = dict[str, Any]
+"""A decoded object."""
+
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
 READ_PATCH_UPDATE = ("get", "patch", "update")

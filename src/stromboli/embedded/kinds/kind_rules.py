@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import Any
 
 from stromboli.api.resources.qos import qos_class
 from stromboli.api.types.pod import pod_resources
 from stromboli.embedded.kinds import object_metadata
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import definition_problems
 from stromboli.embedded.kinds.status_errors import Cause, cause
-
-Content = dict[str, Any]
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -96,23 +93,14 @@ def _prepare_definition(content: Content) -> None:
         names.setdefault("singular", names["kind"].lower())
         names.setdefault("listKind", f"{names['kind']}List")
     spec.setdefault("conversion", {"strategy": "None"})
-    moment = object_metadata.now()
+    now = object_metadata.now()
     content["status"] = {
         "conditions": [
-            {
-                "type": "NamesAccepted",
-                "status": "True",
-                "lastTransitionTime": moment,
-                "reason": "NoConflicts",
-                "message": "no conflicts found",
-            },
-            {
-                "type": "Established",
-                "status": "True",
-                "lastTransitionTime": moment,
-                "reason": "InitialNamesAccepted",
-                "message": "the initial names have been accepted",
-            },
+            {"type": name, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+            for name, reason, message in (
+                ("NamesAccepted", "NoConflicts", "no conflicts found"),
+                ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+            )
         ],
         "acceptedNames": names,
         "storedVersions": [

@@ -7,15 +7,13 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.status_errors import Cause
 from stromboli.embedded.schemas import builtin_schemas, kind_semantics, normalization
 from stromboli.embedded.schemas.crd_schemas import from_crd
 from stromboli.embedded.schemas.metadata_rules import label_problems, metadata_problems
 from stromboli.embedded.schemas.normalization import ValidationResult
 from stromboli.embedded.schemas.schema import Schema
-
-Content = dict[str, Any]
 
 
 @lru_cache(1024)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import Any
 
 from stromboli.embedded.kinds import object_schemas
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
 from stromboli.embedded.schemas.normalization import VALID, ValidationResult
 from stromboli.embedded.schemas.schema_problems import Problem
-
-Content = dict[str, Any]
 
 
 class OfflineSchemas:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from stromboli.embedded.kinds.status_errors import StatusError
+from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.kube_controllers.definition_controller import DefinitionController
 from stromboli.embedded.kube_controllers.event_expiry import EventExpiry
 from stromboli.embedded.kube_controllers.garbage_collection import GarbageCollector
@@ -26,23 +26,12 @@ PORTION = 20
 """Objects that are reconciled before requests have their turn."""
 
 
-class Controller(Protocol):
-    def initial_keys(self) -> Iterable[Key]:
-        """Objects to reconcile at the start, which may have been left half done."""
-
-    def keys_for(self, change: Change) -> Iterable[Key]:
-        """Objects to reconcile because of a change."""
-
-    async def reconcile(self, key: Key) -> None:
-        """Do what is due to an object; any controller is given any key."""
-
-
 class ControllerLoop:
     """The queue of objects to reconcile, fed by the commits of the store."""
 
     def __init__(self, objects: Objects):
         self._store = objects.store
-        self._event_expiry = EventExpiry(objects.store)
+        self.event_expiry = EventExpiry(objects.store)
         self._controllers: tuple[Controller, ...] = (
             GarbageCollector(objects),
             NamespaceController(objects),
@@ -58,7 +47,7 @@ class ControllerLoop:
         for change in batch:
             if change.key.resource == "events":
                 if change.after is not None:
-                    self._event_expiry.add(change.after)
+                    self.event_expiry.add(change.after)
                 continue
             for controller in self._controllers:
                 self._enqueue(controller.keys_for(change))
@@ -74,7 +63,7 @@ class ControllerLoop:
     async def start(self) -> None:
         """Reconcile what the last run may have left half done, before requests are served."""
         for record in self._store.list("events"):
-            self._event_expiry.add(record)
+            self.event_expiry.add(record)
         for controller in self._controllers:
             self._enqueue(controller.initial_keys())
         await self.drain()
@@ -108,6 +97,3 @@ class ControllerLoop:
             if not isinstance(error, WriteFailed):
                 log.exception("%s %s/%s: tried again", key.resource, key.namespace, key.name)
             self._enqueue_after(RETRY_AFTER, key)
-
-    def expire_events(self) -> None:
-        self._event_expiry.expire()

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from stromboli.embedded.kinds.kind_rules import CRD_FINALIZER, DEFINITIONS
 from stromboli.embedded.kinds.object_metadata import remove_finalizer
+from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.deletion import delete_all
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key
 
 
-class DefinitionController:
+class DefinitionController(Controller):
     def __init__(self, objects: Objects):
-        self._objects = objects
+        super().__init__(objects)
         self._terminating: set[str] = set()
         """Ids of kinds whose definition is deleted once they have no objects."""
 

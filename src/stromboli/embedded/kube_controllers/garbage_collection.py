@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from stromboli.embedded.auth.identity import APISERVER_USER
+from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.object_metadata import remove_finalizer
 from stromboli.embedded.kinds.status_errors import StatusError
+from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions, Preconditions, delete
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
 from stromboli.embedded.store.records import Change, Key, Record
 
-Content = dict[str, Any]
 _OPTIONS = WriteOptions(APISERVER_USER, manager="garbage-collector")
 
 
-class GarbageCollector:
+class GarbageCollector(Controller):
     """The graph of owner references, by uid."""
 
     def __init__(self, objects: Objects):
-        self._objects = objects
+        super().__init__(objects)
         self._keys: dict[str, Key] = {}
         self._dependents: dict[str, set[Key]] = {}
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from stromboli.embedded.auth.identity import APISERVER_USER
+from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.deletion import delete_all
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
 from stromboli.embedded.store.records import Change, Key
@@ -14,9 +15,9 @@ NAMESPACES = "namespaces"
 SERVICE_ACCOUNTS = "serviceaccounts"
 
 
-class NamespaceController:
+class NamespaceController(Controller):
     def __init__(self, objects: Objects):
-        self._objects = objects
+        super().__init__(objects)
         self._terminating: set[str] = set()
 
     def initial_keys(self) -> Iterator[Key]:

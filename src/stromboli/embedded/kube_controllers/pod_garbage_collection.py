@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from stromboli.embedded.objects.object_verbs import Objects
+from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.store.records import Change, Key, Record
 
 
-class PodGarbageCollector:
-    def __init__(self, objects: Objects):
-        self._objects = objects
-
-    def initial_keys(self) -> Iterator[Key]:
-        return iter(())
-
+class PodGarbageCollector(Controller):
     def keys_for(self, change: Change) -> Iterator[Key]:
         resource, after = change.key.resource, change.after
         if resource == "nodes" or (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from stromboli.embedded.admission.resource_quota import QUOTAS
+from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects import disruption_budgets
 from stromboli.embedded.objects.disruption_budgets import BUDGETS
 from stromboli.embedded.objects.object_verbs import Objects
@@ -15,18 +16,11 @@ BUDGET_DELAY = 0.2
 """Seconds for which changes of pods are gathered before those of a budget are counted."""
 
 
-class QuotaController:
-    def __init__(self, objects: Objects):
-        self._objects = objects
-
-    def initial_keys(self) -> Iterator[Key]:
-        return iter(())
-
-    def keys_for(self, change: Change) -> Iterator[Key]:
+class QuotaController(Controller):
+    def keys_for(self, change: Change) -> Iterable[Key]:
         """All quotas of the namespace."""
-        store, namespace = self._objects.store, change.key.namespace
-        if namespace and len(store.table(QUOTAS)):
-            yield from (record.key for record in store.list(QUOTAS, namespace))
+        namespace = change.key.namespace
+        return [quota.key for quota in self._objects.store.list(QUOTAS, namespace)] if namespace else ()
 
     async def reconcile(self, key: Key) -> None:
         if key.resource == QUOTAS and (record := self._objects.store.get(*key)) is not None:
@@ -34,16 +28,13 @@ class QuotaController:
             self._objects.system_update(record, lambda content: content.update(status=status))
 
 
-class DisruptionController:
+class DisruptionController(Controller):
     def __init__(self, objects: Objects, enqueue: Callable[[Iterable[Key]], None]):
-        self._objects = objects
+        super().__init__(objects)
         self._enqueue = enqueue
         self._delayed: set[Key] = set()
 
-    def initial_keys(self) -> Iterator[Key]:
-        return iter(())
-
-    def keys_for(self, change: Change) -> Iterator[Key]:
+    def keys_for(self, change: Change) -> Iterable[Key]:
         """None at once: counting all pods for each of them would take too long."""
         store, key = self._objects.store, change.key
         if key.resource == "pods" and len(store.table(BUDGETS)):
@@ -51,7 +42,7 @@ class DisruptionController:
                 self._delay(record.key)
         elif key.resource == BUDGETS:
             self._delay(key)
-        return iter(())
+        return ()
 
     def _delay(self, key: Key) -> None:
         if key not in self._delayed:

@@ -11,7 +11,7 @@ import msgspec
 from stromboli.embedded.admission.admission_request import AdmissionRequest
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds import object_metadata
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.status_errors import (
     StatusError,
     bad_request,
@@ -23,8 +23,6 @@ from stromboli.embedded.kinds.status_errors import (
 from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions, is_removable
 from stromboli.embedded.store.records import Record
-
-Content = dict[str, Any]
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _POLICIES = ("Foreground", "Background", "Orphan")
@@ -98,7 +96,7 @@ async def delete(
     content, old = record.object(), record.object()
     meta = content["metadata"]
     _mark_deleted(kind, content, delete_options)
-    remains = bool(meta.get("finalizers")) or not is_removable(kind, content)
+    remains = not is_removable(content)
     if options.dry_run:
         if not remains:
             return msgspec.json.encode(success(kind, name, meta["uid"]))
@@ -136,24 +134,17 @@ async def delete_all(objects: Objects, kinds: Iterable[Kind], namespace: str = "
 def _check_preconditions(kind: Kind, record: Record, preconditions: Preconditions | None) -> None:
     if preconditions is None:
         return
-    if preconditions.uid and preconditions.uid != record.meta.uid:
-        why = (
-            f"the UID in the precondition ({preconditions.uid}) does not match the UID in record"
-            f" ({record.meta.uid}). The object might have been deleted and then recreated"
-        )
-        raise _precondition_failed(kind, record, why)
-    if preconditions.resource_version and preconditions.resource_version != str(record.revision):
-        why = (
-            f"the ResourceVersion in the precondition ({preconditions.resource_version}) does not match the"
-            f" ResourceVersion in record ({record.revision}). The object might have been modified"
-        )
-        raise _precondition_failed(kind, record, why)
-
-
-def _precondition_failed(kind: Kind, record: Record, why: str) -> StatusError:
-    name = record.key.name
-    message = f'Operation cannot be fulfilled on {kind.kind} "{name}": {why}'
-    return StatusError(409, message, details={"name": name, "kind": kind.kind})
+    for field, required, current, event in (
+        ("UID", preconditions.uid, record.meta.uid, "deleted and then recreated"),
+        ("ResourceVersion", preconditions.resource_version, str(record.revision), "modified"),
+    ):
+        if required and required != current:
+            raise StatusError(
+                409,
+                f'Operation cannot be fulfilled on {kind.kind} "{record.key.name}": the {field} in the precondition'
+                f" ({required}) does not match the {field} in record ({current}). The object might have been {event}",
+                details={"name": record.key.name, "kind": kind.kind},
+            )
 
 
 def _mark_deleted(kind: Kind, content: Content, delete_options: DeleteOptions) -> None:

@@ -10,11 +10,11 @@ import msgspec
 
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
+from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Record
 
-Content = dict[str, Any]
 BUDGETS = "poddisruptionbudgets.policy"
 _FINISHED = ("Succeeded", "Failed")
 

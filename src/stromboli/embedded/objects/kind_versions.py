@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from stromboli.embedded.kinds import object_schemas
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.store.records import Record
-
-Content = dict[str, Any]
 
 
 def to_served_version(kind: Kind, record: Record) -> Record:

@@ -7,7 +7,7 @@ called, the object is read again afterwards. Results are committed once `store.w
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,7 +15,7 @@ from stromboli.embedded.admission.admission_chain import AdmissionChain
 from stromboli.embedded.admission.admission_request import AdmissionRequest
 from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas
 from stromboli.embedded.kinds.field_managers import with_managed_fields
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import (
     already_exists,
@@ -33,8 +33,6 @@ from stromboli.embedded.store.records import Key, Record
 
 ATTEMPTS = 5
 """How often an update is computed anew because the object changed while a webhook was called."""
-
-Content = dict[str, Any]
 
 
 class WriteOptions(NamedTuple):
@@ -169,7 +167,7 @@ class Objects:
         self.admission.check_quota(kind, content, old)
         if options.dry_run:
             return msgspec.json.encode(content)
-        if "deletionTimestamp" in meta and not meta.get("finalizers") and is_removable(kind, content):
+        if is_removable(content):
             return to_served_version(
                 kind, self.store.remove(record.key, to_storage_version(kind, content))
             ).data
@@ -201,23 +199,22 @@ class Objects:
         change(content)
         if content == old:
             return current
-        meta = content["metadata"]
-        kind = self.registry.by_id(record.key.resource)
-        if (
-            "deletionTimestamp" in meta
-            and not meta.get("finalizers")
-            and (kind is None or is_removable(kind, content))
-        ):
+        if is_removable(content):
             self.store.remove(record.key, content)
             return None
         return self.store.put(record.key, content)
 
 
-def is_removable(kind: Kind, content: Content) -> bool:
-    """Whether an object that is being deleted, and has no finalizers, may be removed: pods may have grace left."""
-    if kind.id == "namespaces" and (content.get("spec") or {}).get("finalizers"):
+def is_removable(content: Content) -> bool:
+    """Whether an object is being deleted, and neither finalizers nor a grace period hold it."""
+    meta = content["metadata"]
+    if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False
-    return int(content["metadata"].get("deletionGracePeriodSeconds") or 0) == 0
+    if (content["apiVersion"], content["kind"]) == ("v1", "Namespace") and (content.get("spec") or {}).get(
+        "finalizers"
+    ):
+        return False
+    return int(meta.get("deletionGracePeriodSeconds") or 0) == 0
 
 
 def _checked_metadata(kind: Kind, namespace: str, content: Content, name: str = "") -> Content:

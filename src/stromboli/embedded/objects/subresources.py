@@ -8,7 +8,7 @@ import msgspec
 
 from stromboli.embedded.auth.identity import DEFAULT_LIFETIME, Tokens
 from stromboli.embedded.kinds import object_metadata, object_schemas
-from stromboli.embedded.kinds.kind import Kind, ScalePaths
+from stromboli.embedded.kinds.kind import Content, Kind, ScalePaths
 from stromboli.embedded.kinds.status_errors import (
     StatusError,
     bad_request,
@@ -23,7 +23,6 @@ from stromboli.embedded.objects.deletion import delete, read_options
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
 from stromboli.embedded.store.records import Record, read_field
 
-Content = dict[str, Any]
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
