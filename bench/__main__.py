@@ -94,8 +94,8 @@ def _run(options: argparse.Namespace) -> int:
     from bench.run import as_json, report, run
 
     if options.list:
-        for one in WORKLOADS.values():
-            print(f"{one.name:40} {one.about}")
+        for workload in WORKLOADS.values():
+            print(f"{workload.name:40} {workload.about}")
         return 0
     names = [name for name in WORKLOADS if not options.only or name.startswith(tuple(options.only))]
     if not names:
@@ -111,7 +111,7 @@ def _run(options: argparse.Namespace) -> int:
         if not options.only:
             servers = apiserver.compare(max(int(apiserver.COUNT * options.scale), 100))
             print("\n" + apiserver.report(servers, markdown=options.output == "markdown"))
-    return any(one.problem for one in results)
+    return any(result.problem for result in results)
 
 
 def _naive(options: argparse.Namespace) -> int:
@@ -119,7 +119,7 @@ def _naive(options: argparse.Namespace) -> int:
 
     results = naive.compare(options.repeat)
     print(naive.report(results))
-    return any(not one.same for one in results)
+    return any(not result.same for result in results)
 
 
 def _scaling(options: argparse.Namespace) -> None:
@@ -156,8 +156,8 @@ def _profile(options: argparse.Namespace) -> None:
 def _measure(options: argparse.Namespace) -> None:
     from bench.measure import measure
 
-    found = measure(options.path, options.cycles, options.placed)
-    sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+    measurement = measure(options.path, options.cycles, options.placed)
+    sys.stdout.buffer.write(msgspec.json.encode(measurement) + b"\n")
 
 
 def _server(options: argparse.Namespace) -> None:

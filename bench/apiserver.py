@@ -1,7 +1,7 @@
 """The embedded API server, and the real one beside it where it is built: how fast they take what a scheduler writes.
 
 The same client, from another process, with watches open in a third. Processor time is the server's own (with etcd's),
-so it tells the truth on a busy machine too.
+so it is right on a busy machine too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Speed(Struct):
     ready: float
     creates: float
     create_cpu: float
-    """Milliseconds of processor time for one."""
+    """Milliseconds of processor time for result."""
     binds: float
     bind_cpu: float
     listed: float
@@ -60,12 +60,12 @@ def compare(count: int = COUNT) -> list[Speed]:
     sorts: list[tuple[str, type[ControlPlane]]] = [("embedded", EmbeddedPlane)]
     if (cached() / "kubetest").exists():
         sorts.append(("real", ControlPlane))
-    found = []
+    results = []
     for name, sort in sorts:
         print(f"{name} API server ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            found.append(_measured(name, sort(Path(folder)), count))
-    return found
+            results.append(_measured(name, sort(Path(folder)), count))
+    return results
 
 
 def _measured(name: str, plane: ControlPlane, count: int) -> Speed:
@@ -109,13 +109,13 @@ async def _driven(name: str, plane: ControlPlane, ready: float, count: int) -> S
     return Speed(name, ready, creates, create_cpu, binds, bind_cpu, listed, count, usage.mebibytes(), idle)
 
 
-async def _timed(one: Callable[[int], Awaitable[Any]], count: int, usage: _Usage) -> tuple[float, float]:
+async def _timed(work: Callable[[int], Awaitable[Any]], count: int, usage: _Usage) -> tuple[float, float]:
     """Per second, and milliseconds of the server's processor time for each."""
     numbers = iter(range(count))
 
     async def worker() -> None:
         for number in numbers:
-            await one(number)
+            await work(number)
 
     begin, before = time.perf_counter(), usage.seconds()
     await asyncio.gather(*(worker() for _ in range(WIDTH)))
@@ -145,17 +145,17 @@ def rows(results: Sequence[Speed]) -> list[list[str]]:
     head = ["API server", "ready s", "creates/s", "cpu ms", "binds/s", "cpu ms", "list s", "MiB", "idle"]
     body = [
         [
-            one.server,
-            f"{one.ready:.1f}",
-            f"{one.creates:,.0f}",
-            f"{one.create_cpu:.2f}",
-            f"{one.binds:,.0f}",
-            f"{one.bind_cpu:.2f}",
-            f"{one.listed:.2f}",
-            f"{one.memory_mib:.0f}",
-            f"{one.idle:.1%}",
+            result.server,
+            f"{result.ready:.1f}",
+            f"{result.creates:,.0f}",
+            f"{result.create_cpu:.2f}",
+            f"{result.binds:,.0f}",
+            f"{result.bind_cpu:.2f}",
+            f"{result.listed:.2f}",
+            f"{result.memory_mib:.0f}",
+            f"{result.idle:.1%}",
         ]
-        for one in results
+        for result in results
     ]
     return [head, *body]
 
@@ -178,7 +178,7 @@ async def watch(kubeconfig: str, count: int) -> None:
     async with Client(find_access(kubeconfig)) as client:
         opened = asyncio.Semaphore(0)
 
-        async def one() -> None:
+        async def request() -> None:
             async with client.stream("/api/v1/pods?watch=true", 3600) as pieces:
                 opened.release()
                 async for _ in pieces:
@@ -186,7 +186,7 @@ async def watch(kubeconfig: str, count: int) -> None:
 
         async with asyncio.TaskGroup() as group:
             for _ in range(count):
-                group.create_task(one())
+                group.create_task(request())
             for _ in range(count):
                 await opened.acquire()
             print("open", flush=True)

@@ -2,7 +2,7 @@
 
 The controller runs in this process, as does whoever lets groups in; bare pods of the same make are created before and
 after, with the same watches open, since a machine is not equally busy all the time. Processor time, of the server and
-of this process, tells the truth on a busy machine too.
+of this process, is right on a busy machine too.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def compare(count: int) -> list[Arrival]:
     sorts: list[tuple[str, type[ControlPlane]]] = [("embedded", EmbeddedPlane)]
     if (cached() / "kubetest").exists():
         sorts.append(("real", ControlPlane))
-    found = []
+    results = []
     for name, sort in sorts:
         print(f"jobs on the {name} API server ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="bench-") as folder, sort(Path(folder)) as plane:
@@ -88,8 +88,8 @@ def compare(count: int) -> list[Arrival]:
                     "spec": {"weight": 1},
                 }
             )
-            found.append(asyncio.run(_measured(name, plane, count)))
-    return found
+            results.append(asyncio.run(_measured(name, plane, count)))
+    return results
 
 
 async def _measured(name: str, plane: ControlPlane, count: int) -> Arrival:
@@ -110,7 +110,7 @@ async def _measured(name: str, plane: ControlPlane, count: int) -> Arrival:
             rate = count * EACH / (time.perf_counter() - begin)
             pod_cpu = (usage.seconds() - spent) / (count * EACH) * 1000
             await _until(lambda: runner.idle)
-            writes = sum(one.value for one in runner.metrics.writes.collect()[0].samples) / count
+            writes = sum(sample.value for sample in runner.metrics.writes.collect()[0].samples) / count
             after = await _bare(client, "after")
         finally:
             admitting.cancel()
@@ -120,28 +120,30 @@ async def _measured(name: str, plane: ControlPlane, count: int) -> Arrival:
 
 
 def _made(runner: ControllerRunner) -> int:
-    created = [one for one in runner.metrics.writes.collect()[0].samples if one.labels["resource"] == "pods"]
-    return int(sum(one.value for one in created))
+    created = [
+        sample for sample in runner.metrics.writes.collect()[0].samples if sample.labels["resource"] == "pods"
+    ]
+    return int(sum(sample.value for sample in created))
 
 
 async def _admit(runner: ControllerRunner, client: Client) -> None:
     """Let every group in, as a scheduler with room for all would."""
     waiting: asyncio.Queue[PodGroup] = asyncio.Queue()
 
-    def heard(before: PodGroup | None, now: PodGroup | None) -> None:
+    def on_group_change(before: PodGroup | None, now: PodGroup | None) -> None:
         if now is not None and not now.status.phase:
             waiting.put_nowait(now)
 
-    runner.context.store(PodGroup).add_event_handler(heard)
+    runner.context.store(PodGroup).add_event_handler(on_group_change)
 
-    async def one() -> None:
+    async def worker() -> None:
         while True:
             group = await waiting.get()
             await client.patch(
                 WATCHED_RESOURCES[PodGroup], group.name, {"status": {"phase": "Inqueue"}}, group.namespace
             )
 
-    await asyncio.gather(*(one() for _ in range(8)))
+    await asyncio.gather(*(worker() for _ in range(8)))
 
 
 async def _submit(client: Client, index: int) -> None:
@@ -156,21 +158,21 @@ async def _bare(client: Client, prefix: str) -> float:
     for key in ("namespace", "ownerReferences"):
         del pod["metadata"][key]
 
-    async def one(index: int) -> None:
+    async def create(index: int) -> None:
         named = {**pod, "metadata": {**pod["metadata"], "name": f"{prefix}-{index}"}}
         await client.create(PODS, named, NAMESPACE)
 
     begin = time.perf_counter()
-    await _many(BARE, one)
+    await _many(BARE, create)
     return BARE / (time.perf_counter() - begin)
 
 
-async def _many(count: int, one: Callable[[int], Awaitable[Any]]) -> None:
+async def _many(count: int, work: Callable[[int], Awaitable[Any]]) -> None:
     numbers = iter(range(count))
 
     async def worker() -> None:
         for number in numbers:
-            await one(number)
+            await work(number)
 
     await asyncio.gather(*(worker() for _ in range(WIDTH)))
 
@@ -199,18 +201,18 @@ def report(results: list[Arrival]) -> str:
     head = ["API server", "jobs", "bare/s", "pods/s", "share", "cpu ms", "cpu ms", "share", "writes", "MiB"]
     body = [
         [
-            one.server,
-            f"{one.jobs:,}",
-            f"{one.bare:,.0f}",
-            f"{one.pods:,.0f}",
-            f"{one.share:.2f}",
-            f"{one.bare_cpu:.2f}",
-            f"{one.pod_cpu:.2f}",
-            f"{one.cpu_share:.2f}",
-            f"{one.writes:.1f}",
-            f"{one.memory_mib:.0f}",
+            result.server,
+            f"{result.jobs:,}",
+            f"{result.bare:,.0f}",
+            f"{result.pods:,.0f}",
+            f"{result.share:.2f}",
+            f"{result.bare_cpu:.2f}",
+            f"{result.pod_cpu:.2f}",
+            f"{result.cpu_share:.2f}",
+            f"{result.writes:.1f}",
+            f"{result.memory_mib:.0f}",
         ]
-        for one in results
+        for result in results
     ]
     title = f"jobs of {EACH} pods each, submitted at once; the share should be at least {TARGET}"
     return "\n".join([title, *table([head, *body], False)])

@@ -94,7 +94,7 @@ def measure(path: str, cycles: int = 1, placed: bool = False) -> Measurement:
         spent.append(time.perf_counter() - begin)
         cpu.append(time.process_time() - cpu_begin)
     first = outcomes[0]
-    binds = [one for one in first.decisions if isinstance(one, Bind)]
+    binds = [decision for decision in first.decisions if isinstance(decision, Bind)]
     return Measurement(
         load=ready.seconds,
         cycle=spent[0],
@@ -103,20 +103,22 @@ def measure(path: str, cycles: int = 1, placed: bool = False) -> Measurement:
         later=spent[1:],
         decisions=len(first.decisions),
         binds=len(binds),
-        evictions=sum(isinstance(one, Evict) for one in first.decisions),
+        evictions=sum(isinstance(decision, Evict) for decision in first.decisions),
         held=len(first.pipelined),
         loaded_mib=loaded_mib,
         peak_mib=memory_peak(),
-        placed={one.key: one.node for one in binds} if placed else {},
+        placed={decision.key: decision.node for decision in binds} if placed else {},
         warnings=ready.warnings,
         failures=_failures(outcomes),
     )
 
 
 def _failures(outcomes: list[Outcome]) -> list[str]:
-    lost = [f"the cycle is lost: {one.lost.message}" for one in outcomes if one.lost]
+    lost = [f"the cycle is lost: {outcome.lost.message}" for outcome in outcomes if outcome.lost]
     return list(
-        dict.fromkeys(lost + [failure.message for one in outcomes for failure in one.session.failures])
+        dict.fromkeys(
+            lost + [failure.message for outcome in outcomes for failure in outcome.session.failures]
+        )
     )
 
 

@@ -1,7 +1,7 @@
-"""A heterogeneous world: ten kinds of pods that select, tolerate, prefer and spread, on several kinds of nodes.
+"""A heterogeneous cluster: ten kinds of pods that select, tolerate, prefer and spread, on several kinds of nodes.
 
-Every pod draws its kind by lot (seeded), also within a gang, so that neighbours in the schedule are strangers: the
-hardest order for an engine that remembers what it learnt of a kind.
+Every pod has a random kind (seeded), also within a gang, so that consecutive pods differ: the hardest order for an
+engine that caches what it computes for a kind of pod.
 """
 
 import random
@@ -24,13 +24,13 @@ class Kind(NamedTuple):
     spec: dict[str, Any]
 
 
-def _prefer(*wishes: tuple[int, str, str]) -> dict[str, Any]:
+def _prefer(*preferences: tuple[int, str, str]) -> dict[str, Any]:
     terms = [
         {
             "weight": weight,
             "preference": {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]},
         }
-        for weight, key, value in wishes
+        for weight, key, value in preferences
     ]
     return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}}
 
@@ -69,8 +69,8 @@ KINDS = [
 ]
 
 
-def world(nodes: int, gangs: int, members: int, seed: int) -> Iterator[Manifest]:
-    """Gangs of strangers for a cluster of several kinds of nodes."""
+def heterogeneous_cluster(nodes: int, gangs: int, members: int, seed: int) -> Iterator[Manifest]:
+    """Gangs of mixed pods for a cluster of several kinds of nodes."""
     draw = random.Random(seed)
     for index in range(nodes):
         yield machine(index)

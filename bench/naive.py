@@ -92,7 +92,11 @@ def choose(machines: list[Machine], pod: Pod) -> Machine | None:
     spreads = [
         Spread(rule, machines, pod) for rule in pod.spread if rule["whenUnsatisfiable"] == "DoNotSchedule"
     ]
-    candidates = [one for one in machines if passes(one, pod) and all(s.passes(one, pod) for s in spreads)]
+    candidates = [
+        machine
+        for machine in machines
+        if passes(machine, pod) and all(s.passes(machine, pod) for s in spreads)
+    ]
     if len(candidates) <= 1:
         return candidates[0] if candidates else None
     batch = [0.0] * len(candidates)
@@ -130,10 +134,10 @@ def selected(machine: Machine, pod: Pod) -> bool:
 
 def tolerated(taint: dict[str, str], tolerations: Iterable[dict[str, str]]) -> bool:
     return any(
-        one.get("effect", "") in ("", taint["effect"])
-        and one.get("key", "") in ("", taint["key"])
-        and (one.get("operator") == "Exists" or one.get("value", "") == taint.get("value", ""))
-        for one in tolerations
+        toleration.get("effect", "") in ("", taint["effect"])
+        and toleration.get("key", "") in ("", taint["key"])
+        and (toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", ""))
+        for toleration in tolerations
     )
 
 
@@ -145,7 +149,7 @@ class Spread:
         self.skew = rule["maxSkew"]
         self.wanted = rule["labelSelector"]["matchLabels"]
         self.counts: dict[str, int] = {}
-        keys = [one["topologyKey"] for one in pod.spread]
+        keys = [rule["topologyKey"] for rule in pod.spread]
         for machine in machines:
             if all(key in machine.labels for key in keys) and selected(machine, pod):
                 value = machine.labels[self.key]
@@ -182,11 +186,11 @@ Scores = Iterator[tuple[int, list[int]]]
 
 def batch_scores(machines: list[Machine], candidates: list[Machine], pod: Pod) -> Scores:
     """The scores of nodeorder with their weights, each over all candidates."""
-    yield 1, [least_allocated(one, pod) for one in candidates]
-    yield 1, [balanced(one, pod) for one in candidates]
+    yield 1, [least_allocated(machine, pod) for machine in candidates]
+    yield 1, [balanced(machine, pod) for machine in candidates]
     if pod.preferred:
-        yield 2, up([wishes(one, pod) for one in candidates])
-    yield 3, down([unwelcome(one, pod) for one in candidates])
+        yield 2, up([preference_score(machine, pod) for machine in candidates])
+    yield 3, down([untolerated_taints(machine, pod) for machine in candidates])
     anyway = [rule for rule in pod.spread if rule["whenUnsatisfiable"] == "ScheduleAnyway"]
     if anyway:
         yield 2, evenly([Spread(rule, machines, pod) for rule in anyway], candidates)
@@ -208,18 +212,23 @@ def balance(machine: Machine, cpu: int, memory: int) -> int:
     return int((1 - abs(cpu_part - memory_part) / 2) * MAX)
 
 
-def wishes(machine: Machine, pod: Pod) -> int:
+def preference_score(machine: Machine, pod: Pod) -> int:
     return sum(
         term["weight"]
         for term in pod.preferred
         if all(
-            machine.labels.get(one["key"]) in one["values"] for one in term["preference"]["matchExpressions"]
+            machine.labels.get(expression["key"]) in expression["values"]
+            for expression in term["preference"]["matchExpressions"]
         )
     )
 
 
-def unwelcome(machine: Machine, pod: Pod) -> int:
-    soft = [one for one in pod.tolerations if one.get("effect", "") in ("", "PreferNoSchedule")]
+def untolerated_taints(machine: Machine, pod: Pod) -> int:
+    soft = [
+        toleration
+        for toleration in pod.tolerations
+        if toleration.get("effect", "") in ("", "PreferNoSchedule")
+    ]
     return sum(
         taint["effect"] == "PreferNoSchedule" and not tolerated(taint, soft) for taint in machine.taints
     )
@@ -228,12 +237,18 @@ def unwelcome(machine: Machine, pod: Pod) -> int:
 def evenly(spreads: list[Spread], candidates: list[Machine]) -> list[int]:
     """Prefer domains with few pods of the same kind."""
     raw = [0.0] * len(candidates)
-    for one in spreads:
-        domains = len(candidates) if one.key == HOSTNAME else len({m.labels[one.key] for m in candidates})
+    for spread in spreads:
+        domains = (
+            len(candidates) if spread.key == HOSTNAME else len({m.labels[spread.key] for m in candidates})
+        )
         weight = math.log(domains + 2)
-        for place, machine in enumerate(candidates):
-            count = one.matching(machine) if one.key == HOSTNAME else one.counts[machine.labels[one.key]]
-            raw[place] += count * weight + one.skew - 1
+        for index, machine in enumerate(candidates):
+            count = (
+                spread.matching(machine)
+                if spread.key == HOSTNAME
+                else spread.counts[machine.labels[spread.key]]
+            )
+            raw[index] += count * weight + spread.skew - 1
     whole = [math.floor(value + 0.5) for value in raw]
     most, least = max(whole), min(whole)
     return [MAX * (most + least - value) // most if most else MAX for value in whole]
@@ -318,7 +333,7 @@ class Comparison(NamedTuple):
     same: bool
 
 
-BEARABLE = {
+SCALES = {
     "W1-1x10000-1000n": 0.1,
     "W2-500x20-1000n": 0.2,
     "W2-500x20-5000n": 0.1,
@@ -326,13 +341,13 @@ BEARABLE = {
     "W1-1x10000-1000n-mixed": 0.1,
     "W3-10000x1-5000n-mixed": 0.1,
 }
-"""Workloads, and the part of their size that plain Python can bear."""
+"""Workloads, and the part of their size that plain Python can handle in time."""
 
 
 def compare(repeat: int = 1, sizes: dict[str, float] | None = None) -> list[Comparison]:
     """Both sides on the same work, one after the other."""
     results = []
-    for name, scale in (sizes or BEARABLE).items():
+    for name, scale in (sizes or SCALES).items():
         print(f"{name} at {scale:g}, naively ...", file=sys.stderr, flush=True)
         results.append(compare_one(WORKLOADS[name].scaled(scale), repeat))
     return results
@@ -348,7 +363,7 @@ def compare_one(
         bound = cycle(machines, jobs)
         spent.append(clock() - begin)
     runs = measure_apart(workload, repeat, placed=True)
-    ours = min(runs, key=lambda one: one.cpu)
+    ours = min(runs, key=lambda run: run.cpu)
     sizes = workload.sizes
     return Comparison(
         workload.name, sizes.nodes, sizes.pending_pods, min(spent), ours.cpu, ours.placed == bound
@@ -357,16 +372,16 @@ def compare_one(
 
 def report(results: Iterable[Comparison], markdown: bool = False) -> str:
     rows = [["workload (smaller)", "nodes", "pending", "naive s", "ours s", "faster", "same binds"]]
-    for one in results:
+    for comparison in results:
         rows.append(
             [
-                one.name,
-                f"{one.nodes:,}",
-                f"{one.pods:,}",
-                seconds(one.naive),
-                seconds(one.ours),
-                f"{one.naive / one.ours:.1f}x",
-                "yes" if one.same else "NO",
+                comparison.name,
+                f"{comparison.nodes:,}",
+                f"{comparison.pods:,}",
+                seconds(comparison.naive),
+                seconds(comparison.ours),
+                f"{comparison.naive / comparison.ours:.1f}x",
+                "yes" if comparison.same else "NO",
             ]
         )
     title = "The same policy in plain Python, one node at a time (processor time of a whole cycle, best run)"

@@ -45,7 +45,7 @@ class Result(Struct):
     """Where the cycle stands against reach and aim."""
     memory: str
     factor: float | None = None
-    """For a mixed workload: times the processor time of the uniform one."""
+    """For a mixed workload: times the processor time of the uniform result."""
     problem: str = ""
 
     @property
@@ -77,8 +77,8 @@ def missing(workload: Workload, catalog: Catalog) -> list[str]:
 
 def summary(workload: Workload, runs: list[Measurement], scale: float, base: Result | None) -> Result:
     """Best and median of several runs, held against the targets (which are for the full size)."""
-    best = min(runs, key=lambda one: one.cycle)
-    later = [seconds for one in runs for seconds in one.later]
+    best = min(runs, key=lambda run: run.cycle)
+    later = [seconds for run in runs for seconds in run.later]
     target = TARGETS.get(workload.name, Target()) if scale == 1 else Target()
     sizes = workload.sizes
     result = Result(
@@ -89,12 +89,12 @@ def summary(workload: Workload, runs: list[Measurement], scale: float, base: Res
         pending_pods=sizes.pending_pods,
         running_pods=sizes.running_pods,
         best=best,
-        cycle_median=median(one.cycle for one in runs),
-        cpu_best=min(one.cpu for one in runs),
-        second_median=median(one.later[0] for one in runs) if later else None,
+        cycle_median=median(run.cycle for run in runs),
+        cpu_best=min(run.cpu for run in runs),
+        second_median=median(run.later[0] for run in runs) if later else None,
         later_median=median(later) if later else None,
         decisions_per_second=best.decisions / best.cycle,
-        load_best=min(one.load for one in runs),
+        load_best=min(run.load for run in runs),
         volcano_seconds=target.volcano,
         reach=target.reach,
         aim=target.aim,
@@ -136,7 +136,7 @@ def report(results: Sequence[Result], markdown: bool = False) -> str:
     parts += table(_speed_rows(results), markdown)
     parts += ["", "Where the first cycle's time goes (seconds)"]
     parts += table(_phase_rows(results), markdown)
-    parts += [f"PROBLEM: {one.name}: {one.problem}" for one in results if one.problem]
+    parts += [f"PROBLEM: {result.name}: {result.problem}" for result in results if result.problem]
     return "\n".join(parts)
 
 
@@ -152,8 +152,8 @@ def machine() -> str:
 
 
 def _warnings(results: Sequence[Result]) -> list[str]:
-    found = dict.fromkeys(text for one in results for text in one.best.warnings)
-    return [f"WARNING: {text}" for text in found]
+    warnings = dict.fromkeys(text for result in results for text in result.best.warnings)
+    return [f"WARNING: {text}" for text in warnings]
 
 
 _SPEED_HEAD = [
@@ -176,7 +176,7 @@ _SPEED_HEAD = [
 
 def _busy(results: Sequence[Result]) -> list[str]:
     """Waiting for a core is not the scheduler's time, but it is in the wall time."""
-    slow = [one.name for one in results if one.cycle_median > BUSY * one.cpu_best]
+    slow = [result.name for result in results if result.cycle_median > BUSY * result.cpu_best]
     if not slow:
         return []
     return [f"WARNING: the machine was busy with other things; wall time is too high for {', '.join(slow)}"]
@@ -184,27 +184,27 @@ def _busy(results: Sequence[Result]) -> list[str]:
 
 def _speed_rows(results: Sequence[Result]) -> list[list[str]]:
     rows = [_SPEED_HEAD]
-    for one in results:
-        published = TARGETS[one.name].volcano_seconds if one.volcano_seconds else None
+    for result in results:
+        published = TARGETS[result.name].volcano_seconds if result.volcano_seconds else None
         rows.append(
             [
-                one.name,
-                f"{one.nodes:,}",
-                f"{one.pending_pods:,}",
-                f"{one.running_pods:,}",
-                seconds(one.best.cycle),
-                seconds(one.cycle_median),
-                seconds(one.cpu_best),
-                seconds(one.second_median),
-                seconds(one.later_median),
-                f"{one.decisions_per_second:,.0f}" if one.best.decisions else "",
-                f"{one.best.peak_mib:.0f}",
-                one.volcano_seconds,
-                f"{published / one.counted:,.0f}x" if published else "",
-                _target(one.reach, one.factor is not None, f"{MIXED_FACTOR:.0f}x"),
-                _target(one.aim, False, ""),
-                one.speed if one.factor is None else f"{one.speed} ({one.factor:.1f}x)".strip(),
-                one.memory,
+                result.name,
+                f"{result.nodes:,}",
+                f"{result.pending_pods:,}",
+                f"{result.running_pods:,}",
+                seconds(result.best.cycle),
+                seconds(result.cycle_median),
+                seconds(result.cpu_best),
+                seconds(result.second_median),
+                seconds(result.later_median),
+                f"{result.decisions_per_second:,.0f}" if result.best.decisions else "",
+                f"{result.best.peak_mib:.0f}",
+                result.volcano_seconds,
+                f"{published / result.counted:,.0f}x" if published else "",
+                _target(result.reach, result.factor is not None, f"{MIXED_FACTOR:.0f}x"),
+                _target(result.aim, False, ""),
+                result.speed if result.factor is None else f"{result.speed} ({result.factor:.1f}x)".strip(),
+                result.memory,
             ]
         )
     return rows
@@ -217,21 +217,21 @@ def _target(value: float | None, mixed: bool, instead: str) -> str:
 
 
 def _phase_rows(results: Sequence[Result]) -> list[list[str]]:
-    names = list(dict.fromkeys(name for one in results for name in one.best.phases))
+    names = list(dict.fromkeys(name for result in results for name in result.best.phases))
     names = [name for name in names if name != "close"] + ["close"]
     rows = [["workload", "seed", "load", *names, "binds", "evicted", "held", "decisions", "loaded MiB"]]
-    for one in results:
+    for result in results:
         rows.append(
             [
-                one.name,
-                "" if one.seed is None else str(one.seed),
-                seconds(one.load_best),
-                *(seconds(one.best.phases.get(name)) for name in names),
-                f"{one.best.binds:,}",
-                f"{one.best.evictions:,}",
-                f"{one.best.held:,}",
-                f"{one.best.decisions:,}",
-                f"{one.best.loaded_mib:.0f}",
+                result.name,
+                "" if result.seed is None else str(result.seed),
+                seconds(result.load_best),
+                *(seconds(result.best.phases.get(name)) for name in names),
+                f"{result.best.binds:,}",
+                f"{result.best.evictions:,}",
+                f"{result.best.held:,}",
+                f"{result.best.decisions:,}",
+                f"{result.best.loaded_mib:.0f}",
             ]
         )
     return rows

@@ -73,13 +73,13 @@ class Point(NamedTuple):
 
 def main(repeat: int, scale: float, plot: str) -> None:
     """Measure along every axis, print, draw."""
-    found = {axis: measure_axis(axis, repeat, scale) for axis in AXES}
+    measured = {axis: measure_axis(axis, repeat, scale) for axis in AXES}
     print(machine())
-    for axis, points in found.items():
+    for axis, points in measured.items():
         print(f"\n{axis.title}")
         print("\n".join(table(_rows(axis, points))))
     if plot:
-        draw(found, Path(plot))
+        draw(measured, Path(plot))
         print(f"\ndrawn to {plot}")
 
 
@@ -91,11 +91,11 @@ def measure_axis(axis: Axis, repeat: int, scale: float) -> list[Point]:
         runs = measure_apart(workload, repeat)
         if problem := problem_of(workload, runs[0]):
             raise RuntimeError(f"{workload.name}: {problem}")
-        cycles = [one.cycle for one in runs]
-        later = [one.later[0] for one in runs]
-        peak = max(one.peak_mib for one in runs)
+        cycles = [run.cycle for run in runs]
+        later = [run.later[0] for run in runs]
+        peak = max(run.peak_mib for run in runs)
         points.append(
-            Point(step, min(one.cpu for one in runs), min(cycles), median(cycles), median(later), peak)
+            Point(step, min(run.cpu for run in runs), min(cycles), median(cycles), median(later), peak)
         )
     return points
 
@@ -118,7 +118,7 @@ def _rows(axis: Axis, points: list[Point]) -> list[list[str]]:
     ]
 
 
-def draw(found: dict[Axis, list[Point]], path: Path) -> None:
+def draw(measured: dict[Axis, list[Point]], path: Path) -> None:
     """Three small plots beside each other, the same bytes for the same numbers."""
     import matplotlib
 
@@ -138,8 +138,8 @@ def draw(found: dict[Axis, list[Point]], path: Path) -> None:
     from matplotlib import pyplot
     from matplotlib.ticker import FuncFormatter
 
-    figure, plots = pyplot.subplots(1, len(found), figsize=(12, 3.6), layout="constrained")
-    for plot, (axis, points) in zip(plots, found.items(), strict=True):
+    figure, plots = pyplot.subplots(1, len(measured), figsize=(12, 3.6), layout="constrained")
+    for plot, (axis, points) in zip(plots, measured.items(), strict=True):
         steps = [point.step for point in points]
         plot.plot(steps, [point.cpu for point in points], marker="o", color="#b3381f", linewidth=2)
         plot.set_title(axis.title)

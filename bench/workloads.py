@@ -196,7 +196,7 @@ def _fragmented(sizes: Sizes, seed: int) -> Iterator[Manifest]:
 
 
 def _mixed(sizes: Sizes, seed: int) -> Iterator[Manifest]:
-    return mix.world(sizes.nodes, sizes.gangs, sizes.members, seed)
+    return mix.heterogeneous_cluster(sizes.nodes, sizes.gangs, sizes.members, seed)
 
 
 def _preempting(sizes: Sizes, seed: int) -> Iterator[Manifest]:
@@ -217,7 +217,7 @@ def _reclaiming(sizes: Sizes, seed: int) -> Iterator[Manifest]:
 
 
 def _racks(sizes: Sizes, seed: int) -> Iterator[Manifest]:
-    """Sixteen nodes share a switch; a gang must stay below one."""
+    """Sixteen nodes share a switch; a gang must stay below workload."""
     yield from _nodes(sizes)
     for rack, first in enumerate(range(0, sizes.nodes, 16)):
         inside = range(first, min(first + 16, sizes.nodes))
@@ -308,29 +308,29 @@ _ALL = [
 ]
 _MIXED = [
     Workload(
-        one.name + "-mixed",
-        one.about + ", ten kinds of pods",
-        one.sizes,
+        workload.name + "-mixed",
+        workload.about + ", ten kinds of pods",
+        workload.sizes,
         _mixed,
         True,
         seed=_SEED,
-        base=one.name,
+        base=workload.name,
     )
-    for one in _ALL
-    if one.build is _empty
+    for workload in _ALL
+    if workload.build is _empty
 ]
 
 _GENTLE = [
-    _gentle(one, name, clears)
-    for one in _ALL
+    _gentle(workload, name, clears)
+    for workload in _ALL
     for begin, name, clears in (
         ("W6", "high-priority", Clearing(0.34, exactly=False, together=TEAM)),
         ("W7", "fair-share", Clearing(0.34, exactly=False)),
     )
-    if one.name.startswith(begin)
+    if workload.name.startswith(begin)
 ]
 
-WORKLOADS: dict[str, Workload] = {one.name: one for one in [*_ALL, *_GENTLE, *_MIXED]}
+WORKLOADS: dict[str, Workload] = {workload.name: workload for workload in [*_ALL, *_GENTLE, *_MIXED]}
 
 
 def custom(nodes: int, pending: int, running: int, name: str = "custom") -> Workload:

@@ -1,4 +1,4 @@
-"""What was asked of the API server, from its audit log: who wrote what, when it came in, when it was answered."""
+"""Writes from the API server's audit log: who wrote what, when it was received, when it was answered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLICY = {
 
 
 def flags(folder: Path) -> tuple[str, ...]:
-    """What makes an API server keep the log."""
+    """The flags of an API server that keeps the log."""
     policy = folder / "audit-policy.json"
     policy.write_bytes(json.encode(POLICY))
     return (
@@ -43,7 +43,7 @@ class _Status(Struct, gc=False):
 
 
 class Write(Struct, rename="camel", gc=False):
-    """One request that wanted to change something."""
+    """One request that changes something."""
 
     request_received_timestamp: datetime
     stage_timestamp: datetime
@@ -65,14 +65,14 @@ class Write(Struct, rename="camel", gc=False):
         return self.response_status.code < 300
 
     @property
-    def what(self) -> str:
+    def operation(self) -> str:
         """Such as `create pods/binding`."""
         part = f"/{self.object_ref.subresource}" if self.object_ref.subresource else ""
         return f"{self.verb} {self.object_ref.resource}{part}"
 
 
 class AuditLog:
-    """Read as it grows."""
+    """The audit log, read while it grows."""
 
     def __init__(self, path: Path) -> None:
         self._stream = path.open("a+b")
@@ -83,8 +83,8 @@ class AuditLog:
     def close(self) -> None:
         self._stream.close()
 
-    def news(self) -> Iterator[Write]:
-        """All since the last time."""
+    def new_writes(self) -> Iterator[Write]:
+        """All writes since the last call."""
         *lines, self._rest = (self._rest + self._stream.read()).split(b"\n")
         for line in lines:
             yield self._read(line)

@@ -12,16 +12,16 @@ from msgspec import Struct
 
 from bench.kubernetes import shapes
 from bench.kubernetes.audit import Write
-from bench.kubernetes.grounds import Grounds
+from bench.kubernetes.bench_cluster import BenchCluster
 from bench.kubernetes.processes import Costs, memory
 from bench.kubernetes.shapes import OURS, Shape
 
 BIND = "create pods/binding"
-PATIENCE = 600.0
+TIMEOUT = 600.0
 
 
 class Burst(Struct):
-    """What was seen of one scheduler and one shape."""
+    """The measurements of one scheduler and one shape."""
 
     scheduler: str
     shape: str
@@ -49,33 +49,36 @@ class Burst(Struct):
 
 def burst(scheduler: str, shape: Shape, nodes: int) -> Burst:
     """One scheduler, one shape, one control plane."""
-    with tempfile.TemporaryDirectory(prefix="stromboli-bench-") as folder, Grounds(Path(folder)) as grounds:
-        grounds.create(shapes.node(number) for number in range(nodes))
+    with (
+        tempfile.TemporaryDirectory(prefix="stromboli-bench-") as folder,
+        BenchCluster(Path(folder)) as cluster,
+    ):
+        cluster.create(shapes.node(number) for number in range(nodes))
         if scheduler == OURS:
-            grounds.create(shapes.groups(shape))
-        grounds.create(shapes.pods(shape, scheduler))
-        for _ in grounds.log.news():
+            cluster.create(shapes.groups(shape))
+        cluster.create(shapes.pods(shape, scheduler))
+        for _ in cluster.log.new_writes():
             pass
         time.sleep(1.0)
         begin = time.time()
-        pids = grounds.start(scheduler)
+        pids = cluster.start(scheduler)
         costs = Costs(pids)
-        seen = grounds.writes(lambda all: bound(all) >= shape.pods, PATIENCE, costs.sample)
+        seen = cluster.writes(lambda all: bound(all) >= shape.pods, TIMEOUT, costs.sample)
         spent, most = costs.spent(), memory(pids[scheduler], "VmHWM")
         result = _summary(scheduler, shape, nodes, begin, seen)
         result.cpu, result.mib = spent, most
         result.cpu_binding = costs.between(begin + result.first, begin + result.last)
         if result.bound != shape.pods:
-            result.problem = f"bound {result.bound} of {shape.pods} pods; {grounds.last_words(scheduler)}"
+            result.problem = f"bound {result.bound} of {shape.pods} pods; {cluster.log_tail(scheduler)}"
         return result
 
 
 def bound(writes: Sequence[Write]) -> int:
-    return sum(one.what == BIND and one.done for one in writes)
+    return sum(write.operation == BIND and write.done for write in writes)
 
 
 def _summary(scheduler: str, shape: Shape, nodes: int, begin: float, seen: Sequence[Write]) -> Burst:
-    ended = sorted(one.ended for one in seen if one.what == BIND and one.done)
+    ended = sorted(write.ended for write in seen if write.operation == BIND and write.done)
     first, last = (ended[0], ended[-1]) if ended else (begin, begin)
     return Burst(
         scheduler=scheduler,
@@ -86,9 +89,9 @@ def _summary(scheduler: str, shape: Shape, nodes: int, begin: float, seen: Seque
         binds_per_second=(len(ended) - 1) / (last - first) if last > first else 0.0,
         first=first - begin,
         last=last - begin,
-        settled=max((one.ended for one in seen), default=begin) - begin,
+        settled=max((write.ended for write in seen), default=begin) - begin,
         cpu={},
         cpu_binding=0.0,
         mib=0.0,
-        writes=dict(Counter(one.what for one in seen)),
+        writes=dict(Counter(write.operation for write in seen)),
     )

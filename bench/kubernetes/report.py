@@ -1,4 +1,4 @@
-"""The results as tables for people, or as JSON."""
+"""The results as tables or as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from msgspec import json
 from bench.kubernetes.burst import BIND, Burst
 from bench.kubernetes.run import FULL, Results, wanted
 from bench.kubernetes.shapes import OURS
-from bench.kubernetes.standing import MOST_CORES, MOST_MIB
+from bench.kubernetes.standing import MAX_CORES, MAX_MIB
 from bench.kubernetes.stream import Stream
 from bench.run import machine, table
 
@@ -19,7 +19,7 @@ _STANDING = "A standing cluster in which nothing is to be decided; nodes report 
 
 
 def report(results: Results, markdown: bool = False) -> str:
-    """For people."""
+    """The tables."""
     sizes = results.sizes
     parts = [machine(), f"{sizes.nodes:,} nodes; no chance is involved, so there is no seed"]
     if results.bursts:
@@ -28,7 +28,7 @@ def report(results: Results, markdown: bool = False) -> str:
         parts += ["", _STREAMS, "", *table(_stream_rows(results.streams), markdown)]
     if results.standing:
         parts += ["", _STANDING, "", *table(_standing_rows(results), markdown)]
-    return "\n".join([*parts, *(f"PROBLEM: {one}" for one in results.problems)])
+    return "\n".join([*parts, *(f"PROBLEM: {problem}" for problem in results.problems)])
 
 
 def _burst_rows(results: Results) -> list[list[str]]:
@@ -45,9 +45,9 @@ def _burst_rows(results: Results) -> list[list[str]]:
     ]
     costs = ["cpu own", "cpu apiserver", "cpu etcd", "all ms/bind", "MiB", "binds", "events", "other writes"]
     rows = [head + costs]
-    for one in results.bursts:
-        ratio = results.ratio(one)
-        goal = wanted(one.shape)
+    for burst in results.bursts:
+        ratio = results.ratio(burst)
+        goal = wanted(burst.shape)
         reached = (
             f"{goal:g}x {_mark(ratio >= goal)}"
             if ratio is not None and results.sizes.bursts == FULL.bursts
@@ -55,19 +55,19 @@ def _burst_rows(results: Results) -> list[list[str]]:
         )
         rows.append(
             [
-                one.shape,
-                one.scheduler,
-                f"{one.binds_per_second:,.0f}",
+                burst.shape,
+                burst.scheduler,
+                f"{burst.binds_per_second:,.0f}",
                 _times(ratio),
-                _times(results.cpu_ratio(one)),
+                _times(results.cpu_ratio(burst)),
                 reached,
-                f"{one.first:.1f}",
-                f"{one.last:.1f}",
-                f"{one.settled:.1f}",
-                *_costs(one),
-                f"{one.cpu_binding / one.pods * 1000:.2f}",
-                f"{one.mib:.0f}",
-                *_writes(one),
+                f"{burst.first:.1f}",
+                f"{burst.last:.1f}",
+                f"{burst.settled:.1f}",
+                *_costs(burst),
+                f"{burst.cpu_binding / burst.pods * 1000:.2f}",
+                f"{burst.mib:.0f}",
+                *_writes(burst),
             ]
         )
     return rows
@@ -77,41 +77,41 @@ def _times(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.1f}x"
 
 
-def _costs(one: Burst | Stream) -> list[str]:
-    return [f"{one.cpu[name]:.1f}" for name in (one.scheduler, "kube-apiserver", "etcd")]
+def _costs(measured: Burst | Stream) -> list[str]:
+    return [f"{measured.cpu[name]:.1f}" for name in (measured.scheduler, "kube-apiserver", "etcd")]
 
 
-def _writes(one: Burst) -> list[str]:
+def _writes(burst: Burst) -> list[str]:
     binds, events = (
-        one.writes.get(BIND, 0),
-        sum(one.writes.get(f"{verb} events", 0) for verb in ("create", "patch")),
+        burst.writes.get(BIND, 0),
+        sum(burst.writes.get(f"{verb} events", 0) for verb in ("create", "patch")),
     )
-    return [f"{count:,}" for count in (binds, events, sum(one.writes.values()) - binds - events)]
+    return [f"{count:,}" for count in (binds, events, sum(burst.writes.values()) - binds - events)]
 
 
 def _stream_rows(streams: list[Stream]) -> list[list[str]]:
     rows = [
         ["shape", "scheduler", "pods/s", "P50", "P99", "cpu own", "cpu apiserver", "cpu etcd", "over seconds"]
     ]
-    for one in streams:
-        name = " ".join((one.scheduler, *one.flags))
+    for stream in streams:
+        name = " ".join((stream.scheduler, *stream.flags))
         rows.append(
             [
-                one.shape,
+                stream.shape,
                 name,
-                f"{one.rate:g}",
-                f"{one.p50:.3f}",
-                f"{one.p99:.3f}",
-                *_costs(one),
-                f"{one.seconds:.0f}",
+                f"{stream.rate:g}",
+                f"{stream.p50:.3f}",
+                f"{stream.p99:.3f}",
+                *_costs(stream),
+                f"{stream.seconds:.0f}",
             ]
         )
     return rows
 
 
 def _standing_rows(results: Results) -> list[list[str]]:
-    one = results.standing
-    assert one is not None
+    standing = results.standing
+    assert standing is not None
     return [
         [
             "nodes",
@@ -119,19 +119,19 @@ def _standing_rows(results: Results) -> list[list[str]]:
             "ready after",
             "MiB",
             "peak MiB",
-            f"under {MOST_MIB:g}",
+            f"under {MAX_MIB:g}",
             "cpu",
-            f"under {MOST_CORES:.0%}",
+            f"under {MAX_CORES:.0%}",
         ],
         [
-            f"{one.nodes:,}",
-            f"{one.pods:,}",
-            f"{one.ready:.1f}",
-            f"{one.mib:.0f}",
-            f"{one.peak_mib:.0f}",
-            _mark(one.peak_mib < MOST_MIB),
-            f"{one.cores:.2%} of a core",
-            _mark(one.cores < MOST_CORES),
+            f"{standing.nodes:,}",
+            f"{standing.pods:,}",
+            f"{standing.ready:.1f}",
+            f"{standing.mib:.0f}",
+            f"{standing.peak_mib:.0f}",
+            _mark(standing.peak_mib < MAX_MIB),
+            f"{standing.cores:.2%} of a core",
+            _mark(standing.cores < MAX_CORES),
         ],
     ]
 
@@ -141,6 +141,6 @@ def _mark(reached: bool) -> str:
 
 
 def as_json(results: Results) -> str:
-    ratios = {one.shape: results.ratio(one) for one in results.bursts if one.scheduler == OURS}
+    ratios = {burst.shape: results.ratio(burst) for burst in results.bursts if burst.scheduler == OURS}
     whole = {"schema": 1, "machine": machine(), "ratios": ratios, "results": results}
     return json.format(json.encode(whole), indent=1).decode()

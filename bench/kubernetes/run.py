@@ -23,7 +23,7 @@ PARTS = ("burst", "stream", "standing")
 
 
 class Sizes(NamedTuple):
-    """How much of everything."""
+    """The sizes of all measurements."""
 
     nodes: int
     bursts: tuple[Shape, ...]
@@ -77,7 +77,7 @@ class Results(Struct):
     def problems(self) -> list[str]:
         """Why figures mean nothing: a scheduler did not do its work."""
         every = [*self.bursts, *self.streams, *([self.standing] if self.standing else [])]
-        return [one.problem for one in every if one.problem]
+        return [result.problem for result in every if result.problem]
 
     def ratio(self, ours: Burst) -> float | None:
         """Our binds a second over kube-scheduler's for the same shape."""
@@ -90,7 +90,7 @@ class Results(Struct):
         return theirs.cpu_binding / ours.cpu_binding if theirs and ours.cpu_binding else None
 
     def _theirs(self, ours: Burst) -> Burst | None:
-        same = [one for one in self.bursts if one.scheduler == THEIRS and one.shape == ours.shape]
+        same = [burst for burst in self.bursts if burst.scheduler == THEIRS and burst.shape == ours.shape]
         return same[0] if same and ours.scheduler == OURS else None
 
 
@@ -100,22 +100,24 @@ def wanted(shape: str) -> float:
 
 
 def run(sizes: Sizes, parts: Sequence[str] = PARTS) -> Results:
-    """One after the other, so that nobody takes processor time from whoever is measured."""
-    results, say = Results(sizes), Progress(_steps(sizes, parts))
+    """One after the other, so that measurements do not compete for processor time."""
+    results, step = Results(sizes), Progress(_steps(sizes, parts))
     if "burst" in parts:
         for shape in sizes.bursts:
-            for one in (THEIRS, OURS):
-                results.bursts.append(say(f"{shape.name}, {one}", partial(burst, one, shape, sizes.nodes)))
+            for scheduler in (THEIRS, OURS):
+                work = partial(burst, scheduler, shape, sizes.nodes)
+                results.bursts.append(step(f"{shape.name}, {scheduler}", work))
     if "stream" in parts:
         for shape in sizes.arriving:
-            for one, flags in ((THEIRS, ()), (OURS, ()), (OURS, EAGER)):
-                title = " ".join((f"{shape.name} arriving, {one}", *flags))
-                work = partial(stream, one, shape, sizes.nodes, sizes.rate, flags)
-                results.streams.append(say(title, work))
+            for scheduler, flags in ((THEIRS, ()), (OURS, ()), (OURS, EAGER)):
+                title = " ".join((f"{shape.name} arriving, {scheduler}", *flags))
+                results.streams.append(
+                    step(title, partial(stream, scheduler, shape, sizes.nodes, sizes.rate, flags))
+                )
     if "standing" in parts:
         nodes, pods = sizes.standing_nodes, sizes.standing_pods
-        title, work = f"{nodes} nodes, {pods} pods, quiet", partial(standing, nodes, pods, sizes.quiet)
-        results.standing = say(title, work)
+        title = f"{nodes} nodes, {pods} pods, quiet"
+        results.standing = step(title, partial(standing, nodes, pods, sizes.quiet))
     return results
 
 
@@ -138,6 +140,6 @@ class Progress:
         self._step += 1
         print(f"[{self._step}/{self._steps}] {title} ... ", end="", file=sys.stderr, flush=True)
         begin = time.monotonic()
-        found = work()
+        result = work()
         print(f"{time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
-        return found
+        return result

@@ -1,4 +1,4 @@
-"""A standing cluster: many nodes and pods, and nothing to decide. What does it cost to have Stromboli there?"""
+"""A standing cluster: many nodes and pods, and nothing to decide. What does the scheduler cost meanwhile?"""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any
 from msgspec import Struct
 
 from bench.kubernetes import shapes
+from bench.kubernetes.bench_cluster import BenchCluster
 from bench.kubernetes.burst import bound
-from bench.kubernetes.grounds import Grounds
 from bench.kubernetes.processes import Costs, memory
 from bench.kubernetes.shapes import OURS
 
 GANG = 20
 HEARTBEAT = 300.0
 """Seconds between two reports of a node whose status does not change, as kubelets have it."""
-MOST_MIB = 800.0
-MOST_CORES = 0.02
-PATIENCE = 300.0
+MAX_MIB = 800.0
+MAX_CORES = 0.02
+TIMEOUT = 300.0
 
 
 class Standing(Struct):
-    """What was seen."""
+    """The measurements."""
 
     nodes: int
     pods: int
@@ -45,23 +45,26 @@ class Standing(Struct):
 
 def standing(nodes: int, pods: int, seconds: float) -> Standing:
     """Pods that sit on their nodes, in gangs of twenty; nodes that report as real ones do."""
-    with tempfile.TemporaryDirectory(prefix="stromboli-bench-") as folder, Grounds(Path(folder)) as grounds:
-        grounds.create(shapes.node(number) for number in range(nodes))
-        grounds.create(_settled(nodes, pods))
+    with (
+        tempfile.TemporaryDirectory(prefix="stromboli-bench-") as folder,
+        BenchCluster(Path(folder)) as cluster,
+    ):
+        cluster.create(shapes.node(number) for number in range(nodes))
+        cluster.create(_settled(nodes, pods))
         begin = time.monotonic()
-        pids = grounds.start(OURS)
-        ready = _wait_until_scheduling(grounds)
+        pids = cluster.start(OURS)
+        ready = _wait_until_scheduling(cluster)
         took = time.monotonic() - begin
         over = threading.Event()
-        beating = threading.Thread(target=grounds.report, args=(nodes, HEARTBEAT, over))
-        beating.start()
+        heartbeats = threading.Thread(target=cluster.send_heartbeats, args=(nodes, HEARTBEAT, over))
+        heartbeats.start()
         time.sleep(min(10.0, seconds))
         costs, since = Costs(pids), time.monotonic()
         time.sleep(seconds)
         spent, watched = costs.spent(), time.monotonic() - since
         over.set()
-        beating.join()
-        found = Standing(
+        heartbeats.join()
+        result = Standing(
             nodes=nodes,
             pods=pods,
             seconds=watched,
@@ -71,8 +74,8 @@ def standing(nodes: int, pods: int, seconds: float) -> Standing:
             cores=spent[OURS] / watched,
             api_server_cores=spent["kube-apiserver"] / watched,
         )
-        found.problem = "" if ready else f"not ready within {PATIENCE:g} s; {grounds.last_words(OURS)}"
-        return found
+        result.problem = "" if ready else f"not ready within {TIMEOUT:g} s; {cluster.log_tail(OURS)}"
+        return result
 
 
 def _settled(nodes: int, pods: int) -> Iterator[dict[str, Any]]:
@@ -82,7 +85,7 @@ def _settled(nodes: int, pods: int) -> Iterator[dict[str, Any]]:
             yield shapes.pod(gang, member, OURS, on=f"node-{(gang * GANG + member) % nodes}")
 
 
-def _wait_until_scheduling(grounds: Grounds) -> bool:
-    """A pod that is still to be bound shows it."""
-    grounds.create([shapes.group(10**9, 1), shapes.pod(10**9, 0, OURS)])
-    return bound(grounds.writes(lambda all: bound(all) > 0, PATIENCE)) > 0
+def _wait_until_scheduling(cluster: BenchCluster) -> bool:
+    """Create a pod and wait until it is bound."""
+    cluster.create([shapes.group(10**9, 1), shapes.pod(10**9, 0, OURS)])
+    return bound(cluster.writes(lambda all: bound(all) > 0, TIMEOUT)) > 0

@@ -13,19 +13,19 @@ from msgspec import Struct
 
 from bench.kubernetes import shapes
 from bench.kubernetes.audit import Write
+from bench.kubernetes.bench_cluster import BenchCluster
 from bench.kubernetes.burst import BIND, bound
-from bench.kubernetes.grounds import Grounds
 from bench.kubernetes.processes import Costs
 from bench.kubernetes.shapes import OURS, Shape
 
 CREATE = "create pods"
-PATIENCE = 300.0
+TIMEOUT = 300.0
 WARM = 1
-"""Gangs that come first and do not count: they show that the scheduler is there."""
+"""Gangs that come first and do not count: they show that the scheduler is ready."""
 
 
 class Stream(Struct):
-    """What was seen of one scheduler."""
+    """The measurements of one scheduler."""
 
     scheduler: str
     shape: str
@@ -46,27 +46,30 @@ class Stream(Struct):
 
 def stream(scheduler: str, shape: Shape, nodes: int, rate: float, flags: Sequence[str] = ()) -> Stream:
     """One scheduler on a control plane of its own, `rate` pods a second in gangs."""
-    with tempfile.TemporaryDirectory(prefix="stromboli-bench-") as folder, Grounds(Path(folder)) as grounds:
-        grounds.create(shapes.node(number) for number in range(nodes))
+    with (
+        tempfile.TemporaryDirectory(prefix="stromboli-bench-") as folder,
+        BenchCluster(Path(folder)) as cluster,
+    ):
+        cluster.create(shapes.node(number) for number in range(nodes))
         arrivals = list(_arrivals(scheduler, Shape(shape.gangs + WARM, shape.size)))
         first = (len(arrivals) // (shape.gangs + WARM)) * WARM
-        pids = grounds.start(scheduler, *flags)
-        grounds.create(arrivals[:first])
-        early = grounds.writes(lambda all: bound(all) >= WARM * shape.size, PATIENCE)
-        warm = {one.object_ref.name for one in early}
+        pids = cluster.start(scheduler, *flags)
+        cluster.create(arrivals[:first])
+        early = cluster.writes(lambda all: bound(all) >= WARM * shape.size, TIMEOUT)
+        warm = {write.object_ref.name for write in early}
         costs = Costs(pids)
         evenly = rate * (len(arrivals) - first) / shape.pods
-        creating = threading.Thread(target=grounds.create_evenly, args=(arrivals[first:], evenly))
+        creating = threading.Thread(target=cluster.create_evenly, args=(arrivals[first:], evenly))
         creating.start()
-        seen = grounds.writes(lambda all: bound(all) >= shape.pods, PATIENCE)
+        seen = cluster.writes(lambda all: bound(all) >= shape.pods, TIMEOUT)
         spent = costs.spent()
         creating.join()
-        times = latencies(one for one in seen if one.object_ref.name not in warm)
+        times = latencies(write for write in seen if write.object_ref.name not in warm)
         result = _summary(scheduler, shape, nodes, rate, times)
         result.cpu, result.flags = spent, list(flags)
-        result.seconds = max(one.ended for one in seen) - min(one.begun for one in seen)
+        result.seconds = max(write.ended for write in seen) - min(write.begun for write in seen)
         if len(times) != shape.pods:
-            result.problem = f"bound {len(times)} of {shape.pods} pods; {grounds.last_words(scheduler)}"
+            result.problem = f"bound {len(times)} of {shape.pods} pods; {cluster.log_tail(scheduler)}"
         return result
 
 
@@ -82,11 +85,11 @@ def latencies(writes: Iterator[Write]) -> list[float]:
     """Seconds of each pod that was created and bound."""
     created: dict[str, float] = {}
     bound: dict[str, float] = {}
-    for one in writes:
-        if one.done and one.what == CREATE:
-            created[one.object_ref.name] = one.begun
-        elif one.done and one.what == BIND:
-            bound[one.object_ref.name] = one.ended
+    for write in writes:
+        if write.done and write.operation == CREATE:
+            created[write.object_ref.name] = write.begun
+        elif write.done and write.operation == BIND:
+            bound[write.object_ref.name] = write.ended
     return [bound[name] - since for name, since in created.items() if name in bound]
 
 

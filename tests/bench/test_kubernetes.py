@@ -47,10 +47,10 @@ def test_the_log_is_read_as_it_grows_even_if_a_line_is_half_there(tmp_path: Path
     first, second = line("create", "pods", "a", 0), line("create", "pods/binding", "a", 1)
     path.write_bytes(first + second[:40])
     log = AuditLog(path)
-    assert [one.what for one in log.news()] == ["create pods"]
+    assert [one.operation for one in log.new_writes()] == ["create pods"]
     with path.open("ab") as file:
         file.write(second[40:])
-    assert [one.what for one in log.news()] == ["create pods/binding"]
+    assert [one.operation for one in log.new_writes()] == ["create pods/binding"]
     log.close()
 
 

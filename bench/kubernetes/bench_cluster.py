@@ -1,4 +1,4 @@
-"""Where both run: a control plane with its audit log, objects made fast, and a scheduler to be started."""
+"""A control plane with an audit log, in which objects are created fast and a scheduler is started."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from tests.kubernetes.scheduler_cluster import install
 WIDTH = 50
 KINDS = {"Node": RESOURCES[Node], "Pod": RESOURCES[Pod], "PodGroup": RESOURCES[PodGroup]}
 ROOT = Path(__file__).parents[2]
-ROOMY = ("--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000")
-"""So that nobody is turned away: kube-scheduler has any number of binds under way, and waits a second when told to."""
-QUIET = 2.0
-"""Seconds without a write of a scheduler's after which it has said all it has to say."""
+HIGH_LIMITS = ("--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000")
+"""kube-scheduler has any number of binds in flight, and waits a second when it is throttled."""
+SETTLED_AFTER = 2.0
+"""Seconds without a write after which a scheduler has settled."""
 
 
-class Grounds:
+class BenchCluster:
     """One control plane, for one measurement."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.plane = ControlPlane(
             folder,
-            api_server_flags=(*audit.flags(folder), *ROOMY),
+            api_server_flags=(*audit.flags(folder), *HIGH_LIMITS),
             scheduler_flags=(f"--kubeconfig={folder / 'kube-scheduler.kubeconfig'}",),
         )
         self.log = audit.AuditLog(folder / "audit.log")
         self._ours: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Grounds:
+    def __enter__(self) -> BenchCluster:
         self.plane.__enter__()
         try:
             install(self.plane, NAMESPACE, self.folder)
@@ -66,15 +66,15 @@ class Grounds:
 
     def create(self, objects: Iterable[dict[str, Any]]) -> None:
         """As fast as the API server takes them."""
-        asyncio.run(self._with_client(lambda client: _side_by_side(client, objects)))
+        asyncio.run(self._with_client(lambda client: _concurrently(client, objects)))
 
     def create_evenly(self, objects: Iterable[dict[str, Any]], rate: float) -> None:
-        """So many a second, whether or not the ones before are answered."""
+        """So many a second, without waiting for responses."""
         asyncio.run(self._with_client(lambda client: _evenly(client, objects, rate)))
 
-    def report(self, nodes: int, period: float, over: threading.Event) -> None:
-        """Let every node say once in a period that it is still there."""
-        asyncio.run(self._with_client(lambda client: _beat(client, nodes, period, over)))
+    def send_heartbeats(self, nodes: int, period: float, over: threading.Event) -> None:
+        """Let every node report its status once in a period."""
+        asyncio.run(self._with_client(lambda client: _heartbeat(client, nodes, period, over)))
 
     async def _with_client(self, work: Callable[[Client], Awaitable[None]]) -> None:
         async with Client(find_access(str(self.plane.kubeconfig))) as client:
@@ -83,7 +83,7 @@ class Grounds:
     # -- schedulers
 
     def start(self, scheduler: str, *flags: str) -> dict[str, int]:
-        """Start one of the two; process ids of all that is worth watching."""
+        """Start one of the two; the process ids of the scheduler, the API server and etcd."""
         if scheduler == THEIRS:
             self.plane.start(THEIRS)
             own = self.plane.pid(THEIRS)
@@ -107,29 +107,29 @@ class Grounds:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
             )
 
-    def last_words(self, scheduler: str) -> str:
+    def log_tail(self, scheduler: str) -> str:
         return (self.folder / f"{scheduler}.log").read_text(errors="replace")[-2000:]
 
-    # -- what became of it
+    # -- what they wrote
 
     def writes(
         self,
         until: Callable[[list[audit.Write]], bool],
         seconds: float,
-        look: Callable[[], None] = lambda: None,
+        on_poll: Callable[[], None] = lambda: None,
     ) -> list[audit.Write]:
-        """All writes up to now, once `until` holds and nobody has written for a while, or the scheduler has ended.
+        """All writes so far, once `until` holds and the scheduler has settled, or has ended.
 
-        `look` is called a few times a second meanwhile.
+        `on_poll` is called a few times a second meanwhile.
         """
         seen: list[audit.Write] = []
         end, last = time.monotonic() + seconds, time.monotonic()
         while time.monotonic() < end:
-            look()
-            fresh = list(self.log.news())
-            seen += fresh
-            last = time.monotonic() if fresh else last
-            if time.monotonic() - last > QUIET and (until(seen) or self._ended()):
+            on_poll()
+            new = list(self.log.new_writes())
+            seen += new
+            last = time.monotonic() if new else last
+            if time.monotonic() - last > SETTLED_AFTER and (until(seen) or self._ended()):
                 break
             time.sleep(0.2)
         return seen
@@ -138,12 +138,12 @@ class Grounds:
         return self._ours is not None and self._ours.poll() is not None
 
 
-async def _side_by_side(client: Client, objects: Iterable[dict[str, Any]]) -> None:
-    left = iter(objects)
+async def _concurrently(client: Client, objects: Iterable[dict[str, Any]]) -> None:
+    remaining = iter(objects)
 
     async def worker() -> None:
-        for one in left:
-            await _create(client, one)
+        for manifest in remaining:
+            await _create(client, manifest)
 
     await asyncio.gather(*(worker() for _ in range(WIDTH)))
 
@@ -151,12 +151,12 @@ async def _side_by_side(client: Client, objects: Iterable[dict[str, Any]]) -> No
 async def _evenly(client: Client, objects: Iterable[dict[str, Any]], rate: float) -> None:
     begin = time.monotonic()
     async with asyncio.TaskGroup() as group:
-        for number, one in enumerate(objects):
+        for number, manifest in enumerate(objects):
             await asyncio.sleep(max(0.0, begin + number / rate - time.monotonic()))
-            group.create_task(_create(client, one))
+            group.create_task(_create(client, manifest))
 
 
-async def _beat(client: Client, nodes: int, period: float, over: threading.Event) -> None:
+async def _heartbeat(client: Client, nodes: int, period: float, over: threading.Event) -> None:
     number = 0
     while not over.is_set():
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -167,6 +167,6 @@ async def _beat(client: Client, nodes: int, period: float, over: threading.Event
         await asyncio.sleep(period / nodes)
 
 
-async def _create(client: Client, one: dict[str, Any]) -> None:
-    resource: Resource = KINDS[one["kind"]]
-    await client.create(resource, one, one["metadata"].get("namespace", ""))
+async def _create(client: Client, manifest: dict[str, Any]) -> None:
+    resource: Resource = KINDS[manifest["kind"]]
+    await client.create(resource, manifest, manifest["metadata"].get("namespace", ""))
