@@ -55,10 +55,10 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-WORLD = cluster(queue("tree", **PLENTY), queue("leaf", "tree"))
+CLUSTER = cluster(queue("tree", **PLENTY), queue("leaf", "tree"))
 
 
-def places(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def locations(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     inner = (
         content.items()
         if isinstance(content, dict)
@@ -66,7 +66,7 @@ def places(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         if isinstance(content, list)
         else ()
     )
-    return [path, *(found for key, value in inner for found in places(value, (*path, key)))]
+    return [path, *(location for key, value in inner for location in locations(value, (*path, key)))]
 
 
 @st.composite
@@ -74,7 +74,7 @@ def spoilt(draw: st.DrawFn, kind: str) -> Any:
     """An object of a kind with one or two of its parts replaced by anything."""
     content = copy.deepcopy(GOOD[kind])
     for _ in range(draw(st.integers(1, 2))):
-        path = draw(st.sampled_from([path for path in places(content) if path]))
+        path = draw(st.sampled_from([path for path in locations(content) if path]))
         inner = content
         for step in path[:-1]:
             inner = inner[step]
@@ -87,8 +87,8 @@ def spoilt(draw: st.DrawFn, kind: str) -> Any:
 @given(data=st.data())
 def test_no_object_is_too_strange_to_be_judged(kind: str, operation: str, data: st.DataObject) -> None:
     content, old = data.draw(spoilt(kind)), data.draw(st.just(GOOD[kind]) | spoilt(kind))
-    group_name = next(one.resource.group for one in REVIEWS.values() if one.resource.kind == kind)
-    for context in (WORLD, configured(gates=True)):
+    group_name = next(review.resource.group for review in REVIEWS.values() if review.resource.kind == kind)
+    for context in (CLUSTER, configured(gates=True)):
         verdict = admit(group_name, kind, operation, content, old, context)
         assert len(verdict.problems) <= MAX_PROBLEMS
         assert len(str(verdict.report)) < 100_000
@@ -96,7 +96,7 @@ def test_no_object_is_too_strange_to_be_judged(kind: str, operation: str, data: 
 
 @pytest.mark.parametrize("kind", sorted(GOOD))
 def test_what_is_good_passes(kind: str) -> None:
-    assert [str(one) for one in submitted(kind, GOOD[kind], WORLD).problems] == []
+    assert [str(problem) for problem in submitted(kind, GOOD[kind], CLUSTER).problems] == []
 
 
 def applied(content: Any, operations: list[dict[str, Any]]) -> Any:
@@ -126,8 +126,8 @@ def test_the_difference_turns_one_into_the_other(before: Any, after: Any) -> Non
 @given(data=st.data())
 def test_completing_twice_completes_once(path: str, data: st.DataObject) -> None:
     review = REVIEWS[path]
-    once = with_defaults(review, data.draw(spoilt(review.resource.kind)), WORLD)
-    assert with_defaults(review, once, WORLD) == once
+    once = with_defaults(review, data.draw(spoilt(review.resource.kind)), CLUSTER)
+    assert with_defaults(review, once, CLUSTER) == once
 
 
 def test_an_object_nested_beyond_measure_is_refused() -> None:
@@ -136,6 +136,6 @@ def test_an_object_nested_beyond_measure_is_refused() -> None:
         deep = {"a": deep}
     changed = job(task("a", 1, template={"spec": deep}))
     verdict = admit(
-        "batch.volcano.sh", "Job", UPDATE, changed, job(task("a", 1, template={"spec": {"b": deep}})), WORLD
+        "batch.volcano.sh", "Job", UPDATE, changed, job(task("a", 1, template={"spec": {"b": deep}})), CLUSTER
     )
     assert "nested too deeply" in str(verdict.report)

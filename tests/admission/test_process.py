@@ -113,7 +113,9 @@ async def running(access: Access, **options: Any) -> AsyncIterator[Process]:
 
 
 def patched(response: dict[str, Any]) -> Any:
-    return {one["path"]: one["value"] for one in json.loads(base64.b64decode(response["patch"]))}
+    return {
+        operation["path"]: operation["value"] for operation in json.loads(base64.b64decode(response["patch"]))
+    }
 
 
 def test_a_job_is_completed_and_one_without_tasks_is_refused(tmp_path: Path) -> None:
@@ -188,11 +190,11 @@ def test_the_api_server_is_told_whom_to_trust_also_when_the_configuration_comes_
                 await at.client.get(certificate_source.SECRETS, "volcano-admission-secret", "default")
             )
             for _ in range(200):
-                found = json.loads(await at.client.get(WEBHOOKS, "stromboli-admission"))
-                if found["webhooks"][0]["clientConfig"].get("caBundle"):
+                configuration = json.loads(await at.client.get(WEBHOOKS, "stromboli-admission"))
+                if configuration["webhooks"][0]["clientConfig"].get("caBundle"):
                     break
                 await asyncio.sleep(0.05)
-            assert found["webhooks"][0]["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
+            assert configuration["webhooks"][0]["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
 
     asyncio.run(story())
 

@@ -32,9 +32,9 @@ START = datetime(2024, 5, 15, 12, 34, 56, tzinfo=UTC)  # a Wednesday
     ],
 )
 def test_the_next_time(schedule: str, expected: str) -> None:
-    found = read_schedule(schedule).after(START)
-    assert found is not None
-    assert found.strftime("%Y-%m-%d %H:%M") == expected
+    following = read_schedule(schedule).after(START)
+    assert following is not None
+    assert following.strftime("%Y-%m-%d %H:%M") == expected
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_when_clocks_change_no_day_is_left_out_and_none_runs_twice() -> None:
     autumn = [datetime(2024, 10, 26, 0, 0, tzinfo=zone)]
     for times in (spring, autumn):
         for _ in range(3):
-            found = daily.after(times[-1])
-            assert found is not None
-            times.append(found)
+            following = daily.after(times[-1])
+            assert following is not None
+            times.append(following)
     assert [f"{time:%d %H:%M}" for time in spring[1:]] == ["30 02:30", "31 03:00", "01 02:30"]
     assert [f"{time:%d %H:%M}" for time in autumn[1:]] == ["26 02:30", "27 02:30", "28 02:30"]
 
@@ -88,8 +88,8 @@ def test_any_text_is_a_schedule_or_refused(text: str) -> None:
         schedule = read_schedule(text)
     except BadSchedule:
         return
-    found = schedule.after(START)
-    assert found is None or found > START
+    following = schedule.after(START)
+    assert following is None or following > START
 
 
 @given(st.text(max_size=40))

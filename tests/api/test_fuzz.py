@@ -16,7 +16,7 @@ from stromboli.api.resources.quantity import INT64_MAX
 from stromboli.api.types.pod import Pod
 
 CASES = sorted((Path(__file__).parent / "data" / "cases").glob("*.json"))
-MANIFESTS = [thing for path in CASES for thing in msgspec.json.decode(path.read_bytes())["objects"]]
+MANIFESTS = [manifest for path in CASES for manifest in msgspec.json.decode(path.read_bytes())["objects"]]
 
 scalars = (
     st.none()
@@ -32,32 +32,32 @@ values = st.recursive(
 )
 
 
-def places(thing: Any) -> list[tuple[Any, Any]]:
+def locations(value: Any) -> list[tuple[Any, Any]]:
     """Every spot in a manifest where something else could stand."""
-    found = []
-    inner = thing.items() if isinstance(thing, dict) else enumerate(thing)
+    pairs = []
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
     for key, part in inner:
-        found.append((thing, key))
+        pairs.append((value, key))
         if isinstance(part, dict | list):
-            found += places(part)
-    return found
+            pairs += locations(part)
+    return pairs
 
 
 @given(st.data())
 def test_a_manifest_with_one_thing_changed_is_used_or_refused(data: st.DataObject) -> None:
     manifest = msgspec.json.decode(msgspec.json.encode(data.draw(st.sampled_from(MANIFESTS))))
-    holder, key = data.draw(st.sampled_from(places(manifest)))
+    holder, key = data.draw(st.sampled_from(locations(manifest)))
     holder[key] = data.draw(values)
     try:
-        thing = decode(manifest)
-        if thing is None:
+        obj = decode(manifest)
+        if obj is None:
             return
-        check_object(thing)
+        check_object(obj)
     except BadObject as error:
         assert error.problem
         return
-    case_defaults(thing, 0, Priorities())
-    assert thing.metadata.uid
-    if isinstance(thing, Pod):
-        assert all(0 <= amount <= INT64_MAX for amount in pod_request(thing).values())
-        assert view_request(thing).nonzero_cpu >= 0
+    case_defaults(obj, 0, Priorities())
+    assert obj.metadata.uid
+    if isinstance(obj, Pod):
+        assert all(0 <= amount <= INT64_MAX for amount in pod_request(obj).values())
+        assert view_request(obj).nonzero_cpu >= 0

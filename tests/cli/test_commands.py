@@ -53,10 +53,10 @@ def test_a_wrong_policy_is_told_with_file_and_line(run: Run, tmp_path: Path) -> 
     assert result.exit_code == 1
     assert f'error: {file}:4: unknown plugin "gnag"; did you mean "gang"?' in result.stderr
     assert f"warning: {file}:1: actions: allocate runs before enqueue" in result.stderr
-    found = json.loads(run("policy", "check", file, "-o", "json").stdout)
-    assert found["ok"] is False
-    assert len(found["errors"]) >= 1
-    assert len(found["warnings"]) == 1
+    document = json.loads(run("policy", "check", file, "-o", "json").stdout)
+    assert document["ok"] is False
+    assert len(document["errors"]) >= 1
+    assert len(document["warnings"]) == 1
     assert run("policy", "check", tmp_path / "none.yaml").exit_code == 1
 
 
@@ -73,7 +73,7 @@ def test_defaults_that_are_mappings_are_shown_as_a_policy_writes_them(run: Run) 
     shape = "a list of a mapping, utilization 0, score 10; utilization 100, score 0 unless given\n"
     assert shape in run("plugins", "predicates").stdout
     usage = json.loads(run("plugins", "usage", "-o", "json").stdout)
-    assert {"cpu": 80, "mem": 80} in [one["default"] for one in usage["arguments"]]
+    assert {"cpu": 80, "mem": 80} in [argument["default"] for argument in usage["arguments"]]
 
 
 def test_one_plugin_or_action_is_shown_in_detail(run: Run) -> None:
@@ -82,10 +82,10 @@ def test_one_plugin_or_action_is_shown_in_detail(run: Run) -> None:
     assert "    ancestorReclaimLevel  a whole number, 0 unless given\n" in text
     assert "    allocatable\n        Whether a queue may still take this task.\n" in text
     assert "    victim_queue_order\n" in text, "what only a variant answers"
-    one = json.loads(run("plugins", "gang", "-o", "json").stdout)
-    assert one["name"] == "gang"
-    assert "job_ready" in one["points"]
-    assert "job_enqueueable" not in one["points"]
+    entry = json.loads(run("plugins", "gang", "-o", "json").stdout)
+    assert entry["name"] == "gang"
+    assert "job_ready" in entry["points"]
+    assert "job_enqueueable" not in entry["points"]
     assert "predicateErrorCacheEnable" in run("actions", "allocate").stdout
     wrong = run("plugins", "gnag")
     assert wrong.exit_code == 2
@@ -110,9 +110,9 @@ def test_shells_can_complete(run: Run, words: str, names: list[str]) -> None:
 
 def test_plugins_and_actions_are_listed_with_their_arguments(run: Run) -> None:
     assert "gang  Holds a job back" in run("plugins").stdout
-    listed = {one["name"]: one for one in json.loads(run("plugins", "-o", "json").stdout)}
+    listed = {entry["name"]: entry for entry in json.loads(run("plugins", "-o", "json").stdout)}
     assert listed["gang"]["arguments"] == []
-    actions = {one["name"]: one for one in json.loads(run("actions", "-o", "json").stdout)}
+    actions = {entry["name"]: entry for entry in json.loads(run("actions", "-o", "json").stdout)}
     assert actions["allocate"]["arguments"][0]["key"] == "predicateErrorCacheEnable"
-    assert all(one["doc"] for one in [*listed.values(), *actions.values()])
+    assert all(entry["doc"] for entry in [*listed.values(), *actions.values()])
     assert "enqueue  Let waiting jobs in" in run("actions").stdout

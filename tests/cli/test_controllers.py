@@ -22,10 +22,10 @@ def log_as_before() -> Iterator[None]:
 
 
 def test_help_names_every_flag_with_its_default(run: Run) -> None:
-    said = run("controllers", "--help")
-    assert said.exit_code == 0
-    assert "--worker-threads-for-podgroup" in said.output
-    assert "(default *,-sharding-controller)" in said.output
+    result = run("controllers", "--help")
+    assert result.exit_code == 0
+    assert "--worker-threads-for-podgroup" in result.output
+    assert "(default *,-sharding-controller)" in result.output
     assert run("controllers", "--version").output.startswith("stromboli ")
 
 
@@ -41,14 +41,14 @@ def test_help_names_every_flag_with_its_default(run: Run) -> None:
     ],
 )
 def test_flags_that_make_no_sense_are_refused(run: Run, flags: list[str], complaint: str) -> None:
-    said = run("controllers", *flags)
-    assert said.exit_code != 0
-    assert complaint in said.output + said.stderr
+    result = run("controllers", *flags)
+    assert result.exit_code != 0
+    assert complaint in result.output + result.stderr
 
 
 def test_a_broken_job_plugin_is_told_before_the_controllers_start(run: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import nonsense_that_nobody_has\n")
-    said = run("controllers", "--plugins-dir", tmp_path)
-    assert said.exit_code == 2
-    assert "mine.py:1: cannot be imported" in said.output
+    result = run("controllers", "--plugins-dir", tmp_path)
+    assert result.exit_code == 2
+    assert "mine.py:1: cannot be imported" in result.output
     assert run("controllers", "--plugins-dir", tmp_path / "nowhere").exit_code == 2

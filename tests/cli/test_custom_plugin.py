@@ -45,9 +45,9 @@ def test_where_a_plugin_failed_over_a_job_is_shown_when_debugging(run: Run, tmp_
     )
     words = ("plan", "-f", EXAMPLES / "cluster.yaml", "--plugins-dir", tmp_path)
     words += ("--policy", tmp_path / "policy.conf")
-    told = run(*words)
-    assert told.stderr.count("error: plugin 'broken' failed in score_nodes") == 1
-    assert told.exit_code == 1
+    result = run(*words)
+    assert result.stderr.count("error: plugin 'broken' failed in score_nodes") == 1
+    assert result.exit_code == 1
     result = run(*words, "-o", "jsonl")
     assert json.loads(result.stdout)["failures"] != []
     assert result.exit_code == 1

@@ -34,9 +34,9 @@ def test_every_problem_of_every_object_is_told(tmp_path: Path) -> None:
     file.write_text("---\n".join([manifest("Job", job(plugins={})), manifest("CronJob", cron("never"))]))
     result = lint(str(file), "-o", "json")
     assert result.exit_code == 1
-    said = json.loads(result.stdout)
-    assert said["checked"] == 2
-    assert [(one["file"], one["field"]) for one in said["problems"]] == [
+    document = json.loads(result.stdout)
+    assert document["checked"] == 2
+    assert [(problem["file"], problem["field"]) for problem in document["problems"]] == [
         (f"{file}#0", "spec.tasks"),
         (f"{file}#1", "spec.jobTemplate"),
         (f"{file}#1", "spec.schedule"),

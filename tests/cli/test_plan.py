@@ -34,8 +34,8 @@ KEYS = {
 def planned(run: Run, *words: object) -> dict[str, Any]:
     result = run("plan", *words, "-o", "json")
     assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
 
 
 def write_case(file: Path, objects: list[dict[str, Any]], config: str | None = None) -> Path:
@@ -64,10 +64,10 @@ def test_json_has_the_decisions_and_the_reasons(run: Run, cluster: Path, policy:
 
 def test_yaml_says_the_same(run: Run, cluster: Path, policy: Path) -> None:
     text = run("plan", "-f", cluster, "--policy", policy, "-o", "yaml").stdout
-    found = yaml.safe_load(text)
-    told = planned(run, "-f", cluster, "--policy", policy)
-    del found["timing"], told["timing"]
-    assert found == told
+    as_yaml = yaml.safe_load(text)
+    as_json = planned(run, "-f", cluster, "--policy", policy)
+    del as_yaml["timing"], as_json["timing"]
+    assert as_yaml == as_json
     assert "&id" not in text
 
 
@@ -178,13 +178,13 @@ def test_nodes_without_the_hostname_that_a_rule_goes_by_are_told(run: Run, tmp_p
     assert "warnings" not in planned(run, "-f", file)
     del objects[0]["metadata"]["labels"], objects[2]["metadata"]["labels"]
     file.write_text(yaml.safe_dump_all(objects))
-    found = planned(run, "-f", file)["warnings"]
+    warnings = planned(run, "-f", file)["warnings"]
     begin = "2 of 3 nodes (n1, n3) lack the label kubernetes.io/hostname, by which "
-    assert [text.removeprefix(begin).partition(" of ")[0] for text in found] == [
+    assert [text.removeprefix(begin).partition(" of ")[0] for text in warnings] == [
         "podAntiAffinity",
         "topologySpreadConstraints",
     ]
-    assert "of Pod default/a-0 goes" in found[0]
+    assert "of Pod default/a-0 goes" in warnings[0]
     case = write_case(tmp_path / "case.json", objects)
     assert "warnings" not in planned(run, "-f", case), "a case says what is meant"
 

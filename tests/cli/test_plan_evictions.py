@@ -57,8 +57,8 @@ def test_json_has_its_parts(run: Run, full: Path, preempting: Path) -> None:
     plan = json.loads(run("plan", "-f", full, "--policy", preempting, "-o", "json").stdout)
     assert plan["evicted"] == ["default/old-1"]
     assert plan["pipelined"] == {"default/new-0": "n1"}
-    (told,) = plan["evictions"]
-    assert told == {
+    (eviction,) = plan["evictions"]
+    assert eviction == {
         "pod": "default/old-1",
         "node": "n1",
         "job": "default/old",

@@ -233,8 +233,8 @@ def test_everything_is_told_at_once_with_field_value_and_way_out() -> None:
         "spec.plugins.magic",
         "spec.queue",
     ]
-    shown = str(submitted("Job", bad).report)
-    assert "(spec.tasks[0].minAvailable: 2; at most 1, or raise replicas)" in shown
+    message = str(submitted("Job", bad).report)
+    assert "(spec.tasks[0].minAvailable: 2; at most 1, or raise replicas)" in message
 
 
 POLICIES: list[tuple[list[dict[str, Any]], list[str]]] = [

@@ -140,6 +140,6 @@ def test_what_kubernetes_would_refuse_is_said_when_the_job_is_submitted(
 def test_labels_of_a_template_are_checked() -> None:
     bad = task()
     bad["template"]["metadata"] = {"labels": {"a/b/c": "x", "good": "bad value"}}
-    found = texts("/jobs/validate", job(bad))
-    assert len(found) == 2
-    assert all(text.startswith("spec.task[0].template.metadata.labels: Invalid value:") for text in found)
+    messages = texts("/jobs/validate", job(bad))
+    assert len(messages) == 2
+    assert all(text.startswith("spec.task[0].template.metadata.labels: Invalid value:") for text in messages)

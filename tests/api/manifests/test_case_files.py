@@ -22,8 +22,8 @@ def test_a_case_loads_whole(path: Path) -> None:
     assert case.config is not None
     assert case.observed is not None
     assert is_case(str(path))
-    assert {thing.name for thing in objects if isinstance(thing, Queue)} >= {"root", "default"}
-    assert all(thing.spec.scheduler_name for thing in objects if isinstance(thing, Pod))
+    assert {obj.name for obj in objects if isinstance(obj, Queue)} >= {"root", "default"}
+    assert all(obj.spec.scheduler_name for obj in objects if isinstance(obj, Pod))
 
 
 def test_a_folder_of_cases_is_read_in_order() -> None:
@@ -72,5 +72,5 @@ def test_a_broken_object_of_a_case_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"bad\.json#0: Node n: status\.capacity\.cpu"):
         list(read_case(str(file)).objects)
     kept = read_case(str(file), keep_going=True)
-    assert [thing.name for thing in kept.objects] == ["root", "default"]
+    assert [obj.name for obj in kept.objects] == ["root", "default"]
     assert len(kept.objects.problems) == 1

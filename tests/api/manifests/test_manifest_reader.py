@@ -15,9 +15,9 @@ NODE = "apiVersion: v1\nkind: Node\nmetadata: {{name: {}}}\n"
 
 def names_in(*paths: Path, keep_going: bool = False) -> list[str]:
     return [
-        thing.name
-        for thing in read_paths(map(str, paths), keep_going).objects
-        if thing.name not in ("root", "default")
+        obj.name
+        for obj in read_paths(map(str, paths), keep_going).objects
+        if obj.name not in ("root", "default")
     ]
 
 
@@ -55,11 +55,11 @@ def test_flow_style_yaml_is_not_mistaken_for_json(tmp_path: Path) -> None:
 
 
 def test_each_object_knows_where_it_came_from(tmp_path: Path) -> None:
-    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
-    one.write_text(NODE.format("a"))
-    two.write_text(NODE.format("b") + "---\n" + NODE.format("c"))
-    places = [item.where for item in read_paths([str(one), str(two)]).items]
-    assert places == [str(one), f"{two}#0", f"{two}#1", "(implied)", "(implied)"]
+    single, several = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    single.write_text(NODE.format("a"))
+    several.write_text(NODE.format("b") + "---\n" + NODE.format("c"))
+    places = [item.where for item in read_paths([str(single), str(several)]).items]
+    assert places == [str(single), f"{several}#0", f"{several}#1", "(implied)", "(implied)"]
 
 
 def test_other_kinds_are_counted_not_read(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_aliases_and_merge_keys_work_in_moderation(tmp_path: Path) -> None:
         "- kind: Node\n  metadata: {name: b, labels: *common}\n"
         "- kind: Node\n  metadata: {name: c, labels: {<<: *common, disk: ssd}}\n"
     )
-    labels = [thing.metadata.labels for thing in read_paths([str(file)]).objects[:3]]
+    labels = [obj.metadata.labels for obj in read_paths([str(file)]).objects[:3]]
     assert labels == [{"zone": "z"}, {"zone": "z"}, {"zone": "z", "disk": "ssd"}]
 
 

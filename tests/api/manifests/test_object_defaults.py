@@ -29,17 +29,17 @@ def load(tmp_path: Path) -> Any:
         objects: list[Object] = (
             list(read_case(str(file)).objects) if case else read_paths([str(file)]).objects
         )
-        return {f"{type(thing).__name__}/{thing.key}": thing for thing in objects}
+        return {f"{type(obj).__name__}/{obj.key}": obj for obj in objects}
 
     return load
 
 
 def test_metadata_is_completed_the_same_way_every_time(load: Any) -> None:
-    things = load(named("Node", "n"), named("Pod", "p"))
-    assert things["Node/n"].metadata.uid == "Node/n"
-    assert things["Pod/default/p"].metadata.uid == "Pod/default/p"
-    assert things["Node/n"].metadata.creation_timestamp == FIRST_CREATION
-    assert things["Pod/default/p"].metadata.creation_timestamp == FIRST_CREATION + timedelta(seconds=1)
+    objects = load(named("Node", "n"), named("Pod", "p"))
+    assert objects["Node/n"].metadata.uid == "Node/n"
+    assert objects["Pod/default/p"].metadata.uid == "Pod/default/p"
+    assert objects["Node/n"].metadata.creation_timestamp == FIRST_CREATION
+    assert objects["Pod/default/p"].metadata.creation_timestamp == FIRST_CREATION + timedelta(seconds=1)
 
 
 def test_a_pod_is_ours_by_default_only_in_a_case(load: Any) -> None:
@@ -53,13 +53,13 @@ def test_priority_comes_from_the_class_then_the_default_class_then_zero(load: An
     asking = named("Pod", "asking", spec={"priorityClassName": "high"})
     assert load(named("Pod", "plain"))["Pod/default/plain"].spec.priority == 0
 
-    things = load(asking, named("Pod", "plain"), named("Pod", "given", spec={"priority": 3}), high, usual)
-    assert things["Pod/default/asking"].spec.priority == 100
-    assert things["Pod/default/asking"].spec.preemption_policy == "Never"
-    assert things["Pod/default/plain"].spec.priority == 7
-    assert things["Pod/default/plain"].spec.preemption_policy == "PreemptLowerPriority"
-    assert things["Pod/default/given"].spec.priority == 3
-    assert things["Pod/default/given"].status.phase == "Pending"
+    objects = load(asking, named("Pod", "plain"), named("Pod", "given", spec={"priority": 3}), high, usual)
+    assert objects["Pod/default/asking"].spec.priority == 100
+    assert objects["Pod/default/asking"].spec.preemption_policy == "Never"
+    assert objects["Pod/default/plain"].spec.priority == 7
+    assert objects["Pod/default/plain"].spec.preemption_policy == "PreemptLowerPriority"
+    assert objects["Pod/default/given"].spec.priority == 3
+    assert objects["Pod/default/given"].status.phase == "Pending"
 
 
 def test_system_classes_need_no_manifest(load: Any) -> None:
@@ -84,15 +84,15 @@ def test_pod_level_requests_follow_the_containers_then_the_limit(load: Any) -> N
 
 
 def test_a_nodes_capacity_and_allocatable_complete_each_other(load: Any) -> None:
-    one = load(named("Node", "n", status={"capacity": {"cpu": "4"}}))["Node/n"]
+    node = load(named("Node", "n", status={"capacity": {"cpu": "4"}}))["Node/n"]
     other = load(named("Node", "n", status={"allocatable": {"cpu": "4"}}))["Node/n"]
-    assert one.status == other.status
+    assert node.status == other.status
 
 
 def test_root_and_default_always_exist(load: Any) -> None:
-    things = load(named("Queue", "mine"))
-    assert list(things) == ["Queue/mine", "Queue/root", "Queue/default"]
-    mine, root, default = things.values()
+    objects = load(named("Queue", "mine"))
+    assert list(objects) == ["Queue/mine", "Queue/root", "Queue/default"]
+    mine, root, default = objects.values()
     assert (mine.spec.weight, mine.spec.reclaimable, mine.spec.parent, mine.status.state) == (
         1,
         True,
@@ -111,16 +111,16 @@ def test_what_a_queue_says_is_kept(load: Any) -> None:
 
 
 def test_groups_quotas_and_storage_are_completed(load: Any) -> None:
-    things = load(
+    objects = load(
         named("PodGroup", "g"),
         named("ResourceQuota", "q", spec={"hard": {"pods": 4}}),
         named("StorageClass", "s"),
         named("PersistentVolume", "v"),
         named("PersistentVolumeClaim", "c"),
     )
-    assert things["PodGroup/default/g"].spec.queue == "default"
-    assert things["PodGroup/default/g"].status.phase == ""
-    assert things["ResourceQuota/default/q"].status.hard == {"pods": 4}
-    assert things["StorageClass/s"].volume_binding_mode == "Immediate"
-    assert things["PersistentVolume/v"].status.phase == "Available"
-    assert things["PersistentVolumeClaim/default/c"].status.phase == "Pending"
+    assert objects["PodGroup/default/g"].spec.queue == "default"
+    assert objects["PodGroup/default/g"].status.phase == ""
+    assert objects["ResourceQuota/default/q"].status.hard == {"pods": 4}
+    assert objects["StorageClass/s"].volume_binding_mode == "Immediate"
+    assert objects["PersistentVolume/v"].status.phase == "Available"
+    assert objects["PersistentVolumeClaim/default/c"].status.phase == "Pending"

@@ -67,12 +67,12 @@ def test_pod_level_requests_replace_and_overhead_adds() -> None:
 
 
 def resized(**status: Any) -> dict[str, Any]:
-    shown = {
+    resized_status = {
         "name": "main",
         "resources": {"requests": {"cpu": "2"}},
         "allocatedResources": {"cpu": "3", "memory": "7"},
     }
-    return {"containerStatuses": [shown], **status}
+    return {"containerStatuses": [resized_status], **status}
 
 
 def test_while_resized_the_largest_of_asked_given_and_promised_counts() -> None:

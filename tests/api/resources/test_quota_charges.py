@@ -45,12 +45,12 @@ def test_requests_are_charged_under_both_names_and_limits_under_their_own() -> N
 
 
 def test_devices_are_charged_and_unknown_plain_names_are_not() -> None:
-    found = charged(
+    charges = charged(
         containers=[
             container(**{"nvidia.com/gpu": 2, "odd": 1, "kubernetes.io/odd": 1, "hugepages-2Mi": "4Mi"})
         ]
     )
-    assert found.keys() - {"pods", "count/pods"} == {
+    assert charges.keys() - {"pods", "count/pods"} == {
         "nvidia.com/gpu",
         "requests.nvidia.com/gpu",
         "hugepages-2Mi",

@@ -60,6 +60,14 @@ def test_even_what_is_not_counted_must_be_a_quantity() -> None:
 
 
 def test_a_queue_status_reads_like_kubernetes_wrote_it() -> None:
-    shown = resource_list({"cpu": 1500, "memory": 2**30, "pods": 3, "nvidia.com/gpu": 2000, "a.b/c": 500})
-    assert shown == {"cpu": "1500m", "memory": "1Gi", "pods": "3", "nvidia.com/gpu": "2", "a.b/c": "500m"}
+    quantities = resource_list(
+        {"cpu": 1500, "memory": 2**30, "pods": 3, "nvidia.com/gpu": 2000, "a.b/c": 500}
+    )
+    assert quantities == {
+        "cpu": "1500m",
+        "memory": "1Gi",
+        "pods": "3",
+        "nvidia.com/gpu": "2",
+        "a.b/c": "500m",
+    }
     assert resource_list({}) == {"cpu": "0", "memory": "0"}

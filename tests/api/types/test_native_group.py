@@ -33,11 +33,11 @@ NEW = {
 
 def native(spec: dict[str, Any], version: str = "v1alpha2") -> NativePodGroup:
     meta = {"name": "g", "namespace": "ns", "generation": 4}
-    found = decode(
+    group = decode(
         {"apiVersion": f"scheduling.k8s.io/{version}", "kind": "PodGroup", "metadata": meta, "spec": spec}
     )
-    assert isinstance(found, NativePodGroup)
-    return found
+    assert isinstance(group, NativePodGroup)
+    return group
 
 
 @pytest.mark.parametrize(("spec", "version"), [(OLD, "v1alpha2"), (NEW, "v1beta1"), (NEW, "v1alpha3")])
