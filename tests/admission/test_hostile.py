@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.admission.json_patch_diff import difference
@@ -116,6 +116,7 @@ def applied(content: Any, operations: list[dict[str, Any]]) -> Any:
     return whole[""]
 
 
+@example(before=[False, {"a": 1}], after=[0, {"a": True}])
 @given(before=JSON, after=JSON)
 def test_the_difference_turns_one_into_the_other(before: Any, after: Any) -> None:
     turned = applied(before, difference(before, after))

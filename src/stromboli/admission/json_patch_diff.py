@@ -7,8 +7,6 @@ Operation = dict[str, Any]
 
 def difference(before: Any, after: Any, path: str = "") -> list[Operation]:
     """The operations that turn one value into another; lists of different length are replaced as a whole."""
-    if before == after and type(before) is type(after):
-        return []
     if isinstance(before, dict) and isinstance(after, dict):
         return _of_maps(before, after, path)
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
@@ -16,6 +14,8 @@ def difference(before: Any, after: Any, path: str = "") -> list[Operation]:
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
             operations += difference(old, new, f"{path}/{index}")
         return operations
+    if before == after and type(before) is type(after):  # in Python, False equals 0
+        return []
     return [{"op": "replace", "path": path, "value": after}]
 
 
