@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.api.manifests.yaml_lines import read_yaml
 from stromboli.policy.arguments import arg, arg_map, arg_prefix, declared, parse_arguments
 from stromboli.policy.policy_problems import Severity
-from stromboli.policy.yaml_lines import read_yaml
 
 
 def not_negative(value: float) -> str | None:

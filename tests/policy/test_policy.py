@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.api.manifests.yaml_lines import MAX_BYTES
 from stromboli.engine.catalog import Action, Catalog, action
 from stromboli.engine.plugin import SWITCHES, Plugin
 from stromboli.engine.points import every, point
@@ -115,6 +116,10 @@ ONE = "actions: allocate\ntiers:\n- plugins:\n  - name: "
             "actions: allocate\ntiers:\n- plugins:\n  - enableJobOrder: true",
             "conf:4: this plugin has no name",
         ),
+        (b"\xff\xfe\x00", "conf: this is not UTF-8 text"),
+        ("\ud800", "conf: this is not UTF-8 text"),
+        ("a" * (MAX_BYTES + 1), "conf: the file has more than 1 MiB"),
+        ("a: [1\nb: 2", "conf:2: this is not YAML"),
         (ONE + "gnag", 'conf:4: unknown plugin "gnag"; did you mean "gang"?'),
         (
             ONE + "gang\n    enablePreemtable: true",

@@ -6,13 +6,13 @@ from pathlib import Path
 import typer
 
 from stromboli.api.manifests.manifest_sources import STDIN
+from stromboli.api.manifests.yaml_lines import MAX_BYTES
 from stromboli.cli.cli_errors import Usage
 from stromboli.engine.catalog import Catalog
 from stromboli.policy.policy import Policy, default_policy, load_policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.policy.presets import PRESETS
 from stromboli.policy.presets import preset as preset_text
-from stromboli.policy.yaml_lines import MAX_BYTES
 
 PLUGINS_DIR = typer.Option(
     None, "--plugins-dir", metavar="DIR", help="A folder of Python files with your own actions and plugins."

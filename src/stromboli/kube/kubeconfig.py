@@ -11,7 +11,7 @@ import msgspec
 
 from stromboli.api.decoding import explain
 from stromboli.api.errors import Unreadable
-from stromboli.api.manifests.yaml_documents import documents
+from stromboli.api.manifests.yaml_reader import documents
 from stromboli.kube.credentials import BadConfig, read_file
 
 

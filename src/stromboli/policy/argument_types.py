@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from stromboli.policy.policy_problems import shown
+from stromboli.api.errors import shown
 
 WRONG: Any = object()  # stands for: the value does not have the declared type
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
+from stromboli.api.errors import shown
+from stromboli.api.manifests.yaml_lines import Node, plain, without_lines
 from stromboli.policy.argument_types import (
     SCALARS,
     WRONG,
@@ -25,8 +27,7 @@ from stromboli.policy.argument_types import (
     type_name,
     understood,
 )
-from stromboli.policy.policy_problems import Problem, Severity, shown, suggestion
-from stromboli.policy.yaml_lines import Node, plain, without_lines
+from stromboli.policy.policy_problems import Problem, Severity, suggestion
 
 T = TypeVar("T")
 Problems = list[Problem]

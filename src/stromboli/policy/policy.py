@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stromboli.api.manifests.yaml_lines import YamlError
 from stromboli.policy.policy_problems import Problem, Severity
 from stromboli.policy.policy_reader import PluginEntry, PolicyReader
 from stromboli.policy.presets import DEFAULT
 from stromboli.policy.vocabulary import Vocabulary
-from stromboli.policy.yaml_lines import YamlError
 
 __all__ = ["PluginEntry", "Policy", "PolicyError", "default_policy", "load_policy"]
 
@@ -53,7 +53,8 @@ def load_policy(
     try:
         reader = PolicyReader.of(text, catalog)
     except YamlError as error:
-        raise PolicyError((error.problem.at(source_name),)) from None
+        problem = Problem(error.line, str(error), Severity.FATAL)
+        raise PolicyError((problem.at(source_name),)) from None
     refused = {Severity.FATAL} if lenient else {Severity.FATAL, Severity.ERROR}
     problems = sorted(reader.problems, key=lambda problem: problem.line)
     warnings = _listed([p for p in problems if p.severity not in refused], source_name)

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from stromboli.api.manifests.yaml_lines import MAX_BYTES
 from stromboli.policy.policy import Policy, PolicyError, load_policy
 from stromboli.policy.vocabulary import Vocabulary
-from stromboli.policy.yaml_lines import MAX_BYTES
 
 
 class PolicyFile:

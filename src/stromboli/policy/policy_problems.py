@@ -27,12 +27,6 @@ class Problem:
         return f"{source_name}:{self.line}: {self.message}" if self.line else f"{source_name}: {self.message}"
 
 
-def shown(value: object) -> str:
-    """A value as a message quotes it: in double quotes if it is text, and never long."""
-    text = f'"{value}"' if isinstance(value, str) else str(value)
-    return text if len(text) <= 80 else text[:76] + "..." + text[-1]
-
-
 def suggestion(word: str, known: Iterable[str]) -> str:
     """The nearest right name as the end of a sentence, else the choice if it is short, else nothing."""
     names = sorted(set(known))

@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from stromboli.api.errors import shown
+from stromboli.api.manifests.yaml_lines import MAX_BYTES, Node, YamlError, plain, read_yaml
 from stromboli.policy.action_order import order_warnings
 from stromboli.policy.argument_types import kind_of
 from stromboli.policy.arguments import parse_arguments
-from stromboli.policy.policy_problems import Problem, Severity, shown, suggestion
+from stromboli.policy.policy_problems import Problem, Severity, suggestion
 from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS, Vocabulary
-from stromboli.policy.yaml_lines import Node, plain, read_yaml
 
 SECTIONS = ("actions", "tiers", "configurations", "metrics")
 _WHOLE_CONFIG_MAP = (
@@ -51,8 +52,8 @@ class PolicyReader:
     @classmethod
     def of(cls, text: str | bytes, catalog: Vocabulary) -> "PolicyReader":
         """Read a whole file; `YamlError` if it is not YAML."""
-        document = read_yaml(text)
-        reader = cls(catalog, document.problems)
+        document = read_yaml(_decoded(text))
+        reader = cls(catalog, [Problem(line, message) for line, message in document.problems])
         if isinstance(document.root.value, dict) and {"kind", "data"} <= document.root.value.keys():
             reader.fatal(document.root, _WHOLE_CONFIG_MAP)
             return reader
@@ -214,6 +215,18 @@ class PolicyReader:
     def warn(self, node: Node, message: str) -> None:
         """Allowed, but probably not meant."""
         self.problems.append(Problem(node.line, message, Severity.WARNING))
+
+
+def _decoded(text: str | bytes) -> str:
+    """The text, if it is UTF-8 and of a bearable size."""
+    try:
+        raw = text if isinstance(text, bytes) else text.encode()
+        decoded = raw.decode("utf-8-sig")
+    except UnicodeError:
+        raise YamlError(0, "this is not UTF-8 text; save the file as UTF-8") from None
+    if len(raw) > MAX_BYTES:
+        raise YamlError(0, f"the file has more than {MAX_BYTES >> 20} MiB; a policy takes a few kilobytes")
+    return decoded
 
 
 def _found(node: Node) -> str:

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from stromboli.api.errors import Unreadable
-from stromboli.api.manifests.yaml_documents import documents
+from stromboli.api.manifests.yaml_reader import documents
 from stromboli.model.node_usage import NodeUsage
 from stromboli.sources.usage_source import BadMetrics, Metrics, address
 from stromboli.transport import LARGEST

@@ -89,7 +89,7 @@ items:
     ("text", "problem"),
     [
         ("kind: Pod", "no objects of kind Node"),
-        ("{", "no YAML"),
+        ("{", "not YAML"),
         ("kind: Node", "metadata.name"),
         ("kind: Node\nmetadata: {name: a}", "capacity"),
     ],

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import yaml
 
 from stromboli.api.errors import Unreadable
-from stromboli.api.manifests.yaml_documents import documents
+from stromboli.api.manifests.yaml_reader import documents
 from stromboli.api.types.meta import Value
 
 RESOURCE_GROUP = "volcano.sh/resource-group"
@@ -73,7 +72,7 @@ def read_groups(text: str) -> tuple[ResourceGroup, ...]:
     try:
         content: Any = next(iter(documents(text)), {})
         return msgspec.convert(_with_go_keys(content), _Configuration).groups
-    except (Unreadable, msgspec.ValidationError, yaml.YAMLError, RecursionError) as error:
+    except (Unreadable, msgspec.ValidationError) as error:
         raise ValueError(f"not an admission configuration: {error}") from None
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from stromboli.api.decoding import Raw, TypeMeta, explain
 from stromboli.api.errors import Unreadable
-from stromboli.api.manifests.yaml_documents import documents
+from stromboli.api.manifests.yaml_reader import documents
 
 MAX_FILE = 1024**3
 STDIN = "-"

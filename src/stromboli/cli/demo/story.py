@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from stromboli.api.manifests.yaml_reader import documents
 from stromboli.embedded.nodes.durations import parse_duration
 from stromboli.embedded.nodes.node_annotations import RUN_TIME
 from stromboli.kube.api_client import Client
@@ -69,7 +68,7 @@ def folder() -> Path:
 
 def manifests(file: str, speed: float = 1.0) -> list[Manifest]:
     """The objects of a file; their pods run `speed` times as fast."""
-    objects = [content for content in yaml.safe_load_all((folder() / file).read_text()) if content]
+    objects = list(documents((folder() / file).read_text()))
     for content in objects:
         annotations = content["metadata"].get("annotations", {})
         if RUN_TIME in annotations and speed != 1.0:

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from stromboli.api.errors import Unreadable
-from stromboli.api.manifests.yaml_documents import documents
+from stromboli.api.manifests.yaml_reader import documents
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.field_managers import field_manager
 from stromboli.embedded.kinds.kind import Content, Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
+from stromboli.api.manifests.yaml_reader import documents
 
 
 def volcano_definitions() -> list[dict[str, Any]]:
@@ -15,5 +15,5 @@ def volcano_definitions() -> list[dict[str, Any]]:
     folder = next((path for path in folders if path.is_dir()), None)
     if folder is None:
         raise FileNotFoundError(f"no CustomResourceDefinitions in {folders[0]}")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [yaml.load(file.read_text(), loader) for file in sorted(folder.glob("*_*.yaml"))]
+    files = sorted(folder.glob("*_*.yaml"))
+    return [definition for file in files for definition in documents(file.read_text())]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from stromboli import __version__
 from stromboli.api import names
+from stromboli.api.errors import Unreadable
+from stromboli.api.manifests.yaml_reader import documents
 from stromboli.api.resources.quantity import QuantityError, whole
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_types import Content
@@ -154,12 +154,11 @@ def _from_file(path: Path) -> list[Content]:
     try:
         if path.stat().st_size > MAX_FILE:
             raise BadNodes(f"{path}: larger than {MAX_FILE} bytes")
-        documents = list(yaml.safe_load_all(path.read_text()))
+        items = [item for document in documents(path.read_text()) for item in _items(document)]
     except (OSError, UnicodeDecodeError) as error:
         raise BadNodes(f"{path}: cannot be read: {error}") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise BadNodes(f"{path}: no YAML: {error}") from None
-    items = [item for document in documents for item in _items(document)]
+    except Unreadable as error:
+        raise BadNodes(f"{path}: {error}") from None
     nodes = [item for item in items if isinstance(item, dict) and item.get("kind") == "Node"]
     if not nodes:
         raise BadNodes(f"{path}: no objects of kind Node in it")

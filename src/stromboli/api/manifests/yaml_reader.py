@@ -16,12 +16,13 @@ MAX_ALIASED = 1_000_000
 MAX_MERGED = 100_000
 MAX_MERGED_AT_ONCE = 20
 
+TAG = "tag:yaml.org,2002:"
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels, or an alias inside itself"
 
 
 def documents(text: str) -> Iterator[Any]:
     """The documents of a YAML text as plain data; empty ones are left out."""
-    loader = _Loader(text)
+    loader = BoundedLoader(text)
     aliases = "*" in text and "&" in text
     try:
         while loader.check_data():  # type: ignore[no-untyped-call]
@@ -40,8 +41,10 @@ def documents(text: str) -> Iterator[Any]:
         loader.dispose()
 
 
-class _Loader(yaml.CSafeLoader):
+class BoundedLoader(yaml.CSafeLoader):
     """libyaml's loader with bounds; without them deep nesting would end the process."""
+
+    max_depth = MAX_DEPTH
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -50,15 +53,19 @@ class _Loader(yaml.CSafeLoader):
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:
         self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise Unreadable(_TOO_DEEP)
+        if self._depth > self.max_depth:
+            raise self.too_deep(current_node)
+
+    def too_deep(self, node: Any) -> Exception:
+        """What is raised when values are nested too deep below a node."""
+        return Unreadable(_TOO_DEEP)
 
     def ascend_resolver(self) -> None:
         self._depth -= 1
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         for key, value in node.value:
-            several = key.tag == "tag:yaml.org,2002:merge" and isinstance(value, yaml.SequenceNode)
+            several = key.tag == TAG + "merge" and isinstance(value, yaml.SequenceNode)
             if several and len(value.value) > MAX_MERGED_AT_ONCE:
                 raise Unreadable(f"merge key << with more than {MAX_MERGED_AT_ONCE} mappings")
         before = len(node.value)
@@ -73,14 +80,14 @@ def _plain_resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     sexagesimal = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
     result: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items():
-        kept = [rule for rule in rules if rule[0] != "tag:yaml.org,2002:timestamp"]
+        kept = [rule for rule in rules if rule[0] != TAG + "timestamp"]
         if first in "-+0123456789":
-            kept.insert(0, ("tag:yaml.org,2002:str", sexagesimal))
+            kept.insert(0, (TAG + "str", sexagesimal))
         result[first] = kept
     return result
 
 
-_Loader.yaml_implicit_resolvers = _plain_resolvers()
+BoundedLoader.yaml_implicit_resolvers = _plain_resolvers()
 
 
 def _bound_aliases(document: Any) -> None:

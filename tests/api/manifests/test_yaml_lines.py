@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.policy.yaml_lines import MAX_BYTES, YamlError, plain, read_yaml
+from stromboli.api.manifests.yaml_lines import YamlError, plain, read_yaml
 
 
-def read(text: str | bytes) -> object:
+def read(text: str) -> object:
     return plain(read_yaml(text).root)
 
 
@@ -47,9 +47,7 @@ def test_merge_keys_and_anchors_work() -> None:
 def test_a_key_that_stands_twice_is_reported_and_the_last_one_counts() -> None:
     document = read_yaml("a: 1\nb: 2\na: 3\n")
     assert plain(document.root) == {"a": 3, "b": 2}
-    assert [problem.at("f") for problem in document.problems] == [
-        'f:3: "a" stands here twice, first in line 1'
-    ]
+    assert document.problems == [(3, '"a" stands here twice, first in line 1')]
 
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -64,26 +62,23 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("&a [*a]", "refers to itself"),
         ("[" * 100_000, "nested more than 50 deep"),
         ("- " * 100_000, "nested more than 50 deep"),
-        (b"\xff\xfe\x00", "not UTF-8"),
-        ("\ud800", "not UTF-8"),
         ("a: \x00", "not YAML"),
         ("a: [1\nb: 2", "not YAML"),
         ("\tx: 1", "not YAML"),
-        ("a" * (MAX_BYTES + 1), "more than 1 MiB"),
         ("? [a]\n: b", "a key must be"),
         ("!!python/name:os.system ''", "cannot be read with the tag"),
         ("!!int hello", "cannot be read with the tag"),
         ("<<: 5", "needs a mapping"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_a_sentence(text: str | bytes, message: str) -> None:
+def test_what_cannot_be_read_is_refused_with_a_sentence(text: str, message: str) -> None:
     with pytest.raises(YamlError, match=message):
         read(text)
 
 
-@given(st.text(alphabet="ab:-[]{}&*!|>'\"#, \n\t<?%@`~0.", max_size=60) | st.binary(max_size=60))
-def test_any_text_is_read_or_refused(text: str | bytes) -> None:
+@given(st.text(alphabet="ab:-[]{}&*!|>'\"#, \n\t<?%@`~0.", max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         read(text)
     except YamlError as error:
-        assert error.problem.message
+        assert str(error)
