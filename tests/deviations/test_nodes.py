@@ -126,28 +126,51 @@ def test_a_preference_that_cannot_be_read_is_worth_nothing() -> None:
     assert world.run(PLACE, "predicates nodeorder").binds == {"default/j-0": "n1"}
 
 
+@action("regret")
+def regret(session: Session) -> None:
+    """Evict a pod and take it back."""
+    with session.statement() as trial:
+        trial.evict(session.cluster.tasks["Pod/default/old-0"], EvictionReason("regret"))
+
+
+def with_status(world: World, pod: str, status: Status) -> World:
+    task = world.task(pod)
+    world.cluster.move(task, status, task.node)
+    return world
+
+
 @pytest.mark.parametrize("status", [Status.BOUND, Status.RUNNING])
 def test_an_eviction_that_is_taken_back_restores_the_pod_as_it_was(status: Status) -> None:
     """Volcano calls it Running, and the pod is missing from the view of filters (spec 02 D10, 04 1.5)."""
-
-    @action("regret")
-    def regret(session: Session) -> None:
-        """Evict and think better of it."""
-        with session.statement() as trial:
-            trial.evict(session.cluster.tasks["Pod/default/old-0"], EvictionReason("regret"))
-
     rule = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "noisy"}}}
     shy = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
     world = World(nodes="n1 cpu=4")
     world.job("old", cpu=1, running_on="n1", labels={"app": "noisy"})
-    if status is Status.BOUND:
-        task = world.task("old-0")
-        world.cluster.move(task, Status.BOUND, task.node)
-    world.job("shy", cpu=1, spec={"affinity": shy})
+    with_status(world, "old-0", status).job("shy", cpu=1, spec={"affinity": shy})
     result = world.run("enqueue, regret, allocate", "predicates", action_functions=[regret])
     assert result.evicted == []
     assert world.task("old-0").status is status
     assert result.binds == {}
+
+
+def test_scores_see_a_pod_whose_eviction_was_taken_back() -> None:
+    """The node that carries it is not the emptier one."""
+    world = World(nodes="n1 cpu=4; n2 cpu=4").job("old", cpu=2, running_on="n1").job("new", cpu=1)
+    plugins = "predicates nodeorder"
+    result = world.run("enqueue, regret, allocate", plugins, action_functions=[regret])
+    assert result.binds == {"default/new-0": "n2"}
+
+
+@pytest.mark.parametrize(("status", "evicted"), [(Status.BOUND, []), (Status.RUNNING, ["default/old-0"])])
+def test_a_bound_pod_whose_eviction_was_taken_back_is_no_victim_of_reclaim(
+    status: Status, evicted: list[str]
+) -> None:
+    """Reclaim takes from running pods; in Volcano the bound one is one of them by then."""
+    world = World(nodes="n1 cpu=1", queues="theirs; mine")
+    world.job("old", minimum=0, cpu=1, queue="theirs", running_on="n1")
+    with_status(world, "old-0", status).job("new", cpu=1, queue="mine")
+    result = world.run("enqueue, regret, reclaim", "gang conformance", action_functions=[regret])
+    assert result.evicted == evicted
 
 
 def test_backfill_takes_back_what_a_plugin_refuses() -> None:
