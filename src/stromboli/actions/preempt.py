@@ -193,12 +193,12 @@ def _needed_victims(session: Session, search: VictimSearch, task: Task, node: No
 
 def _can_stay(session: Session, trial: Statement, task: Task, node: Node, victim: Task) -> bool:
     """Restore a victim if the task is admitted beside it."""
-    reason = session.eviction_of(victim)
-    trial.restore(victim, trial.status_before(victim))
-    if would_admit(session, task, node):
-        return True
-    trial.evict(victim, reason)
-    return False
+    with session.statement() as attempt:
+        trial.restore(victim, trial.status_before(victim))
+        admitted = would_admit(session, task, node)
+        if admitted:
+            attempt.keep()
+    return admitted
 
 
 def _loss(session: Session, victims: list[Task]) -> tuple[float, ...]:

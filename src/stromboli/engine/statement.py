@@ -68,7 +68,6 @@ class Statement:
         """Let a victim stay after all."""
         refused = self._within.move(victim, status, victim.node)
         if refused is None:
-            self._within.forget_eviction(victim)
             self._within.rollbacks.append(self._start)  # whoever took it for gone since then looks again
         return refused
 

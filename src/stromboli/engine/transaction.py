@@ -132,8 +132,10 @@ class Transaction:
                 self.tentative[task] = TentativePlacement(task.status, task.node, task in self._nominated)
                 if task.status is Status.ALLOCATED:
                     had_room.add(task)
-            self._nominated.discard(task)
-            self._evictions.pop(task, None)
+            if entry.status is Status.PIPELINED:
+                self._nominated.discard(task)
+            elif entry.status is Status.RELEASING:
+                self._evictions.pop(task, None)
             self._undo(entry)
         if had_room:
             self.had_room.update(Counter(task.job for task in had_room if task.job is not None))
@@ -231,9 +233,6 @@ class Transaction:
     def eviction_of(self, task: Task) -> EvictionReason:
         """Why a task was evicted in this session."""
         return self._evictions.get(task, EvictionReason(""))
-
-    def forget_eviction(self, task: Task) -> None:
-        self._evictions.pop(task, None)
 
     def record_eviction(self, task: Task, note: EvictionReason) -> None:
         self._evictions[task] = note

@@ -32,13 +32,12 @@ def restore_unneeded_victims(session: Session, trial: Statement, whole_gangs: bo
 def _restore_if_unneeded(session: Session, trial: Statement, victims: list[Task]) -> None:
     if not all(_may_fit(session, victim) for victim in victims):
         return
-    reasons = {victim: session.eviction_of(victim) for victim in victims}
-    for victim in victims:
-        trial.restore(victim, trial.status_before(victim))
-    nodes = dict.fromkeys(victim.node for victim in victims if victim.node is not None)
-    if not all(_still_fits(session, task, node) for node in nodes for task in _pipelined_to(trial, node)):
+    with session.statement() as attempt:
         for victim in victims:
-            trial.evict(victim, reasons[victim])
+            trial.restore(victim, trial.status_before(victim))
+        nodes = dict.fromkeys(victim.node for victim in victims if victim.node is not None)
+        if all(_still_fits(session, task, node) for node in nodes for task in _pipelined_to(trial, node)):
+            attempt.keep()
 
 
 def _may_fit(session: Session, victim: Task) -> bool:
@@ -59,10 +58,6 @@ def _pipelined_to(trial: Statement, node: Node) -> list[Task]:
 
 def _still_fits(session: Session, task: Task, node: Node) -> bool:
     """Whether a pipelined task would still be admitted by its queue and by the node."""
-    nominated = session.is_nominated(task)
-    with session.statement() as look:
-        look.release(task)
-        fits = would_admit(session, task, node)
-    if nominated:
-        session.nominate(task)
-    return fits
+    with session.statement() as attempt:
+        attempt.release(task)
+        return would_admit(session, task, node)
