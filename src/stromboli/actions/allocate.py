@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.pending_tasks import PendingTasks, pending_tasks, worth_going_on
-from stromboli.engine.placement.node_functions import Bools
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.session import Session
@@ -34,13 +33,11 @@ def allocate(session: Session) -> None:
     if "enqueue" not in session.policy.actions:
         for job in list(session.cluster.waiting):
             session.set_phase(job, names.GROUP_INQUEUE)
-    pending = {
-        job: pending for job in list(session.cluster.backlog) if (pending := _pending_tasks(session, job))
-    }
-    jobs_by_queue = session.jobs_by_queue(pending)
+    by_job = {job: tasks for job in list(session.cluster.backlog) if (tasks := _pending_tasks(session, job))}
+    jobs_by_queue = session.jobs_by_queue(by_job)
     for _, job in jobs_by_queue.turns(skip=session.rules.overused):
         with session.guard(job):
-            if _allocate_job(session, job, pending[job]) and pending[job]:
+            if _allocate_job(session, job, by_job[job]) and by_job[job]:
                 jobs_by_queue.push(job)
 
 
@@ -59,11 +56,8 @@ def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
 def _allocate_job(session: Session, job: Job, pending: PendingTasks) -> bool:
     """One turn of a job; whether it is ready, so that what is left may have another turn."""
     with session.statement() as trial:
-        placed = (
-            _place_sub_groups(session, trial, job, pending)
-            if job.policies
-            else _place_all(session, trial, pending)
-        )
+        place = _place_sub_groups if job.policies else _place_all
+        placed = place(session, trial, job, pending)
         if placed and session.rules.job_ready(job):
             trial.commit()
             return True
@@ -72,20 +66,18 @@ def _allocate_job(session: Session, job: Job, pending: PendingTasks) -> bool:
     return False
 
 
-def _place_all(session: Session, trial: Statement, pending: PendingTasks) -> bool:
+def _place_all(session: Session, trial: Statement, job: Job, pending: PendingTasks) -> bool:
     """A job without sub-groups: its one sub-job is the job."""
     return all(_place_sub_job(session, trial, sub_job, tasks) for sub_job, tasks in pending.items())
 
 
-def _place_sub_groups(
-    session: Session, trial: Statement, job: Job, pending: PendingTasks, within: Bools | None = None
-) -> bool:
+def _place_sub_groups(session: Session, trial: Statement, job: Job, pending: PendingTasks) -> bool:
     """Sub-group by sub-group until the job is ready; one that gains nothing is dropped for the rest of the action."""
     while pending:
         sub_job, tasks = pending.pop()
         session.clear_failed_roles(sub_job)
         with session.statement() as part:
-            if not _place_sub_job(session, part, sub_job, tasks, within) or not len(part):
+            if not _place_sub_job(session, part, sub_job, tasks) or not len(part):
                 continue
             part.keep()
         if tasks:
@@ -95,15 +87,13 @@ def _place_sub_groups(
     return len(trial) > 0 and (session.rules.job_ready(job) or session.rules.job_pipelined(job))
 
 
-def _place_sub_job(
-    session: Session, trial: Statement, sub_job: SubJob, tasks: list[Task], within: Bools | None = None
-) -> bool:
+def _place_sub_job(session: Session, trial: Statement, sub_job: SubJob, tasks: list[Task]) -> bool:
     """Place tasks one after the other until the sub-job is ready; whether it is, or will be."""
     while tasks:
         task = tasks.pop()
         if not _may_be_placed(session, sub_job, task):
             continue
-        place = _find_node(session, task, within)
+        place = _find_node(session, task)
         if isinstance(place, Verdict):
             session.explain(task, place)
             if worth_going_on(session, sub_job):
@@ -138,12 +128,11 @@ def _may_lift_gate(session: Session, task: Task) -> bool:
     )
 
 
-def _find_node(session: Session, task: Task, within: Bools | None) -> Place | Verdict:
+def _find_node(session: Session, task: Task) -> Place | Verdict:
     """The node that was nominated for the task if it still serves, else the best of all."""
     nominated = session.cluster.nodes.get(task.nominated) if task.nominated else None
     if nominated is not None and nominated.row >= 0:
-        candidates = session.only(nominated)
-        place = session.place(task, candidates if within is None else candidates & within)
+        place = session.place(task, session.only(nominated))
         if isinstance(place, Place):
             return place
-    return session.place(task, within)
+    return session.place(task)

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.gang_eviction import (
-    GangEviction,
-    GangEvictionOptions,
-    evict_for_gangs,
-)
-from stromboli.engine.eviction.victim_bundles import Bundle, order_by_job
+from stromboli.engine.eviction.gang_eviction import GangEviction, GangEvictionOptions, evict_for_gangs
+from stromboli.engine.eviction.victim_bundles import order_by_job
 from stromboli.engine.session import Session
-from stromboli.model.amounts import Amounts
 from stromboli.model.job import Job
-from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 
 
@@ -26,15 +20,10 @@ def gangpreempt(session: Session) -> None:
             kind="preempt",
             statuses=(Status.BOUND, Status.RUNNING),
             may_take_from=_has_lower_priority,
-            order_bundles=_order_bundles,
-            may_start=lambda session, queue, tasks: True,
+            order_bundles=lambda bundles, queue, need: order_by_job(session, bundles),
         ),
     )
 
 
 def _has_lower_priority(job: Job, other: Job) -> bool:
     return other.queue is job.queue and other.priority < job.priority
-
-
-def _order_bundles(session: Session, bundles: list[Bundle], queue: Queue, need: Amounts) -> list[Bundle]:
-    return order_by_job(session, bundles)

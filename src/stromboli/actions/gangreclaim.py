@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.gang_eviction import (
-    GangEviction,
-    GangEvictionOptions,
-    evict_for_gangs,
-)
+from stromboli.engine.eviction.gang_eviction import GangEviction, GangEvictionOptions, evict_for_gangs
 from stromboli.engine.eviction.victim_bundles import order_by_queue
 from stromboli.engine.session import Session
 from stromboli.model.job import Job
-from stromboli.model.queue import Queue
 from stromboli.model.status import Status
-from stromboli.model.task import Task
 
 
 @action("gangreclaim", GangEvictionOptions)
@@ -26,8 +22,8 @@ def gangreclaim(session: Session) -> None:
             kind="reclaim",
             statuses=(Status.RUNNING,),
             may_take_from=_is_of_another_queue,
-            order_bundles=order_by_queue,
-            may_start=_may_reclaim,
+            order_bundles=partial(order_by_queue, session),
+            may_start=session.rules.preemptive,
             skip_queue=session.rules.overused,
         ),
     )
@@ -35,7 +31,3 @@ def gangreclaim(session: Session) -> None:
 
 def _is_of_another_queue(job: Job, other: Job) -> bool:
     return other.queue is not job.queue and other.queue is not None and other.queue.reclaimable
-
-
-def _may_reclaim(session: Session, queue: Queue, tasks: list[Task]) -> bool:
-    return session.rules.preemptive(queue, tasks)

@@ -63,7 +63,7 @@ def preempt(session: Session) -> None:
     def victim_search(may_take_from: Callable[[Task, Job], bool]) -> VictimSearch:
         statuses = (Status.BOUND, Status.RUNNING)
         candidates = VictimCandidates("preemptable", statuses, may_take_from, accepts)
-        return VictimSearch(session, candidates, arguments.fewest_victims, arguments.no_harm)
+        return VictimSearch(session, candidates, arguments)
 
     between_jobs, within_job = victim_search(_is_other_job), victim_search(_is_same_job)
     starving = [job for job in starving_jobs(session) if not _has_network_topology(job)]
@@ -71,8 +71,7 @@ def preempt(session: Session) -> None:
         visited = []
         for job in jobs:
             visited.append(job)
-            make_room = partial(_make_room, session, between_jobs, arguments)
-            make_room_for_job(session, job, make_room, arguments)
+            make_room_for_job(session, job, partial(_make_room, between_jobs, arguments), arguments)
         for job in visited:
             _preempt_within(session, within_job, arguments, job)
 
@@ -106,27 +105,22 @@ def _preempt_within(session: Session, search: VictimSearch, arguments: Arguments
     with session.guard(job):
         for task in pending_ungated(session, job):
             with session.statement() as trial:
-                if not _make_room(session, search, arguments, trial, task):
+                if not _make_room(search, arguments, trial, task):
                     return
                 if arguments.fewest_victims and not session.rules.job_pipelined(job):
                     return  # room for one task is of no use to a gang that cannot start with it
                 commit_evictions(session, trial, arguments)
 
 
-def _make_room(
-    session: Session, search: VictimSearch, arguments: Arguments, trial: Statement, task: Task
-) -> bool:
+def _make_room(search: VictimSearch, arguments: Arguments, trial: Statement, task: Task) -> bool:
+    session = search.session
     if not task.may_preempt:
         return False
     if arguments.fewest_victims and pipeline_without_eviction(session, trial, task):
         return True
-    if _waits_for_nominated_node(session, task) or search.failed_before(task):
+    if _waits_for_nominated_node(session, task):
         return False
-    clear = _clear_best if arguments.topology_aware else _clear_first
-    if any(clear(session, stage, arguments, task) for stage in search.stages(task)):
-        return True
-    search.remember_failure(task)
-    return False
+    return search.run(task, partial(_clear_best, arguments) if arguments.topology_aware else _clear_first)
 
 
 def _waits_for_nominated_node(session: Session, task: Task) -> bool:
@@ -141,13 +135,13 @@ def _waits_for_nominated_node(session: Session, task: Task) -> bool:
     )
 
 
-def _clear_first(session: Session, search: VictimSearch, arguments: Arguments, task: Task) -> bool:
-    """Evict on the first node by score on which the task is admitted after evictions."""
+def _clear_first(search: VictimSearch, task: Task) -> bool:
+    """Evict on the first node by score to which the task is then admitted."""
     for node in search.nodes_by_score(task):
         choice = search.choose(task, node) or Choice([])
-        if has_enough(session, task, node, choice.victims) and clear_node(
-            session, search, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit
-        ):
+        if not has_enough(search.session, task, node, choice.victims):
+            continue
+        if clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit):
             return True
     return False
 
@@ -155,50 +149,49 @@ def _clear_first(session: Session, search: VictimSearch, arguments: Arguments, t
 # -- topology-aware: comparing nodes by their victims
 
 
-def _clear_best(session: Session, search: VictimSearch, arguments: Arguments, task: Task) -> bool:
+def _clear_best(arguments: Arguments, search: VictimSearch, task: Task) -> bool:
     """Of several nodes the one that loses least; one that loses nobody wins at once (spec 02 6.4)."""
+    session = search.session
     share = len(session.cluster.columns) * arguments.candidate_percentage // 100
     limit = min(arguments.max_candidates, max(arguments.min_candidates, share))
     plans: list[tuple[Node, Choice]] = []
-    for node in list(search.nodes_in_order(task)):
-        choice = _needed_victims(session, search, task, node)
+    for node in search.nodes_in_order(task):
+        choice = _needed_victims(search, task, node)
         if choice is not None:
             plans.append((node, choice))
             if not choice.victims or len(plans) == limit:
                 break
     plans.sort(key=lambda plan: _loss(session, plan[1].victims))
     return any(
-        clear_node(session, search, arguments, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit)
+        clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit)
         for node, choice in plans
     )
 
 
-def _needed_victims(session: Session, search: VictimSearch, task: Task, node: Node) -> Choice | None:
+def _needed_victims(search: VictimSearch, task: Task, node: Node) -> Choice | None:
     """The victims that a node must lose for the task: evict until it fits, then restore those it can do without."""
-    choice = search.choose(task, node) or Choice([])
+    session, choice = search.session, search.choose(task, node) or Choice([])
     if not has_enough(session, task, node, choice.victims):
         return None
-    evicted: list[Task] = []
     with session.statement() as trial:
         for victim in choice.victims:
             if would_admit(session, task, node):
                 break
-            if trial.evict(victim, EvictionReason(names.EVICTED_BY_PREEMPT)) is None:
-                evicted.append(victim)
+            trial.evict(victim, EvictionReason(names.EVICTED_BY_PREEMPT))
         if not would_admit(session, task, node):
             return None
-        needed = [victim for victim in reversed(evicted) if not _can_stay(session, trial, task, node, victim)]
-    return choice._replace(victims=[victim for victim in evicted if victim in needed])
+        for victim in reversed(trial.evicted()):
+            _restore_if_admitted(session, trial, task, node, victim)
+        needed = trial.evicted()
+    return choice._replace(victims=needed)
 
 
-def _can_stay(session: Session, trial: Statement, task: Task, node: Node, victim: Task) -> bool:
+def _restore_if_admitted(session: Session, trial: Statement, task: Task, node: Node, victim: Task) -> None:
     """Restore a victim if the task is admitted beside it."""
     with session.statement() as attempt:
         trial.restore(victim, trial.status_before(victim))
-        admitted = would_admit(session, task, node)
-        if admitted:
+        if would_admit(session, task, node):
             attempt.keep()
-    return admitted
 
 
 def _loss(session: Session, victims: list[Task]) -> tuple[float, ...]:

@@ -19,7 +19,6 @@ from stromboli.engine.eviction.victim_search import VictimSearch
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
 from stromboli.model.job import Job
-from stromboli.model.node_columns import Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.policy.accepted_arguments import error_cache
@@ -50,11 +49,11 @@ def reclaim(session: Session) -> None:
         required=True,
         key=lambda task: task.job.priority if task.job and arguments.same_queue else None,
     )
-    search = VictimSearch(session, candidates, arguments.fewest_victims, arguments.no_harm)
+    search = VictimSearch(session, candidates, arguments)
     jobs_by_queue = session.jobs_by_queue(starving_jobs(session))
     for _, jobs in jobs_by_queue.visits(skip=session.rules.overused):
         for job in jobs:
-            make_room_for_job(session, job, partial(_make_room, session, search, arguments), arguments)
+            make_room_for_job(session, job, partial(_make_room, search), arguments)
 
 
 def _may_take_from(same_queue: bool, task: Task, job: Job) -> bool:
@@ -65,28 +64,24 @@ def _may_take_from(same_queue: bool, task: Task, job: Job) -> bool:
     return job.queue.reclaimable
 
 
-def _make_room(
-    session: Session, search: VictimSearch, arguments: Arguments, trial: Statement, task: Task
-) -> bool:
+def _make_room(search: VictimSearch, trial: Statement, task: Task) -> bool:
+    session = search.session
     queue = session.queue_of(task)
     if queue is None or not task.may_preempt or not session.rules.preemptive(queue, [task]):
         return False
-    if arguments.fewest_victims and pipeline_without_eviction(session, trial, task):
+    if search.options.fewest_victims and pipeline_without_eviction(session, trial, task):
         return True
-    if search.failed_before(task):
-        return False
-    for stage in search.stages(task):
-        if any(_clear(session, stage, arguments, task, node) for node in stage.nodes_in_order(task)):
-            return True
-    search.remember_failure(task)
-    return False
+    return search.run(task, _clear_first)
 
 
-def _clear(session: Session, search: VictimSearch, arguments: Arguments, task: Task, node: Node) -> bool:
-    """Evict on one node until the task fits; nodes without candidates are passed over."""
-    choice = search.choose(task, node)
-    if choice is None or not has_enough(session, task, node, choice.victims):
-        return False
+def _clear_first(search: VictimSearch, task: Task) -> bool:
+    """Evict on the first node where the task then fits; nodes without candidates are passed over."""
     # quirk: spec 02 5: filters and limits of queues above are not asked again after an eviction
-    fits = would_admit if arguments.fewest_victims else has_enough
-    return clear_node(session, search, arguments, names.EVICTED_BY_RECLAIM, task, node, choice, fits)
+    fits = would_admit if search.options.fewest_victims else has_enough
+    for node in search.nodes_in_order(task):
+        choice = search.choose(task, node)
+        if choice is None or not has_enough(search.session, task, node, choice.victims):
+            continue
+        if clear_node(search, names.EVICTED_BY_RECLAIM, task, node, choice, fits):
+            return True
+    return False

@@ -15,12 +15,7 @@ import numpy as np
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import guarantees_hold
 from stromboli.engine.eviction.starving_jobs import commit_evictions, lost_pods_lately, starving_jobs
-from stromboli.engine.eviction.victim_bundles import (
-    Bundle,
-    allowed_bundles,
-    bundles_of,
-    only_complete_gangs,
-)
+from stromboli.engine.eviction.victim_bundles import Bundle, allowed_bundles, bundles_of, only_complete_gangs
 from stromboli.engine.pending_tasks import pending_tasks
 from stromboli.engine.placement.evaluation import fits
 from stromboli.engine.plugin import Eviction
@@ -62,8 +57,8 @@ class GangEviction:
     statuses: tuple[Status, ...]
     """The statuses of tasks that may be victims."""
     may_take_from: Callable[[Job, Job], bool]
-    order_bundles: Callable[[Session, list[Bundle], Queue, Amounts], list[Bundle]]
-    may_start: Callable[[Session, Queue, list[Task]], bool]
+    order_bundles: Callable[[list[Bundle], Queue, Amounts], list[Bundle]]
+    may_start: Callable[[Queue, list[Task]], bool] | None = None
     skip_queue: Callable[[Queue], bool] | None = None
 
 
@@ -108,7 +103,7 @@ class GangVictimSearch:
         queue, limit = self._job.queue, self._options.max_domains
         if queue is None or not self._tasks or not all(task.may_preempt for task in self._tasks):
             return False
-        if not self._eviction.may_start(self._session, queue, self._tasks):
+        if self._eviction.may_start and not self._eviction.may_start(queue, self._tasks):
             return False
         domains = self._session.domains(self._job, "evict")[: limit if limit > 0 else DEFAULT_MAX_DOMAINS]
         return any(self._make_room_in(domain, queue) for domain in domains)
@@ -140,7 +135,7 @@ class GangVictimSearch:
             if other is not self._job and other.gang_evictable and eviction.may_take_from(self._job, other)
             for bundle in bundles_of(other, self._tasks_inside(other, domain))
         ]
-        ordered = eviction.order_bundles(session, candidates, queue, self._need)
+        ordered = eviction.order_bundles(candidates, queue, self._need)
         if not ordered:
             return [], ""
         offered = [task for bundle in ordered for task in bundle.tasks]
@@ -148,7 +143,7 @@ class GangVictimSearch:
         allowed = allowed_bundles(candidates, set(choice.victims), self._options.allow_whole_bundle)
         if self._options.no_harm:
             allowed = only_complete_gangs(allowed)
-        return eviction.order_bundles(session, allowed, queue, self._need), choice.by
+        return eviction.order_bundles(allowed, queue, self._need), choice.by
 
     def _tasks_inside(self, job: Job, domain: Bools) -> list[Task]:
         return [

@@ -14,7 +14,6 @@ from stromboli.model.amounts import Vector, less_equal, minus, plus, total_of
 from stromboli.model.queue import lineage
 
 if TYPE_CHECKING:
-    from stromboli.engine.eviction.eviction_options import EvictionOptions
     from stromboli.engine.eviction.victim_search import VictimSearch
     from stromboli.engine.points import Choice
     from stromboli.engine.session import Session
@@ -39,32 +38,23 @@ def has_enough(session: Session, task: Task, node: Node, victims: Iterable[Task]
     return less_equal(task.request, plus(future, total_of(victim.request for victim in victims)))
 
 
-def clear_node(
-    session: Session,
-    search: VictimSearch,
-    options: EvictionOptions,
-    action: str,
-    task: Task,
-    node: Node,
-    choice: Choice,
-    fits: Fits,
-) -> bool:
+def clear_node(search: VictimSearch, action: str, task: Task, node: Node, choice: Choice, fits: Fits) -> bool:
     """Evict chosen victims on a node until the task fits there, and pipeline the task to it."""
+    session, no_harm = search.session, search.options.no_harm
     reason = EvictionReason(action, task.job.key if task.job else "", choice.by)
-    complete = {
-        victim.job for victim in choice.victims if options.no_harm and victim.job and is_complete(victim.job)
-    }
+    jobs = {victim.job for victim in choice.victims if victim.job is not None}
+    complete = {job for job in jobs if is_complete(job)} if no_harm else set()
     with session.statement() as trial:
         for victim in choice.victims:
             if fits(session, task, node):
                 break
             if _may_leave_its_group(search, task, victim) and (
-                not options.no_harm or _is_harmless_victim(session, search, task, victim)
+                not no_harm or _is_harmless_victim(search, task, victim)
             ):
                 trial.evict(victim, reason)
-        if not fits(session, task, node) or not _evict_whole_groups(search, trial, task, reason):
+        if not fits(session, task, node) or not _evict_whole_gangs(search, trial, task, reason, complete):
             return False
-        if options.no_harm and not _avoid_harm(session, search, trial, task, complete, reason):
+        if no_harm and not guarantees_hold(session, trial, session.queue_of(task)):
             return False
         evicted = trial.evicted()
         if trial.pipeline(task, node, bool(evicted)) is None:
@@ -74,12 +64,13 @@ def clear_node(
     return False
 
 
-def _is_harmless_victim(session: Session, search: VictimSearch, task: Task, victim: Task) -> bool:
+def _is_harmless_victim(search: VictimSearch, task: Task, victim: Task) -> bool:
     """Whether a victim's gang can spare it or may go as a whole, and its queue's guarantee holds without it.
 
     The plugins of the first tier must allow the victim by itself, even where a later tier chose it.
     """
-    job, queue = victim.job, session.queue_of(victim)
+    session, job = search.session, victim.job
+    queue = session.queue_of(victim)
     if job is None or queue is None:
         return True
     if not search.may_evict(task, victim):
@@ -95,14 +86,20 @@ def _may_leave_its_group(search: VictimSearch, task: Task, victim: Task) -> bool
     return job is None or not job.disrupted_as_group or _may_evict_whole(search, task, job)
 
 
-def _evict_whole_groups(search: VictimSearch, trial: Statement, task: Task, reason: EvictionReason) -> bool:
-    """Evict the rest of those groups that may only be evicted as a whole."""
-    jobs = dict.fromkeys(victim.job for victim in trial.evicted())
-    return all(
-        _evict_rest(search, trial, task, job, reason)
-        for job in jobs
-        if job is not None and job.disrupted_as_group
-    )
+def _evict_whole_gangs(
+    search: VictimSearch, trial: Statement, task: Task, reason: EvictionReason, complete: set[Job]
+) -> bool:
+    """Evict the rest of groups that go as a whole, and of gangs that were complete and are no more.
+
+    False if some member must stay.
+    """
+    for job in dict.fromkeys(victim.job for victim in trial.evicted()):
+        if job is not None and (job.disrupted_as_group or (job in complete and not is_complete(job))):
+            if not _may_evict_whole(search, task, job):
+                return False
+            if not all(trial.evict(victim, reason) is None for victim in search.members(job)):
+                return False
+    return True
 
 
 def _may_evict_whole(search: VictimSearch, task: Task, job: Job) -> bool:
@@ -112,28 +109,6 @@ def _may_evict_whole(search: VictimSearch, task: Task, job: Job) -> bool:
     if job.disrupted_as_group:
         return search.may_evict_together(task, members)
     return all(search.may_evict(task, member) for member in members)
-
-
-def _avoid_harm(
-    session: Session,
-    search: VictimSearch,
-    trial: Statement,
-    task: Task,
-    complete: set[Job],
-    reason: EvictionReason,
-) -> bool:
-    """Evict the rest of gangs that were complete before; false if some must stay or a queue lost its guarantee."""
-    for job in dict.fromkeys(victim.job for victim in trial.evicted()):
-        if job in complete and not is_complete(job) and not _evict_rest(search, trial, task, job, reason):
-            return False
-    return guarantees_hold(session, trial, session.queue_of(task))
-
-
-def _evict_rest(search: VictimSearch, trial: Statement, task: Task, job: Job, reason: EvictionReason) -> bool:
-    """Evict the rest of a gang too; false if some member must stay."""
-    if not _may_evict_whole(search, task, job):
-        return False
-    return all(trial.evict(victim, reason) is None for victim in search.members(job))
 
 
 def guarantees_hold(session: Session, trial: Statement, preemptor: Queue | None) -> bool:

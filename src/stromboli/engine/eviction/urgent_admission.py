@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.engine.queue_limits import own_capability
 from stromboli.engine.transaction import EvictionReason
-from stromboli.model.amounts import Amounts, lacking, minus, shift
+from stromboli.model.amounts import Amounts, excess, lacking, minus, shift
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class UrgentAdmission:
             return False
         if any(need.get(dim, 0) > limit for dim, limit in own_capability(queue).items()):
             return False  # no eviction could help: its queue may never have as much
-        missing = {dim: amount - self._idle.get(dim, 0) for dim, amount in need.items()}
-        missing = {dim: amount for dim, amount in missing.items() if amount > 0}
+        missing = excess(need, self._idle)
         victims: list[Task] = []
         freed: Amounts = {}
         with self._session.statement() as trial:
@@ -65,11 +64,8 @@ class UrgentAdmission:
 
     def _possible_victims(self, job: Job, queue: Queue) -> Iterator[Task]:
         """Running tasks that the evicting actions of this policy could evict for a job, the least urgent first."""
-        others = [
-            other
-            for other in self._session.jobs()
-            if other is not job and self._may_take_from(other, job, queue)
-        ]
+        jobs = (other for other in self._session.jobs() if other is not job)
+        others = [other for other in jobs if self._may_take_from(other, job, queue)]
         for other in sorted(others, key=lambda other: (other.priority, other.created, other.id)):
             for victim in sorted(other.by_status[Status.RUNNING], key=self._session.task_key, reverse=True):
                 if victim.preemptable and victim not in self._claimed:

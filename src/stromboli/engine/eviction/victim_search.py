@@ -18,6 +18,7 @@ from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.points import Choice
 
 if TYPE_CHECKING:
+    from stromboli.engine.eviction.eviction_options import EvictionOptions
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
@@ -28,17 +29,10 @@ if TYPE_CHECKING:
 class VictimSearch:
     """The search for victims in one run of an action."""
 
-    def __init__(
-        self,
-        session: Session,
-        candidates: VictimCandidates,
-        fewest_victims: bool = False,
-        no_harm: bool = False,
-    ):
-        self._session = session
+    def __init__(self, session: Session, candidates: VictimCandidates, options: EvictionOptions):
+        self.session = session
+        self.options = options
         self._candidates = candidates
-        self._fewest_victims = fewest_victims
-        self._no_harm = no_harm
         self._freeable: dict[Hashable, FreeableRoom] = {}
         self._failed: dict[Hashable, tuple[int, int]] = {}
         self._searches: list[VictimSearch] = [self]
@@ -48,15 +42,22 @@ class VictimSearch:
         self._by_priority: dict[int, VictimSearch] = {}
         self._priorities_for: dict[Job | None, list[int]] = {}
 
-    def stages(self, task: Task) -> list[VictimSearch]:
-        """The searches to make one after the other.
+    def run(self, task: Task, clear: Callable[[VictimSearch, Task], bool]) -> bool:
+        """Let `clear` look for a node and its victims among these candidates, unless a like task failed before.
 
         With `fewestVictims`, victims that the first tier allows are looked for on every node, those of the lowest
         priority first, before any others.
         """
-        if not self._fewest_victims:
-            return [self]
-        return [*(self._up_to_priority(priority) for priority in self._priorities(task)), self]
+        if self._failed.get(self._failure_key(task)) == self._state_version():
+            return False
+        if self.options.fewest_victims:
+            for priority in self._priorities(task):
+                if clear(self._up_to_priority(priority), task):
+                    return True
+        if clear(self, task):
+            return True
+        self._failed[self._failure_key(task)] = self._state_version()
+        return False
 
     def _up_to_priority(self, priority: int) -> VictimSearch:
         search = self._by_priority.get(priority)
@@ -64,16 +65,13 @@ class VictimSearch:
             candidates = self._candidates
 
             def accepts(task: Task, victim: Task) -> bool:
-                return (
-                    victim.job is not None
-                    and victim.job.priority <= priority
-                    and candidates.accepts(task, victim)
-                )
+                job = victim.job
+                return job is not None and job.priority <= priority and candidates.accepts(task, victim)
 
             limited = replace(candidates, accepts=accepts)
-            search = VictimSearch(self._session, limited, self._fewest_victims, self._no_harm)
+            search = VictimSearch(self.session, limited, self.options)
             search._searches = self._searches
-            search._last_tier = self._session.rules.first_tier(candidates.point)
+            search._last_tier = self.session.rules.first_tier(candidates.point)
             self._searches.append(search)
             self._by_priority[priority] = search
         return search
@@ -82,12 +80,10 @@ class VictimSearch:
         """The priorities of jobs that have candidates for a task's job, the lowest first."""
         priorities = self._priorities_for.get(task.job)
         if priorities is None:
-            jobs = (job for job in self._session.jobs() if self._candidates.may_take_from(task, job))
+            jobs = (job for job in self.session.jobs() if self._candidates.may_take_from(task, job))
             statuses = self._candidates.statuses
-            priorities = sorted(
-                {job.priority for job in jobs if any(job.counts[status] for status in statuses)}
-            )
-            self._priorities_for[task.job] = priorities
+            present = {job.priority for job in jobs if any(job.counts[status] for status in statuses)}
+            priorities = self._priorities_for[task.job] = sorted(present)
         return priorities
 
     # -- on which nodes it is worth asking
@@ -95,18 +91,18 @@ class VictimSearch:
     def nodes_in_order(self, task: Task) -> Iterator[Node]:
         """Nodes worth asking, by row."""
         worthwhile = self._nodes(task)
-        nodes = self._session.cluster.columns.nodes
-        for group in own_nodes_first(self._session.cluster, worthwhile):
+        nodes = self.session.cluster.columns.nodes
+        for group in own_nodes_first(self.session.cluster, worthwhile):
             if group is not None:
                 yield from (nodes[row] for row in np.flatnonzero(group).tolist())
 
     def nodes_by_score(self, task: Task) -> Iterator[Node]:
         """Nodes worth asking, the best for the task first."""
-        return self._session.ranked(task, self._nodes(task))
+        return self.session.ranked(task, self._nodes(task))
 
     def _nodes(self, task: Task) -> Bools:
         """Nodes on which the task could fit if all possible victims were evicted."""
-        session = self._session
+        session = self.session
         room = self._freeable_for(task)
         reach = session.reachable(task)
         future = session.cluster.reservations.future_idle_for(task)
@@ -117,8 +113,8 @@ class VictimSearch:
         return worthwhile & (has_candidates | fits(task, future))
 
     def _freeable_for(self, task: Task) -> FreeableRoom:
-        session = self._session
-        bound = session.rules.bound(self._candidates.point, task, self._no_harm)
+        session = self.session
+        bound = session.rules.bound(self._candidates.point, task, self.options.no_harm)
         job = task.job if self._depends_on_job(task) else None
         key = (session.queue_of(task), task.best_effort, bound.key, self._candidates.key(task), job)
         room = self._freeable.get(key)
@@ -131,10 +127,10 @@ class VictimSearch:
         return task.job is not None and any(task.job.counts[status] for status in self._candidates.statuses)
 
     def _sum_freeable(self, task: Task, may: Callable[[Job], bool]) -> FreeableRoom:
-        columns, candidates = self._session.cluster.columns, self._candidates
+        columns, candidates = self.session.cluster.columns, self._candidates
         rows: list[int] = []
         by_shape: dict[Any, list[Task]] = {}
-        for job in self._session.cluster.jobs.values():
+        for job in self.session.cluster.jobs.values():
             if not job.visible or not candidates.may_take_from(task, job):
                 continue
             counts = may(job)
@@ -159,8 +155,8 @@ class VictimSearch:
             np.bincount(np.array(rows, dtype=np.int64), minlength=len(columns)),
             task,
             {victim for victims in by_shape.values() for victim in victims},
-            len(self._session.journal),
-            len(self._session.rollbacks),
+            len(self.session.journal),
+            len(self.session.rollbacks),
         )
 
     def note_evicted(self, victims: Iterable[Task]) -> None:
@@ -170,7 +166,7 @@ class VictimSearch:
             search._remove(evicted)
 
     def _remove(self, victims: list[Task]) -> None:
-        session, journal_length = self._session, len(self._session.journal)
+        session, journal_length = self.session, len(self.session.journal)
         for room in self._freeable.values():
             for victim in victims:
                 if (
@@ -184,7 +180,7 @@ class VictimSearch:
 
     def choose(self, task: Task, node: Node) -> Choice | None:
         """The victims that plugins allow on a node, in the order of eviction; none if there are no candidates."""
-        candidates = in_victim_order(self._session, task, self._candidates.on_node(task, node))
+        candidates = in_victim_order(self.session, task, self._candidates.on_node(task, node))
         if not candidates:
             return None
         choice = self._vote(task, candidates)
@@ -194,7 +190,7 @@ class VictimSearch:
         return choice._replace(victims=[victim for victim in candidates if victim in chosen])
 
     def _vote(self, task: Task, candidates: list[Task]) -> Choice:
-        if not self._fewest_victims:
+        if not self.options.fewest_victims:
             return self._ask(task, candidates)
         # Plugins that allow so many per gang or budget name the first ones they see, and together they may miss a
         # candidate that all of them would allow. So add one candidate at a time; an earlier tier beats a later one.
@@ -206,7 +202,7 @@ class VictimSearch:
         return best
 
     def _ask(self, task: Task, candidates: list[Task]) -> Choice:
-        choice: Choice = getattr(self._session.rules, self._candidates.point)(task, candidates)
+        choice: Choice = getattr(self.session.rules, self._candidates.point)(task, candidates)
         return choice
 
     def members(self, job: Job) -> list[Task]:
@@ -217,7 +213,7 @@ class VictimSearch:
             for victim in job.by_status[status]
             if victim.node is not None and victim.node.row >= 0
         )
-        return sorted(members, key=self._session.task_key, reverse=True)
+        return sorted(members, key=self.session.task_key, reverse=True)
 
     def may_evict(self, task: Task, victim: Task) -> bool:
         """Whether the first tier allows a victim by itself, plugins aside that only count what its gang can spare."""
@@ -225,7 +221,7 @@ class VictimSearch:
             return False
         return all(
             answer is None or victim in answer
-            for plugin, answer in self._session.rules.votes(self._candidates.point, task, [victim])
+            for plugin, answer in self.session.rules.votes(self._candidates.point, task, [victim])
             if not plugin.counts_gangs
         )
 
@@ -235,23 +231,16 @@ class VictimSearch:
             return False
         return set(self._ask(task, victims).victims) >= set(victims)
 
-    # -- what failed before
-
-    def failed_before(self, task: Task) -> bool:
-        """Whether a task like this one found nothing, and nothing moved since."""
-        return self._failed.get(self._failure_key(task)) == self._state_version()
-
-    def remember_failure(self, task: Task) -> None:
-        self._failed[self._failure_key(task)] = self._state_version()
+    # -- what failed before: not tried again until something moved
 
     def _failure_key(self, task: Task) -> Hashable:
-        session = self._session
+        session = self.session
         bound = session.rules.bound(self._candidates.point, task)
         job = task.job if self._depends_on_job(task) else None
         return (session.queue_of(task), session.shape_key(task), bound.key, job, self._candidates.key(task))
 
     def _state_version(self) -> tuple[int, int]:
-        cluster = self._session.cluster
+        cluster = self.session.cluster
         return (cluster.columns.clock, len(cluster.touched))
 
 
