@@ -21,9 +21,10 @@ from stromboli.daemon.flags import BadFlag
 from stromboli.daemon.log_format import Lines, about
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.kube.request import ApiError, Request
-from stromboli.scheduler.debug_endpoints import DebugEndpoints, Unavailable
+from stromboli.scheduler.debug_endpoints import DebugEndpoints
 from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.default_queues import NoQueues, ensure_queues
+from stromboli.scheduler.introspection import Unavailable
 from stromboli.scheduler.options import parse
 from stromboli.scheduler.replica import wait_until_synced
 from tests.kube.faking import GONE, FakeApi, body

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import Metric
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
 PREFIX = "volcano_"
@@ -43,13 +43,7 @@ class ExactCounter(Collector):
             yield family
 
 
-class Removable(Protocol):
-    """A metric with labels."""
-
-    def remove(self, *labels: str) -> None: ...
-
-
-def forget(metric: Removable, *labels: str) -> None:
+def forget(metric: ExactCounter | MetricWrapperBase, *labels: str) -> None:
     """Take a label set out, if it is there."""
     with suppress(KeyError):
         metric.remove(*labels)

@@ -59,11 +59,9 @@ class PendingEvent(NamedTuple):
 class StoredEvent:
     """An event as it stands on the API server."""
 
-    name: str
-    since: float
+    path: str
     last: float
     count: int = 1
-    path: str = ""
 
 
 @dataclass(slots=True)
@@ -133,7 +131,7 @@ class EventRecorder:
         namespace = subject.namespace or "default"
         name = f"{subject.name[:200]}.{secrets.token_hex(8)}"
         collection = f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
-        self._written.put(self._key(event), StoredEvent(name, now, now, path=f"{collection}/{name}"))
+        self._written.put(self._key(event), StoredEvent(f"{collection}/{name}", now))
         stamp = timestamp(now)
         resource = _RESOURCE_BY_KIND.get(subject.kind)
         body = {

@@ -11,14 +11,13 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
 from stromboli.api.types.meta import Object, ObjectMeta
-from stromboli.kube.api_client import TooLarge, with_query
+from stromboli.kube.api_client import Client, TooLarge, with_query
 from stromboli.kube.api_resources import Resource, absence
 from stromboli.kube.rate_limits import Backoff, Clock, Jitter, Sleep
-from stromboli.kube.request import ApiError, NoResponse, Request
+from stromboli.kube.request import ApiError, NoResponse
 from stromboli.kube.watch_decoding import (
     DecodedObject,
     EventType,
@@ -52,16 +51,6 @@ class UnusableObject(NamedTuple):
     text: str
 
 
-class Source(Protocol):
-    """A client that lists and watches."""
-
-    async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes: ...
-
-    async def send_with_retries(self, request: Request) -> bytes: ...
-
-    def stream(self, path: str, idle_timeout: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
-
-
 class Sink(Protocol):
     """Receives the changes that a reflector sees."""
 
@@ -89,13 +78,13 @@ class Expired(Exception):
 
 
 async def list_pages(
-    source: Source, resource: Resource, kind: type[Object], size: int = PAGE_SIZE
+    client: Client, resource: Resource, kind: type[Object], size: int = PAGE_SIZE
 ) -> AsyncIterator[ListPage]:
     """All objects of a kind, of one resource version. A page that is too large is requested again in halves."""
     decoder, token = ListDecoder(kind), ""
     while True:
         try:
-            page = decoder.decode(await source.list(resource, limit=size, **{"continue": token}))
+            page = decoder.decode(await client.list(resource, limit=size, **{"continue": token}))
         except TooLarge:
             if size <= 1:
                 raise
@@ -119,7 +108,7 @@ class Reflector:
 
     def __init__(
         self,
-        source: Source,
+        client: Client,
         resource: Resource,
         kind: type[Object],
         sink: Sink,
@@ -143,7 +132,7 @@ class Reflector:
         self.problem = ""
         """Why listing or watching fails at the moment."""
         self.lists = self.watches = self.events = 0
-        self._source = source
+        self._client = client
         self._sink = sink
         self._wanted = wanted
         self._page_size = page_size
@@ -222,7 +211,7 @@ class Reflector:
     async def _list(self) -> None:
         listed: set[str] = set()
         version = ""
-        async for page in list_pages(self._source, self.resource, self.kind, self._page_size):
+        async for page in list_pages(self._client, self.resource, self.kind, self._page_size):
             for decoded in page.objects:
                 listed.add(decoded.key)
                 self._put(decoded)
@@ -252,7 +241,7 @@ class Reflector:
         }
         self.watches += 1
         splitter = LineSplitter()
-        async with self._source.stream(with_query(self.resource.path(), query), self._idle_timeout) as pieces:
+        async with self._client.stream(with_query(self.resource.path(), query), self._idle_timeout) as pieces:
             async for piece in pieces:
                 for line in splitter.feed(piece):
                     self._handle(self._event_decoder.decode(line))

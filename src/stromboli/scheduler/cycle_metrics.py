@@ -31,7 +31,7 @@ class CycleMetrics:
         self._queues: set[str] = set()
         self._jobs: dict[JobId, tuple[str, str, str]] = {}
         """The labels of the jobs that have series."""
-        self._namesakes: Counter[str] = Counter()
+        self._name_counts: Counter[str] = Counter()
         """How many of these share a name, for the series that have no namespace."""
         self._oldest: dict[str, float] = {}
 
@@ -108,11 +108,11 @@ class CycleMetrics:
                 continue
             metrics.job_start.labels(*self._labels(job)).set(job.created)
             metrics.job_share.labels(job.namespace, job.name).set(dominant_share(job.held, session.total))
-            metrics.short_tasks.labels(job.name).set(_short(job))
+            metrics.short_tasks.labels(job.name).set(_missing_members(job))
         if everything:
             for id in [id for id in self._jobs if id not in cluster.jobs]:
                 self._forget(id)
-        short = [job for job in cluster.unsettled if job.visible and job.tasks and _short(job)]
+        short = [job for job in cluster.unsettled if job.visible and job.tasks and _missing_members(job)]
         metrics.short_jobs.set(len(short))
         for job in short:
             metrics.retries.labels(job.name).inc()
@@ -125,7 +125,7 @@ class CycleMetrics:
         if before is not None:
             self._forget(job.id)
         self._jobs[job.id] = labels
-        self._namesakes[job.name] += 1
+        self._name_counts[job.name] += 1
         return labels
 
     def _forget(self, id: JobId) -> None:
@@ -136,9 +136,9 @@ class CycleMetrics:
         for metric in (metrics.job_duration, metrics.job_start, metrics.job_last):
             forget(metric, *labels)
         forget(metrics.job_share, id.namespace, id.name)
-        self._namesakes[id.name] -= 1
-        if not self._namesakes[id.name]:
-            del self._namesakes[id.name]
+        self._name_counts[id.name] -= 1
+        if not self._name_counts[id.name]:
+            del self._name_counts[id.name]
             forget(metrics.short_tasks, id.name)
             forget(metrics.retries, id.name)
 
@@ -233,5 +233,5 @@ class CycleMetrics:
         self.metrics.requests.labels(status, method, host).inc()
 
 
-def _short(job: Job) -> int:
+def _missing_members(job: Job) -> int:
     return max(job.minimum - job.ready_count - job.pending_best_effort, 0)

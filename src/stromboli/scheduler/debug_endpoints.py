@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import sys
 import traceback
-from typing import Protocol
 
 from aiohttp import web
 from msgspec import json
 
-
-class Unavailable(Exception):
-    """The answer cannot be given now; says why."""
-
-
-class Introspectable(Protocol):
-    """What the endpoints show."""
-
-    async def consistency(self) -> list[str]:
-        """Differences between the mirror and a fresh list."""
-
-    async def dump(self) -> str:
-        """Write the whole state to a file and return its path."""
+from stromboli.scheduler.introspection import Introspection, Unavailable
 
 
 class DebugEndpoints:
     """The debug endpoints of one process."""
 
-    def __init__(self, introspection: Introspectable):
+    def __init__(self, introspection: Introspection):
         self._introspection = introspection
 
     def add_to(self, app: web.Application) -> None:

@@ -13,7 +13,6 @@ from stromboli.kube.election import Election
 from stromboli.kube.reflector import Expired
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.scheduler.cycle_thread import STUCK_AFTER
-from stromboli.scheduler.debug_endpoints import Unavailable
 from stromboli.scheduler.mirror.cluster_mirror import CheckFailed
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Replica
@@ -21,6 +20,10 @@ from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.state_dump import placements, write_dump
 
 log = logging.getLogger(__name__)
+
+
+class Unavailable(Exception):
+    """Something cannot be shown now; says why."""
 
 
 class Introspection:

@@ -10,7 +10,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import partial
 
 from stromboli import transport
@@ -59,7 +58,6 @@ class Replica:
         self._options = options
         self._write_time_left = write_time_left
         self._cycle_metrics = cycle_metrics
-        self._watches: asyncio.Task[None] | None = None
         self._crashed = False
         self.seam = ThreadSeam(asyncio.get_running_loop())
         self.mirror = ClusterMirror(
@@ -101,17 +99,15 @@ class Replica:
 
     async def __aenter__(self) -> Replica:
         """Follow the cluster."""
-        self._watches = asyncio.create_task(self.mirror.run(), name="watches")
-        self._watches.add_done_callback(self._watches_ended)
+        await self.mirror.__aenter__()
+        assert self.mirror.watches is not None
+        self.mirror.watches.add_done_callback(self._watches_ended)
         self.thread.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.stop()
-        if self._watches is not None:
-            self._watches.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._watches
+        await self.mirror.__aexit__()
 
     async def lead(self, first_orders: Iterable[WriteOrder] = ()) -> int:
         """Decide and write until stopped; the exit status."""

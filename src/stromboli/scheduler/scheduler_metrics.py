@@ -164,29 +164,18 @@ class Metrics:
 
     def _add_own(self) -> None:
         own = OWN_PREFIX
-        registry = self.registry
-        self.pending_jobs = Gauge(
-            f"{own}queue_pending_jobs", "Jobs with pending tasks", QUEUE, registry=registry
+        self.pending_jobs = self._gauge("queue_pending_jobs", "Jobs with pending tasks", QUEUE, own)
+        self.pending_tasks = self._gauge("queue_pending_tasks", "Pending tasks", QUEUE, own)
+        self.oldest = self._gauge("queue_oldest_pending_seconds", "Age of the oldest pending job", QUEUE, own)
+        self.decisions = self._counter("decisions", "Decisions, by kind", ("decision",), own)
+        self.failures = self._counter("write_failures", "Binds and evictions that failed", ("decision",), own)
+        self.lost = self._counter("lost_cycles", "Cycles that came to nothing", (), own)
+        self.mirror_lag = self._gauge("mirror_lag_seconds", "Age of the oldest unapplied change", (), own)
+        self.waiting_writes = self._gauge("waiting_writes", "Objects with something to be written", (), own)
+        self.dropped_events = self._gauge(
+            "dropped_events", "Events left out because there were too many", (), own
         )
-        self.pending_tasks = Gauge(f"{own}queue_pending_tasks", "Pending tasks", QUEUE, registry=registry)
-        self.oldest = Gauge(
-            f"{own}queue_oldest_pending_seconds", "Age of the oldest pending job", QUEUE, registry=registry
-        )
-        self.decisions = Counter(f"{own}decisions", "Decisions, by kind", ("decision",), registry=registry)
-        self.failures = Counter(
-            f"{own}write_failures", "Binds and evictions that failed", ("decision",), registry=registry
-        )
-        self.lost = Counter(f"{own}lost_cycles", "Cycles that came to nothing", registry=registry)
-        self.mirror_lag = Gauge(
-            f"{own}mirror_lag_seconds", "Age of the oldest change that is not applied yet", registry=registry
-        )
-        self.waiting_writes = Gauge(
-            f"{own}waiting_writes", "Objects with something to be written", registry=registry
-        )
-        self.dropped_events = Gauge(
-            f"{own}dropped_events", "Events left out because there were too many", registry=registry
-        )
-        self.leader = Gauge(f"{own}leader", "1 if this one leads", registry=registry)
+        self.leader = self._gauge("leader", "1 if this one leads", (), own)
 
     def text(self) -> bytes:
         """As Prometheus reads it."""
@@ -197,11 +186,11 @@ class Metrics:
 
     # -- making
 
-    def _gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
-        return Gauge(PREFIX + name, text, labels, registry=self.registry)
+    def _gauge(self, name: str, text: str, labels: Sequence[str] = (), prefix: str = PREFIX) -> Gauge:
+        return Gauge(prefix + name, text, labels, registry=self.registry)
 
-    def _counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
-        return Counter(PREFIX + name, text, labels, registry=self.registry)
+    def _counter(self, name: str, text: str, labels: Sequence[str] = (), prefix: str = PREFIX) -> Counter:
+        return Counter(prefix + name, text, labels, registry=self.registry)
 
     def _exact_counter(self, name: str, text: str, labels: Sequence[str] = ()) -> ExactCounter:
         return ExactCounter(PREFIX + name, text, labels, registry=self.registry)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ async def write_dump(
     handle, unfinished = tempfile.mkstemp(prefix=path.name, dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
-            head = {"name": path.stem, "time": timestamp(now), "config": policy, "memory": _plain(memory)}
+            head = {"name": path.stem, "time": timestamp(now), "config": policy, "memory": _encodable(memory)}
             file.write(msgspec.json.encode(head)[:-1] + b',"objects":[')
             separator = b"\n"
             async for object in _all(client, kinds):
@@ -87,14 +88,10 @@ def _as_manifest(
     return {**content, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
-def _plain(memory: Mapping[str, Any]) -> dict[str, Any]:
+def _encodable(memory: Mapping[str, Any]) -> dict[str, msgspec.Raw]:
     """What plugins remember, as far as it can be encoded."""
-    return dict(_encodable(memory))
-
-
-def _encodable(memory: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    encoded = {}
     for plugin, content in memory.items():
-        try:
-            yield plugin, msgspec.Raw(msgspec.json.encode(content))
-        except (TypeError, ValueError):
-            continue
+        with suppress(TypeError, ValueError):
+            encoded[plugin] = msgspec.Raw(msgspec.json.encode(content))
+    return encoded

@@ -110,7 +110,7 @@ def tell(mirror: ClusterMirror, *manifests: dict[str, Any]) -> None:
 
 def checked(mirror: ClusterMirror, source: Shelf) -> list[str]:
     """What a check finds, with somebody who asks for news all the time."""
-    mirror._source = source
+    mirror._client = source
 
     async def story() -> list[str]:
         check = asyncio.create_task(mirror.check(pause=0.0))

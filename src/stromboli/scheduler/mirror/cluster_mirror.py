@@ -18,8 +18,9 @@ from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES, Resource
-from stromboli.kube.reflector import Expired, Reflector, Source, UnusableObject, list_pages
+from stromboli.kube.reflector import Expired, Reflector, UnusableObject, list_pages
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
@@ -45,7 +46,7 @@ class ClusterMirror:
 
     def __init__(
         self,
-        source: Source,
+        client: Client,
         schedulers: Iterable[str] = (names.SCHEDULER_NAME,),
         default_queue: str = names.DEFAULT_QUEUE,
         kinds: Iterable[type[Object]] = ALL_KINDS,
@@ -61,7 +62,7 @@ class ClusterMirror:
         """
         self._new_intake = partial(Intake, schedulers=frozenset(schedulers), default_queue=default_queue)
         self._intake = self._new_intake()
-        self._source = source
+        self._client = client
         self._wanted = wanted
         self._report = report
         self._pod_arrived = pod_arrived
@@ -70,13 +71,11 @@ class ClusterMirror:
         self.seam = seam if seam is not None else ThreadSeam()
         self.reflectors = tuple(
             (native_reflector if kind is NativePodGroup else reflector)(
-                source, RESOURCES[kind], kind, self.seam.changes, wanted=wanted
+                client, RESOURCES[kind], kind, self.seam.changes, wanted=wanted
             )
             for kind in kinds
         )
-        self._running: asyncio.Task[None] | None = None
-        self.applied = 0
-        """How many changes were applied so far."""
+        self.watches: asyncio.Task[None] | None = None
 
     @property
     def cluster(self) -> Cluster:
@@ -86,14 +85,14 @@ class ClusterMirror:
 
     async def __aenter__(self) -> ClusterMirror:
         """Watch all kinds until the block ends."""
-        self._running = asyncio.create_task(self.run(), name="mirror")
+        self.watches = asyncio.create_task(self.run(), name="watches")
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._running is not None:
-            self._running.cancel()
+        if self.watches is not None:
+            self.watches.cancel()
             with suppress(asyncio.CancelledError):
-                await self._running
+                await self.watches
 
     async def run(self) -> None:
         """Watch all kinds, until cancelled."""
@@ -159,7 +158,7 @@ class ClusterMirror:
         intake = self._new_intake()
         for reflector in self.reflectors:
             try:
-                async for page in list_pages(self._source, reflector.resource, reflector.kind):
+                async for page in list_pages(self._client, reflector.resource, reflector.kind):
                     for decoded in page.objects:
                         if decoded.object is not None and self._wanted(decoded.object):
                             with suppress(BadObject):  # the live model has reported the same
@@ -180,7 +179,6 @@ class ClusterMirror:
             self._report_once(problem)
         for change in changes:
             self._apply(change)
-        self.applied += len(changes)
         self.seam.run_calls()
 
     def report_again(self) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
 
 from stromboli.api import names
 from stromboli.engine.decisions import (
@@ -27,6 +26,7 @@ from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import JobId
 from stromboli.model.status import Status
 from stromboli.model.task import Condition, Task
+from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE, PartialGangs
 from stromboli.scheduler.thread_seam import ThreadSeam
@@ -43,25 +43,12 @@ _RETRIED_IN: dict[type[Decision], frozenset[Status]] = {
 """The statuses in which a failed decision may be taken again; in others the failures are forgotten."""
 
 
-class Mirror(Protocol):
-    """Keeps a cluster in step with the API server."""
-
-    @property
-    def cluster(self) -> Cluster: ...
-
-    def sync(self) -> None:
-        """Apply what the watches brought."""
-
-    def report_again(self) -> None:
-        """Report every unusable object once more."""
-
-
 class KubernetesWorld:
     """A mirror to decide on, and a writer for the decisions."""
 
     def __init__(
         self,
-        mirror: Mirror,
+        mirror: ClusterMirror,
         seam: ThreadSeam,
         submit: Callable[[list[WriteOrder]], None],
         wall: Callable[[], float] = time.time,

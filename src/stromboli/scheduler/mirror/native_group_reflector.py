@@ -17,7 +17,7 @@ class NativeGroupReflector(Reflector):
     absence_level = logging.INFO
 
     async def _list(self) -> None:
-        resource = await in_offered_version(self._source, self.resource)
+        resource = await in_offered_version(self._client, self.resource)
         if resource is None:
             raise ApiError(404, "NotFound", "no version of it is offered")
         self.resource = resource

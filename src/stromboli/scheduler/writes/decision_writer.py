@@ -11,6 +11,8 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from stromboli.api import names
 from stromboli.engine.decisions import (
@@ -29,8 +31,9 @@ from stromboli.engine.decisions import (
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
 from stromboli.kube.keyed_queue import KeyedQueue
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import Api, ApiError, NoResponse, is_transient
-from stromboli.scheduler.writes.guarded_client import GuardedClient, WriteFailed
+from stromboli.kube.request import Api, ApiError, NoResponse, Request, is_transient
+from stromboli.scheduler.writes import decision_requests
+from stromboli.scheduler.writes.guarded_client import GuardedClient, ObjectGone, WriteFailed
 from stromboli.scheduler.writes.pod_writes import PodWrites
 from stromboli.scheduler.writes.status_writes import StatusWrites
 from stromboli.scheduler.writes.write_orders import URGENT, WriteFailure, WriteOrder, merge
@@ -74,16 +77,16 @@ class DecisionWriter:
         self._client = GuardedClient(api, write_time_left)
         pods = PodWrites(self._client, lambda order: self.submit([order]), scheduler, wall)
         statuses = StatusWrites(self._client, wall)
-        self._writes: dict[type[Decision], Callable[[WriteOrder], Awaitable[None]]] = {
+        self._writes: dict[type[Decision], Callable[[WriteOrder, Any], Awaitable[None]]] = {
             Bind: pods.bind,
             Evict: pods.evict,
             PodCondition: pods.set_condition,
-            GateRemoval: pods.remove_gate,
+            GateRemoval: partial(self._write_plain, decision_requests.gate_removal),
             PodGroupStatus: statuses.write_group_status,
             NativeGroupCondition: statuses.write_native_condition,
             QueueStatus: statuses.write_queue_status,
-            QueueAnnotation: statuses.annotate_queue,
-            ShardStatus: statuses.write_shard_status,
+            QueueAnnotation: partial(self._write_plain, decision_requests.queue_annotation),
+            ShardStatus: partial(self._write_plain, decision_requests.shard_status),
             Event: self._write_event,
         }
 
@@ -121,7 +124,8 @@ class DecisionWriter:
         now = self._clock()
         order.since = now if order.since is None else order.since
         try:
-            await self._writes[type(order.decision)](order)
+            with suppress(ObjectGone):
+                await self._writes[type(order.decision)](order, order.decision)
         except WriteFailed as error:
             self._give_up(order, str(error), error.gone)
         except (ApiError, NoResponse) as error:
@@ -159,11 +163,14 @@ class DecisionWriter:
         elif not isinstance(decision, Event):
             log.warning("%s was not written: %s", _description(decision), why)
 
-    # -- events
+    # -- writes that need no more than the decision
 
-    async def _write_event(self, order: WriteOrder) -> None:
-        decision = order.decision
-        assert isinstance(decision, Event)
+    async def _write_plain(
+        self, request: Callable[[Any], Request], _: WriteOrder, decision: Decision
+    ) -> None:
+        await self._client.send_unless_gone(request(decision))
+
+    async def _write_event(self, order: WriteOrder, decision: Event) -> None:
         subject = ObjectReference(
             decision.kind, decision.namespace, decision.name, order.uid, order.api_version
         )

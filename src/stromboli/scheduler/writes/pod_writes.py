@@ -1,17 +1,16 @@
-"""Writes about pods: binds, evictions, conditions and gates (spec 05 6.4, 7, 9.3)."""
+"""Writes about pods: binds, evictions and conditions (spec 05 6.4, 7, 9.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
 import msgspec
 
 from stromboli.api import names
-from stromboli.engine.decisions import Bind, Event, Evict, GateRemoval, PodCondition
+from stromboli.engine.decisions import Bind, Event, Evict, PodCondition
 from stromboli.kube.request import ApiError
 from stromboli.scheduler.writes import decision_requests
-from stromboli.scheduler.writes.guarded_client import GuardedClient, ObjectGone, WriteFailed
+from stromboli.scheduler.writes.guarded_client import GuardedClient, WriteFailed
 from stromboli.scheduler.writes.write_orders import WriteOrder
 
 
@@ -46,9 +45,7 @@ class PodWrites:
         self._scheduler = scheduler
         self._wall = wall
 
-    async def bind(self, order: WriteOrder) -> None:
-        bind = order.decision
-        assert isinstance(bind, Bind)
+    async def bind(self, _: WriteOrder, bind: Bind) -> None:
         try:
             await self._client.send(decision_requests.binding(bind))
         except ApiError as error:
@@ -76,29 +73,17 @@ class PodWrites:
             raise WriteFailed(f"the pod is bound to {pod.spec.node_name} already", gone=True)
         return pod.spec.node_name == bind.node
 
-    async def evict(self, order: WriteOrder) -> None:
-        evict = order.decision
-        assert isinstance(evict, Evict)
+    async def evict(self, order: WriteOrder, evict: Evict) -> None:
         beneficiary = f" for {evict.beneficiary}" if evict.beneficiary else ""
         text = names.POD_EVICTED.format(reason=f"{evict.action or evict.reason}{beneficiary}")
-        with suppress(ObjectGone):
-            if not order.marked:
-                mark = decision_requests.eviction_mark(evict, text, self._scheduler, self._wall())
-                await self._client.send_unless_gone(mark)
-                order.marked = True
-            await self._client.send_unless_gone(decision_requests.deletion(evict))
+        if not order.marked:
+            mark = decision_requests.eviction_mark(evict, text, self._scheduler, self._wall())
+            await self._client.send_unless_gone(mark)
+            order.marked = True
+        await self._client.send_unless_gone(decision_requests.deletion(evict))
 
-    async def set_condition(self, order: WriteOrder) -> None:
+    async def set_condition(self, _: WriteOrder, condition: PodCondition) -> None:
         """Why a pod waits; its transition time is set only by the first write."""
-        condition = order.decision
-        assert isinstance(condition, PodCondition)
         since = None if self._client.last_written(condition.uid, False) else self._wall()
-        with suppress(ObjectGone):
-            await self._client.send_unless_gone(decision_requests.pod_condition(condition, since))
-            self._client.remember(condition.uid, True)
-
-    async def remove_gate(self, order: WriteOrder) -> None:
-        removal = order.decision
-        assert isinstance(removal, GateRemoval)
-        with suppress(ObjectGone):
-            await self._client.send_unless_gone(decision_requests.gate_removal(removal))
+        await self._client.send_unless_gone(decision_requests.pod_condition(condition, since))
+        self._client.remember(condition.uid, True)

@@ -1,81 +1,50 @@
-"""Writes about PodGroups, queues and NodeShards: status patches that keep what others wrote (spec 05 9.2, 9.5)."""
+"""Writes about PodGroups and queues: status patches that keep what others wrote (spec 05 9.2, 9.5)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
-from stromboli.engine.decisions import (
-    NativeGroupCondition,
-    PodGroupStatus,
-    QueueAnnotation,
-    QueueStatus,
-    ShardStatus,
-)
+from stromboli.engine.decisions import NativeGroupCondition, PodGroupStatus, QueueStatus
 from stromboli.kube.timestamps import timestamp
 from stromboli.scheduler.writes import decision_requests
-from stromboli.scheduler.writes.guarded_client import GuardedClient, ObjectGone
+from stromboli.scheduler.writes.guarded_client import GuardedClient
 from stromboli.scheduler.writes.write_orders import WriteOrder
 
 
 class StatusWrites:
-    """Executes orders about PodGroups, queues and NodeShards."""
+    """Executes orders about PodGroups and queues."""
 
     def __init__(self, client: GuardedClient, wall: Callable[[], float]):
         self._client = client
         self._wall = wall
 
-    async def write_group_status(self, order: WriteOrder) -> None:
+    async def write_group_status(self, order: WriteOrder, status: PodGroupStatus) -> None:
         """A merge patch replaces the list of conditions, so those on the object and those written before go along."""
-        decision = order.decision
-        assert isinstance(decision, PodGroupStatus)
-        key = ("PodGroup", decision.namespace, decision.name, order.uid)
-        current = decision_requests.group_conditions(order.conditions, decision, self._wall())
-        fresh = {condition.type for condition in decision.conditions}
+        key = ("PodGroup", status.namespace, status.name, order.uid)
+        current = decision_requests.group_conditions(order.conditions, status, self._wall())
+        fresh = {condition.type for condition in status.conditions}
         written: dict[str, dict[str, str]] = self._client.last_written(key, {})
         conditions = current | {type: entry for type, entry in written.items() if type not in fresh}
-        with suppress(ObjectGone):
-            await self._client.send_unless_gone(
-                decision_requests.group_status(decision, order.uid, conditions.values())
-            )
-            self._client.remember(key, {type: conditions[type] for type in (*written, *fresh)})
+        request = decision_requests.group_status(status, order.uid, conditions.values())
+        await self._client.send_unless_gone(request)
+        self._client.remember(key, {type: conditions[type] for type in (*written, *fresh)})
 
-    async def write_native_condition(self, order: WriteOrder) -> None:
+    async def write_native_condition(self, order: WriteOrder, condition: NativeGroupCondition) -> None:
         """A condition keeps its transition time as long as its status stays the same."""
-        decision = order.decision
-        assert isinstance(decision, NativeGroupCondition)
-        key = ("NativePodGroup", decision.namespace, decision.name, order.uid)
-        transitions = {condition.status: condition.last_transition_time for condition in order.conditions}
+        key = ("NativePodGroup", condition.namespace, condition.name, order.uid)
+        transitions = {current.status: current.last_transition_time for current in order.conditions}
         status, since = self._client.last_written(key, ("", ""))
-        if status != decision.status:
-            before = transitions.get(decision.status)
+        if status != condition.status:
+            before = transitions.get(condition.status)
             since = timestamp(before.timestamp() if before is not None else self._wall())
         request = decision_requests.native_condition(
-            decision, order.uid, order.api_version, order.generation, since
+            condition, order.uid, order.api_version, order.generation, since
         )
-        with suppress(ObjectGone):
-            await self._client.send_unless_gone(request)
-            self._client.remember(key, (decision.status, since))
+        await self._client.send_unless_gone(request)
+        self._client.remember(key, (condition.status, since))
 
-    async def write_queue_status(self, order: WriteOrder) -> None:
-        decision = order.decision
-        assert isinstance(decision, QueueStatus)
-        key = ("Queue", decision.name)
-        with suppress(ObjectGone):
-            request = decision_requests.queue_status(
-                decision, {*order.resources, *self._client.last_written(key, ())}
-            )
-            await self._client.send_unless_gone(request)
-            self._client.remember(key, tuple(decision.allocated))
-
-    async def annotate_queue(self, order: WriteOrder) -> None:
-        decision = order.decision
-        assert isinstance(decision, QueueAnnotation)
-        with suppress(ObjectGone):
-            await self._client.send_unless_gone(decision_requests.queue_annotation(decision))
-
-    async def write_shard_status(self, order: WriteOrder) -> None:
-        decision = order.decision
-        assert isinstance(decision, ShardStatus)
-        with suppress(ObjectGone):
-            await self._client.send_unless_gone(decision_requests.shard_status(decision))
+    async def write_queue_status(self, order: WriteOrder, status: QueueStatus) -> None:
+        key = ("Queue", status.name)
+        written = {*order.resources, *self._client.last_written(key, ())}
+        await self._client.send_unless_gone(decision_requests.queue_status(status, written))
+        self._client.remember(key, tuple(status.allocated))

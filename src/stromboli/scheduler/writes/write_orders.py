@@ -25,15 +25,19 @@ from stromboli.engine.decisions import (
 from stromboli.kube.request import Request
 
 URGENT, SOON, LATER = range(3)
-_URGENCY = {
-    Bind: URGENT,
-    Evict: URGENT,
-    GateRemoval: SOON,
-    ShardStatus: SOON,
-    PodCondition: SOON,
-    PodGroupStatus: SOON,
-    NativeGroupCondition: SOON,
+_KIND_AND_URGENCY: dict[type[Decision], tuple[str, int]] = {
+    Bind: ("Pod", URGENT),
+    Evict: ("Pod", URGENT),
+    GateRemoval: ("Pod", SOON),
+    PodCondition: ("Pod", SOON),
+    PodGroupStatus: ("PodGroup", SOON),
+    NativeGroupCondition: ("NativePodGroup", SOON),
+    ShardStatus: ("NodeShard", SOON),
+    QueueStatus: ("Queue", LATER),
+    QueueAnnotation: ("Queue", LATER),
+    Event: ("Event", LATER),
 }
+"""Of the object that is written, and of the write."""
 
 
 class WriteFailure(Struct, frozen=True):
@@ -73,24 +77,14 @@ class WriteOrder:
     @property
     def key(self) -> Hashable:
         """Orders of one key are executed one after the other."""
-        match self.decision:
-            case Bind() | Evict() | PodCondition() | GateRemoval() as decision:
-                return ("Pod", decision.namespace, decision.name)
-            case PodGroupStatus() as decision:
-                return ("PodGroup", decision.namespace, decision.name)
-            case NativeGroupCondition() as decision:
-                return ("NativePodGroup", decision.namespace, decision.name)
-            case QueueStatus() | QueueAnnotation() as decision:
-                return ("Queue", decision.name)
-            case ShardStatus() as decision:
-                return ("NodeShard", decision.name)
-            case Event() as decision:
-                return ("Event", decision.kind, decision.namespace, decision.name)
-        raise TypeError(f"no way to write {self.decision!r}")
+        decision = self.decision
+        kind, _ = _KIND_AND_URGENCY[type(decision)]
+        subject = decision.kind if isinstance(decision, Event) else ""
+        return kind, subject, getattr(decision, "namespace", ""), getattr(decision, "name", "")
 
     @property
     def urgency(self) -> int:
-        return _URGENCY.get(type(self.decision), LATER)
+        return _KIND_AND_URGENCY[type(self.decision)][1]
 
 
 def merge(earlier: WriteOrder, later: WriteOrder) -> WriteOrder | None:
