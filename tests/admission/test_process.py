@@ -102,7 +102,7 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
 @asynccontextmanager
 async def running(access: Access, **options: Any) -> AsyncIterator[Process]:
     given = {"webhook_namespace": "default", "webhook_url": "https://localhost", "bind_address": "127.0.0.1"}
-    process = Process(Options(**{**given, "port": 0, **options}), access, look=0.05)
+    process = Process(Options(**{**given, "port": 0, **options}), access, resync=0.05)
     task = asyncio.create_task(process.run())
     while process.ready():
         assert not task.done(), task.result()

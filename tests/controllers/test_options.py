@@ -7,6 +7,7 @@ import pytest
 from stromboli.controllers.options import ACCEPTED, Options, parse, usage
 from stromboli.controllers.selection import NAMES, is_enabled
 from stromboli.daemon.flags import BadFlag
+from stromboli.kube.election import LeaseSettings
 
 VOLCANO = """\
 master kubeconfig kube-api-qps kube-api-burst worker-threads worker-threads-for-cronjob worker-threads-for-podgroup
@@ -33,10 +34,8 @@ def test_without_flags_all_is_as_in_volcano() -> None:
         5,
         1,
     )
-    assert (options.lease_namespace, options.leader_elect_resource_name) == (
-        "volcano-system",
-        "vc-controller-manager",
-    )
+    settings = options.lease_settings("me")
+    assert settings == LeaseSettings("volcano-system", "vc-controller-manager", "me", 15.0, 10.0, 2.0)
     assert options.gate("QueueCommandSync")
     assert not parse(["--feature-gates=QueueCommandSync=false"]).gate("QueueCommandSync")
 

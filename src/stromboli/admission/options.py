@@ -11,22 +11,18 @@ from stromboli.admission.rules.admission_table import REVIEWS
 from stromboli.admission.rules.rule_context import JOB_PLUGINS
 from stromboli.api import names
 from stromboli.daemon import flags
-from stromboli.daemon.flags import BadFlag, duration, flag, gates, listed, number, path, whole, word, yes
+from stromboli.daemon.common_options import CommonOptions
+from stromboli.daemon.flags import BadFlag, duration, flag, listed, path, whole, word, yes
 
 SECRET = "volcano-admission-secret"
 CONFIGURATION = "stromboli-admission"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the flags say."""
+class Options(CommonOptions):
+    """The flags, parsed."""
 
-    master: str = flag(word, "", "Address of the API server; overrides the one in the kubeconfig file")
-    kubeconfig: str = flag(word, "", "Kubeconfig file; without it, the pod's own account")
-    kube_api_qps: float = flag(number, 50.0, "Requests per second")
-    kube_api_burst: int = flag(whole, 100, "Requests at once before that limit holds")
     tls_cert_file: str = flag(word, "", "Certificate to serve with; without it, one is made and renewed")
-    tls_private_key_file: str = flag(word, "", "Its key")
     ca_cert_file: str = flag(word, "", "The authority that signed it, told to the API server")
     webhook_secret: str = flag(word, SECRET, "Secret that keeps the certificate we make, in our namespace")
     webhook_configuration: tuple[str, ...] = flag(
@@ -51,20 +47,10 @@ class Options:
         listed, (), f"Job plugins of your own, besides {', '.join(JOB_PLUGINS)}; repeatable"
     )
     admission_conf: Path | None = flag(path, None, "Resource groups of pods; watched while we run")
-    enable_healthz: bool = flag(yes, False, "Serve /healthz and /readyz")
-    healthz_address: str = flag(word, ":11251", "Where health is served")
     graceful_shutdown_time: float = flag(duration, 30.0, "How long reviews under way may take when we stop")
     enable_queue_allocated_pods_check: bool = flag(yes, False, "Refuse to delete a queue that has pods")
     max_queue_depth: int = flag(whole, 5, "How deep queues may lie below the root")
     enable_root_queue_protection: bool = flag(yes, True, "Refuse to change the root queue's amounts")
-    feature_gates: tuple[tuple[str, bool], ...] = flag(gates, (), "Name=true,Name=false")
-    log_format: str = flag(word, "text", "text (logfmt) or json")
-    v: int = flag(whole, 0, "How much is logged: 4 and more shows details")
-    notes: tuple[str, ...] = ()
-    """What was accepted and has no effect."""
-
-    enable_metrics = False
-    listen_address = ""
 
     @property
     def reviews(self) -> tuple[str, ...]:
@@ -76,7 +62,7 @@ class Options:
 
     @property
     def gated(self) -> bool:
-        return dict(self.feature_gates).get("SchedulingGatesQueueAdmission", False)
+        return self.gate("SchedulingGatesQueueAdmission", False)
 
     @property
     def own_names(self) -> list[str]:
@@ -125,6 +111,15 @@ def _problems(options: Options) -> list[str]:
     return problems
 
 
+_HELP_ORDER = """
+master kubeconfig kube-api-qps kube-api-burst tls-cert-file tls-private-key-file ca-cert-file webhook-secret
+webhook-configuration listen-address port webhook-namespace webhook-service-name webhook-url
+enabled-admission scheduler-name job-plugin admission-conf enable-healthz healthz-address
+graceful-shutdown-time enable-queue-allocated-pods-check max-queue-depth enable-root-queue-protection
+feature-gates log-format v
+"""
+
+
 def usage() -> str:
     """All flags, one per line."""
-    return flags.usage(Options, ACCEPTED)
+    return flags.usage(Options, ACCEPTED, _HELP_ORDER)

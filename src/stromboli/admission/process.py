@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
 import ssl
 import tempfile
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,88 +22,67 @@ from stromboli.admission.rules.resource_groups import read_groups
 from stromboli.admission.rules.rule_context import JOB_PLUGINS, Settings
 from stromboli.admission.webhook_handler import MAX_BODY, handler
 from stromboli.api import names
-from stromboli.daemon.endpoints import Endpoints
 from stromboli.daemon.log_format import about
-from stromboli.daemon.shutdown import UntilStopped
+from stromboli.daemon.process_shell import DaemonProcess, UntilStopped, cancel
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
-from stromboli.kube.rate_limits import RateLimiter
 from stromboli.kube.request import ApiError, NoResponse
 
 log = logging.getLogger(__name__)
 
-LOOK = 60.0
-"""Seconds from one look at certificates, configurations and files to the next."""
-HURRY = 1.0
+RESYNC = 60.0
+"""Seconds after which certificates, webhook configurations and files are checked again."""
+RETRY = 1.0
 """The same while a webhook configuration is missing."""
-_LARGEST_CONFIGURATION = 1024 * 1024
+_MAX_CONFIGURATION = 1024 * 1024
 
 
-class Process:
-    """From start to end."""
+class Process(DaemonProcess[Options]):
+    """Serves reviews."""
 
-    def __init__(self, options: Options, access: Access, look: float = LOOK) -> None:
-        self.options = options
-        self._access = access
-        self._look = look
-        self._stopping = asyncio.Event()
+    def __init__(self, options: Options, access: Access, resync: float = RESYNC) -> None:
+        super().__init__(options, access)
+        self._resync = resync
         self._configured: tuple[int, int] | None = None
-        self._why_not_ready = "starting"
+        self._serving = False
         self.port = 0
-        """Where we listen."""
+        """Where reviews are served."""
 
-    async def run(self) -> int:
-        """Until a signal; the exit status."""
-        for note in self.options.notes:
-            log.info("%s", note)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
-        async with AsyncExitStack() as stack:
-            limiter = RateLimiter(self.options.kube_api_qps, self.options.kube_api_burst)
-            client = await stack.enter_async_context(Client(self._access, limiter))
-            endpoints = Endpoints(self.options, self)
-            stack.push_async_callback(endpoints.stop)
-            await endpoints.start()
-            cluster = ClusterContext(client, self._settings())
-            self._read_configuration(cluster)
-            watching = asyncio.create_task(cluster.reflector.run())
-            stack.push_async_callback(_ended, watching)
-            source = self._certificate_source(client)
-            context = _server_context()
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stromboli-admission-")))
-            try:
-                keys = await source.current()
-                certificate_source.load(context, keys, folder)
-                async with UntilStopped(self._stopping):
-                    await cluster.reflector.synced.wait()
-            except (certificate_source.CertificateError, NoResponse, msgspec.DecodeError) as error:
-                log.error("%s", error)
-                return 1
-            if self._stopping.is_set():
-                return 0
-            await self._serve(stack, cluster, context)
-            looking = asyncio.create_task(self._look_after(client, source, context, folder, cluster))
-            stack.push_async_callback(_ended, looking)
-            await self._stopping.wait()
+    async def _run(self, stack: AsyncExitStack) -> int:
+        client = await self._open_client(stack)
+        await self._serve_endpoints(stack, self)
+        cluster = ClusterContext(client, self._settings())
+        self._read_configuration(cluster)
+        watching = asyncio.create_task(cluster.reflector.run())
+        stack.push_async_callback(cancel, watching)
+        source = self._certificate_source(client)
+        context = _server_context()
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stromboli-admission-")))
+        try:
+            keys = await source.current()
+            certificate_source.load(context, keys, folder)
+            async with UntilStopped(self._stopping):
+                await cluster.reflector.synced.wait()
+        except (certificate_source.CertificateError, NoResponse, msgspec.DecodeError) as error:
+            log.error("%s", error)
+            return 1
+        if self._stopping.is_set():
+            return 0
+        await self._serve(stack, cluster, context)
+        keeping = asyncio.create_task(self._keep_certificate(client, source, context, folder, cluster))
+        stack.push_async_callback(cancel, keeping)
+        await self._stopping.wait()
         return 0
 
-    def stop(self) -> None:
-        """Finish the reviews under way and end; a second time, end at once."""
-        if self._stopping.is_set():
-            log.error("told to stop twice: leaving at once")
-            os._exit(1)
-        log.info("stopping")
-        self._why_not_ready = "stopping"
-        self._stopping.set()
-
-    # -- what health shows
+    # -- what the endpoints show
 
     def alive(self) -> str:
         return ""
 
     def ready(self) -> str:
-        return self._why_not_ready
+        if self._stopping.is_set():
+            return "stopping"
+        return "" if self._serving else "starting"
 
     async def metrics(self) -> bytes:
         return b""
@@ -150,10 +127,10 @@ class Process:
         site = web.TCPSite(runner, self.options.bind_address or None, self.options.port, ssl_context=context)
         await site.start()
         self.port = int(runner.addresses[0][1])
-        self._why_not_ready = ""
+        self._serving = True
         log.info("reviewing", extra=about(port=self.port, paths=",".join(self.options.reviews)))
 
-    async def _look_after(
+    async def _keep_certificate(
         self,
         client: Client,
         source: certificate_source.CertificateSource,
@@ -161,7 +138,7 @@ class Process:
         folder: Path,
         cluster: ClusterContext,
     ) -> None:
-        """Renew what ends, tell the API server whom to trust, and read the configuration again when it changes."""
+        """Renew the certificate, write its authority into webhook configurations, and reload our own configuration."""
         served = b""
         while True:
             missing: list[str] = []
@@ -182,13 +159,13 @@ class Process:
                 msgspec.DecodeError,
             ) as error:
                 log.warning("cannot look after the certificate: %s", error)
-            except Exception:  # whatever it is, the certificate must be renewed one day
+            except Exception:  # the next attempt may succeed
                 log.exception("cannot look after the certificate")
             self._read_configuration(cluster)
-            await asyncio.sleep(min(HURRY, self._look) if missing else self._look)
+            await asyncio.sleep(min(RETRY, self._resync) if missing else self._resync)
 
     def _read_configuration(self, cluster: ClusterContext) -> None:
-        """Take in the resource groups if their file changed; what cannot be read leaves the old ones in force."""
+        """Load the resource groups if their file changed; if it cannot be read, the old ones stay."""
         path = self.options.admission_conf
         if path is None:
             return
@@ -198,8 +175,8 @@ class Process:
             if seen == self._configured:
                 return
             self._configured = seen
-            if state.st_size > _LARGEST_CONFIGURATION:
-                raise ValueError(f"larger than {_LARGEST_CONFIGURATION} bytes")
+            if state.st_size > _MAX_CONFIGURATION:
+                raise ValueError(f"larger than {_MAX_CONFIGURATION} bytes")
             groups = read_groups(path.read_text())
         except (OSError, ValueError) as error:
             log.error("%s: %s", path, error)
@@ -212,9 +189,3 @@ def _server_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 
-from stromboli.cli.daemon_command import access_of, serve, set_up_logs, to_its_end
+from stromboli.cli.daemon_command import run_daemon
 
 if TYPE_CHECKING:
     from stromboli.admission.options import Options
+    from stromboli.admission.process import Process
+    from stromboli.kube.cluster_access import Access
 
 
 def admission(context: typer.Context) -> None:
     """Complete and check what users submit, as an admission webhook of a real cluster."""
     from stromboli.admission.options import parse, usage
 
-    serve(context, admission.__doc__, usage, parse, _run)
+    run_daemon(context, admission.__doc__, usage, parse, _prepare)
 
 
-def _run(options: Options) -> int:
+def _prepare(options: Options) -> Callable[[Access], Process]:
     from stromboli.admission.process import Process
 
-    access = access_of(options)
-    set_up_logs(options)
-    return to_its_end(lambda: Process(options, access).run())
+    return partial(Process, options)

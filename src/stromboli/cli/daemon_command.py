@@ -1,10 +1,10 @@
-"""What the commands that run on a cluster share: Go's way of writing flags, logs, access, an exit status."""
+"""What `stromboli scheduler`, `controllers` and `admission` have in common: from a command line to an exit status."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -13,39 +13,24 @@ from stromboli.cli.cli_errors import Usage, print_error
 from stromboli.daemon.flags import BadFlag
 
 if TYPE_CHECKING:
+    from stromboli.daemon.common_options import CommonOptions
+    from stromboli.daemon.process_shell import DaemonProcess
     from stromboli.kube.cluster_access import Access
 
+    AnyOptions = TypeVar("AnyOptions", bound=CommonOptions)
+
 FREE_FORM = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-"""Go's way of writing flags is not typer's, so they are read here."""
+"""Flags are parsed here, as Go's are not written like typer's."""
 
 
-class Common(Protocol):
-    """Flags that all of them have."""
-
-    @property
-    def master(self) -> str: ...
-
-    @property
-    def kubeconfig(self) -> str: ...
-
-    @property
-    def log_format(self) -> str: ...
-
-    @property
-    def v(self) -> int: ...
-
-
-Options = TypeVar("Options")
-
-
-def serve(
+def run_daemon(
     context: typer.Context,
     about: str | None,
     usage: Callable[[], str],
-    parse: Callable[[Sequence[str]], Options],
-    run: Callable[[Options], int],
+    parse: Callable[[Sequence[str]], AnyOptions],
+    prepare: Callable[[AnyOptions], Callable[[Access], DaemonProcess[AnyOptions]]],
 ) -> None:
-    """Do what the command line says: help, version, or run with the flags it gives."""
+    """Show help or the version, or run the process that `prepare` makes of the options."""
     arguments = context.args
     if {"-h", "--help"} & set(arguments):
         typer.echo(f"Usage: stromboli {context.info_name} [FLAG]...\n\n{about}\n\n{usage()}")
@@ -54,14 +39,28 @@ def serve(
         typer.echo(f"stromboli {__version__}")
         raise typer.Exit
     try:
-        status = run(parse(arguments))
+        options = parse(arguments)
+        _set_up_logs(options)
+        _check_election(options)
+        create = prepare(options)
+        status = _run(create, _access(options))
     except BadFlag as error:
         raise Usage(str(error)) from None
     raise typer.Exit(status)
 
 
-def set_up_logs(options: Common) -> None:
-    """Log as the flags say."""
+def _run(create: Callable[[Access], DaemonProcess[Any]], access: Access) -> int:
+    async def main() -> int:
+        return await create(access).run()
+
+    try:
+        return asyncio.run(main())
+    except OSError as error:
+        print_error(f"cannot listen: {error.strerror or error}")
+        return 1
+
+
+def _set_up_logs(options: CommonOptions) -> None:
     from stromboli.daemon import log_format
 
     if options.log_format not in ("text", "json"):
@@ -69,8 +68,16 @@ def set_up_logs(options: Common) -> None:
     log_format.set_up(options.log_format == "json", options.v)
 
 
-def access_of(options: Common) -> Access:
-    """The way to the API server that the flags name."""
+def _check_election(options: CommonOptions) -> None:
+    from stromboli.daemon.common_options import ElectedOptions
+
+    settings = options.lease_settings("") if isinstance(options, ElectedOptions) else None
+    if settings is not None and (problem := settings.problem()):
+        print_error(problem)
+        raise typer.Exit(1)
+
+
+def _access(options: CommonOptions) -> Access:
     from stromboli.kube.cluster_access import find_access
     from stromboli.kube.credentials import BadConfig
 
@@ -78,16 +85,3 @@ def access_of(options: Common) -> Access:
         return find_access(options.kubeconfig, options.master)
     except BadConfig as error:
         raise BadFlag(str(error)) from None
-
-
-def to_its_end(process: Callable[[], Awaitable[int]]) -> int:
-    """Run a process on a loop of its own; the exit status."""
-
-    async def main() -> int:
-        return await process()
-
-    try:
-        return asyncio.run(main())
-    except OSError as error:
-        print_error(f"cannot listen: {error.strerror or error}")
-        return 1

@@ -1,34 +1,39 @@
 """`stromboli scheduler`: schedule a real cluster, with the flags of Volcano's scheduler."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import typer
 
 from stromboli.cli.cli_errors import print_error
-from stromboli.cli.daemon_command import access_of, serve, set_up_logs, to_its_end
+from stromboli.cli.daemon_command import run_daemon
 from stromboli.daemon.flags import BadFlag
 from stromboli.engine.catalog import Catalog
 from stromboli.policy.policy import Policy, default_policy
 from stromboli.policy.policy_file import PolicyFile
-from stromboli.scheduler.options import Options, parse, usage
+
+if TYPE_CHECKING:
+    from stromboli.kube.cluster_access import Access
+    from stromboli.scheduler.options import Options
+    from stromboli.scheduler.process import Process
 
 
 def scheduler(context: typer.Context) -> None:
     """Schedule a real cluster in Volcano's place: same flags, same policy file, same metrics."""
-    serve(context, scheduler.__doc__, usage, parse, _run)
+    from stromboli.scheduler.options import parse, usage
+
+    run_daemon(context, scheduler.__doc__, usage, parse, _prepare)
 
 
-def _run(options: Options) -> int:
+def _prepare(options: Options) -> Callable[[Access], Process]:
     from stromboli.extensions import load_catalog
     from stromboli.scheduler.process import Process
 
-    set_up_logs(options)
-    settings = options.lease_settings("me")
-    if settings is not None and (problem := settings.problem()):
-        print_error(problem)
-        return 1
     catalog = load_catalog(options.plugins_dir)
     policy = _policy(options, catalog)
-    access = access_of(options)
-    return to_its_end(lambda: Process(options, access, catalog, policy).run())
+    return lambda access: Process(options, access, catalog, policy)
 
 
 def _policy(options: Options, catalog: Catalog) -> Policy | PolicyFile:

@@ -1,4 +1,4 @@
-"""What a process shows of itself over HTTP: health, metrics, and whatever else it wants to (spec 05 1.4)."""
+"""The HTTP endpoints of a daemon: health, metrics, and routes of its own (spec 05 1.4)."""
 
 from __future__ import annotations
 
@@ -8,70 +8,49 @@ from typing import Protocol
 
 from aiohttp import web
 
+from stromboli.daemon.common_options import CommonOptions
 from stromboli.daemon.flags import BadFlag
 
 GRACE = 2.0
-"""Seconds that a request under way may take when we stop."""
+"""Seconds that a request under way may take when the process stops."""
 
 
-class Places(Protocol):
-    """What the flags say of it."""
-
-    @property
-    def enable_healthz(self) -> bool: ...
-
-    @property
-    def healthz_address(self) -> str: ...
-
-    @property
-    def enable_metrics(self) -> bool: ...
-
-    @property
-    def listen_address(self) -> str: ...
-
-    @property
-    def ca_cert_file(self) -> str: ...
-
-    @property
-    def tls_cert_file(self) -> str: ...
-
-    @property
-    def tls_private_key_file(self) -> str: ...
-
-
-class Inside(Protocol):
-    """What there is to be shown."""
+class Status(Protocol):
+    """What the endpoints ask of a process."""
 
     def alive(self) -> str:
-        """Nothing, or why we should be restarted."""
+        """Empty, or why the process should be restarted."""
 
     def ready(self) -> str:
-        """Nothing, or why we are not ready."""
+        """Empty, or why the process is not ready."""
 
     async def metrics(self) -> bytes: ...
 
 
 class Endpoints:
-    """The servers that the flags ask for."""
+    """The servers that the flags enable."""
 
     def __init__(
-        self, options: Places, inside: Inside, more: Callable[[web.Application], None] | None = None
+        self,
+        options: CommonOptions,
+        status: Status,
+        add_routes: Callable[[web.Application], None] | None = None,
     ):
-        """`more` puts other pages beside the metrics."""
+        """`add_routes` adds to the server of the metrics."""
         self._options = options
-        self._inside = inside
-        self._more = more
+        self._status = status
+        self._add_routes = add_routes
         self._runners: list[web.AppRunner] = []
         self.ports: dict[str, int] = {}
-        """Where each of them listens, by name."""
+        """The port of each server, by name."""
 
     async def start(self) -> None:
-        """Serve; `OSError` if an address is taken."""
+        """Listen; `OSError` if an address is in use."""
         options = self._options
         if options.enable_healthz:
-            await self._serve("health", self._health(), options.healthz_address, _tls(options))
-        if options.enable_metrics or self._more is not None:
-            await self._serve("metrics", self._look_inside(), options.listen_address, None)
+            await self._serve("health", self._health_app(), options.healthz_address, _tls(options))
+        if options.enable_metrics or self._add_routes is not None:
+            await self._serve("metrics", self._metrics_app(), options.listen_address, None)
 
     async def stop(self) -> None:
         for runner in self._runners:
@@ -85,25 +64,25 @@ class Endpoints:
         await web.TCPSite(runner, host, port, ssl_context=tls).start()
         self.ports[name] = int(runner.addresses[0][1])
 
-    def _health(self) -> web.Application:
+    def _health_app(self) -> web.Application:
         app = web.Application()
-        app.router.add_get("/healthz", _always)
-        app.router.add_get("/healthz/ping", _always)
-        app.router.add_get("/livez", _verdict(self._inside.alive))
-        app.router.add_get("/readyz", _verdict(self._inside.ready))
+        app.router.add_get("/healthz", _ok)
+        app.router.add_get("/healthz/ping", _ok)
+        app.router.add_get("/livez", _probe(self._status.alive))
+        app.router.add_get("/readyz", _probe(self._status.ready))
         return app
 
-    def _look_inside(self) -> web.Application:
+    def _metrics_app(self) -> web.Application:
         app = web.Application()
         if self._options.enable_metrics:
             app.router.add_get("/metrics", self._metrics)
-        if self._more is not None:
-            self._more(app)
+        if self._add_routes is not None:
+            self._add_routes(app)
         return app
 
     async def _metrics(self, _: web.Request) -> web.Response:
         return web.Response(
-            body=await self._inside.metrics(),
+            body=await self._status.metrics(),
             headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
         )
 
@@ -116,7 +95,7 @@ def split_address(address: str) -> tuple[str | None, int]:
     return host.strip("[]") or None, int(port)
 
 
-def _tls(options: Places) -> ssl.SSLContext | None:
+def _tls(options: CommonOptions) -> ssl.SSLContext | None:
     """TLS for the health endpoint, if all three files are given."""
     if not (options.ca_cert_file and options.tls_cert_file and options.tls_private_key_file):
         return None
@@ -127,13 +106,13 @@ def _tls(options: Places) -> ssl.SSLContext | None:
     return context
 
 
-async def _always(_: web.Request) -> web.Response:
+async def _ok(_: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
-def _verdict(ask: Callable[[], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def answer(_: web.Request) -> web.Response:
-        why = ask()
-        return web.Response(text=why or "ok", status=503 if why else 200)
+def _probe(check: Callable[[], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def respond(_: web.Request) -> web.Response:
+        problem = check()
+        return web.Response(text=problem or "ok", status=503 if problem else 200)
 
-    return answer
+    return respond

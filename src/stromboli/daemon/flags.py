@@ -157,9 +157,13 @@ def _next(left: list[str]) -> tuple[str, str | None]:
     return name.replace("_", "-"), value if has_value else None
 
 
-def usage(kind: type, accepted: Accepted) -> str:
-    """All flags, one per line."""
-    lines = [f"  --{_name(one):34}{one.metadata['about']} (default {shown(one)})" for one in _flags(kind)]
+def usage(kind: type, accepted: Accepted, order: str) -> str:
+    """All flags, one per line, in the order of the names in `order`."""
+    known = {_name(option): option for option in _flags(kind)}
+    lines = [
+        f"  --{name:34}{known[name].metadata['about']} (default {shown(known[name])})"
+        for name in order.split()
+    ]
     ignored = ", ".join(f"--{name}" for name in accepted.why)
     return "\n".join(lines) + f"\n\nAccepted without effect, as Volcano has them: {ignored}"
 

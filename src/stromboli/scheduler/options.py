@@ -8,11 +8,11 @@ from pathlib import Path
 
 from stromboli.api import names
 from stromboli.daemon import flags
+from stromboli.daemon.common_options import ElectedOptions
 from stromboli.daemon.flags import (
     BadFlag,
     duration,
     flag,
-    gates,
     listed,
     number,
     path,
@@ -21,7 +21,6 @@ from stromboli.daemon.flags import (
     word,
     yes,
 )
-from stromboli.kube.election import LeaseSettings
 
 
 def sharding(value: str) -> str:
@@ -31,11 +30,9 @@ def sharding(value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The values of all flags."""
+class Options(ElectedOptions):
+    """The flags, parsed."""
 
-    master: str = flag(word, "", "Address of the API server; overrides the one in the kubeconfig file")
-    kubeconfig: str = flag(word, "", "Kubeconfig file; without it, the pod's own account")
     kube_api_qps: float = flag(number, 2000.0, "Requests per second, for each of two clients")
     kube_api_burst: int = flag(whole, 2000, "Requests at once before that limit holds")
     scheduler_name: tuple[str, ...] = flag(
@@ -57,13 +54,7 @@ class Options:
     resource_sync_timeout: float = flag(duration, 60.0, "How long to wait for the first lists; 0: not at all")
     plugins_dir: Path | None = flag(path, None, "Folder of Python files with own actions and plugins")
     listen_address: str = flag(word, ":8080", "Where metrics and debugging are served")
-    enable_metrics: bool = flag(yes, False, "Serve /metrics")
     enable_pprof: bool = flag(yes, False, "Serve /debug/...: consistency, dump, stacks")
-    enable_healthz: bool = flag(yes, False, "Serve /healthz and /readyz")
-    healthz_address: str = flag(word, ":11251", "Where health is served")
-    ca_cert_file: str = flag(word, "", "Authority of health's clients, for TLS on the health endpoint")
-    tls_cert_file: str = flag(word, "", "Certificate of the health endpoint")
-    tls_private_key_file: str = flag(word, "", "Its key")
     cache_dumper: bool = flag(yes, True, "SIGUSR1 and SIGUSR2 write the whole state to a file")
     cache_dump_dir: Path = flag(Path, Path("/tmp"), "Folder for such files")
     scheduler_sharding_mode: str = flag(
@@ -73,44 +64,17 @@ class Options:
     )
     scheduler_sharding_name: str = flag(word, names.SCHEDULER_NAME, "Name of our NodeShard")
     leader_elect: bool = flag(yes, True, "Elect one of several schedulers by a lease")
-    leader_elect_lease_duration: float = flag(duration, 15.0, "How long others wait for a silent leader")
-    leader_elect_renew_deadline: float = flag(duration, 10.0, "How long a leader tries to renew")
-    leader_elect_retry_period: float = flag(duration, 2.0, "Rest between two tries")
     leader_elect_resource_name: str = flag(word, names.SCHEDULER_NAME, "Name of the lease")
-    leader_elect_resource_namespace: str = flag(word, "volcano-system", "Namespace of the lease")
-    lock_object_namespace: str = flag(word, "", "Deprecated; overrides the namespace of the lease")
-    feature_gates: tuple[tuple[str, bool], ...] = flag(gates, (), "Name=true,Name=false")
-    log_format: str = flag(word, "text", "text (logfmt) or json")
-    v: int = flag(whole, 0, "How much is logged: 4 and more shows details")
     shutdown_timeout: float = flag(duration, 20.0, "How long writes in flight may take after a stop signal")
     gang_bind_timeout: float = flag(
         duration, 60.0, "Evict a gang of which only a part could be bound for so long; 0: never"
     )
     writes_in_flight: int = flag(some, 64, "Requests that may be under way at once")
-    notes: tuple[str, ...] = ()
-    """Flags that were given and have no effect."""
-
-    def gate(self, name: str, default: bool) -> bool:
-        """Whether a feature is on."""
-        return dict(self.feature_gates).get(name, default)
 
     @property
     def component(self) -> str:
         """Our component name in events."""
         return self.scheduler_name[0] if len(self.scheduler_name) == 1 else names.SCHEDULER_NAME
-
-    def lease_settings(self, identity: str) -> LeaseSettings | None:
-        """Of the leader election, if there is to be one."""
-        if not self.leader_elect:
-            return None
-        return LeaseSettings(
-            self.lock_object_namespace or self.leader_elect_resource_namespace,
-            self.leader_elect_resource_name,
-            identity,
-            self.leader_elect_lease_duration,
-            self.leader_elect_renew_deadline,
-            self.leader_elect_retry_period,
-        )
 
 
 _VOLUMES = "volumes are not bound by this version"
@@ -155,6 +119,17 @@ def _idle_gates(gates: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, str]]:
             yield name, "has no effect"
 
 
+_HELP_ORDER = """
+master kubeconfig kube-api-qps kube-api-burst scheduler-name scheduler-conf disable-default-scheduler-config
+lenient-policy schedule-period default-queue priority-class node-selector resource-sync-timeout plugins-dir
+listen-address enable-metrics enable-pprof enable-healthz healthz-address ca-cert-file tls-cert-file
+tls-private-key-file cache-dumper cache-dump-dir scheduler-sharding-mode scheduler-sharding-name
+leader-elect leader-elect-lease-duration leader-elect-renew-deadline leader-elect-retry-period
+leader-elect-resource-name leader-elect-resource-namespace lock-object-namespace feature-gates log-format v
+shutdown-timeout gang-bind-timeout writes-in-flight
+"""
+
+
 def usage() -> str:
     """All flags, one per line."""
-    return flags.usage(Options, _ACCEPTED)
+    return flags.usage(Options, _ACCEPTED, _HELP_ORDER)

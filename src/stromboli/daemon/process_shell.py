@@ -1,0 +1,156 @@
+"""What the processes of scheduler, controllers and admission have in common: signals, election, endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Generic, TypeVar
+
+from aiohttp import web
+
+from stromboli.daemon.common_options import CommonOptions, ElectedOptions
+from stromboli.daemon.endpoints import Endpoints, Status
+from stromboli.daemon.log_format import about
+from stromboli.kube.api_client import Client
+from stromboli.kube.cluster_access import Access
+from stromboli.kube.election import Election
+from stromboli.kube.rate_limits import RateLimiter
+
+log = logging.getLogger(__name__)
+
+AnyOptions = TypeVar("AnyOptions", bound=CommonOptions)
+AnyElectedOptions = TypeVar("AnyElectedOptions", bound=ElectedOptions)
+
+
+class DaemonProcess(ABC, Generic[AnyOptions]):
+    """A process that runs until a signal."""
+
+    def __init__(self, options: AnyOptions, access: Access) -> None:
+        self.options = options
+        self._access = access
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> int:
+        """Until a signal, or until the lease is lost; the exit status."""
+        for note in self.options.notes:
+            log.info("%s", note)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        async with AsyncExitStack() as stack:
+            return await self._run(stack)
+
+    @abstractmethod
+    async def _run(self, stack: AsyncExitStack) -> int:
+        """Do the work until `_stopping`; what has to be cleaned up goes on the stack."""
+
+    def stop(self) -> None:
+        """Finish what is under way and end; a second time, end at once."""
+        if self._stopping.is_set():
+            log.error("told to stop twice: leaving at once")
+            os._exit(1)
+        log.info("stopping")
+        self._stopping.set()
+
+    async def _open_client(self, stack: AsyncExitStack) -> Client:
+        limiter = RateLimiter(self.options.kube_api_qps, self.options.kube_api_burst)
+        return await stack.enter_async_context(Client(self._access, limiter))
+
+    async def _serve_endpoints(
+        self,
+        stack: AsyncExitStack,
+        status: Status,
+        add_routes: Callable[[web.Application], None] | None = None,
+    ) -> None:
+        endpoints = Endpoints(self.options, status, add_routes)
+        stack.push_async_callback(endpoints.stop)
+        await endpoints.start()
+        log.info("serving", extra=about(**endpoints.ports))
+
+
+class ElectedProcess(DaemonProcess[AnyElectedOptions]):
+    """A process that works while it holds the lease, if the options ask for an election."""
+
+    def __init__(self, options: AnyElectedOptions, access: Access) -> None:
+        super().__init__(options, access)
+        self._identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        self._election: Election | None = None
+
+    def _may_write(self) -> bool:
+        return self._election is None or self._election.may_write()
+
+    def _join_election(self, lease_client: Client) -> None:
+        settings = self.options.lease_settings(self._identity)
+        self._election = Election(lease_client, settings) if settings is not None else None
+
+    async def _lead(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+        """Acquire the lease, work while it is kept, release it; the exit status."""
+        election = self._election
+        if election is None:
+            return await work()
+        lease = f"{election.settings.namespace}/{election.settings.name}"
+        log.info("waiting for the lease", extra=about(lease=lease))
+        async with UntilStopped(self._stopping):
+            await election.acquire()
+        if not election.may_write():
+            return self._exit_status()
+        renewing = asyncio.create_task(election.renew_until_lost())
+        working = asyncio.create_task(work())
+        try:
+            await asyncio.wait({renewing, working}, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            self._lease_lost()
+            log.error("the lease is lost: leaving at once")
+            return 1
+        finally:
+            await cancel(working)
+            await cancel(renewing)
+            await election.release()
+
+    def _exit_status(self) -> int:
+        """With what to exit when told to stop before leading."""
+        return 0
+
+    def _lease_lost(self) -> None:
+        """Called before the work is cancelled."""
+
+
+async def cancel(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and wait for its end."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+class UntilStopped:
+    """A context manager that leaves its block when `stopping` is set."""
+
+    def __init__(self, stopping: asyncio.Event):
+        self._stopping = stopping
+        self._watch: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        self._watch = asyncio.create_task(self._wait(asyncio.current_task()))
+
+    async def _wait(self, inside: asyncio.Task[object] | None) -> None:
+        await self._stopping.wait()
+        if inside is not None:
+            inside.cancel()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        if self._watch is not None:
+            self._watch.cancel()
+        current = asyncio.current_task()
+        if kind is asyncio.CancelledError and self._stopping.is_set():
+            if current is not None:
+                current.uncancel()
+            return True
+        return False
