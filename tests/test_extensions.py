@@ -8,7 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from stromboli.extensions import GROUP, ExtensionError, load_catalog
+from stromboli.extension_loading import ExtensionError
+from stromboli.extensions import GROUP, load_catalog
 from stromboli.policy.policy import load_policy
 from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS
 

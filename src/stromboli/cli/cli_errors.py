@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from stromboli.api.errors import BadInput
-from stromboli.extensions import ExtensionError
+from stromboli.extension_loading import ExtensionError
 from stromboli.policy.policy import PolicyError
 
 BAD_INPUT = 2

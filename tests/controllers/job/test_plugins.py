@@ -14,7 +14,7 @@ from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
 from stromboli.controllers.job.plugins.plugin_flags import parse_flags
 from stromboli.controllers.job.plugins.svc import Arguments as SvcArguments
 from stromboli.controllers.job.plugins.tensorflow import Arguments as TensorFlowArguments
-from stromboli.extensions import ExtensionError
+from stromboli.extension_loading import ExtensionError
 from tests.controllers.job.simulated_job import SimulatedJob, make_job, task
 
 BOTH = {"containers": [{"name": "main"}], "initContainers": [{"name": "first"}]}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from stromboli.controllers.job.plugins.ray import Ray
 from stromboli.controllers.job.plugins.ssh import Ssh
 from stromboli.controllers.job.plugins.svc import Svc
 from stromboli.controllers.job.plugins.tensorflow import TensorFlow
-from stromboli.extensions import ExtensionError, import_file
+from stromboli.extension_loading import ExtensionError, import_file, load_entry_points, python_files
 from stromboli.policy.arguments import declared
 
 GROUP = "stromboli.job_plugins"
@@ -79,20 +78,13 @@ class JobPlugins:
 def load_job_plugins(folder: Path | None = None) -> JobPlugins:
     """Everything that a job may name: built-in, installed, and from `folder`."""
     own: list[type[JobPlugin]] = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
-        try:
-            value = entry.load()
-        except (Exception, SystemExit) as error:
-            raise ExtensionError(f'entry point "{entry.name}" ({entry.value}): {error}') from error
+    for _, value in load_entry_points(GROUP):
         own += _plugins_in(value) if isinstance(value, ModuleType) else [value]
-    if folder is not None:
-        if not folder.is_dir():
-            raise ExtensionError(f"{folder}: is not a folder; --plugins-dir needs one")
-        for path in sorted(path for path in folder.glob("*.py") if path.name != "__init__.py"):
-            plugins = _plugins_in(import_file(path))
-            if not plugins:
-                raise ExtensionError(f"{path}: defines no JobPlugin with a name")
-            own += plugins
+    for path in python_files(folder) if folder is not None else []:
+        plugins = _plugins_in(import_file(path))
+        if not plugins:
+            raise ExtensionError(f"{path}: defines no JobPlugin with a name")
+        own += plugins
     return JobPlugins(own)
 
 
