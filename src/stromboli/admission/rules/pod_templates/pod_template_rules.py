@@ -3,9 +3,9 @@
 The rules of Kubernetes that need nothing but the object; the API server checks the rest.
 """
 
-from stromboli.admission.rules import container_rules
-from stromboli.admission.rules.affinity_rules import check_labels, check_placement
 from stromboli.admission.rules.field import Field
+from stromboli.admission.rules.pod_templates import container_rules
+from stromboli.admission.rules.pod_templates.affinity_rules import check_labels, check_placement
 from stromboli.api.name_rules import dns_label_errors, qualified_name_errors
 
 _RESTART = ("Always", "OnFailure", "Never")

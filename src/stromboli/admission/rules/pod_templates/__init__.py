@@ -1,0 +1,1 @@
+"""Kubernetes' own rules for pod templates, as far as they need no API server."""
