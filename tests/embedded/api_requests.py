@@ -1,4 +1,4 @@
-"""A server for a test, and a way to ask it that shows whatever it answers."""
+"""A server for a test, and requests to it whose responses are returned whatever they are."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
 
 
-class Asker:
+class ApiCaller:
     """Requests as the administrator, or as whoever has another token."""
 
     def __init__(self, session: aiohttp.ClientSession, server: ApiServer):
         self._session = session
         self.server = server
 
-    async def ask(
+    async def request(
         self,
         method: str,
         path: str,
@@ -35,11 +35,11 @@ class Asker:
         token: str | None = None,
         accept: str = "application/json",
     ) -> tuple[int, Json]:
-        """Status and decoded answer."""
-        shown = self.server.token if token is None else token
+        """Status and decoded body."""
+        token = self.server.token if token is None else token
         headers = {"Content-Type": content_type, "Accept": accept}
-        if shown:
-            headers["Authorization"] = f"Bearer {shown}"
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         async with self._session.request(
             method, self.server.url + path, data=None if data is None else io.BytesIO(data), headers=headers
@@ -52,23 +52,23 @@ class Asker:
 
     async def get(self, path: str, **how: Any) -> Json:
         """What must be there."""
-        status, answer = await self.ask("GET", path, **how)
+        status, answer = await self.request("GET", path, **how)
         assert status == 200, answer
         return answer
 
     async def post(self, path: str, body: Json) -> Json:
         """What must be accepted."""
-        status, answer = await self.ask("POST", path, body)
+        status, answer = await self.request("POST", path, body)
         assert status in (200, 201), answer
         return answer
 
     async def patch(self, path: str, body: Json, content_type: str = MERGE) -> Json:
-        status, answer = await self.ask("PATCH", path, body, content_type)
+        status, answer = await self.request("PATCH", path, body, content_type)
         assert status in (200, 201), answer
         return answer
 
     async def delete(self, path: str, body: Json = None) -> Json:
-        status, answer = await self.ask("DELETE", path, body)
+        status, answer = await self.request("DELETE", path, body)
         assert status in (200, 202), answer
         return answer
 
@@ -89,12 +89,12 @@ class Asker:
 
 
 @asynccontextmanager
-async def running(folder: Path, **how: Any) -> AsyncIterator[Asker]:
+async def running(folder: Path, **how: Any) -> AsyncIterator[ApiCaller]:
     async with ApiServer(folder, **how) as server:
         trust = ssl.create_default_context(cafile=str(server.ca))
         connector = aiohttp.TCPConnector(ssl=trust)
         async with aiohttp.ClientSession(connector=connector, read_bufsize=2**22) as session:
-            yield Asker(session, server)
+            yield ApiCaller(session, server)
 
 
 def pod(name: str, **more: Any) -> Json:

@@ -13,18 +13,18 @@ from stromboli.embedded.http.api_server import ApiServer
 
 
 @contextmanager
-def served(folder: Path, **how: Any) -> Iterator[ApiServer]:
+def background_server(folder: Path, **options: Any) -> Iterator[ApiServer]:
     """In a thread with a loop of its own; its kubeconfig is `folder/kubeconfig`."""
     ready = threading.Event()
-    found: list[ApiServer] = []
+    servers: list[ApiServer] = []
     stop: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def serve() -> None:
         end = asyncio.Event()
         stop.append((asyncio.get_running_loop(), end))
-        async with ApiServer(folder, **how) as server:
+        async with ApiServer(folder, **options) as server:
             server.write_kubeconfig(folder / "kubeconfig")
-            found.append(server)
+            servers.append(server)
             ready.set()
             await end.wait()
 
@@ -38,7 +38,7 @@ def served(folder: Path, **how: Any) -> Iterator[ApiServer]:
     thread.start()
     try:
         ready.wait()
-        yield found[0]
+        yield servers[0]
     finally:
         loop, end = stop[0]
         loop.call_soon_threadsafe(end.set)

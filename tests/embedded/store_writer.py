@@ -1,4 +1,4 @@
-"""Writes to a store as fast as it can, and says what was acknowledged: `python -m tests.embedded.writing FILE SEED`."""
+"""Writes to a store and prints what was acknowledged: `python -m tests.embedded.store_writer FILE SEED`."""
 
 from __future__ import annotations
 

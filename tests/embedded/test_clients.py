@@ -14,32 +14,30 @@ import kubernetes_asyncio as waiting
 import pytest
 import yaml
 
+from stromboli.embedded.nodes.pod_logs import LogQuery
 from tests.embedded.api_requests import pod
-from tests.embedded.background_server import served
+from tests.embedded.background_server import background_server
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the clients' own making
 
 
-class Printed:
+class FixedLogs:
     """A log of three lines."""
 
-    async def logs(self, *asked: Any) -> AsyncIterator[bytes]:
-        async def pieces() -> AsyncIterator[bytes]:
-            for number in range(3):
-                yield f"{asked[1]} says {number}\n".encode()
-
-        return pieces()
+    async def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncIterator[bytes]:
+        for number in range(3):
+            yield f"{pod} says {number}\n".encode()
 
 
 def test_the_official_client_lists_watches_patches_and_streams(tmp_path: Path) -> None:
-    with served(tmp_path, crds=True, logs=Printed()):
+    with background_server(tmp_path, crds=True, logs=FixedLogs()):
         kubernetes.config.load_kube_config(str(tmp_path / "kubeconfig"))
         with official.ApiClient() as client:
             core = official.CoreV1Api(client)
             made = core.create_namespaced_pod("default", pod("a", metadata={"labels": {"app": "x"}}))
             assert made.status.phase == "Pending"
             listed = core.list_namespaced_pod("default", label_selector="app=x", limit=10)
-            assert [one.metadata.name for one in listed.items] == ["a"]
+            assert [pod.metadata.name for pod in listed.items] == ["a"]
             patched = core.patch_namespaced_pod("a", "default", {"metadata": {"labels": {"more": "y"}}})
             assert patched.metadata.labels == {"app": "x", "more": "y"}
             target = official.V1Binding(
@@ -91,7 +89,7 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: main, image: nginx}]}
 """
-    with served(tmp_path):
+    with background_server(tmp_path):
         kubernetes.config.load_kube_config(str(tmp_path / "kubeconfig"))
         with official.ApiClient() as client:
             kubernetes.utils.create_from_dict(client, yaml.safe_load(documents))
@@ -101,13 +99,13 @@ spec:
 
 
 def test_the_client_for_asyncio_lists_watches_patches_and_streams(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         await waiting.config.load_kube_config(str(tmp_path / "kubeconfig"))
         async with waiting.client.ApiClient() as client:
             core = waiting.client.CoreV1Api(client)
             await core.create_namespaced_pod("default", pod("a"))
             listed = await core.list_namespaced_pod("default")
-            assert [one.metadata.name for one in listed.items] == ["a"]
+            assert [pod.metadata.name for pod in listed.items] == ["a"]
             seen = []
 
             async def follow() -> None:
@@ -127,5 +125,5 @@ def test_the_client_for_asyncio_lists_watches_patches_and_streams(tmp_path: Path
             await task
             assert seen == [("MODIFIED", {"x": "y"}), ("DELETED", {"x": "y"})]
 
-    with served(tmp_path):
-        asyncio.run(story())
+    with background_server(tmp_path):
+        asyncio.run(scenario())

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.embedded.api_requests import MERGE, Asker, running
+from tests.embedded.api_requests import MERGE, ApiCaller, running
 from tests.embedded.kube_controllers.test_controller_loop import eventually
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -51,7 +51,7 @@ def two_versions() -> Any:
     return both
 
 
-def stored_version(api: Asker, name: str) -> Any:
+def stored_version(api: ApiCaller, name: str) -> Any:
     record = api.server.store.get("toys.example.com", "default", name)
     return record and record.object()["apiVersion"]
 
@@ -72,16 +72,16 @@ def toy(name: str, count: int) -> Any:
 
 
 def test_a_kind_works_as_soon_as_it_is_defined_and_after_a_restart(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
-            assert (await api.ask("GET", TOYS))[0] == 404
+            assert (await api.request("GET", TOYS))[0] == 404
             made = await api.post(DEFINITIONS, definition(subresources=SUBRESOURCES))
-            conditions = {one["type"]: one["status"] for one in made["status"]["conditions"]}
+            conditions = {entry["type"]: entry["status"] for entry in made["status"]["conditions"]}
             assert conditions == {"NamesAccepted": "True", "Established": "True"}
             first = await api.post(TOYS, {**toy("a", 2), "status": {"count": 9}})
             assert "status" not in first
             found = await api.get("/apis/example.com/v1")
-            assert {one["name"] for one in found["resources"]} == {"toys", "toys/status", "toys/scale"}
+            assert {entry["name"] for entry in found["resources"]} == {"toys", "toys/status", "toys/scale"}
         async with running(tmp_path) as api:
             changed = await api.patch(f"{TOYS}/a", {"spec": {"count": 3}})
             assert changed["metadata"]["generation"] == 2
@@ -89,7 +89,7 @@ def test_a_kind_works_as_soon_as_it_is_defined_and_after_a_restart(tmp_path: Pat
             assert (changed["metadata"]["generation"], changed["status"]) == (2, {"count": 1})
             scale = await api.get(f"{TOYS}/a/scale")
             assert (scale["spec"], scale["status"]) == ({"replicas": 3}, {"replicas": 1})
-            _, scale = await api.ask("PUT", f"{TOYS}/a/scale", {**scale, "spec": {"replicas": 5}})
+            _, scale = await api.request("PUT", f"{TOYS}/a/scale", {**scale, "spec": {"replicas": 5}})
             assert scale["spec"] == {"replicas": 5}
             assert (await api.get(f"{TOYS}/a"))["spec"]["count"] == 5
             await api.patch(f"{TOYS}/a/scale", {"spec": {"replicas": 6}})
@@ -98,57 +98,57 @@ def test_a_kind_works_as_soon_as_it_is_defined_and_after_a_restart(tmp_path: Pat
             scale = await api.patch(f"{TOYS}/a/scale", patch, "application/json-patch+json")
             assert scale["spec"] == {"replicas": 7}
             stale = {**scale, "metadata": {**scale["metadata"], "resourceVersion": "1"}}
-            assert (await api.ask("PUT", f"{TOYS}/a/scale", stale))[0] == 409
-            assert (await api.ask("PUT", f"{TOYS}/a/scale", {"spec": {"replicas": -1}}))[0] == 422
+            assert (await api.request("PUT", f"{TOYS}/a/scale", stale))[0] == 409
+            assert (await api.request("PUT", f"{TOYS}/a/scale", {"spec": {"replicas": -1}}))[0] == 422
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_definition_goes_with_all_its_objects(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             await api.post(DEFINITIONS, definition())
             await api.post(TOYS, toy("a", 1))
             await api.delete(f"{DEFINITIONS}/toys.example.com")
 
             async def gone() -> bool:
-                return (await api.ask("GET", TOYS))[0] == 404
+                return (await api.request("GET", TOYS))[0] == 404
 
             await eventually(gone)
             await api.post(DEFINITIONS, definition())
             assert (await api.get(TOYS))["items"] == []
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_definition_that_cannot_be_served_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             webhook = two_versions()
             webhook["spec"]["conversion"] = {"strategy": "Webhook"}
-            status, answer = await api.ask("POST", DEFINITIONS, webhook)
+            status, answer = await api.request("POST", DEFINITIONS, webhook)
             assert (status, "serve the stored version alone" in answer["message"]) == (422, True)
             for spoilt in ({"served": False}, {"storage": False}, {"name": "v2"}):
                 both = two_versions()
                 for version in both["spec"]["versions"]:
                     version.update(spoilt)
-                assert (await api.ask("POST", DEFINITIONS, both))[0] == 422, spoilt
+                assert (await api.request("POST", DEFINITIONS, both))[0] == 422, spoilt
             misnamed = definition()
             misnamed["metadata"]["name"] = "toys.example.org"
-            assert (await api.ask("POST", DEFINITIONS, misnamed))[0] == 422
+            assert (await api.request("POST", DEFINITIONS, misnamed))[0] == 422
             for broken in ({}, {"spec": {}}, {"spec": {"versions": "x"}}, {"spec": []}):
                 body = {"metadata": {"name": "toys.example.com"}, **broken}
-                assert (await api.ask("POST", DEFINITIONS, body))[0] in (400, 422), broken
+                assert (await api.request("POST", DEFINITIONS, body))[0] in (400, 422), broken
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_volcanos_kinds_come_along_if_asked_for(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path, crds=True) as api:
             queue = {"metadata": {"name": "q"}, "spec": {"weight": 1}}
             await api.post("/apis/scheduling.volcano.sh/v1beta1/queues", queue)
-            status, _ = await api.ask(
+            status, _ = await api.request(
                 "PATCH",
                 "/apis/scheduling.volcano.sh/v1beta1/queues/q",
                 {},
@@ -156,11 +156,11 @@ def test_volcanos_kinds_come_along_if_asked_for(tmp_path: Path) -> None:
             )
             assert status == 415
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_kind_moves_to_another_version_with_its_objects(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             await api.post(DEFINITIONS, definition())
             await api.post(TOYS, toy("a", 1))
@@ -169,23 +169,23 @@ def test_a_kind_moves_to_another_version_with_its_objects(tmp_path: Path) -> Non
             await api.patch(path, {"spec": {"versions": [newer]}})
             moved = "/apis/example.com/v2/namespaces/default/toys"
             assert (await api.get(f"{moved}/a"))["apiVersion"] == "example.com/v2"
-            assert (await api.ask("GET", TOYS))[0] == 404
-            assert (await api.ask("PATCH", path, {"spec": {"scope": "Cluster"}}, MERGE))[0] == 422
+            assert (await api.request("GET", TOYS))[0] == 404
+            assert (await api.request("PATCH", path, {"spec": {"scope": "Cluster"}}, MERGE))[0] == 422
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_kind_is_served_in_several_versions_and_stored_in_one(tmp_path: Path) -> None:
     newer = TOYS.replace("v1", "v2")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             await api.post(DEFINITIONS, two_versions())
             group = await api.get("/apis/example.com")
-            assert [one["version"] for one in group["versions"]] == ["v2", "v1"]
+            assert [entry["version"] for entry in group["versions"]] == ["v2", "v1"]
             assert (await api.get("/apis/example.com/v2"))["resources"][0]["name"] == "toys"
             await api.post(TOYS, toy("a", 2))
-            assert (await api.ask("POST", newer, toy("b", 2)))[0] == 400
+            assert (await api.request("POST", newer, toy("b", 2)))[0] == 400
             made = await api.post(newer, {**toy("b", 2), "apiVersion": "example.com/v2"})
             assert (made["apiVersion"], made["spec"]) == ("example.com/v2", {"size": 3})
             assert stored_version(api, "b") == "example.com/v1"
@@ -194,7 +194,7 @@ def test_a_kind_is_served_in_several_versions_and_stored_in_one(tmp_path: Path) 
                 (newer, "example.com/v2", {}),
             ):
                 listed = await api.get(path)
-                assert {one["apiVersion"] for one in listed["items"]} == {version}
+                assert {entry["apiVersion"] for entry in listed["items"]} == {version}
                 assert (await api.get(f"{path}/a"))["spec"] == spec
                 async with api.watch(f"{path}?watch=true") as following:
                     shown = (await following())["object"]
@@ -203,36 +203,36 @@ def test_a_kind_is_served_in_several_versions_and_stored_in_one(tmp_path: Path) 
                     changed = await api.patch(f"{TOYS}/a", {"metadata": {"labels": {"from": version[-2:]}}})
                     assert changed["apiVersion"] == "example.com/v1"
                     assert (await following())["object"]["apiVersion"] == version
-            assert (await api.ask("PATCH", f"{newer}/b", {"spec": {"size": 10}}, MERGE))[0] == 422
+            assert (await api.request("PATCH", f"{newer}/b", {"spec": {"size": 10}}, MERGE))[0] == 422
             assert (await api.patch(f"{newer}/b", {"spec": {"size": 4}}))["apiVersion"] == "example.com/v2"
         async with running(tmp_path) as api:
             assert (await api.get(f"{newer}/a"))["apiVersion"] == "example.com/v2"
             versions = two_versions()["spec"]["versions"]
-            for one in versions:
-                one["storage"] = not one["storage"]
+            for entry in versions:
+                entry["storage"] = not entry["storage"]
             await api.patch(f"{DEFINITIONS}/toys.example.com", {"spec": {"versions": versions}})
             assert (await api.get(f"{TOYS}/a"))["apiVersion"] == "example.com/v1"
             assert stored_version(api, "a") == "example.com/v2"
             await api.delete(f"{TOYS}/a")
-            assert [one["metadata"]["name"] for one in (await api.get(newer))["items"]] == ["b"]
+            assert [entry["metadata"]["name"] for entry in (await api.get(newer))["items"]] == ["b"]
             await api.delete(f"{DEFINITIONS}/toys.example.com")
 
             async def gone() -> bool:
-                return {(await api.ask("GET", path))[0] for path in (TOYS, newer)} == {404}
+                return {(await api.request("GET", path))[0] for path in (TOYS, newer)} == {404}
 
             await eventually(gone)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_definition_does_not_take_the_place_of_what_the_server_has(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             shadow = definition()
             shadow["metadata"]["name"] = "deployments.apps"
             shadow["spec"] |= {"group": "apps", "names": {"plural": "deployments", "kind": "Deployment"}}
-            status, answer = await api.ask("POST", DEFINITIONS, shadow)
+            status, answer = await api.request("POST", DEFINITIONS, shadow)
             assert (status, "choose another group" in answer["message"]) == (422, True)
             assert (await api.get("/apis/apps/v1/deployments"))["kind"] == "DeploymentList"
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -30,25 +30,25 @@ def test_a_folder_holds_one_cluster_at_a_time(tmp_path: Path) -> None:
 def test_the_only_cluster_is_found_and_of_several_one_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(FolderError, match="no cluster runs"):
         find_cluster(None)
-    one = DataFolder(tmp_path / "one")
-    one.announce("https://127.0.0.1:1")
+    folder = DataFolder(tmp_path / "one")
+    folder.announce("https://127.0.0.1:1")
     assert find_cluster(None).data == str(tmp_path / "one")
     assert find_cluster(tmp_path / "one").pid == os.getpid()
     with pytest.raises(FolderError, match="stromboli up --data"):
         find_cluster(tmp_path / "two")
-    one.release()
+    folder.release()
     assert running_clusters() == []
 
 
 def test_a_cluster_that_was_killed_is_not_listed(tmp_path: Path) -> None:
-    one = DataFolder(tmp_path / "one")
-    one.announce("https://127.0.0.1:1")
+    folder = DataFolder(tmp_path / "one")
+    folder.announce("https://127.0.0.1:1")
     entry = next((tmp_path / "runtime").rglob("*.json"))
     (entry.parent / "1.json").write_text(entry.read_text().replace(str(os.getpid()), "1"))
     (entry.parent / "2.json").write_text("nonsense")
     assert [running.pid for running in running_clusters()] == [os.getpid()]
     assert not (entry.parent / "1.json").exists()
-    one.release()
+    folder.release()
 
 
 def test_a_temporary_folder_goes_with_its_cluster() -> None:

@@ -46,23 +46,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataFolder:
 
 
 def test_a_part_that_gives_up_is_named(folder: DataFolder) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with Cluster(folder, config(), services=(nodes, breaking)) as cluster:
             with pytest.raises(ServiceFailed, match="breaking gave up: no more"):
                 await asyncio.wait_for(cluster.wait_failed(), 20)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     folder.release()
 
 
 def test_a_part_that_does_not_start_leaves_nothing_behind(folder: DataFolder) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         with pytest.raises(ValueError, match="not today"):
             async with Cluster(folder, config(), services=(nodes, never_starts)):
                 pass
         assert len(asyncio.all_tasks()) == 1
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     folder.release()
 
 
@@ -70,11 +70,11 @@ def test_if_its_port_was_taken_meanwhile_it_takes_another(folder: DataFolder) ->
     with socket.create_server(("127.0.0.1", 0)) as taken:
         folder.last_port = taken.getsockname()[1]
 
-        async def story() -> str:
+        async def scenario() -> str:
             async with Cluster(folder, config(), services=(nodes,)) as cluster:
                 return cluster.url
 
-        assert not asyncio.run(story()).endswith(f":{folder.last_port}")
+        assert not asyncio.run(scenario()).endswith(f":{folder.last_port}")
     folder.release()
 
 
@@ -82,10 +82,10 @@ def test_a_port_that_was_asked_for_and_is_taken_is_an_error(folder: DataFolder) 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
-        async def story() -> None:
+        async def scenario() -> None:
             async with Cluster(folder, config(), port=port, services=(nodes,)):
                 pass
 
         with pytest.raises(OSError, match="in use"):
-            asyncio.run(story())
+            asyncio.run(scenario())
     folder.release()

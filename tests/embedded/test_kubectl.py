@@ -7,11 +7,11 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.embedded.background_server import served
+from stromboli.embedded.nodes.pod_logs import LogQuery
+from tests.embedded.background_server import background_server
 from tests.kubernetes.embedded import kubectl_program
 
 MANIFEST = """
@@ -43,13 +43,10 @@ spec: {weight: 3}
 """
 
 
-class Printed:
-    async def logs(self, *asked: Any) -> AsyncIterator[bytes]:
-        async def pieces() -> AsyncIterator[bytes]:
-            yield b"hello\n"
-            yield b"world\n"
-
-        return pieces()
+class FixedLogs:
+    async def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncIterator[bytes]:
+        yield b"hello\n"
+        yield b"world\n"
 
 
 class Kubectl:
@@ -80,7 +77,7 @@ class Kubectl:
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     folder = tmp_path_factory.mktemp("kubectl")
-    with served(folder, crds=True, logs=Printed()):
+    with background_server(folder, crds=True, logs=FixedLogs()):
         run = Kubectl(folder)
         assert "created" in run("apply", "-f", "-", stdin=MANIFEST)
         yield run

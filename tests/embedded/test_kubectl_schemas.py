@@ -33,14 +33,14 @@ spec:
 IMAGES = "jsonpath={.spec.replicas} {range .spec.template.spec.containers[*]}{.name}={.image} {end}"
 
 
-def story(folder: Path, tell: Callable[[Kubectl], Awaitable[None]]) -> None:
-    """Run a story with a kubectl that talks to a server of its own; what it complains of is part of its answer."""
+def run_with_kubectl(folder: Path, scenario: Callable[[Kubectl], Awaitable[None]]) -> None:
+    """Run a scenario with a kubectl and a server of its own; kubectl returns its output, errors included."""
 
-    async def told() -> None:
-        async with running(folder) as asker:
+    async def run() -> None:
+        async with running(folder) as api:
             config = folder / "config"
-            asker.server.write_kubeconfig(config)
-            surroundings = {**os.environ, "KUBECONFIG": str(config), "HOME": str(folder)}
+            api.server.write_kubeconfig(config)
+            environment = {**os.environ, "KUBECONFIG": str(config), "HOME": str(folder)}
 
             async def kubectl(*arguments: str, stdin: str = "", **more: str) -> str:
                 process = await asyncio.create_subprocess_exec(
@@ -49,18 +49,18 @@ def story(folder: Path, tell: Callable[[Kubectl], Awaitable[None]]) -> None:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.STDOUT,
-                    env={**surroundings, **more},
+                    env={**environment, **more},
                 )
-                said, _ = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
-                return said.decode()
+                output, _ = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
+                return output.decode()
 
-            await tell(kubectl)
+            await scenario(kubectl)
 
-    asyncio.run(told())
+    asyncio.run(run())
 
 
 def test_apply_adds_changes_and_removes(tmp_path: Path) -> None:
-    async def tell(kubectl: Kubectl) -> None:
+    async def scenario(kubectl: Kubectl) -> None:
         apply = ("apply", "-f", "-")
         assert "created" in await kubectl(*apply, stdin=DEPLOYMENT)
         assert "unchanged" in await kubectl(*apply, stdin=DEPLOYMENT)
@@ -71,11 +71,11 @@ def test_apply_adds_changes_and_removes(tmp_path: Path) -> None:
         assert old == "deployment.apps/web configured\n"
         assert await kubectl("get", "deploy", "web", "-o", IMAGES) == "2 a=nginx:1 b=nginx:1 "
 
-    story(tmp_path, tell)
+    run_with_kubectl(tmp_path, scenario)
 
 
 def test_apply_moves_to_the_server_and_tells_of_conflicts(tmp_path: Path) -> None:
-    async def tell(kubectl: Kubectl) -> None:
+    async def scenario(kubectl: Kubectl) -> None:
         apply = ("apply", "--server-side", "-f", "-")
         await kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
         more = DEPLOYMENT.replace("replicas: 2", "replicas: 3")
@@ -89,11 +89,11 @@ def test_apply_moves_to_the_server_and_tells_of_conflicts(tmp_path: Path) -> Non
         assert "serverside-applied" in forced
         assert await kubectl("get", "deploy", "web", "-o", IMAGES) == "2 a=nginx:1 b=nginx:1 "
 
-    story(tmp_path, tell)
+    run_with_kubectl(tmp_path, scenario)
 
 
 def test_whoever_changed_a_field_is_named_in_the_conflict(tmp_path: Path) -> None:
-    async def tell(kubectl: Kubectl) -> None:
+    async def scenario(kubectl: Kubectl) -> None:
         await kubectl("create", "-f", "-", stdin=DEPLOYMENT)
         await kubectl("patch", "deploy", "web", "-p", '{"spec":{"replicas":7}}')
         other = DEPLOYMENT.replace("nginx:1", "nginx:2")
@@ -102,11 +102,11 @@ def test_whoever_changed_a_field_is_named_in_the_conflict(tmp_path: Path) -> Non
         assert '- .spec.template.spec.containers[name="a"].image' in refused
         assert 'conflicts with "kubectl-patch" using apps/v1:\n- .spec.replicas' in refused
 
-    story(tmp_path, tell)
+    run_with_kubectl(tmp_path, scenario)
 
 
 def test_patch_set_and_scale(tmp_path: Path) -> None:
-    async def tell(kubectl: Kubectl) -> None:
+    async def scenario(kubectl: Kubectl) -> None:
         await kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
         patch = '{"spec":{"template":{"spec":{"containers":[{"name":"b","image":"x"}]}}}}'
         assert "patched" in await kubectl("patch", "deploy", "web", "-p", patch)
@@ -117,11 +117,11 @@ def test_patch_set_and_scale(tmp_path: Path) -> None:
         again = await kubectl("patch", "deploy", "web", "--type=json", "-p", json)
         assert "testing value /spec/replicas failed" in again
 
-    story(tmp_path, tell)
+    run_with_kubectl(tmp_path, scenario)
 
 
 def test_unknown_fields_and_wrong_values_are_refused(tmp_path: Path) -> None:
-    async def tell(kubectl: Kubectl) -> None:
+    async def scenario(kubectl: Kubectl) -> None:
         wrong = DEPLOYMENT.replace("replicas:", "replicaz:")
         assert 'unknown field "spec.replicaz"' in await kubectl("apply", "-f", "-", stdin=wrong)
         warned = await kubectl("apply", "--validate=warn", "-f", "-", stdin=wrong)
@@ -131,18 +131,18 @@ def test_unknown_fields_and_wrong_values_are_refused(tmp_path: Path) -> None:
         refused = await kubectl("apply", "-f", "-", stdin=negative)
         assert "spec.replicas: Invalid value: -2: must be greater than or equal to 0" in refused
 
-    story(tmp_path, tell)
+    run_with_kubectl(tmp_path, scenario)
 
 
 def test_explain_tells_of_built_in_kinds_and_of_crds(tmp_path: Path) -> None:
-    async def tell(kubectl: Kubectl) -> None:
-        told = await kubectl("explain", "pods.spec.containers")
-        assert "FIELD: containers <[]Container>" in told
-        assert "image\t<string>" in told
+    async def scenario(kubectl: Kubectl) -> None:
+        explanation = await kubectl("explain", "pods.spec.containers")
+        assert "FIELD: containers <[]Container>" in explanation
+        assert "image\t<string>" in explanation
         await kubectl("apply", "-f", str(Path("deploy/crds/scheduling.volcano.sh_queues.yaml").resolve()))
         queue = await kubectl("explain", "queues.spec.reclaimable")
         assert "FIELD: reclaimable <boolean>" in queue
         old = await kubectl("explain", "jobs.spec.template", "--output=plaintext-openapiv2")
         assert "RESOURCE: template" in old
 
-    story(tmp_path, tell)
+    run_with_kubectl(tmp_path, scenario)

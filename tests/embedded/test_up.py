@@ -117,9 +117,9 @@ def test_change_by_patch_label_annotate_and_scale(cluster: Up, space: str, tmp_p
     cluster.kubectl("patch", "configmap", "c", "-p", '{"data":{"b":"2"}}')
     cluster.kubectl("patch", "configmap", "c", "--type=json", "-p", '[{"op":"remove","path":"/data/a"}]')
     cluster.kubectl("patch", "configmap", "c", "--type=merge", "-p", '{"data":{"c":"3"}}')
-    found = cluster.json("get", "configmap", "c")
-    assert found["data"] == {"b": "2", "c": "3"}
-    assert found["metadata"]["labels"] == {"team": "blue"}
+    shown = cluster.json("get", "configmap", "c")
+    assert shown["data"] == {"b": "2", "c": "3"}
+    assert shown["metadata"]["labels"] == {"team": "blue"}
     assert "overwrite" in cluster.kubectl("label", "configmap", "c", "team=red", ok=False)
     cluster.kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     cluster.kubectl("scale", "deployment", "web", "--replicas=5")
@@ -149,7 +149,7 @@ def test_a_gang_of_real_processes_runs_and_speaks(cluster: Up, space: str) -> No
         assert cluster.kubectl("logs", f"ring-{rank}") == f"rank {rank} of 3 in ring-{rank}\n"
         status = cluster.json("get", "pod", f"ring-{rank}")["status"]
         runs.append(status["containerStatuses"][0]["state"]["terminated"])
-    assert max(one["startedAt"] for one in runs) <= min(one["finishedAt"] for one in runs)
+    assert max(run["startedAt"] for run in runs) <= min(run["finishedAt"] for run in runs)
     assert cluster.json("get", "podgroup", "ring")["status"]["phase"] in ("Running", "Completed")
 
 
@@ -233,16 +233,16 @@ def test_a_node_fails_and_comes_back(cluster: Up, space: str) -> None:
 
 
 def test_status_and_a_second_cluster_on_the_same_data(cluster: Up) -> None:
-    found = json.loads(cluster.stromboli("status", "-o", "json"))
-    assert found["nodes"] == {"total": 4, "Ready": 4}
-    assert found["data"] == str(cluster.data)
+    shown = json.loads(cluster.stromboli("status", "-o", "json"))
+    assert shown["nodes"] == {"total": 4, "Ready": 4}
+    assert shown["data"] == str(cluster.data)
     assert "4 Ready" in cluster.stromboli("status")
     assert "pid:" in cluster.stromboli("status", "-o", "yaml")
     cluster.kubectl("apply", "-n", "default", "-f", str(ROOT / "examples" / "jobs" / "sweep.yaml"))
     assert sum(json.loads(cluster.stromboli("status", "-o", "json"))["jobs"].values()) == 1
     assert "\nJobs   1: " in cluster.stromboli("status")
     cluster.kubectl("delete", "-n", "default", "jobs.batch.volcano.sh", "sweep")
-    taken = found["url"].rpartition(":")[2]
+    taken = shown["url"].rpartition(":")[2]
     assert f"127.0.0.1:{taken} is in use already" in cluster.stromboli("up", "--port", taken, ok=False)
     refused = cluster.stromboli("up", "--data", str(cluster.data), ok=False)
     assert "a cluster runs there already" in refused
@@ -298,9 +298,9 @@ def test_ctrl_c_stops_it_and_its_processes(tmp_path: Path) -> None:
         up.kubectl("apply", "-f", "-", stdin=pod)
         up.kubectl("wait", "--for=condition=Ready", "--timeout=30s", "pod/p")
         pid = int(up.kubectl("logs", "p"))
-        status, said = up.stop(signal.SIGINT)
+        status, output = up.stop(signal.SIGINT)
         assert status == 0
-        assert said == "stopping\n"
+        assert output == "stopping\n"
         assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
         assert not (tmp_path / "data" / "kubeconfig").exists()
 

@@ -48,31 +48,31 @@ class Up:
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment
         )
-        said = []
+        lines = []
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            said.append(line)
+            lines.append(line)
             if line == "ready\n":
                 return
         self.stop()
-        raise AssertionError(f"it did not start: {''.join(said)}")
+        raise AssertionError(f"it did not start: {''.join(lines)}")
 
     def stop(self, number: int = signal.SIGINT) -> tuple[int, str]:
-        """The exit status, and what it still said."""
+        """The exit status, and the rest of the output."""
         process, self.process = self.process, None
         if process is None:
             return 0, ""
         process.send_signal(number)
         try:
-            said, _ = process.communicate(timeout=30)
+            output, _ = process.communicate(timeout=30)
         except subprocess.TimeoutExpired:
             process.kill()
-            said, _ = process.communicate()
-            raise AssertionError(f"it did not stop: {said}") from None
-        return process.returncode, said
+            output, _ = process.communicate()
+            raise AssertionError(f"it did not stop: {output}") from None
+        return process.returncode, output
 
     def run(self, *words: str, ok: bool = True, stdin: str | None = None) -> str:
-        """A command with this cluster; what it said."""
+        """The output of a command with this cluster."""
         done = subprocess.run(
             words, env=self.environment, capture_output=True, text=True, timeout=60, input=stdin, check=False
         )

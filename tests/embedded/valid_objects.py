@@ -1,4 +1,4 @@
-"""Objects that are right, for tests to spoil."""
+"""Valid objects, for tests to break."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSION = {
 SCOPE = {"scopeName": "PriorityClass", "operator": "In", "values": ["a"]}
 RULE = {"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["none"]}
 
-SOUND: list[dict[str, Any]] = [
+VALID_OBJECTS: list[dict[str, Any]] = [
     {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -8,22 +8,22 @@ from typing import Any
 
 from stromboli.admission.rules.rule_context import Settings
 from tests.admission.reviewing import job, task
-from tests.embedded.api_requests import PODS, Asker, pod, running
+from tests.embedded.api_requests import PODS, ApiCaller, pod, running
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 
 
-async def refused(api: Asker, method: str, path: str, body: Any = None) -> str:
-    status, answer = await api.ask(method, path, body)
+async def refused(api: ApiCaller, method: str, path: str, body: Any = None) -> str:
+    status, answer = await api.request(method, path, body)
     assert status == 400, answer
     message: str = answer["message"]
     return message
 
 
 def test_jobs_are_completed_and_refused_as_webhooks_would(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
             await api.post(QUEUES, {"metadata": {"name": "default"}})
             made = await api.post(JOBS, job(task(replicas=3)))
@@ -35,11 +35,11 @@ def test_jobs_are_completed_and_refused_as_webhooks_would(tmp_path: Path) -> Non
             made["spec"]["queue"] = "other"
             assert "job updates may not change fields" in await refused(api, "PUT", f"{JOBS}/train", made)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_queues_are_known_as_soon_as_they_are_stored_and_after_a_restart(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
             await api.post(QUEUES, {"metadata": {"name": "top"}})
             await api.post(QUEUES, {"metadata": {"name": "leaf"}, "spec": {"parent": "top"}})
@@ -51,11 +51,11 @@ def test_queues_are_known_as_soon_as_they_are_stored_and_after_a_restart(tmp_pat
                 api, "POST", QUEUES, {"metadata": {"name": "late"}, "spec": {"parent": "top"}}
             )
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_namespace_names_the_queue_of_its_groups(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
             await api.post(QUEUES, {"metadata": {"name": "blue"}})
             marks = {"scheduling.volcano.sh/queue-name": "blue"}
@@ -63,24 +63,24 @@ def test_a_namespace_names_the_queue_of_its_groups(tmp_path: Path) -> None:
             made = await api.post(GROUPS, {"metadata": {"name": "g"}, "spec": {"minMember": 1}})
             assert made["spec"]["queue"] == "blue"
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_budgets_of_our_pods_are_checked(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
             marks = {"annotations": {"volcano.sh/jdb-min-available": "0"}}
             await api.post(PODS, pod("theirs", metadata=marks))
             said = await refused(api, "POST", PODS, pod("ours", metadata=marks, schedulerName="volcano"))
             assert "it must be a positive integer" in said
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_without_rules_the_kinds_are_stored_as_they_are(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path, crds=True) as api:
             made = await api.post(JOBS, job(task(replicas=3), queue="none"))
             assert "minAvailable" not in made["spec"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())

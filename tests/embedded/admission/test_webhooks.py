@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.embedded.api_requests import MERGE, Asker, config_map, pod, running
+from tests.embedded.api_requests import MERGE, ApiCaller, config_map, pod, running
 from tests.embedded.kube_controllers.test_controller_loop import eventually, is_, names, owned
 from tests.serving import CERTIFICATE
 
@@ -29,7 +29,7 @@ async def hooked(
     answer: Callable[[Json], Json],
     thought: asyncio.Event | None = None,
     packet: int = 1 << 20,
-) -> AsyncIterator[tuple[Asker, str, list[Json]]]:
+) -> AsyncIterator[tuple[ApiCaller, str, list[Json]]]:
     """A server, the address of a webhook that answers so, and what that was asked."""
     asked: list[Json] = []
 
@@ -62,7 +62,7 @@ async def hooked(
         await runner.cleanup()
 
 
-async def register(api: Asker, sort: str, url: str, **how: Json) -> None:
+async def register(api: ApiCaller, sort: str, url: str, **how: Json) -> None:
     bundle = base64.b64encode(_certificate()).decode()
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
     hook = {
@@ -89,7 +89,7 @@ def test_a_mutating_webhook_changes_what_is_stored(tmp_path: Path) -> None:
         changed = {"patch": encoded, "patchType": "JSONPatch"} if question["operation"] != "DELETE" else {}
         return {**allowed, **changed}
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with hooked(tmp_path, answer) as (api, url, asked):
             await register(api, "mutating", url)
             made = await api.post(MAPS, config_map("a", {"n": "1"}))
@@ -97,13 +97,13 @@ def test_a_mutating_webhook_changes_what_is_stored(tmp_path: Path) -> None:
             changed = await api.patch(f"{MAPS}/a", {"data": {"n": "2"}})
             assert changed["data"] == {"n": "2", "seen": "UPDATE"}
             await api.delete(f"{MAPS}/a")
-            assert [one["operation"] for one in asked] == ["CREATE", "UPDATE", "DELETE"]
+            assert [request["operation"] for request in asked] == ["CREATE", "UPDATE", "DELETE"]
             assert asked[0]["userInfo"]["username"] == "admin"
             assert asked[0]["resource"] == {"group": "", "version": "v1", "resource": "configmaps"}
             assert asked[1]["oldObject"]["data"]["n"] == "1"
             assert asked[2]["object"] is None
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_validating_webhook_refuses_with_its_own_words(tmp_path: Path) -> None:
@@ -112,36 +112,36 @@ def test_a_validating_webhook_refuses_with_its_own_words(tmp_path: Path) -> None
             return {"allowed": False, "status": {"message": "no such luck", "code": 422}}
         return {"allowed": True}
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with hooked(tmp_path, answer) as (api, url, _):
             await register(api, "validating", url)
             await api.post(MAPS, config_map("good"))
-            status, said = await api.ask("POST", MAPS, config_map("bad"))
+            status, said = await api.request("POST", MAPS, config_map("bad"))
             assert status == 422
             assert said["message"] == 'admission webhook "hook.example.com" denied the request: no such luck'
-            assert (await api.ask("GET", f"{MAPS}/bad"))[0] == 404
+            assert (await api.request("GET", f"{MAPS}/bad"))[0] == 404
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_response_that_comes_in_several_packets_is_read_to_its_end(tmp_path: Path) -> None:
     def answer(question: Json) -> Json:
         return {"allowed": False, "status": {"message": "not on a Sunday", "code": 403}}
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with hooked(tmp_path, answer, packet=20) as (api, url, _):
             await register(api, "validating", url)
-            status, refusal = await api.ask("POST", MAPS, config_map("a"))
+            status, refusal = await api.request("POST", MAPS, config_map("a"))
             assert (status, "not on a Sunday" in refusal["message"]) == (403, True)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_webhook_that_fails_stops_everything_or_nothing_as_it_says(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with hooked(tmp_path, lambda question: None) as (api, url, asked):
             await register(api, "validating", url)
-            status, said = await api.ask("POST", MAPS, config_map("a"))
+            status, said = await api.request("POST", MAPS, config_map("a"))
             assert (status, 'failed calling webhook "hook.example.com"' in said["message"]) == (500, True)
             path = f"{HOOKS}/validatingwebhookconfigurations/h"
             hook = (await api.get(path))["webhooks"][0]
@@ -154,17 +154,17 @@ def test_a_webhook_that_fails_stops_everything_or_nothing_as_it_says(tmp_path: P
                 {"rules": [{**hook["rules"][0], "operations": ["UPDATE"]}]},
             ):
                 body = {"webhooks": [{**hook, **change}]}
-                assert (await api.ask("PATCH", path, body, MERGE))[0] == 200, change
+                assert (await api.request("PATCH", path, body, MERGE))[0] == 200, change
                 await api.post(MAPS, config_map("a"))
                 await api.patch(path, {"webhooks": []})
                 await api.delete(f"{MAPS}/a")
             assert len(asked) == 2
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_what_changes_while_a_webhook_thinks_is_not_lost(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         def answer(question: Json) -> Json:
             return {"allowed": True}
 
@@ -174,10 +174,12 @@ def test_what_changes_while_a_webhook_thinks_is_not_lost(tmp_path: Path) -> None
             patches = [api.patch(f"{MAPS}/a", {"data": {f"k{number}": "x"}}) for number in range(4)]
             await asyncio.gather(*patches)
             assert set((await api.get(f"{MAPS}/a"))["data"]) == {"n", "k0", "k1", "k2", "k3"}
-            puts = [api.ask("PUT", f"{MAPS}/a", {**made, "data": {"n": str(number)}}) for number in range(4)]
+            puts = [
+                api.request("PUT", f"{MAPS}/a", {**made, "data": {"n": str(number)}}) for number in range(4)
+            ]
             assert {status for status, _ in await asyncio.gather(*puts)} == {409}
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_webhook_changes_what_its_author_might_have_changed_and_no_more(tmp_path: Path) -> None:
@@ -187,7 +189,7 @@ def test_a_webhook_changes_what_its_author_might_have_changed_and_no_more(tmp_pa
         encoded = base64.b64encode(json.dumps(patches).encode()).decode()
         return {"allowed": True, "patch": encoded, "patchType": "JSONPatch"}
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with hooked(tmp_path, answer) as (api, url, _):
             made = await api.post(MAPS, config_map("a"))
             await register(api, "mutating", url)
@@ -206,15 +208,15 @@ def test_a_webhook_changes_what_its_author_might_have_changed_and_no_more(tmp_pa
             assert (await api.get(f"{MAPS}/a"))["metadata"]["uid"] == made["metadata"]["uid"]
             for path, value, code in (("/data", {"n": [1]}, 422), ("/metadata/name", "c", 400)):
                 patches[:] = [{"op": "add", "path": path, "value": value}]
-                status, _ = await api.ask("PATCH", f"{MAPS}/a", {"data": {"x": "z"}}, MERGE)
+                status, _ = await api.request("PATCH", f"{MAPS}/a", {"data": {"x": "z"}}, MERGE)
                 assert status == code
-                assert (await api.ask("POST", MAPS, config_map("d")))[0] == code
+                assert (await api.request("POST", MAPS, config_map("d")))[0] == code
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_nothing_is_made_in_a_namespace_that_went_while_a_webhook_thought(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         thinking, thought = asyncio.Event(), asyncio.Event()
 
         def answer(question: Json) -> Json:
@@ -225,18 +227,18 @@ def test_nothing_is_made_in_a_namespace_that_went_while_a_webhook_thought(tmp_pa
             await api.post("/api/v1/namespaces", {"metadata": {"name": "brief"}})
             await register(api, "validating", url)
             making = asyncio.create_task(
-                api.ask("POST", "/api/v1/namespaces/brief/configmaps", config_map("a"))
+                api.request("POST", "/api/v1/namespaces/brief/configmaps", config_map("a"))
             )
             await thinking.wait()
             await api.delete("/api/v1/namespaces/brief")
             thought.set()
             assert (await making)[0] in (403, 404)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_of_two_evictions_that_wait_for_a_webhook_the_budget_allows_one(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         thought = asyncio.Event()
         async with hooked(tmp_path, lambda _: {"allowed": True}, thought) as (api, url, asked):
             spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
@@ -248,12 +250,12 @@ def test_of_two_evictions_that_wait_for_a_webhook_the_budget_allows_one(tmp_path
                 await api.patch(f"{PODS}/{name}/status", {"status": ready})
             rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["DELETE"]}
             await register(api, "validating", url, rules=[rule])
-            going = [asyncio.create_task(api.ask("POST", f"{PODS}/{name}/eviction", {})) for name in "ab"]
+            going = [asyncio.create_task(api.request("POST", f"{PODS}/{name}/eviction", {})) for name in "ab"]
             await eventually(lambda: is_(_soon(len(asked)), 2))
             thought.set()
             assert sorted(status for status, _ in await asyncio.gather(*going)) == [201, 429]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 async def _soon(value: Json) -> Json:
@@ -264,7 +266,7 @@ def test_what_may_not_be_deleted_does_not_hold_the_rest_of_its_namespace_or_owne
     def answer(question: Json) -> Json:
         return {"allowed": question["operation"] != "DELETE" or question["name"] != "a"}
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with hooked(tmp_path, answer) as (api, url, _):
             await api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
             path = "/api/v1/namespaces/team/configmaps"
@@ -279,4 +281,4 @@ def test_what_may_not_be_deleted_does_not_hold_the_rest_of_its_namespace_or_owne
             await api.delete(f"{MAPS}/owner", {"propagationPolicy": "Foreground"})
             await eventually(lambda: is_(names(api, MAPS), ["a", "owner"]))
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from stromboli.embedded.auth.identity import Tokens
 from stromboli.embedded.patching.patch_request import APPLY
-from tests.embedded.api_requests import PODS, Asker, running
+from tests.embedded.api_requests import PODS, ApiCaller, running
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
@@ -55,12 +55,12 @@ def test_claims_without_a_signature_are_nothing() -> None:
 
 
 def test_an_account_may_do_what_roles_say_until_it_is_gone(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             await api.post(ACCOUNTS, {"metadata": {"name": "reader"}})
             made = await api.post(f"{ACCOUNTS}/reader/token", {"spec": {"expirationSeconds": 600}})
             token = made["status"]["token"]
-            status, answer = await api.ask("GET", PODS, token=token)
+            status, answer = await api.request("GET", PODS, token=token)
             assert (status, answer["reason"]) == (403, "Forbidden")
             assert (
                 'User "system:serviceaccount:default:reader" cannot list resource "pods"' in answer["message"]
@@ -73,22 +73,22 @@ def test_an_account_may_do_what_roles_say_until_it_is_gone(tmp_path: Path) -> No
                 "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}],
             }
             await api.post(f"{ROLES}/rolebindings", binding)
-            assert (await api.ask("GET", PODS, token=token))[0] == 200
-            assert (await api.ask("GET", "/api/v1/pods", token=token))[0] == 403
-            assert (await api.ask("POST", f"{ROLES}/roles", {"metadata": {"name": "x"}}, token=token))[
+            assert (await api.request("GET", PODS, token=token))[0] == 200
+            assert (await api.request("GET", "/api/v1/pods", token=token))[0] == 403
+            assert (await api.request("POST", f"{ROLES}/roles", {"metadata": {"name": "x"}}, token=token))[
                 0
             ] == 403
-            assert (await api.ask("POST", f"{ACCOUNTS}/reader/token", {"spec": {"expirationSeconds": 5}}))[
-                0
-            ] == 400
+            assert (
+                await api.request("POST", f"{ACCOUNTS}/reader/token", {"spec": {"expirationSeconds": 5}})
+            )[0] == 400
             await api.delete(f"{ACCOUNTS}/reader")
-            assert (await api.ask("GET", PODS, token=token))[0] == 401
+            assert (await api.request("GET", PODS, token=token))[0] == 401
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_certificate_of_ours_says_who_and_one_of_others_does_not_get_in(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "a") as api:
             chain, key = api.server.authority.issue("ann", "ann", ("team",))
             context = ssl.create_default_context(cafile=str(api.server.ca))
@@ -102,38 +102,38 @@ def test_a_certificate_of_ours_says_who_and_one_of_others_does_not_get_in(tmp_pa
                 async with session.post(url, json={}, ssl=context, headers=headers) as answer:
                     assert answer.status == 403
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_secrets_are_for_their_owner_alone(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path / "data") as api:
             api.server.write_kubeconfig(tmp_path / "data" / "kubeconfig")
             files = [tmp_path / "data" / "kubeconfig", *(tmp_path / "data" / "pki").iterdir()]
-            private = [one for one in files if one.suffix != ".crt"]
+            private = [file for file in files if file.suffix != ".crt"]
             assert len(private) >= 4
-            assert {oct(one.stat().st_mode & 0o777) for one in private} == {"0o600"}
+            assert {oct(file.stat().st_mode & 0o777) for file in private} == {"0o600"}
             assert oct((tmp_path / "data").stat().st_mode & 0o777) == "0o700"
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_to_apply_what_is_not_there_is_to_create_it(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             token = await _account(api, ["get", "patch"])
             maps = "/api/v1/namespaces/default/configmaps"
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"n": "1"}}
             path = f"{maps}/a?fieldManager=m&force=true"
-            status, answer = await api.ask("PATCH", path, body, APPLY, token=token)
+            status, answer = await api.request("PATCH", path, body, APPLY, token=token)
             assert (status, 'cannot create resource "configmaps"' in answer["message"]) == (403, True)
-            assert (await api.ask("PATCH", path, body, APPLY))[0] == 201
-            assert (await api.ask("PATCH", path, body, APPLY, token=token))[0] == 200
+            assert (await api.request("PATCH", path, body, APPLY))[0] == 201
+            assert (await api.request("PATCH", path, body, APPLY, token=token))[0] == 200
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-async def _account(api: Asker, verbs: list[str]) -> str:
+async def _account(api: ApiCaller, verbs: list[str]) -> str:
     """The token of an account that may do this with ConfigMaps."""
     await api.post(ACCOUNTS, {"metadata": {"name": "someone"}})
     rule = {"verbs": verbs, "apiGroups": [""], "resources": ["configmaps"]}
@@ -150,7 +150,7 @@ async def _account(api: Asker, verbs: list[str]) -> str:
 
 
 def test_whoever_speaks_for_an_account_speaks_for_its_groups(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api, aiohttp.ClientSession() as session:
             await _account(api, ["list"])
             url = f"{api.server.url}/api/v1/namespaces/default/configmaps"
@@ -166,16 +166,16 @@ def test_whoever_speaks_for_an_account_speaks_for_its_groups(tmp_path: Path) -> 
                 async with session.get(url, headers={**admin, **headers}, ssl=trust) as answer:
                     assert answer.status == expected, headers
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_objects_are_for_their_owner_alone_even_in_a_folder_that_was_there(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         tmp_path.chmod(0o755)
         async with running(tmp_path) as api:
             await api.post(ACCOUNTS, {"metadata": {"name": "a"}})
             files = list(tmp_path.glob("objects.db*"))
-            assert {one.name for one in files} >= {"objects.db", "objects.db-wal"}
-            assert {oct(one.stat().st_mode & 0o077) for one in files if one.suffix != ".lock"} == {"0o0"}
+            assert {file.name for file in files} >= {"objects.db", "objects.db-wal"}
+            assert {oct(file.stat().st_mode & 0o077) for file in files if file.suffix != ".lock"} == {"0o0"}
 
-    asyncio.run(story())
+    asyncio.run(scenario())

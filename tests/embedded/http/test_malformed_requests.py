@@ -23,7 +23,7 @@ from stromboli.embedded.objects import deletion
 from stromboli.embedded.objects.object_verbs import WriteOptions
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC
 from tests.embedded.api_requests import running
-from tests.embedded.valid_objects import SOUND
+from tests.embedded.valid_objects import VALID_OBJECTS
 
 WORDS = st.sampled_from(
     [
@@ -100,7 +100,7 @@ Step = tuple[Kind, Any, Any, str]
 @st.composite
 def spoilt(draw: st.DrawFn) -> tuple[Kind, Any]:
     """A sound object, with something else in one place."""
-    thing = copy.deepcopy(draw(st.sampled_from(SOUND)))
+    thing = copy.deepcopy(draw(st.sampled_from(VALID_OBJECTS)))
     kind = BY_KIND[thing["kind"]]
     place: Any = thing
     while True:
@@ -120,14 +120,14 @@ def a_step(draw: st.DrawFn) -> Step:
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example], max_examples=30)
 @given(st.lists(a_step(), max_size=10))
 def test_no_object_and_no_patch_is_too_strange_to_be_answered(steps: list[Step]) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         with tempfile.TemporaryDirectory() as folder:
             async with ApiServer(Path(folder), tls=False) as server:
                 for kind, content, patch, media in steps:
                     await attempt(server, kind, content, patch, media)
                 await server.controllers.drain()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 async def attempt(server: ApiServer, kind: Kind, content: Any, patch: Any, media: str) -> None:
@@ -168,11 +168,11 @@ BODIES = VALUES | st.dictionaries(
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
 @given(st.lists(st.tuples(PARTS, st.sampled_from(["POST", "PUT", "PATCH", "GET"]), BODIES), max_size=12))
 def test_no_body_of_a_part_is_too_strange_either(steps: list[tuple[str, str, Any]]) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         with tempfile.TemporaryDirectory() as folder:
             async with running(Path(folder), tls=False) as api:
-                await api.post("/api/v1/namespaces/default/pods", SOUND[0])
-                deployment = next(one for one in SOUND if one["kind"] == "Deployment")
+                await api.post("/api/v1/namespaces/default/pods", VALID_OBJECTS[0])
+                deployment = next(content for content in VALID_OBJECTS if content["kind"] == "Deployment")
                 await api.post("/apis/apps/v1/namespaces/default/deployments", deployment)
                 for part, method, body in steps:
                     media = "application/json" if method != "PATCH" else MERGE
@@ -182,7 +182,7 @@ def test_no_body_of_a_part_is_too_strange_either(steps: list[tuple[str, str, Any
                         f"/api/v1/namespaces/default/serviceaccounts/default/{part}",
                         f"/api/v1/namespaces/default/{part}",
                     ):
-                        status, answer = await api.ask(method, path, body, media)
+                        status, answer = await api.request(method, path, body, media)
                         assert status < 500, answer
 
-    asyncio.run(story())
+    asyncio.run(scenario())

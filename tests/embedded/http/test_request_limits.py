@@ -21,13 +21,13 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 def test_there_are_so_many_watches_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api_server, "MOST_WATCHES", 2)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api, api.watch(PODS), api.watch(MAPS):
-            status, answer = await api.ask("GET", f"{PODS}?watch=true")
+            status, answer = await api.request("GET", f"{PODS}?watch=true")
             assert (status, answer["reason"]) == (429, "TooManyRequests")
             await api.get(PODS)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_reader_who_does_not_keep_up_is_cut_off_and_resumes(
@@ -35,7 +35,7 @@ def test_a_reader_who_does_not_keep_up_is_cut_off_and_resumes(
 ) -> None:
     monkeypatch.setattr(watch_hub, "LARGEST_BACKLOG", 200_000)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             version = (await api.get(MAPS))["metadata"]["resourceVersion"]
             large = {"x": "y" * 100_000}
@@ -55,11 +55,11 @@ def test_a_reader_who_does_not_keep_up_is_cut_off_and_resumes(
                     seen.append(event["object"]["metadata"]["name"])
             assert seen == [f"m{number:03}" for number in range(200)]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_pages_are_bounded_and_numbers_are_numbers(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             for query in (
                 "limit=x",
@@ -68,8 +68,8 @@ def test_pages_are_bounded_and_numbers_are_numbers(tmp_path: Path) -> None:
                 "continue=x",
                 "watch=1&timeoutSeconds=x",
             ):
-                assert (await api.ask("GET", f"{PODS}?{query}"))[0] == 400, query
-            assert (await api.ask("GET", f"{PODS}?resourceVersion=999999"))[0] == 504
+                assert (await api.request("GET", f"{PODS}?{query}"))[0] == 400, query
+            assert (await api.request("GET", f"{PODS}?resourceVersion=999999"))[0] == 504
             await api.get(f"{PODS}?limit=999999999999")
             for options in (
                 {"gracePeriodSeconds": -1},
@@ -78,13 +78,13 @@ def test_pages_are_bounded_and_numbers_are_numbers(tmp_path: Path) -> None:
                 [],
             ):
                 await api.post(MAPS, config_map("a"))
-                status, _ = await api.ask("DELETE", f"{MAPS}/a", options)
+                status, _ = await api.request("DELETE", f"{MAPS}/a", options)
                 assert status == (200 if not options else 422 if "propagationPolicy" in options else 400), (
                     options
                 )
-                await api.ask("DELETE", f"{MAPS}/a")
+                await api.request("DELETE", f"{MAPS}/a")
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 class Endless:
@@ -108,36 +108,36 @@ class Endless:
 
 
 def test_logs_are_passed_on_as_long_as_somebody_reads(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         source = Endless()
         async with running(tmp_path, logs=source) as api:
             both = [{"name": "main", "image": "i"}, {"name": "silent", "image": "i"}]
             await api.post(PODS, pod("a", containers=both))
-            assert await api.ask("GET", f"{PODS}/a/log") == (204, ""), "it has no node yet"
+            assert await api.request("GET", f"{PODS}/a/log") == (204, ""), "it has no node yet"
             await api.post(f"{PODS}/a/binding", {"target": {"name": "n"}})
-            status, answer = await api.ask("GET", f"{PODS}/a/log")
+            status, answer = await api.request("GET", f"{PODS}/a/log")
             assert (status, "choose one of: [main silent]" in answer["message"]) == (400, True)
-            assert (await api.ask("GET", f"{PODS}/a/log?container=none"))[0] == 400
-            status, answer = await api.ask("GET", f"{PODS}/a/log?container=silent")
+            assert (await api.request("GET", f"{PODS}/a/log?container=none"))[0] == 400
+            status, answer = await api.request("GET", f"{PODS}/a/log?container=silent")
             assert (status, "is waiting to start: ContainerCreating" in answer["message"]) == (400, True)
             crashed = {"name": "silent", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
             fields = {"ready": False, "restartCount": 1, "image": "i", "imageID": ""}
             patch = {"status": {"containerStatuses": [{**crashed, **fields}]}}
             await api.patch(f"{PODS}/a/status", patch)
-            _, answer = await api.ask("GET", f"{PODS}/a/log?container=silent")
+            _, answer = await api.request("GET", f"{PODS}/a/log?container=silent")
             assert "is waiting to start: CrashLoopBackOff" in answer["message"]
             path = f"{PODS}/a/log?container=main&tailLines=5&sinceSeconds=10&limitBytes=15&timestamps=true"
-            assert await api.ask("GET", path) == (200, "again\nagain\naga")
+            assert await api.request("GET", path) == (200, "again\nagain\naga")
             await asyncio.wait_for(source.left.wait(), 5)
             namespace, name, query = source.queries[-1]
             assert (namespace, name, query.since is not None) == ("default", "a", True)
             assert replace(query, since=None) == LogQuery("main", timestamps=True, tail=5)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_yaml_that_stands_for_billions_of_values_is_refused(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             lines = ["data:", "  a0: &a0 [x, x, x, x, x, x, x, x, x]"]
             lines += [f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
@@ -147,17 +147,17 @@ def test_yaml_that_stands_for_billions_of_values_is_refused(tmp_path: Path) -> N
                 ("PATCH", f"{MAPS}/bomb?fieldManager=me", "application/apply-patch+yaml"),
             ):
                 async with asyncio.timeout(20):
-                    status, answer = await api.ask(method, path, bomb, media)
+                    status, answer = await api.request(method, path, bomb, media)
                 assert (status, answer["reason"]) == (400, "BadRequest")
             plain = b"metadata: {name: plain}\ndata: {a: b}\n"
-            assert (await api.ask("POST", MAPS, plain, "application/yaml"))[0] == 201
-            assert (await api.ask("POST", MAPS, plain + b"---\n" + plain, "application/yaml"))[0] == 400
+            assert (await api.request("POST", MAPS, plain, "application/yaml"))[0] == 201
+            assert (await api.request("POST", MAPS, plain + b"---\n" + plain, "application/yaml"))[0] == 400
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             with pytest.raises(StoreInUse, match="in use by another server"):
                 async with running(tmp_path):
@@ -166,4 +166,4 @@ def test_a_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
         async with running(tmp_path) as api:
             await api.get(PODS)
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from tests.embedded.api_requests import PODS, Asker, config_map, pod, running
+from tests.embedded.api_requests import PODS, ApiCaller, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 SPACES = "/api/v1/namespaces"
@@ -19,8 +19,8 @@ async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 
             await asyncio.sleep(0.01)
 
 
-async def names(api: Asker, path: str) -> list[str]:
-    return [one["metadata"]["name"] for one in (await api.get(path))["items"]]
+async def names(api: ApiCaller, path: str) -> list[str]:
+    return [item["metadata"]["name"] for item in (await api.get(path))["items"]]
 
 
 def owned(name: str, owner: dict[str, Any], block: bool = False) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def owned(name: str, owner: dict[str, Any], block: bool = False) -> dict[str, An
 
 
 def test_what_is_owned_goes_with_its_owner_and_what_never_had_one_goes_too(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             owner = await api.post(MAPS, config_map("owner"))
             for name in ("a", "b"):
@@ -50,7 +50,7 @@ def test_what_is_owned_goes_with_its_owner_and_what_never_had_one_goes_too(tmp_p
             await api.post(PODS, owned("late", owner))
             await eventually(lambda: is_(names(api, PODS), ["free"]))
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 async def is_(value: Awaitable[Any], expected: Any) -> bool:
@@ -58,23 +58,23 @@ async def is_(value: Awaitable[Any], expected: Any) -> bool:
 
 
 def test_orphans_stay(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             owner = await api.post(MAPS, config_map("owner"))
             await api.post(PODS, owned("a", owner))
             await api.delete(f"{MAPS}/owner", {"propagationPolicy": "Orphan"})
 
             async def gone() -> bool:
-                return (await api.ask("GET", f"{MAPS}/owner"))[0] == 404
+                return (await api.request("GET", f"{MAPS}/owner"))[0] == 404
 
             await eventually(gone)
             assert "ownerReferences" not in (await api.get(f"{PODS}/a"))["metadata"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_an_owner_waits_in_the_foreground(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             owner = await api.post(MAPS, config_map("owner"))
             await api.post(PODS, owned("a", owner, block=True))
@@ -88,15 +88,15 @@ def test_an_owner_waits_in_the_foreground(tmp_path: Path) -> None:
             await api.patch(f"{PODS}/a", {"metadata": {"finalizers": None}})
 
             async def gone() -> bool:
-                return (await api.ask("GET", f"{MAPS}/owner"))[0] == 404
+                return (await api.request("GET", f"{MAPS}/owner"))[0] == 404
 
             await eventually(gone)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_namespace_comes_with_an_account_and_goes_when_it_is_empty(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             await api.post(SPACES, {"metadata": {"name": "team"}})
             await eventually(lambda: is_(names(api, f"{SPACES}/team/serviceaccounts"), ["default"]))
@@ -106,21 +106,21 @@ def test_a_namespace_comes_with_an_account_and_goes_when_it_is_empty(tmp_path: P
             await api.post(path, config_map("a"))
             assert (await api.delete(f"{SPACES}/team"))["status"]["phase"] == "Terminating"
             await eventually(lambda: is_(names(api, path), ["held"]))
-            status, answer = await api.ask("POST", path, config_map("b"))
+            status, answer = await api.request("POST", path, config_map("b"))
             assert (status, answer["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
             await api.patch(f"{path}/held", {"metadata": {"finalizers": None}})
 
             async def gone() -> bool:
-                return (await api.ask("GET", f"{SPACES}/team"))[0] == 404
+                return (await api.request("GET", f"{SPACES}/team"))[0] == 404
 
             await eventually(gone)
-            assert (await api.ask("DELETE", f"{SPACES}/default"))[0] == 403
+            assert (await api.request("DELETE", f"{SPACES}/default"))[0] == 403
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_pod_on_a_node_that_does_not_exist_waits_for_nobody(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
             await api.post("/api/v1/nodes", node)
@@ -132,4 +132,4 @@ def test_a_pod_on_a_node_that_does_not_exist_waits_for_nobody(tmp_path: Path) ->
             await api.delete("/api/v1/nodes/n1")
             await eventually(lambda: is_(names(api, PODS), []))
 
-    asyncio.run(story())
+    asyncio.run(scenario())

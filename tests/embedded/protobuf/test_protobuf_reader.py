@@ -77,13 +77,13 @@ def test_bytes_that_are_no_message_are_refused_and_nothing_worse(data: bytes) ->
 
 
 def test_the_server_takes_protobuf_and_says_which_it_cannot_read(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             body = envelope("v1", "Namespace", field(1, field(1, b"team")))
-            status, answer = await api.ask("POST", "/api/v1/namespaces", body, MEDIA)
+            status, answer = await api.request("POST", "/api/v1/namespaces", body, MEDIA)
             assert (status, answer["status"]["phase"]) == (201, "Active")
             body = envelope("v1", "Nonsense", b"")
-            status, answer = await api.ask("POST", "/api/v1/namespaces", body, MEDIA)
+            status, answer = await api.request("POST", "/api/v1/namespaces", body, MEDIA)
             assert (status, "send JSON" in answer["message"]) == (400, True)
 
-    asyncio.run(story())
+    asyncio.run(scenario())

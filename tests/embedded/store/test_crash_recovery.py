@@ -159,7 +159,7 @@ def test_a_server_killed_under_load_goes_on_where_it_was(tmp_path: Path) -> None
             assert everything <= set(listed["names"])
             done: list[str] = []
 
-            async def story(server: Any = server, done: list[str] = done, round: int = round) -> None:
+            async def scenario(server: Any = server, done: list[str] = done, round: int = round) -> None:
                 task = asyncio.create_task(load(config, done, round))
                 while not done:
                     await asyncio.sleep(0.01)
@@ -167,19 +167,19 @@ def test_a_server_killed_under_load_goes_on_where_it_was(tmp_path: Path) -> None
                 server.kill()
                 await task
 
-            asyncio.run(story())
+            asyncio.run(scenario())
         finally:
             server.kill()
             server.wait(10)
             assert server.stdout is not None
             server.stdout.close()
         assert done
-        everything |= {one.split()[1] for one in done}
+        everything |= {line.split()[1] for line in done}
         server = start(tmp_path)
         try:
             after = asyncio.run(whole_list(config))
-            assert {one.split()[1] for one in done} <= set(after["names"])
-            assert int(after["version"]) >= max(int(one.split()[0]) for one in done)
+            assert {line.split()[1] for line in done} <= set(after["names"])
+            assert int(after["version"]) >= max(int(line.split()[0]) for line in done)
             news = asyncio.run(resumed(config, listed["version"], int(after["version"])))
             assert news == set(after["names"]) - set(listed["names"])
         finally:
@@ -192,5 +192,5 @@ def test_a_server_killed_under_load_goes_on_where_it_was(tmp_path: Path) -> None
 async def whole_list(kubeconfig: Path) -> dict[str, Any]:
     async with Client(find_access(str(kubeconfig))) as client:
         found = json.loads(await client.list(MAPS, "default"))
-    names = [one["metadata"]["name"] for one in found["items"]]
+    names = [line["metadata"]["name"] for line in found["items"]]
     return {"names": names, "version": found["metadata"]["resourceVersion"]}

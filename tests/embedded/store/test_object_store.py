@@ -33,7 +33,7 @@ def names(store: Store) -> list[str]:
 
 
 def test_nobody_hears_of_a_write_before_it_is_committed(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         store = Store(tmp_path / "db")
         heard: list[Change] = []
         store.on_commit(heard.extend)
@@ -48,11 +48,11 @@ def test_nobody_hears_of_a_write_before_it_is_committed(tmp_path: Path) -> None:
         other.close()
         await store.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_write_that_the_disk_does_not_take_never_happened(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         store = Store(tmp_path / "db")
         store.put(key("a"), content(n=1))
         await store.wait_committed()
@@ -83,7 +83,7 @@ def test_a_write_that_the_disk_does_not_take_never_happened(tmp_path: Path) -> N
         assert names(again) == ["a", "c"]
         await again.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 STEPS = st.lists(
@@ -102,7 +102,7 @@ def test_any_moment_in_the_history_can_be_listed_page_by_page_even_after_restart
 ) -> None:
     path = tmp_path_factory.mktemp("store") / "db"
 
-    async def story() -> None:
+    async def scenario() -> None:
         store = Store(path, history)
         moments: dict[int, dict[str, int]] = {0: {}}
         state: dict[str, int] = {}
@@ -123,7 +123,7 @@ def test_any_moment_in_the_history_can_be_listed_page_by_page_even_after_restart
                 assert listed(store, revision, limit) == expected
         await store.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def listed(store: Store, revision: int, limit: int) -> dict[str, int]:
@@ -140,7 +140,7 @@ def listed(store: Store, revision: int, limit: int) -> dict[str, int]:
 
 
 def test_what_is_no_longer_needed_is_dropped_from_the_disk(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         store = Store(tmp_path / "db", history=10)
         for number in range(200):
             store.put(key(f"n{number % 5}"), content(n=number))
@@ -156,11 +156,11 @@ def test_what_is_no_longer_needed_is_dropped_from_the_disk(tmp_path: Path) -> No
         assert (again.revision, again.compacted_revision) == (200, 200)
         await again.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_page_of_the_past_does_not_show_what_is_about_to_be_committed(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         store = Store(tmp_path / "db")
         for name in "abc":
             store.put(key(name), content(n=1))
@@ -170,14 +170,14 @@ def test_a_page_of_the_past_does_not_show_what_is_about_to_be_committed(tmp_path
         store.remove(key("c"), content())
         store.put(key("d"), content())
         rest = list_page(store, KIND, "default", {"continue": first.meta["continue"]})
-        assert [(one.key.name, one.object()["n"]) for one in rest.records] == [("b", 1), ("c", 1)]
+        assert [(record.key.name, record.object()["n"]) for record in rest.records] == [("b", 1), ("c", 1)]
         await store.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_what_one_listener_cannot_stand_the_others_hear(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         store = Store(tmp_path / "db")
         heard: list[Change] = []
 
@@ -191,4 +191,4 @@ def test_what_one_listener_cannot_stand_the_others_hear(tmp_path: Path) -> None:
         assert [change.key.name for change in heard] == ["a"]
         await store.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

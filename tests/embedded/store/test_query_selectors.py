@@ -55,7 +55,7 @@ def test_any_text_is_a_selector_or_refused(text: str) -> None:
         except StatusError as refused:
             assert refused.code == 400
         else:
-            [one.holds(LABELS if parse is parse_labels else (lambda path: "")) for one in chosen]  # type: ignore[arg-type]
+            [term.holds(LABELS if parse is parse_labels else (lambda path: "")) for term in chosen]  # type: ignore[arg-type]
 
 
 def test_fields_are_equal_or_not() -> None:

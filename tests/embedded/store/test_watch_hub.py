@@ -15,7 +15,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 def test_a_watch_begins_with_what_is_there_and_goes_on_with_what_happens(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             await api.post(PODS, pod("a"))
             async with api.watch(PODS) as following:
@@ -26,11 +26,11 @@ def test_a_watch_begins_with_what_is_there_and_goes_on_with_what_happens(tmp_pat
                 await api.delete(f"{PODS}/a", {"gracePeriodSeconds": 0})
                 assert (await following())["type"] == "DELETED"
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_watch_resumes_where_a_list_was_even_after_a_restart(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             listed = await api.get(MAPS)
             for number in range(3):
@@ -39,20 +39,20 @@ def test_a_watch_resumes_where_a_list_was_even_after_a_restart(tmp_path: Path) -
         version = listed["metadata"]["resourceVersion"]
         async with running(tmp_path) as api, api.watch(f"{MAPS}?resourceVersion={version}") as following:
             events = [await following() for _ in range(4)]
-            shown = [(one["type"], one["object"]["metadata"]["name"]) for one in events]
+            shown = [(event["type"], event["object"]["metadata"]["name"]) for event in events]
             assert shown == [("ADDED", "m0"), ("ADDED", "m1"), ("ADDED", "m2"), ("DELETED", "m1")]
-            versions = [int(one["object"]["metadata"]["resourceVersion"]) for one in events]
+            versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
             assert versions == sorted(versions)
             assert versions[0] > int(version)
             made = await api.post(MAPS, config_map("later"))
             assert int(made["metadata"]["resourceVersion"]) > versions[-1]
             assert (await following())["object"] == made
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_what_begins_or_ceases_to_be_meant_is_added_or_deleted(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             await api.post(MAPS, config_map("a"))
             async with api.watch(f"{MAPS}?labelSelector=x%3D1&resourceVersion=0") as following:
@@ -66,11 +66,11 @@ def test_what_begins_or_ceases_to_be_meant_is_added_or_deleted(tmp_path: Path) -
                 assert gone["object"]["metadata"]["labels"] == {"x": "1"}
                 assert gone["object"]["metadata"]["resourceVersion"] == changed["metadata"]["resourceVersion"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_watch_from_before_all_history_is_told_to_list_again(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path, history=5) as api:
             for number in range(20):
                 await api.post(MAPS, config_map(f"m{number}"))
@@ -83,13 +83,13 @@ def test_a_watch_from_before_all_history_is_told_to_list_again(tmp_path: Path) -
             token = first["metadata"]["continue"]
             for number in range(20):
                 await api.delete(f"{MAPS}/m{number}")
-            assert (await api.ask("GET", f"{MAPS}?limit=2&continue={token}"))[0] == 410
+            assert (await api.request("GET", f"{MAPS}?limit=2&continue={token}"))[0] == 410
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_initial_events_end_with_a_bookmark_and_so_does_a_watch_with_a_time_limit(tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with running(tmp_path) as api:
             made = await api.post(MAPS, config_map("a"))
             query = (
@@ -104,16 +104,16 @@ def test_initial_events_end_with_a_bookmark_and_so_does_a_watch_with_a_time_limi
                 event = await following()
                 assert (event["type"], "annotations" in event["object"]["metadata"]) == ("BOOKMARK", False)
                 assert await following() is None
-            assert (await api.ask("GET", f"{MAPS}?watch=true&sendInitialEvents=true"))[0] == 400
+            assert (await api.request("GET", f"{MAPS}?watch=true&sendInitialEvents=true"))[0] == 400
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_watch_that_cannot_show_a_change_ends_and_the_others_go_on() -> None:
     def fragile(record: Record, first: bool) -> bytes:
         raise ValueError("I cannot show that")
 
-    async def story() -> None:
+    async def scenario() -> None:
         kind = Kind("", "v1", "things", "Thing")
         hub = WatchHub(10)
         broken, whole = Watch(kind, "", Selector((), ()), fragile), Watch(kind, "", Selector((), ()))
@@ -124,4 +124,4 @@ def test_a_watch_that_cannot_show_a_change_ends_and_the_others_go_on() -> None:
         assert await broken.next_lines() == b""
         assert b'"ADDED"' in await whole.next_lines()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
