@@ -9,7 +9,7 @@ from stromboli.testing import World
 from tests.building import session_over
 from tests.evicting import GENTLE, STOCK, policy
 from tests.evicting import pod as pod_manifest
-from tests.properties.rebuild import fingerprint, says, should_say
+from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums
 
 HOLDING = policy("enqueue, allocate, preempt", STOCK, preempt=GENTLE)
 FORGETTING = policy("enqueue, allocate, preempt", STOCK, preempt={**GENTLE, "holdFor": "0s"})
@@ -59,7 +59,7 @@ def test_what_is_held_is_gone_once_its_owner_runs() -> None:
     assert [held.node.name for held in world.cluster.reservations] == ["n1"]
     world.step(2)
     assert not world.cluster.reservations
-    assert says(world.cluster) == should_say(world.cluster)
+    assert kept_sums(world.cluster) == rebuilt_sums(world.cluster)
 
 
 def test_of_a_gang_that_somebody_left_for_all_places_are_held_also_those_that_were_free() -> None:

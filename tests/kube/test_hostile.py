@@ -17,7 +17,7 @@ from stromboli.kube.watch_decoding import ListDecoder
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from tests import building
-from tests.properties.rebuild import says, should_say
+from tests.properties.rebuild import kept_sums, rebuilt_sums
 from tests.properties.strategies import examples
 from tests.scheduler.mirror.test_cluster_mirror import SIZE, Shelf, node, pod, thing
 
@@ -236,7 +236,7 @@ class Story:
         outcome = self.engine.cycle(self.world.cluster, self.world.now())
         assert outcome.lost is None
         self.bound |= {one.name: one.node for one in outcome.decisions if isinstance(one, Bind)}
-        assert says(self.world.cluster) == should_say(self.world.cluster)
+        assert kept_sums(self.world.cluster) == rebuilt_sums(self.world.cluster)
 
 
 @pytest.mark.slow

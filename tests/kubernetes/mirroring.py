@@ -20,7 +20,7 @@ from stromboli.scheduler.mirror.change_buffer import MAX_CHANGES, ChangeBuffer
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
 from stromboli.scheduler.thread_seam import ThreadSeam
-from tests.properties.rebuild import facts, says, should_say
+from tests.properties.rebuild import facts, kept_sums, rebuilt_sums
 
 
 class CountingBuffer(ChangeBuffer):
@@ -110,7 +110,7 @@ async def assert_in_step(mirror: ClusterMirror, seconds: float = 30) -> None:
             break
         await asyncio.sleep(0.3)
     assert not found, "\n".join(found[:20])
-    assert says(mirror.cluster) == should_say(mirror.cluster)
+    assert kept_sums(mirror.cluster) == rebuilt_sums(mirror.cluster)
     assert isinstance(mirror.seam.changes, CountingBuffer)
     assert mirror.seam.changes.repeated == []
 

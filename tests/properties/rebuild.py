@@ -21,7 +21,7 @@ READY = ALLOCATED | {"SUCCEEDED"}
 COLUMNS = ("allocatable", "used", "idle", "releasing", "pipelined")
 
 
-def says(cluster: Cluster) -> dict[str, Any]:
+def kept_sums(cluster: Cluster) -> dict[str, Any]:
     """The numbers that the cluster keeps."""
     columns = cluster.columns
     return {
@@ -34,7 +34,7 @@ def says(cluster: Cluster) -> dict[str, Any]:
             for row, node in enumerate(columns.nodes)
         },
         "rows": [node.row for node in columns.nodes] == list(range(len(columns.nodes))),
-        "jobs": {job.key: _job_says(cluster, job) for job in cluster.jobs.values()},
+        "jobs": {job.key: _job_sums(cluster, job) for job in cluster.jobs.values()},
         "queues": {
             queue.name: {
                 "jobs": sorted(job.key for job in queue.jobs),
@@ -52,7 +52,7 @@ def says(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def should_say(cluster: Cluster) -> dict[str, Any]:
+def rebuilt_sums(cluster: Cluster) -> dict[str, Any]:
     """The same numbers, worked out afresh."""
     tasks = list(cluster.tasks.values())
     jobs = list(cluster.jobs.values())
@@ -60,10 +60,10 @@ def should_say(cluster: Cluster) -> dict[str, Any]:
     nodes.sort(key=lambda node: (node.created, node.name))
     return {
         "nodes": {
-            node.name: _node_should_say(cluster, node, [t for t in tasks if t.node is node]) for node in nodes
+            node.name: _rebuilt_node(cluster, node, [t for t in tasks if t.node is node]) for node in nodes
         },
         "rows": True,
-        "jobs": {job.key: _job_should_say(cluster, job, [t for t in tasks if t.job is job]) for job in jobs},
+        "jobs": {job.key: _rebuilt_job(cluster, job, [t for t in tasks if t.job is job]) for job in jobs},
         "queues": {
             queue.name: {
                 "jobs": sorted(job.key for job in jobs if job.queue is queue),
@@ -92,7 +92,7 @@ def should_say(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _node_should_say(cluster: Cluster, node: Any, here: list[Task]) -> dict[str, Any]:
+def _rebuilt_node(cluster: Cluster, node: Any, here: list[Task]) -> dict[str, Any]:
     allocatable = Counter({cluster.dims.names[dim]: int(n) for dim, n in node.allocatable.items()})
     used, releasing, pipelined = Counter(), Counter(), Counter()
     view = [0] * 6
@@ -125,7 +125,7 @@ def _node_should_say(cluster: Cluster, node: Any, here: list[Task]) -> dict[str,
     }
 
 
-def _job_says(cluster: Cluster, job: Job) -> dict[str, Any]:
+def _job_sums(cluster: Cluster, job: Job) -> dict[str, Any]:
     return {
         "tasks": sorted(job.tasks),
         "by_status": {
@@ -156,7 +156,7 @@ def _job_says(cluster: Cluster, job: Job) -> dict[str, Any]:
     }
 
 
-def _job_should_say(cluster: Cluster, job: Job, tasks: list[Task]) -> dict[str, Any]:
+def _rebuilt_job(cluster: Cluster, job: Job, tasks: list[Task]) -> dict[str, Any]:
     groups: dict[str, list[Task]] = {}
     for task in tasks:
         groups.setdefault(task.group.id, []).append(task)
@@ -267,7 +267,7 @@ def _visible(job: Job) -> bool:
 def fingerprint(cluster: Cluster) -> dict[str, Any]:
     """Everything that undoing must restore: the numbers, where each task stands, what was told about whom."""
     return {
-        **says(cluster),
+        **kept_sums(cluster),
         "standing": {
             task.uid: (task.status.name, task.node.name if task.node else "", task.condition, task.nominated)
             for task in cluster.tasks.values()

@@ -21,7 +21,7 @@ from stromboli.policy.presets import PRESETS
 from tests.building import built_in, engine
 from tests.properties import naive
 from tests.properties.living import LivingWorld, binds, events, plain
-from tests.properties.rebuild import READY, says, should_say
+from tests.properties.rebuild import READY, kept_sums, rebuilt_sums
 from tests.properties.strategies import examples, worlds
 
 Make = Callable[[], Engine]
@@ -97,7 +97,7 @@ def test_no_gang_starts_below_its_minimum(policy: str, things: list[Object]) -> 
         outcome = not_lost(world.cycle())
         for job in started(cluster, outcome.decisions):
             assert whole(cluster, job)
-        assert says(cluster) == should_say(cluster)
+        assert kept_sums(cluster) == rebuilt_sums(cluster)
         world.come_true(outcome.decisions)
 
 

@@ -16,7 +16,7 @@ from stromboli.simulator.cluster_notation import Manifest, nodes, queues
 from stromboli.simulator.job_manifests import Terms, job_manifests
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.testing.policy_text import catalog_with, policy_of
-from tests.properties.rebuild import says, should_say
+from tests.properties.rebuild import kept_sums, rebuilt_sums
 
 ARRIVALS, PATIENCE = 240, 3000
 """Seconds during which jobs come, and by when all must be done."""
@@ -104,7 +104,7 @@ class Soak:
                 self.arrive()
             self.second(number)
             if number % 20 == 0:
-                assert says(self.world.cluster) == should_say(self.world.cluster)
+                assert kept_sums(self.world.cluster) == rebuilt_sums(self.world.cluster)
             if number > ARRIVALS and not self.unfinished():
                 return number
         raise AssertionError(f"still there: {self.unfinished()}")
