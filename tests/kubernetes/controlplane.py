@@ -1,11 +1,11 @@
-"""A real Kubernetes control plane on 127.0.0.1 for tests: etcd and kube-apiserver, with RBAC, and what else is asked.
+"""A real Kubernetes control plane on 127.0.0.1 for tests: etcd, kube-apiserver with RBAC, and other components.
 
     with ControlPlane(folder) as plane:
         plane.start("kwok")
         plane.kubectl("get", "nodes")
         plane.restart("kube-apiserver")
 
-Parts are processes of their own. They end with this one, however it ends.
+Components are processes of their own. They end with this one, however it ends.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from tests.kubernetes.program import program
 
 STARTUP = 120.0
 STOPPING = 5.0
-"""Seconds until a part that does not end by itself is killed."""
+"""Seconds until a component that does not end by itself is killed."""
 CLIENT_LIMITS = ("--kube-api-qps=100000", "--kube-api-burst=100000")
-"""As good as none."""
+"""Practically unlimited."""
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on which nobody listened a moment ago."""
-    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in taken]
-    for listener in taken:
+    """Ports that are free at the moment."""
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
         listener.close()
     return ports
 
 
 class ControlPlane:
-    """Processes, where they listen, and how to talk to them as an administrator."""
+    """The processes of a control plane, and requests to them as an administrator."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ControlPlane:
         self.token = secrets.token_hex(16)
         self.kubeconfig = folder / "kubeconfig"
         self.scheduler_kubeconfig = folder / "kube-scheduler.kubeconfig"
-        """For kube-scheduler with its own rights, and no others."""
+        """For kube-scheduler with its own RBAC permissions alone."""
         self._flags = api_server_flags
         self._scheduler_flags = scheduler_flags
         self._service_accounts = service_accounts
@@ -90,7 +90,7 @@ class ControlPlane:
     # -- processes
 
     def start(self, name: str) -> None:
-        """Start a part, and wait until the API server answers if it is that."""
+        """Start a component, and wait until it is ready if it is the API server."""
         log = (self.folder / f"{name}.log").open("ab")
         with log:
             self._running[name] = subprocess.Popen(
@@ -103,7 +103,7 @@ class ControlPlane:
             self.wait(self.ready, f"{name} to be ready")
 
     def stop(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
-        """End a part, gently unless told otherwise."""
+        """End a component with a signal."""
         process = self._running.pop(name)
         process.send_signal(how)
         try:
@@ -123,17 +123,17 @@ class ControlPlane:
         self.start(name)
 
     def wait(self, condition: Callable[[], bool], what: str, seconds: float = STARTUP) -> None:
-        """Poll until it holds; a part that died in the meantime is shown with its last words."""
+        """Poll until the condition holds; fail with the log of a component that ended meanwhile."""
         end = time.monotonic() + seconds
         while not condition():
             for name, process in self._running.items():
                 if process.poll() is not None:
-                    raise RuntimeError(f"{name} ended with {process.returncode}:\n{self.last_words(name)}")
+                    raise RuntimeError(f"{name} ended with {process.returncode}:\n{self.log_tail(name)}")
             if time.monotonic() > end:
                 raise TimeoutError(f"waited {seconds:g} seconds for {what}")
             time.sleep(0.05)
 
-    def last_words(self, name: str) -> str:
+    def log_tail(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
 
     def ready(self) -> bool:
@@ -142,22 +142,22 @@ class ControlPlane:
         except (OSError, urllib.error.URLError):
             return False
 
-    # -- talking to it
+    # -- requests
 
     def request(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json"
     ) -> bytes:
-        """One request as an administrator."""
+        """A request as an administrator."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type}
         request = urllib.request.Request(self.server + path, data, headers, method=method)
         trust = ssl.create_default_context(cafile=str(self.folder / "pki" / "ca.crt"))
-        with urllib.request.urlopen(request, timeout=30, context=trust) as answer:
-            content: bytes = answer.read()
+        with urllib.request.urlopen(request, timeout=30, context=trust) as response:
+            content: bytes = response.read()
         return content
 
     def kubectl(self, *arguments: str, stdin: str = "", check: bool = True) -> str:
-        """What kubectl prints; what it complains of is in the error."""
+        """The output of kubectl; its error output is in the exception."""
         done = subprocess.run(
             (*self._kubectl(), "--kubeconfig", str(self.kubeconfig), *arguments),
             input=stdin,
@@ -174,7 +174,7 @@ class ControlPlane:
         return str(self.program / "kubetest"), "kubectl"
 
     def apply(self, *manifests: Any) -> None:
-        """Objects, as `kubectl apply` would."""
+        """Apply objects with kubectl."""
         listed = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         self.kubectl("apply", "-f", "-", stdin=json.dumps(listed))
 
@@ -186,7 +186,7 @@ class ControlPlane:
         return token
 
     def config_for(self, token: str, server: str = "") -> dict[str, Any]:
-        """A kubeconfig for whoever has this token; `server` where something lies in between."""
+        """A kubeconfig with this token; `server` is the address of a proxy, if there is one."""
         cluster = {
             "server": server or self.server,
             "certificate-authority": str(self.folder / "pki" / "ca.crt"),
@@ -200,7 +200,7 @@ class ControlPlane:
             "users": [{"name": "test", "user": {"token": token}}],
         }
 
-    # -- how each part is started
+    # -- command lines
 
     def _arguments(self, name: str) -> tuple[str, ...]:
         flags: dict[str, Callable[[], tuple[str, ...]]] = {
@@ -227,7 +227,7 @@ class ControlPlane:
 
     def _api_server(self) -> tuple[str, ...]:
         pki = self.folder / "pki"
-        lenient = "" if self._service_accounts else "ServiceAccount,TaintNodesByCondition"
+        disabled = "" if self._service_accounts else "ServiceAccount,TaintNodesByCondition"
         return (
             f"--etcd-servers=http://127.0.0.1:{self.etcd_port}",
             "--bind-address=127.0.0.1",
@@ -244,7 +244,7 @@ class ControlPlane:
             "--authorization-mode=Node,RBAC",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--allow-privileged",
-            f"--disable-admission-plugins={lenient}",
+            f"--disable-admission-plugins={disabled}",
             *self._flags,
         )
 
@@ -277,7 +277,7 @@ class ControlPlane:
         )
 
     def _stages(self) -> Path:
-        """What happens to pods, but that those of jobs do not end by themselves: tests say when they do."""
+        """KWOK's stages of pods without pod-complete: pods of jobs end when a test says so."""
         stages = (self.program / "kwok-stages.yaml").read_text().split("\n---\n")
         kept = [stage for stage in stages if "name: pod-complete" not in stage]
         path = self.folder / "kwok-stages.yaml"
@@ -285,7 +285,7 @@ class ControlPlane:
         return path
 
     def compact(self) -> None:
-        """Let etcd forget all history, as it does every few minutes in a real cluster."""
+        """Compact etcd's history, as happens every few minutes in a real cluster."""
         etcd = f"http://127.0.0.1:{self.etcd_port}/v3/kv"
         status = _call(f"{etcd}/range", {"key": "AA=="})
         _call(f"{etcd}/compaction", {"revision": status["header"]["revision"], "physical": True})
@@ -293,5 +293,5 @@ class ControlPlane:
 
 def _call(url: str, body: Any) -> Any:
     request = urllib.request.Request(url, json.dumps(body).encode(), method="POST")
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)
+    with urllib.request.urlopen(request, timeout=30) as response:
+        return json.load(response)

@@ -20,12 +20,12 @@ SOURCE = Path(__file__).parents[2]
 
 
 def kubectl_program() -> tuple[str, ...] | None:
-    """The one that was built with the real API server, or else the one that this machine has."""
+    """kubectl as it was built with the real API server, or else that of this machine."""
     built = cached() / "kubetest"
     if built.exists():
         return str(built), "kubectl"
-    found = shutil.which("kubectl")
-    return (found,) if found is not None else None
+    program = shutil.which("kubectl")
+    return (program,) if program is not None else None
 
 
 class EmbeddedPlane(ControlPlane):
@@ -41,7 +41,7 @@ class EmbeddedPlane(ControlPlane):
         self.server = f"https://127.0.0.1:{self.port}"
         self.token = secrets.token_hex(16)
         self.kubeconfig = folder / "kubeconfig"
-        self._forgetful = False
+        self._forget_history = False
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> ControlPlane:
@@ -75,16 +75,16 @@ class EmbeddedPlane(ControlPlane):
     def _arguments(self, name: str) -> tuple[str, ...]:
         if name == "kwok":
             return "-m", "tests.kubernetes.simulated_nodes", str(self.kubeconfig)
-        flags = ("--forget",) if self._forgetful else ()
-        self._forgetful = False
+        flags = ("--forget",) if self._forget_history else ()
+        self._forget_history = False
         return "-m", "stromboli.embedded", str(self.folder), f"--port={self.port}", *flags
 
     def _kubectl(self) -> tuple[str, ...]:
-        found = kubectl_program()
-        if found is None:
+        program = kubectl_program()
+        if program is None:
             pytest.skip("there is no kubectl on this machine")
-        return found
+        return program
 
     def compact(self) -> None:
-        """With its next start, the server forgets all history."""
-        self._forgetful = True
+        """The server starts without history the next time."""
+        self._forget_history = True

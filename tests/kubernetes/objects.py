@@ -26,7 +26,7 @@ def pod(name: str, namespace: str, group: str = "", cpu: str = "100m", **spec: A
 
 
 def node(name: str, cpu: str = "32", memory: str = "128Gi", pods: str = "110") -> dict[str, Any]:
-    """A node that KWOK will pretend to run."""
+    """A node that KWOK simulates."""
     sizes = {"cpu": cpu, "memory": memory, "pods": pods}
     return {
         "apiVersion": "v1",

@@ -101,10 +101,10 @@ def install(plane: ControlPlane, namespace: str, folder: Path) -> None:
 class SchedulerCluster:
     """A cluster of simulated nodes, and schedulers that have the RBAC permissions of a deployment and no others."""
 
-    def __init__(self, folder: Path, **how: object):
-        """`how` is for the control plane."""
+    def __init__(self, folder: Path, **options: object):
+        """`options` are those of the control plane."""
         self.folder = folder
-        self.plane = control_plane(folder, **how)
+        self.plane = control_plane(folder, **options)
         self.policy = folder / "scheduler.conf"
         self.policy.write_text(POLICY)
         self.schedulers: list[Scheduler] = []

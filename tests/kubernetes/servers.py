@@ -20,7 +20,7 @@ def chosen() -> str:
     return _chosen[0]
 
 
-def control_plane(folder: Path, **how: object) -> ControlPlane:
-    """A control plane of the chosen sort, not yet running."""
-    sort = EmbeddedPlane if chosen() == EMBEDDED else ControlPlane
-    return sort(folder, **how)  # type: ignore[arg-type]
+def control_plane(folder: Path, **options: object) -> ControlPlane:
+    """The chosen control plane, not yet running."""
+    plane = EmbeddedPlane if chosen() == EMBEDDED else ControlPlane
+    return plane(folder, **options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Our nodes on a real API server: they know nothing but its API."""
+"""Our nodes on a real API server: they use its API alone."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from pathlib import Path
 import pytest
 
 from stromboli.kube.cluster_access import Access
-from tests.embedded.nodes.node_services import NODES, Town, town_on
+from tests.embedded.nodes.node_services import NODES, NodeCluster, nodes_on
 
 pytestmark = pytest.mark.real_only
 RUN = "stromboli.sh/run-time"
 
 
-async def _tidy(here: Town) -> None:
+async def _delete_nodes(cluster: NodeCluster) -> None:
     for name in ("sim-1", "proc-1"):
-        await here.client.delete(NODES, name)
+        await cluster.client.delete(NODES, name)
 
 
 def test_pods_run_on_simulated_and_real_nodes(access: Access, tmp_path: Path) -> None:
     async def story() -> None:
-        async with town_on(access, tmp_path, "sim=1x8cpu", "proc=1x8cpu,real") as here:
-            await here.pod("pretends", node="sim-1", annotations={RUN: "300ms"})
-            await here.pod("works", node="proc-1", command=["sh", "-c", "echo hello; exit 3"])
-            await here.pod("leaves", node="sim-1")
-            await here.phase("pretends", "Succeeded")
-            failed = await here.phase("works", "Failed")
+        async with nodes_on(access, tmp_path, "sim=1x8cpu", "proc=1x8cpu,real") as cluster:
+            await cluster.pod("simulated", node="sim-1", annotations={RUN: "300ms"})
+            await cluster.pod("process", node="proc-1", command=["sh", "-c", "echo hello; exit 3"])
+            await cluster.pod("deleted", node="sim-1")
+            await cluster.phase("simulated", "Succeeded")
+            failed = await cluster.phase("process", "Failed")
             assert failed["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
-            assert await here.log("works") == "hello\n"
-            await here.phase("leaves", "Running")
-            await here.delete("leaves")
-            await here.gone("leaves")
-            await _tidy(here)
-            await here.gone("pretends")
+            assert await cluster.log("process") == "hello\n"
+            await cluster.phase("deleted", "Running")
+            await cluster.delete("deleted")
+            await cluster.gone("deleted")
+            await _delete_nodes(cluster)
+            await cluster.gone("simulated")
 
     asyncio.run(story())

@@ -1,4 +1,4 @@
-"""A server and nodes for a test."""
+"""An embedded API server with a node service, for tests."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 DELAYS = StageDelays(Duration(0.05, 0.05), FOREVER, 0.05)
 
 
-class Town:
-    """Asks as an administrator, and waits for what is to come."""
+class NodeCluster:
+    """Creates and observes pods on running nodes, as an administrator."""
 
     def __init__(self, client: Client, nodes: NodeService) -> None:
         self.client = client
         self.nodes = nodes
 
     async def pod(self, name: str, node: str = "n1", command: list[str] | None = None, **more: Any) -> None:
-        """Make a pod that is bound already."""
+        """Create a pod that is bound already."""
         container = {"name": "main", "image": "none", **more.get("container", {})}
         if command is not None:
             container["command"] = command
@@ -64,14 +64,14 @@ class Town:
     async def until(
         self, name: str, holds: Callable[[Any], Any], resource: Resource = PODS, seconds: float = 20
     ) -> Any:
-        """Wait until it holds for the object."""
-        thing = None
+        """Wait until the condition holds for the object."""
+        content = None
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not holds(thing := await self.get(name, resource)):
+                while not holds(content := await self.get(name, resource)):
                     await asyncio.sleep(0.03)
-                return thing
-        raise AssertionError(f"{name} never came to it: {json.dumps(thing)[:3000]}")
+                return content
+        raise AssertionError(f"{name} did not come to the state: {json.dumps(content)[:3000]}")
 
     async def phase(self, name: str, phase: str) -> Any:
         return await self.until(name, lambda pod: pod and pod["status"]["phase"] == phase)
@@ -83,33 +83,35 @@ class Town:
         await self.client.delete(PODS, name, "default", {"gracePeriodSeconds": grace})
 
     async def log(self, name: str, **query: Any) -> str:
-        found = self.nodes.log("default", name, LogQuery(**query))
-        return b"".join([piece async for piece in found]).decode() if found is not None else ""
+        pieces = self.nodes.log("default", name, LogQuery(**query))
+        return b"".join([piece async for piece in pieces]).decode() if pieces is not None else ""
 
 
 @asynccontextmanager
-async def town(folder: Path, *orders: str, delays: StageDelays = DELAYS) -> AsyncIterator[Town]:
-    """Nodes as ordered, on a server of their own; again on the same folder, they go on."""
+async def running_nodes(
+    folder: Path, *groups: str, delays: StageDelays = DELAYS
+) -> AsyncIterator[NodeCluster]:
+    """Nodes of these groups, on a server of their own; a second run on the same folder continues."""
     async with ApiServer(folder / "data", tls=False) as server:
         access = find_access(str(server.write_kubeconfig(folder / "kubeconfig")))
-        async with town_on(access, folder, *orders, delays=delays) as here:
-            yield here
+        async with nodes_on(access, folder, *groups, delays=delays) as cluster:
+            yield cluster
 
 
 @asynccontextmanager
-async def town_on(
-    access: Access, folder: Path, *orders: str, delays: StageDelays = DELAYS
-) -> AsyncIterator[Town]:
-    """Nodes as ordered, on any server."""
+async def nodes_on(
+    access: Access, folder: Path, *groups: str, delays: StageDelays = DELAYS
+) -> AsyncIterator[NodeCluster]:
+    """Nodes of these groups, on any server."""
     async with Client(access) as client:
         nodes = NodeService(
             client, delays, lambda writes: ProcessRuntime(client, writes, folder / "work", first_backoff=0.1)
         )
-        await nodes.register(node_manifests(list(orders)))
+        await nodes.register(node_manifests(list(groups)))
         running = asyncio.create_task(nodes.run())
         try:
             await asyncio.wait_for(nodes.synced(), 20)
-            yield Town(client, nodes)
+            yield NodeCluster(client, nodes)
         finally:
             running.cancel()
             with suppress(asyncio.CancelledError):

@@ -1,8 +1,8 @@
-"""Simulated nodes on the embedded server: what pods go through."""
+"""Simulated nodes on the embedded server: the stages of pods."""
 
 import asyncio
 
-from tests.embedded.nodes.node_services import NODES, town
+from tests.embedded.nodes.node_services import NODES, running_nodes
 
 RUN, EXIT = "stromboli.sh/run-time", "stromboli.sh/exit-code"
 
@@ -15,12 +15,12 @@ def ready(node):
 
 def test_a_pod_starts_runs_and_succeeds(tmp_path):
     async def story():
-        async with town(tmp_path, "2x8cpu") as here:
-            await here.pod("job", annotations={RUN: "200ms"})
-            await here.pod("bad", annotations={RUN: "100ms", EXIT: "3"})
-            await here.pod("stays", node="n2")
+        async with running_nodes(tmp_path, "2x8cpu") as cluster:
+            await cluster.pod("job", annotations={RUN: "200ms"})
+            await cluster.pod("bad", annotations={RUN: "100ms", EXIT: "3"})
+            await cluster.pod("stays", node="n2")
             done, bad, stays = [
-                await here.phase(*expected)
+                await cluster.phase(*expected)
                 for expected in (("job", "Succeeded"), ("bad", "Failed"), ("stays", "Running"))
             ]
             assert done["status"]["containerStatuses"][0]["state"]["terminated"]["reason"] == "Completed"
@@ -31,83 +31,85 @@ def test_a_pod_starts_runs_and_succeeds(tmp_path):
             }
             assert conditions["Ready"] == conditions["Initialized"] == conditions["ContainersReady"] == "True"
             assert stays["status"]["podIP"].startswith("10.64.2.")
-            await here.delete("stays")
-            await here.gone("stays")
+            await cluster.delete("stays")
+            await cluster.gone("stays")
 
     asyncio.run(story())
 
 
 def test_after_a_restart_no_address_is_given_twice_and_nodes_may_have_grown(tmp_path):
     async def story():
-        async with town(tmp_path, "11x8cpu") as here:
+        async with running_nodes(tmp_path, "11x8cpu") as cluster:
             for name in ("n2", "n10"):
-                await here.pod(f"old-{name}", node=name)
-                await here.phase(f"old-{name}", "Running")
-        async with town(tmp_path, "11x16cpu") as here:
+                await cluster.pod(f"old-{name}", node=name)
+                await cluster.phase(f"old-{name}", "Running")
+        async with running_nodes(tmp_path, "11x16cpu") as cluster:
             pods = ["old-n2", "old-n10"]
             for name in ("n2", "n10"):
-                await here.pod(f"new-{name}", node=name)
+                await cluster.pod(f"new-{name}", node=name)
                 pods.append(f"new-{name}")
-            addresses = {(await here.phase(name, "Running"))["status"]["podIP"] for name in pods}
+            addresses = {(await cluster.phase(name, "Running"))["status"]["podIP"] for name in pods}
             assert len(addresses) == 4
-            node = await here.get("n10", NODES)
+            node = await cluster.get("n10", NODES)
             assert node["status"]["allocatable"]["cpu"] == "16"
-            assert (await here.get("new-n10"))["status"]["podIP"].startswith(node["spec"]["podCIDR"][:-4])
+            assert (await cluster.get("new-n10"))["status"]["podIP"].startswith(node["spec"]["podCIDR"][:-4])
 
     asyncio.run(story())
 
 
 def test_a_pod_that_runs_too_long_is_ended(tmp_path):
     async def story():
-        async with town(tmp_path, "1x8cpu") as here:
-            await here.pod("slow", spec={"activeDeadlineSeconds": 1})
-            assert (await here.phase("slow", "Failed"))["status"]["reason"] == "DeadlineExceeded"
+        async with running_nodes(tmp_path, "1x8cpu") as cluster:
+            await cluster.pod("slow", spec={"activeDeadlineSeconds": 1})
+            assert (await cluster.phase("slow", "Failed"))["status"]["reason"] == "DeadlineExceeded"
 
     asyncio.run(story())
 
 
 def test_after_a_restart_pods_go_on_where_they_were(tmp_path):
     async def story():
-        async with town(tmp_path, "1x8cpu") as here:
-            await here.pod("long", annotations={RUN: "1h"})
-            await here.pod("soon", annotations={RUN: "1500ms"})
-            before = await here.phase("long", "Running")
-            await here.phase("soon", "Running")
-        async with town(tmp_path, "1x8cpu") as here:
-            await here.phase("soon", "Succeeded")
-            assert (await here.get("long"))["status"] == before["status"]
+        async with running_nodes(tmp_path, "1x8cpu") as cluster:
+            await cluster.pod("long", annotations={RUN: "1h"})
+            await cluster.pod("soon", annotations={RUN: "1500ms"})
+            before = await cluster.phase("long", "Running")
+            await cluster.phase("soon", "Running")
+        async with running_nodes(tmp_path, "1x8cpu") as cluster:
+            await cluster.phase("soon", "Succeeded")
+            assert (await cluster.get("long"))["status"] == before["status"]
 
     asyncio.run(story())
 
 
 def test_a_node_that_fails_loses_its_pods_and_may_come_back(tmp_path):
     async def story():
-        async with town(tmp_path, "2x8cpu") as here:
-            await here.pod("lost")
-            patient = [
+        async with running_nodes(tmp_path, "2x8cpu") as cluster:
+            await cluster.pod("lost")
+            tolerations = [
                 {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 3600}
             ]
-            await here.pod("waits", spec={"tolerations": patient})
-            await here.pod("elsewhere", node="n2")
+            await cluster.pod("waits", spec={"tolerations": tolerations})
+            await cluster.pod("elsewhere", node="n2")
             for name in ("lost", "waits", "elsewhere"):
-                await here.phase(name, "Running")
-            await here.client.patch(
+                await cluster.phase(name, "Running")
+            await cluster.client.patch(
                 NODES, "n1", {"metadata": {"annotations": {"stromboli.sh/failed": "true"}}}
             )
-            await here.gone("lost")
-            node = await here.until(
+            await cluster.gone("lost")
+            node = await cluster.until(
                 "n1", lambda node: ready(node) == "Unknown" and node["spec"].get("taints"), NODES
             )
             assert {taint["effect"] for taint in node["spec"]["taints"]} == {"NoSchedule", "NoExecute"}
-            waits = await here.until("waits", lambda pod: not all(_true(pod)))
+            waits = await cluster.until("waits", lambda pod: not all(_true(pod)))
             assert waits["status"]["phase"] == "Running"
-            await here.client.patch(NODES, "n1", {"metadata": {"annotations": {"stromboli.sh/failed": None}}})
-            await here.until(
+            await cluster.client.patch(
+                NODES, "n1", {"metadata": {"annotations": {"stromboli.sh/failed": None}}}
+            )
+            await cluster.until(
                 "n1", lambda node: ready(node) == "True" and not node["spec"].get("taints"), NODES
             )
-            assert (await here.get("elsewhere"))["status"]["phase"] == "Running"
-            await here.delete("waits")
-            await here.gone("waits")
+            assert (await cluster.get("elsewhere"))["status"]["phase"] == "Running"
+            await cluster.delete("waits")
+            await cluster.gone("waits")
 
     asyncio.run(story())
 
@@ -122,47 +124,47 @@ def _true(pod):
 
 def test_a_node_that_is_deleted_takes_its_pods_along(tmp_path):
     async def story():
-        async with town(tmp_path, "1x8cpu") as here:
-            await here.pod("p")
-            await here.phase("p", "Running")
-            await here.client.delete(NODES, "n1")
-            await here.gone("p")
+        async with running_nodes(tmp_path, "1x8cpu") as cluster:
+            await cluster.pod("p")
+            await cluster.phase("p", "Running")
+            await cluster.client.delete(NODES, "n1")
+            await cluster.gone("p")
 
     asyncio.run(story())
 
 
 def test_a_node_with_our_label_is_run_whoever_made_it(tmp_path):
     async def story():
-        async with town(tmp_path, "1x8cpu") as here:
+        async with running_nodes(tmp_path, "1x8cpu") as cluster:
             body = {
                 "apiVersion": "v1",
                 "kind": "Node",
                 "metadata": {"name": "own", "labels": {"stromboli.sh/node": "simulated"}},
                 "status": {"capacity": {"cpu": "1"}, "allocatable": {"cpu": "1"}},
             }
-            await here.client.create(NODES, body)
-            await here.until(
+            await cluster.client.create(NODES, body)
+            await cluster.until(
                 "own", lambda node: node["status"].get("conditions") and ready(node) == "True", NODES
             )
-            await here.pod("p", node="own")
-            await here.phase("p", "Running")
-            assert "simulated" in await here.log("p")
+            await cluster.pod("p", node="own")
+            await cluster.phase("p", "Running")
+            assert "simulated" in await cluster.log("p")
 
     asyncio.run(story())
 
 
 def test_hundreds_of_pods_come_and_go(tmp_path):
     async def story():
-        async with town(tmp_path, "10x32cpu") as here:
+        async with running_nodes(tmp_path, "10x32cpu") as cluster:
             names = [f"p{number}" for number in range(200)]
             await asyncio.gather(
                 *(
-                    here.pod(name, f"n{1 + index % 10}", annotations={RUN: "100ms..300ms"})
+                    cluster.pod(name, f"n{1 + index % 10}", annotations={RUN: "100ms..300ms"})
                     for index, name in enumerate(names)
                 )
             )
             for name in names:
-                pod = await here.phase(name, "Succeeded")
+                pod = await cluster.phase(name, "Succeeded")
                 assert pod["status"]["podIP"]
 
     asyncio.run(story())

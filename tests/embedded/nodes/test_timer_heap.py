@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from stromboli.embedded.nodes.timer_heap import TimerHeap
 
 
-def test_alarms_ring_in_order_once_and_not_if_cancelled():
+def test_timers_expire_in_order_once_and_not_if_cancelled():
     async def story():
-        rung = []
-        timers = TimerHeap(rung.append)
+        expired = []
+        timers = TimerHeap(expired.append)
         now = time.time()
         timers.set("late", now + 0.08)
         timers.set("early", now + 0.02)
@@ -19,7 +19,7 @@ def test_alarms_ring_in_order_once_and_not_if_cancelled():
         timers.set("moved", now + 0.06)
         timers.cancel("never")
         await asyncio.sleep(0.3)
-        assert rung == ["early", "moved", "late"]
+        assert expired == ["early", "moved", "late"]
         assert len(timers) == 0
 
     asyncio.run(story())
@@ -31,16 +31,16 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_alarms_ring_as_a_plain_table_of_times_would_have_it(steps):
+def test_timers_expire_like_a_plain_table_of_times(steps):
     async def story():
         now = 0.0
-        rung, expected, table = [], [], {}
-        timers = TimerHeap(rung.append, lambda: now)
-        for what, key, amount in steps:
-            if what == "set":
+        expired, expected, table = [], [], {}
+        timers = TimerHeap(expired.append, lambda: now)
+        for operation, key, amount in steps:
+            if operation == "set":
                 timers.set(key, now + amount)
                 table[key] = now + amount
-            elif what == "cancel":
+            elif operation == "cancel":
                 timers.cancel(key)
                 table.pop(key, None)
             else:
@@ -49,7 +49,7 @@ def test_alarms_ring_as_a_plain_table_of_times_would_have_it(steps):
                 due = sorted((when, key) for key, when in table.items() if when <= now)
                 expected += [key for _, key in due]
                 table = {key: when for key, when in table.items() if when > now}
-        assert sorted(map(str, rung)) == sorted(map(str, expected))
+        assert sorted(map(str, expired)) == sorted(map(str, expected))
         assert len(timers) == len(table)
         timers.clear()
 

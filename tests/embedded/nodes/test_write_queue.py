@@ -1,4 +1,4 @@
-"""A step that the server refuses is tried again, ever more rarely."""
+"""Writes that the server refuses are retried with backoff."""
 
 import asyncio
 from itertools import pairwise
@@ -12,22 +12,22 @@ from stromboli.kube.request import ApiError
 from tests.embedded.nodes.node_pods import pod
 
 
-class Refusing:
-    """An API server that says no, and remembers when it was asked."""
+class RefusingServer:
+    """An API server that refuses requests, and records their times."""
 
     def __init__(self, clock):
         self.clock = clock
-        self.asked = []
+        self.times = []
 
     async def send(self, request, timeout):
-        self.asked.append(round(self.clock(), 3))
+        self.times.append(round(self.clock(), 3))
         raise ApiError(422, "Invalid", "no")
 
 
-def test_a_step_that_is_refused_is_tried_ever_more_rarely():
+def test_a_refused_stage_is_retried_with_growing_pauses():
     async def story():
         now = 1000.0
-        server = Refusing(lambda: now)
+        server = RefusingServer(lambda: now)
         writes = WriteQueue(server, lambda: now)
         simulated = SimulatedRuntime(
             writes, PodAddresses(), StageDelays(Duration(0, 0), FOREVER), lambda: now
@@ -40,8 +40,8 @@ def test_a_step_that_is_refused_is_tried_ever_more_rarely():
             await writes.idle()
         await simulated.close()
         await writes.stop()
-        return server.asked
+        return server.times
 
-    asked = asyncio.run(story())
-    pauses = [later - earlier for earlier, later in pairwise(asked)]
+    times = asyncio.run(story())
+    pauses = [later - earlier for earlier, later in pairwise(times)]
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
