@@ -199,9 +199,11 @@ ASSIGNED = {
 ONE_PER_CLUSTER = ("PriorityClass", "StorageClass", "PersistentVolume", "Node")
 
 
-def _compared(found: Json, kind: str) -> Json:
+def _compared(content: Json, kind: str) -> Json:
     rest = {
-        key: value for key, value in found.items() if key not in ("metadata", "status", "apiVersion", "kind")
+        key: value
+        for key, value in content.items()
+        if key not in ("metadata", "status", "apiVersion", "kind")
     }
     spec = rest.get("spec")
     if isinstance(spec, dict):
@@ -218,7 +220,7 @@ def test_objects_get_the_defaults_of_the_real_server(
     number: int, plane: ControlPlane, namespace: str
 ) -> None:
     api_version, plural, kind, rest = OBJECTS[number]
-    thing = {
+    content = {
         "apiVersion": api_version,
         "kind": kind,
         "metadata": {"name": f"x-{namespace}"},
@@ -227,12 +229,12 @@ def test_objects_get_the_defaults_of_the_real_server(
     root = f"/apis/{api_version}" if "/" in api_version else "/api/v1"
     alone = kind in ONE_PER_CLUSTER or kind.endswith("WebhookConfiguration")
     path = f"{root}/{plural}" if alone else f"{root}/namespaces/{namespace}/{plural}"
-    theirs = json.loads(plane.request("POST", path, thing))
+    theirs = json.loads(plane.request("POST", path, content))
     if alone:
-        plane.request("DELETE", f"{path}/{thing['metadata']['name']}")
+        plane.request("DELETE", f"{path}/{content['metadata']['name']}")
     schema = builtin_schemas.schema(api_version, kind)
     assert schema is not None
-    assert normalize(thing, schema) == ([], [])
-    set_defaults(thing, kind)
-    assert problems(thing, kind) == []
-    assert _compared(thing, kind) == _compared(theirs, kind)
+    assert normalize(content, schema) == ([], [])
+    set_defaults(content, kind)
+    assert problems(content, kind) == []
+    assert _compared(content, kind) == _compared(theirs, kind)

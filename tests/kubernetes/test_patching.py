@@ -211,9 +211,9 @@ class Ours:
     """The same with our functions alone."""
 
     def __init__(self) -> None:
-        found = builtin_schemas.schema("apps/v1", "Deployment")
-        assert found is not None
-        self._schema = found
+        schema = builtin_schemas.schema("apps/v1", "Deployment")
+        assert schema is not None
+        self._schema = schema
         self._live: Json = None
 
     def step(self, manager: str, how: str, body: Json) -> Json:
@@ -255,7 +255,7 @@ def _owned(entry: Json) -> list[str]:
 def outcome(server: Theirs | Ours, step: Step) -> Json:
     """The object with its owners, or the code and the complaint."""
     try:
-        found = server.step(*step)
+        result = server.step(*step)
     except PatchError as refused:
         return refused.code, refused.message, refused.causes
     except urllib.error.HTTPError as error:
@@ -266,10 +266,10 @@ def outcome(server: Theirs | Ours, step: Step) -> Json:
             status["message"],
             sorted(causes, key=lambda cause: (cause["message"], cause.get("field", ""))),
         )
-    metadata = found["metadata"]
+    metadata = result["metadata"]
     owners = [(entry["manager"], entry["operation"], _owned(entry)) for entry in metadata["managedFields"]]
     kept = {key: metadata[key] for key in ("labels", "annotations", "finalizers") if metadata.get(key)}
-    return kept, found["spec"], sorted(owners, key=str)
+    return kept, result["spec"], sorted(owners, key=str)
 
 
 @pytest.mark.parametrize("steps", CASES.values(), ids=CASES.keys())

@@ -268,11 +268,11 @@ LISTS = [
 @pytest.fixture(scope="module")
 def full(plane: ControlPlane) -> Iterator[ControlPlane]:
     """With one of each, statuses included."""
-    for thing in yaml.safe_load_all(OBJECTS):
-        plane.kubectl("apply", "--server-side", "--validate=false", "-f", "-", stdin=json.dumps(thing))
-        if "status" in thing and thing["kind"] != "Node":
-            patch = json.dumps({"status": thing["status"]})
-            kind, name = thing["kind"].lower(), thing["metadata"]["name"]
+    for content in yaml.safe_load_all(OBJECTS):
+        plane.kubectl("apply", "--server-side", "--validate=false", "-f", "-", stdin=json.dumps(content))
+        if "status" in content and content["kind"] != "Node":
+            patch = json.dumps({"status": content["status"]})
+            kind, name = content["kind"].lower(), content["metadata"]["name"]
             plane.kubectl("patch", kind, name, "--subresource=status", "--type=merge", "-p", patch)
     yield plane
     plane.kubectl("delete", "resourcequota", "q")  # or it would hold for whoever comes next
@@ -304,10 +304,10 @@ def compared(theirs: Any, ours: Any) -> tuple[Any, Any]:
 def test_tables_are_those_of_a_real_server(full: ControlPlane, path: str) -> None:
     parts = path.split("/")
     group = "" if parts[1] == "api" else parts[2]
-    things = get(full, path)
-    for item in things["items"]:
-        item.setdefault("kind", things["kind"].removesuffix("List"))
-    ours = table(printer_for(group, parts[-1]), things["items"], time.time())
+    listed = get(full, path)
+    for item in listed["items"]:
+        item.setdefault("kind", listed["kind"].removesuffix("List"))
+    ours = table(printer_for(group, parts[-1]), listed["items"], time.time())
     theirs, mine = compared(get(full, path, TABLE), ours)
     assert mine == theirs
 
@@ -374,8 +374,8 @@ USERS.append(User("nobody", ("system:authenticated",)))
 
 def test_rights_are_those_of_a_real_server(plane: ControlPlane) -> None:
     """Of roles that gather from others nobody is asked: here is no controller that would do it for the server."""
-    for thing in yaml.safe_load_all(ROLES):
-        plane.apply({"apiVersion": "rbac.authorization.k8s.io/v1", **thing})
+    for content in yaml.safe_load_all(ROLES):
+        plane.apply({"apiVersion": "rbac.authorization.k8s.io/v1", **content})
     kinds = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
     rights = Authorizer((kind, item) for kind in kinds for item in get(plane, f"{RBAC}/{kind}")["items"])
     resources = [
@@ -390,15 +390,15 @@ def test_rights_are_those_of_a_real_server(plane: ControlPlane) -> None:
         ("", "default", "other"),
         ("", "one", "two"),
     )
-    asked = [
+    attributes = [
         Attributes(verb, group, resource, part, name, space)
         for verb, (group, resource, part), name, space in product(verbs, resources, named, spaces)
     ]
-    asked += [
+    attributes += [
         Attributes("get", path=path)
         for path in ("/metrics", "/metrics/x", "/logs/a", "/logs", "/healthz", "/api/v1")
     ]
-    sample = random.Random(5).sample(list(product(USERS, asked)), 400)
+    sample = random.Random(5).sample(list(product(USERS, attributes)), 400)
     different = [
         (user, attributes)
         for user, attributes in sample
@@ -407,13 +407,13 @@ def test_rights_are_those_of_a_real_server(plane: ControlPlane) -> None:
     assert different == []
 
 
-def theirs(plane: ControlPlane, user: User, asked: Attributes) -> bool:
+def theirs(plane: ControlPlane, user: User, attributes: Attributes) -> bool:
     spec: dict[str, Any] = {"user": user.name, "groups": list(user.groups)}
-    if asked.path:
-        spec["nonResourceAttributes"] = {"verb": asked.verb, "path": asked.path}
+    if attributes.path:
+        spec["nonResourceAttributes"] = {"verb": attributes.verb, "path": attributes.path}
     else:
         spec["resourceAttributes"] = {
-            key: value for key, value in asked._asdict().items() if key != "path" and value
+            key: value for key, value in attributes._asdict().items() if key != "path" and value
         }
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
     answer = json.loads(plane.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body))

@@ -54,9 +54,9 @@ def test_no_text_breaks_the_reader(text):
 
 
 def test_nodes_are_numbered_on_over_groups():
-    made = node_manifests(["2x4cpu", "1x8cpu", "gpu=2x4cpu,1gpu"])
-    assert [node["metadata"]["name"] for node in made] == ["n1", "n2", "n3", "gpu-1", "gpu-2"]
-    assert made[0]["metadata"]["labels"]["stromboli.sh/node"] == "simulated"
+    manifests = node_manifests(["2x4cpu", "1x8cpu", "gpu=2x4cpu,1gpu"])
+    assert [node["metadata"]["name"] for node in manifests] == ["n1", "n2", "n3", "gpu-1", "gpu-2"]
+    assert manifests[0]["metadata"]["labels"]["stromboli.sh/node"] == "simulated"
     assert node_manifests(["1x4cpu"], real=True)[0]["metadata"]["labels"]["stromboli.sh/node"] == "real"
 
 

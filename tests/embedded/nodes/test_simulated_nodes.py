@@ -133,7 +133,7 @@ def test_a_node_that_is_deleted_takes_its_pods_along(tmp_path):
     asyncio.run(story())
 
 
-def test_a_node_with_our_label_is_run_whoever_made_it(tmp_path):
+def test_a_node_with_our_label_is_run_if_another_client_created_it(tmp_path):
     async def story():
         async with running_nodes(tmp_path, "1x8cpu") as cluster:
             body = {

@@ -1,4 +1,4 @@
-"""Writes that the server refuses are retried with backoff."""
+"""Writes of nodes that fail."""
 
 import asyncio
 from itertools import pairwise
@@ -22,6 +22,32 @@ class RefusingServer:
     async def send(self, request, timeout):
         self.times.append(round(self.clock(), 3))
         raise ApiError(422, "Invalid", "no")
+
+
+class ForgetfulServer:
+    """An API server whose events are gone when they are to be counted up."""
+
+    def __init__(self):
+        self.methods = []
+
+    async def send(self, request, timeout):
+        self.methods.append(request.method)
+        if request.method == "PATCH":
+            raise ApiError(404, "NotFound", "no such event")
+
+
+def test_an_event_whose_predecessor_is_gone_is_created_anew():
+    async def story():
+        server = ForgetfulServer()
+        writes = WriteQueue(server)
+        writes.start()
+        for _ in range(2):
+            writes.record_event(pod(), "Normal", "Started", "Started container main")
+            await writes.idle()
+        await writes.stop()
+        return server.methods
+
+    assert asyncio.run(story()) == ["POST", "PATCH", "POST"]
 
 
 def test_a_refused_stage_is_retried_with_growing_pauses():

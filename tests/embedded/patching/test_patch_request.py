@@ -8,11 +8,11 @@ from tests.embedded.patching.workload import WORKLOAD, container, workload
 
 
 def test_each_type_has_its_way_with_lists() -> None:
-    thing = workload({"containers": [container("a")]})
+    content = workload({"containers": [container("a")]})
     patch = {"spec": {"containers": [container("b")]}}
-    assert len(patched(thing, patch, MERGE, WORKLOAD)["spec"]["containers"]) == 1
-    assert len(patched(thing, patch, STRATEGIC, WORKLOAD)["spec"]["containers"]) == 2
-    assert patched(thing, [{"op": "remove", "path": "/spec"}], JSON, WORKLOAD) == workload()
+    assert len(patched(content, patch, MERGE, WORKLOAD)["spec"]["containers"]) == 1
+    assert len(patched(content, patch, STRATEGIC, WORKLOAD)["spec"]["containers"]) == 2
+    assert patched(content, [{"op": "remove", "path": "/spec"}], JSON, WORKLOAD) == workload()
 
 
 def test_parameters_of_the_header_do_not_matter() -> None:

@@ -22,14 +22,14 @@ from tests.embedded.patching.workload import (
 LATER = "2026-01-02T00:00:00Z"
 
 
-def owned(thing: Any) -> dict[str, Any]:
+def owned(content: Any) -> dict[str, Any]:
     """The fields that each manager has."""
-    return {entry["manager"]: entry["fieldsV1"] for entry in thing["metadata"].get("managedFields", ())}
+    return {entry["manager"]: entry["fieldsV1"] for entry in content["metadata"].get("managedFields", ())}
 
 
-def bare(thing: Any) -> Any:
-    metadata = {key: value for key, value in thing["metadata"].items() if key != "managedFields"}
-    return {**thing, "metadata": metadata}
+def bare(content: Any) -> Any:
+    metadata = {key: value for key, value in content["metadata"].items() if key != "managedFields"}
+    return {**content, "metadata": metadata}
 
 
 def applied(live: Any, spec: Any, manager: str = "a", force: bool = False, **metadata: Any) -> Any:
@@ -39,11 +39,11 @@ def applied(live: Any, spec: Any, manager: str = "a", force: bool = False, **met
 # -- applying
 
 
-def test_the_first_apply_creates_the_object_and_owns_what_it_says() -> None:
+def test_the_first_apply_creates_the_object_and_owns_its_fields() -> None:
     spec = {"replicas": 1, "containers": [container("a", image="1", ports=[{"number": 80}])]}
-    made = applied(None, spec, labels={"x": "y"}, finalizers=["f"])
-    assert bare(made) == workload(spec, labels={"x": "y"}, finalizers=["f"])
-    (entry,) = made["metadata"]["managedFields"]
+    created = applied(None, spec, labels={"x": "y"}, finalizers=["f"])
+    assert bare(created) == workload(spec, labels={"x": "y"}, finalizers=["f"])
+    (entry,) = created["metadata"]["managedFields"]
     assert (entry["manager"], entry["operation"], entry["fieldsType"]) == ("a", "Apply", "FieldsV1")
     assert entry["fieldsV1"] == {
         "f:metadata": {"f:labels": {"f:x": {}}, "f:finalizers": {'v:"f"': {}}},
@@ -62,42 +62,42 @@ def test_the_first_apply_creates_the_object_and_owns_what_it_says() -> None:
 
 
 def test_a_field_that_is_no_longer_applied_goes() -> None:
-    made = applied(None, {"replicas": 1, "command": ["x"], "selector": {"a": "1"}}, labels={"x": "y"})
-    left = applied(made, {"replicas": 1})
+    created = applied(None, {"replicas": 1, "command": ["x"], "selector": {"a": "1"}}, labels={"x": "y"})
+    left = applied(created, {"replicas": 1})
     assert bare(left) == workload({"replicas": 1})
     assert owned(left) == {"a": {"f:spec": {"f:replicas": {}}}}
 
 
-def test_a_field_that_somebody_else_applies_too_stays() -> None:
-    made = applied(None, {"replicas": 1, "command": ["x"]})
-    shared = applied(made, {"replicas": 1}, "b")
+def test_a_field_that_another_manager_applies_too_stays() -> None:
+    created = applied(None, {"replicas": 1, "command": ["x"]})
+    shared = applied(created, {"replicas": 1}, "b")
     left = applied(shared, {"command": ["x"]})
     assert left["spec"] == {"replicas": 1, "command": ["x"]}
     assert owned(left) == {"a": {"f:spec": {"f:command": {}}}, "b": {"f:spec": {"f:replicas": {}}}}
 
 
 def test_what_the_server_set_stays_when_an_owner_forgets_the_rest() -> None:
-    made = applied(None, {"replicas": 1, "containers": [container("a", image="1")]}, labels={"x": "y"})
-    made["metadata"]["uid"] = "7"
-    made["spec"]["containers"][0]["args"] = ["by default"]
-    left = applied(made, {"containers": [container("a")]})
+    created = applied(None, {"replicas": 1, "containers": [container("a", image="1")]}, labels={"x": "y"})
+    created["metadata"]["uid"] = "7"
+    created["spec"]["containers"][0]["args"] = ["by default"]
+    left = applied(created, {"containers": [container("a")]})
     assert left["metadata"]["uid"] == "7"
     assert left["spec"] == {"containers": [{"name": "a", "args": ["by default"]}]}
 
 
 def test_an_entry_of_a_list_that_is_no_longer_applied_goes_and_others_stay_in_order() -> None:
-    made = applied(None, {"containers": [container("a"), container("b"), container("c")]})
-    both = applied(made, {"containers": [container("d", image="1"), container("c")]}, "b")
+    created = applied(None, {"containers": [container("a"), container("b"), container("c")]})
+    both = applied(created, {"containers": [container("d", image="1"), container("c")]}, "b")
     assert [container["name"] for container in both["spec"]["containers"]] == ["a", "b", "d", "c"]
     left = applied(both, {"containers": [container("a")]})
     assert [container["name"] for container in left["spec"]["containers"]] == ["a", "d", "c"]
 
 
 def test_a_whole_list_or_map_has_one_owner() -> None:
-    made = applied(None, {"command": ["x", "y"], "selector": {"a": "1"}})
-    assert owned(made)["a"] == {"f:spec": {"f:command": {}, "f:selector": {}}}
+    created = applied(None, {"command": ["x", "y"], "selector": {"a": "1"}})
+    assert owned(created)["a"] == {"f:spec": {"f:command": {}, "f:selector": {}}}
     with pytest.raises(PatchError) as refused:
-        applied(made, {"command": ["x"], "selector": {"a": "2"}}, "b")
+        applied(created, {"command": ["x"], "selector": {"a": "2"}}, "b")
     assert [cause["field"] for cause in refused.value.causes] == [".spec.command", ".spec.selector"]
 
 
@@ -105,9 +105,9 @@ def test_a_whole_list_or_map_has_one_owner() -> None:
 
 
 def test_one_conflict_reads_as_kubectl_expects() -> None:
-    made = applied(None, {"replicas": 1})
+    created = applied(None, {"replicas": 1})
     with pytest.raises(PatchError) as refused:
-        applied(made, {"replicas": 2}, "b")
+        applied(created, {"replicas": 2}, "b")
     error = refused.value
     assert (error.code, error.reason) == (409, "Conflict")
     assert error.message == 'Apply failed with 1 conflict: conflict with "a": .spec.replicas'
@@ -117,9 +117,9 @@ def test_one_conflict_reads_as_kubectl_expects() -> None:
 
 
 def test_several_conflicts_are_listed_by_owner() -> None:
-    made = applied(None, {"replicas": 1, "containers": [container("c", image="1")]})
+    created = applied(None, {"replicas": 1, "containers": [container("c", image="1")]})
     updated = track_update(
-        made, {**made, "spec": {**made["spec"], "replicas": 3}}, WORKLOAD, field_manager("edit")
+        created, {**created, "spec": {**created["spec"], "replicas": 3}}, WORKLOAD, field_manager("edit")
     )
     with pytest.raises(PatchError) as refused:
         applied(updated, {"replicas": 2, "containers": [container("c", image="2")]}, "b")
@@ -130,38 +130,40 @@ def test_several_conflicts_are_listed_by_owner() -> None:
 
 
 def test_force_takes_the_field_over() -> None:
-    made = applied(None, {"replicas": 1, "command": ["x"]})
-    taken = applied(made, {"replicas": 2}, "b", force=True)
+    created = applied(None, {"replicas": 1, "command": ["x"]})
+    taken = applied(created, {"replicas": 2}, "b", force=True)
     assert taken["spec"]["replicas"] == 2
     assert owned(taken) == {"a": {"f:spec": {"f:command": {}}}, "b": {"f:spec": {"f:replicas": {}}}}
 
 
 def test_the_same_value_is_no_conflict() -> None:
-    made = applied(None, {"replicas": 1})
-    assert set(owned(applied(made, {"replicas": 1}, "b"))) == {"a", "b"}
+    created = applied(None, {"replicas": 1})
+    assert set(owned(applied(created, {"replicas": 1}, "b"))) == {"a", "b"}
 
 
 # -- updates
 
 
 def test_a_create_owns_everything_and_an_update_what_it_changes() -> None:
-    made = track_update(None, workload({"replicas": 1}, labels={"x": "y"}), WORKLOAD, field_manager("create"))
-    assert owned(made) == {
+    created = track_update(
+        None, workload({"replicas": 1}, labels={"x": "y"}), WORKLOAD, field_manager("create")
+    )
+    assert owned(created) == {
         "create": {"f:metadata": {"f:labels": {".": {}, "f:x": {}}}, "f:spec": {".": {}, "f:replicas": {}}}
     }
-    changed = {**made, "spec": {"replicas": 2, "command": ["x"]}}
-    changed = track_update(made, changed, WORKLOAD, field_manager("edit", LATER))
+    changed = {**created, "spec": {"replicas": 2, "command": ["x"]}}
+    changed = track_update(created, changed, WORKLOAD, field_manager("edit", LATER))
     assert owned(changed)["edit"] == {"f:spec": {"f:replicas": {}, "f:command": {}}}
     assert owned(changed)["create"]["f:spec"] == {}
 
 
 def test_an_update_that_changes_nothing_is_not_noted() -> None:
-    made = track_update(None, workload({"replicas": 1}), WORKLOAD, field_manager("create"))
-    assert track_update(made, copy.deepcopy(made), WORKLOAD, field_manager("edit", LATER)) == made
-    assert track_update(made, bare(made), WORKLOAD, field_manager("edit", LATER)) == made
+    created = track_update(None, workload({"replicas": 1}), WORKLOAD, field_manager("create"))
+    assert track_update(created, copy.deepcopy(created), WORKLOAD, field_manager("edit", LATER)) == created
+    assert track_update(created, bare(created), WORKLOAD, field_manager("edit", LATER)) == created
 
 
-def test_an_object_that_nobody_tracked_belongs_to_somebody_unnamed_at_the_first_apply() -> None:
+def test_an_object_without_managed_fields_belongs_to_before_first_apply() -> None:
     live = workload({"replicas": 1})
     assert track_update(live, workload({"replicas": 2}), WORKLOAD, field_manager("edit")) == workload(
         {"replicas": 2}
@@ -171,10 +173,10 @@ def test_an_object_that_nobody_tracked_belongs_to_somebody_unnamed_at_the_first_
 
 
 def test_a_status_is_written_apart_from_the_rest() -> None:
-    made = apply(None, workload({"replicas": 1}), WORKLOAD, field_manager("a", ignored=STATUS))
-    with_status = {**made, "status": {"phase": "Running"}}
+    created = apply(None, workload({"replicas": 1}), WORKLOAD, field_manager("a", ignored=STATUS))
+    with_status = {**created, "status": {"phase": "Running"}}
     noted = track_update(
-        made, with_status, WORKLOAD, field_manager("node", subresource="status", ignored=SPEC)
+        created, with_status, WORKLOAD, field_manager("node", subresource="status", ignored=SPEC)
     )
     (entry,) = (entry for entry in noted["metadata"]["managedFields"] if entry["manager"] == "node")
     assert (entry["subresource"], entry["fieldsV1"]) == ("status", {"f:status": {".": {}, "f:phase": {}}})
@@ -185,19 +187,19 @@ def test_a_status_is_written_apart_from_the_rest() -> None:
 
 
 def test_the_oldest_of_many_updaters_are_put_together() -> None:
-    thing = track_update(None, workload({"replicas": 0}), WORKLOAD, field_manager("first"))
+    content = track_update(None, workload({"replicas": 0}), WORKLOAD, field_manager("first"))
     for number in range(30):
         new = {
-            **thing,
+            **content,
             "metadata": {
-                **thing["metadata"],
-                "labels": {**thing["metadata"].get("labels", {}), f"l{number}": "x"},
+                **content["metadata"],
+                "labels": {**content["metadata"].get("labels", {}), f"l{number}": "x"},
             },
         }
         time = f"2026-01-01T00:00:{number:02}Z"
-        thing = track_update(thing, new, WORKLOAD, field_manager(f"m{number}", time))
-    assert len(owned(thing)) == MAX_UPDATERS
-    assert "f:l0" in owned(thing)["ancient-changes"]["f:metadata"]["f:labels"]
+        content = track_update(content, new, WORKLOAD, field_manager(f"m{number}", time))
+    assert len(owned(content)) == MAX_UPDATERS
+    assert "f:l0" in owned(content)["ancient-changes"]["f:metadata"]["f:labels"]
 
 
 # -- from client-side apply to server-side apply
@@ -229,19 +231,19 @@ def test_a_field_changed_since_then_is_still_a_conflict_for_kubectl() -> None:
 
 
 def test_managed_fields_can_be_rewritten_and_cleared_but_not_through_a_subresource() -> None:
-    made = track_update(None, workload({"replicas": 1}), WORKLOAD, field_manager("old"))
+    created = track_update(None, workload({"replicas": 1}), WORKLOAD, field_manager("old"))
     renamed = [
-        {**entry, "manager": "new", "operation": "Apply"} for entry in made["metadata"]["managedFields"]
+        {**entry, "manager": "new", "operation": "Apply"} for entry in created["metadata"]["managedFields"]
     ]
-    moved = {**made, "metadata": {**made["metadata"], "managedFields": renamed}}
-    assert set(owned(track_update(made, moved, WORKLOAD, field_manager("x")))) == {"new"}
-    assert set(owned(track_update(made, moved, WORKLOAD, field_manager("x", subresource="status")))) == {
+    moved = {**created, "metadata": {**created["metadata"], "managedFields": renamed}}
+    assert set(owned(track_update(created, moved, WORKLOAD, field_manager("x")))) == {"new"}
+    assert set(owned(track_update(created, moved, WORKLOAD, field_manager("x", subresource="status")))) == {
         "old"
     }
-    cleared = {**made, "metadata": {**made["metadata"], "managedFields": [{}]}}
-    assert owned(track_update(made, cleared, WORKLOAD, field_manager("x"))) == {}
-    broken = {**made, "metadata": {**made["metadata"], "managedFields": [{"operation": "Guess"}]}}
-    assert set(owned(track_update(made, broken, WORKLOAD, field_manager("x")))) == {"old"}
+    cleared = {**created, "metadata": {**created["metadata"], "managedFields": [{}]}}
+    assert owned(track_update(created, cleared, WORKLOAD, field_manager("x"))) == {}
+    broken = {**created, "metadata": {**created["metadata"], "managedFields": [{"operation": "Guess"}]}}
+    assert set(owned(track_update(created, broken, WORKLOAD, field_manager("x")))) == {"old"}
 
 
 # -- what is refused
@@ -344,10 +346,10 @@ def test_any_configuration_and_any_managed_fields_are_taken_or_refused(
     }
     odd = {**live, "metadata": {**live["metadata"], "managedFields": [entry]}}
     for patch in (config, {"apiVersion": "example.com/v1", "spec": config, "metadata": config}):
-        for thing in (live, odd):
+        for content in (live, odd):
             for ignored in ({}, STATUS, SPEC):
                 try:
-                    apply(thing, patch, WORKLOAD, field_manager("a", ignored=ignored))
+                    apply(content, patch, WORKLOAD, field_manager("a", ignored=ignored))
                 except PatchError as refused:
                     assert refused.code in (400, 409)
             track_update(live, odd, WORKLOAD, field_manager("u"))

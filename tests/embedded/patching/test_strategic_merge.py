@@ -62,9 +62,9 @@ def test_directives_and_merge_keys(spec: Any, patch: Any, result: Any) -> None:
 
 
 def test_lists_of_plain_values_merge_as_sets() -> None:
-    thing = workload(finalizers=["a", "b"])
+    content = workload(finalizers=["a", "b"])
     patch = {"metadata": {"finalizers": ["c", "a"], "$deleteFromPrimitiveList/finalizers": ["b"]}}
-    assert set(strategic_merge(thing, patch, WORKLOAD)["metadata"]["finalizers"]) == {"a", "c"}
+    assert set(strategic_merge(content, patch, WORKLOAD)["metadata"]["finalizers"]) == {"a", "c"}
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_the_difference_leads_to_the_target(old: Any, new: Any) -> None:
 
 
 @given(workloads, documents, documents)
-def test_any_patch_is_merged_or_refused(thing: Any, inside: Any, around: Any) -> None:
+def test_any_patch_is_merged_or_refused(content: Any, inside: Any, around: Any) -> None:
     for patch in (
         inside,
         {"spec": inside, "$retainKeys": around},
         {"spec": {"containers": [inside, around]}},
     ):
         try:
-            strategic_merge(thing, patch, WORKLOAD)
+            strategic_merge(content, patch, WORKLOAD)
         except PatchError as refused:
             assert refused.code in (400, 422)

@@ -62,8 +62,8 @@ API = "example.com/v1"
 
 def workload(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
     """An object of that kind, called `web`."""
-    thing: dict[str, Any] = {"apiVersion": API, "kind": "Workload", "metadata": {"name": "web", **metadata}}
-    return thing if spec is None else {**thing, "spec": spec}
+    content: dict[str, Any] = {"apiVersion": API, "kind": "Workload", "metadata": {"name": "web", **metadata}}
+    return content if spec is None else {**content, "spec": spec}
 
 
 def field_manager(manager: str, time: str = "2026-01-01T00:00:00Z", **more: Any) -> FieldManager:

@@ -76,7 +76,7 @@ def test_bytes_that_are_no_message_are_refused_and_nothing_worse(data: bytes) ->
             pytest.fail("a number of another size")
 
 
-def test_the_server_takes_protobuf_and_says_which_it_cannot_read(tmp_path: Path) -> None:
+def test_the_server_takes_protobuf_and_names_kinds_that_it_cannot_read(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:
             body = envelope("v1", "Namespace", field(1, field(1, b"team")))

@@ -15,12 +15,15 @@ ROOT = User("root", ("system:masters",))
 
 
 def role(name, *rules, namespace="", labels=(), gathers=()):
-    thing = {"metadata": {"name": name, "namespace": namespace, "labels": dict(labels)}, "rules": list(rules)}
+    content = {
+        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
+        "rules": list(rules),
+    }
     if gathers:
-        thing["aggregationRule"] = {
+        content["aggregationRule"] = {
             "clusterRoleSelectors": [{"matchLabels": {label: "true"}} for label in gathers]
         }
-    return ("roles" if namespace else "clusterroles"), thing
+    return ("roles" if namespace else "clusterroles"), content
 
 
 def bound(role_name, *subjects, namespace="", kind="ClusterRole"):
@@ -103,7 +106,7 @@ def test_what_goes_takes_its_rights_along():
     assert not authorizer.authorize(User("ben"), attributes).allowed
 
 
-def test_a_role_gathers_what_is_labelled_for_it_even_in_a_circle():
+def test_a_role_aggregates_labelled_roles_even_in_a_cycle():
     authorizer = Authorizer(
         [
             role("all", labels=[("to-more", "true")], gathers=["to-all"]),
@@ -208,7 +211,7 @@ def test_whoami_is_answered():
 # -- nobody grants more than they have
 
 
-def test_nobody_grants_more_than_they_have():
+def test_users_grant_only_permissions_that_they_have():
     authorizer = Authorizer([*bootstrap_policy(), bound("admin", ("User", "ann"), namespace="team")])
     more = role("more", rule("get", "", "nodes"), namespace="team")
     assert "get nodes" in escalation_error(authorizer, ANN, *more)
@@ -241,7 +244,7 @@ def test_a_monstrous_role_is_not_counted_through():
     assert "more than 100000 rights" in escalation_error(authorizer, ANN, *huge)
 
 
-def test_a_refusal_says_who_what_and_where():
+def test_a_forbidden_message_has_user_verb_resource_and_scope():
     assert forbidden_message(ANN, Attributes("list", "", "pods", namespace="x")) == (
         'pods is forbidden: User "ann" cannot list resource "pods" in API group "" in the namespace "x"'
     )
@@ -294,31 +297,31 @@ ASKED = st.builds(
 
 @given(STEPS, ASKED)
 def test_rights_kept_up_equal_rights_read_afresh(steps, attributes):
-    authorizer, there = Authorizer(), {}
-    for put, (resource, thing) in steps:
-        meta = thing["metadata"]
+    authorizer, stored = Authorizer(), {}
+    for put, (resource, content) in steps:
+        meta = content["metadata"]
         key = resource, meta["namespace"], meta["name"]
         if put:
-            authorizer.put(resource, thing)
-            there[key] = thing
+            authorizer.put(resource, content)
+            stored[key] = content
         else:
             authorizer.drop(*key)
-            there.pop(key, None)
+            stored.pop(key, None)
     user = User("ann", ("g",))
-    assert authorizer.authorize(user, attributes).allowed is naive(there, user, attributes)
+    assert authorizer.authorize(user, attributes).allowed is naive(stored, user, attributes)
 
 
-def naive(there, user, attributes):
-    for (resource, namespace, _), thing in there.items():
+def naive(stored, user, attributes):
+    for (resource, namespace, _), content in stored.items():
         if "bindings" not in resource or (namespace and namespace != attributes.namespace):
             continue
         speaks = any(
             (subject["kind"], subject["name"])
             in (("User", user.name), *(("Group", group) for group in user.groups))
-            for subject in thing["subjects"]
+            for subject in content["subjects"]
         )
-        ref = thing["roleRef"]
-        role = there.get(
+        ref = content["roleRef"]
+        role = stored.get(
             ("clusterroles", "", ref["name"])
             if ref["kind"] == "ClusterRole"
             else ("roles", namespace, ref["name"])

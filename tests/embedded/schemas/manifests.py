@@ -59,10 +59,10 @@ OPENAPI: dict[str, Any] = {
     "required": ["spec"],
     "properties": {"spec": {"type": "object", "properties": FIELDS}},
 }
-THING = from_crd(OPENAPI)
+SCHEMA = from_crd(OPENAPI)
 
 
-def thing(spec: Any) -> dict[str, Any]:
+def custom_object(spec: Any) -> dict[str, Any]:
     return {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
 
 

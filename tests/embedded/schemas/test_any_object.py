@@ -34,15 +34,15 @@ def values(draw: st.DrawFn, schema: Schema, depth: int = 0) -> Any:
         case "object" if depth < MAX_DEPTH:
             optional = [key for key in schema.properties if key not in schema.required]
             chosen = draw(st.lists(st.sampled_from(optional), max_size=3, unique=True)) if optional else []
-            thing = {
+            value = {
                 key: draw(values(schema.properties[key], depth + 1)) for key in (*schema.required, *chosen)
             }
             if schema.additional_properties is not None:
-                thing |= {
+                value |= {
                     key: draw(values(schema.additional_properties, depth + 1))
                     for key in draw(st.sampled_from(["", "a", "ab"]))
                 }
-            return thing
+            return value
         case "array" if depth < MAX_DEPTH:
             return [draw(values(schema.element, depth + 1)) for _ in range(draw(st.integers(0, 2)))]
         case "object":
@@ -60,12 +60,12 @@ def values(draw: st.DrawFn, schema: Schema, depth: int = 0) -> Any:
 def objects(draw: st.DrawFn) -> dict[str, Any]:
     version, kind = draw(st.sampled_from(KINDS))
     fields = draw(values(schema_of(version, kind)))
-    thing = fields if isinstance(fields, dict) else {}
-    if not isinstance(thing.get("metadata"), dict):
-        thing["metadata"] = {}
-    thing |= {"apiVersion": version, "kind": kind}
-    thing["metadata"] |= {"name": "a"}
-    return thing
+    content = fields if isinstance(fields, dict) else {}
+    if not isinstance(content.get("metadata"), dict):
+        content["metadata"] = {}
+    content |= {"apiVersion": version, "kind": kind}
+    content["metadata"] |= {"name": "a"}
+    return content
 
 
 def schema_of(api_version: str, kind: str) -> Schema:
@@ -75,33 +75,33 @@ def schema_of(api_version: str, kind: str) -> Schema:
 
 
 @given(objects())
-def test_any_object_is_shaped_and_judged(thing: dict[str, Any]) -> None:
-    kind, schema = thing["kind"], schema_of(thing["apiVersion"], thing["kind"])
-    if normalize(thing, schema).problems:
+def test_any_object_is_normalized(content: dict[str, Any]) -> None:
+    kind, schema = content["kind"], schema_of(content["apiVersion"], content["kind"])
+    if normalize(content, schema).problems:
         return
-    set_defaults(thing, kind)
-    problems(thing, kind)
-    update_problems(thing, {**thing, "spec": {}}, kind)
-    text = msgspec.json.encode(thing)
-    assert normalize(thing, schema) == ([], [])
-    set_defaults(thing, kind)
-    assert msgspec.json.encode(thing) == text, "what has its defaults gets no more"
+    set_defaults(content, kind)
+    problems(content, kind)
+    update_problems(content, {**content, "spec": {}}, kind)
+    text = msgspec.json.encode(content)
+    assert normalize(content, schema) == ([], [])
+    set_defaults(content, kind)
+    assert msgspec.json.encode(content) == text, "what has its defaults gets no more"
 
 
 @given(objects())
-def test_any_object_is_patched_and_applied(thing: dict[str, Any]) -> None:
-    schema = schema_of(thing["apiVersion"], thing["kind"])
-    thing["metadata"].pop("managedFields", None)
-    manager = FieldManager(name="a", api_version=thing["apiVersion"], time="2026-01-01T00:00:00Z")
-    if normalize(thing, schema).problems:
+def test_any_object_is_patched_and_applied(content: dict[str, Any]) -> None:
+    schema = schema_of(content["apiVersion"], content["kind"])
+    content["metadata"].pop("managedFields", None)
+    manager = FieldManager(name="a", api_version=content["apiVersion"], time="2026-01-01T00:00:00Z")
+    if normalize(content, schema).problems:
         return
     try:
-        applied = apply(None, thing, schema, manager)
-        again = apply(applied, thing, schema, manager)
+        applied = apply(None, content, schema, manager)
+        again = apply(applied, content, schema, manager)
         if "managedFields" in applied["metadata"]:
             assert again == applied
-        strategic_merge(applied, thing, schema)
+        strategic_merge(applied, content, schema)
     except PatchError as refused:
         assert refused.code in (400, 422)
-    made = track_update(None, thing, schema, manager)
-    assert track_update(made, made, schema, manager) == made
+    patched = track_update(None, content, schema, manager)
+    assert track_update(patched, patched, schema, manager) == patched

@@ -99,7 +99,7 @@ def test_an_object_within_an_object_keeps_its_head() -> None:
 def test_a_schema_that_leaves_something_open_is_refused(field: Any, problem: str) -> None:
     with pytest.raises(SchemaError) as refused:
         from_crd({"type": "object", "properties": {"f": field}}, "s")
-    assert any(problem in str(found) for found in refused.value.problems)
+    assert any(problem in str(actual) for actual in refused.value.problems)
 
 
 def test_the_root_is_an_object() -> None:

@@ -12,12 +12,12 @@ from stromboli.embedded.schemas.normalization import normalize
 
 def made(kind: str, api_version: str, **rest: Any) -> dict[str, Any]:
     """An object as the server would store it, and it must be right by its schema."""
-    thing = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **rest}
+    content = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **rest}
     schema = builtin_schemas.schema(api_version, kind)
     assert schema is not None
-    assert normalize(thing, schema) == ([], [])
-    set_defaults(thing, kind)
-    return thing
+    assert normalize(content, schema) == ([], [])
+    set_defaults(content, kind)
+    return content
 
 
 def container(**more: Any) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_what_is_limited_and_not_requested_is_requested() -> None:
     assert resources["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
 
 
-def test_a_job_runs_one_pod_unless_told_and_a_port_leads_to_itself() -> None:
+def test_a_job_runs_one_pod_by_default_and_a_port_targets_itself() -> None:
     template = {"spec": {"containers": [container()], "restartPolicy": "Never"}}
     job = made("Job", "batch/v1", spec={"template": template})
     assert (job["spec"]["completions"], job["spec"]["parallelism"], job["spec"]["backoffLimit"]) == (1, 1, 6)
@@ -78,7 +78,7 @@ def test_a_deployment_rolls_a_quarter_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("thing", "problem"),
+    ("content", "problem"),
     [
         (
             lambda: pod(container(name="A_")),
@@ -115,10 +115,10 @@ def test_a_deployment_rolls_a_quarter_at_a_time() -> None:
         ),
     ],
 )
-def test_what_is_wrong_beyond_the_schema(thing: Any, problem: str) -> None:
-    it = thing()
-    (found,) = problems(it, it["kind"])
-    assert problem in str(found)
+def test_what_is_wrong_beyond_the_schema(content: Any, problem: str) -> None:
+    it = content()
+    (actual,) = problems(it, it["kind"])
+    assert problem in str(actual)
 
 
 # -- updates
@@ -131,19 +131,19 @@ def test_a_pod_may_change_its_image_but_not_its_command() -> None:
     new["spec"]["tolerations"] = [{"operator": "Exists"}]
     assert update_problems(old, new, "Pod") == []
     new["spec"]["containers"][0]["command"] = ["x"]
-    (found,) = update_problems(old, new, "Pod")
-    assert str(found).startswith("spec: Forbidden: pod updates may not change fields other than")
-    assert str(found).endswith("this one changes spec.containers")
+    (problems,) = update_problems(old, new, "Pod")
+    assert str(problems).startswith("spec: Forbidden: pod updates may not change fields other than")
+    assert str(problems).endswith("this one changes spec.containers")
 
 
 def test_a_gated_pod_may_be_let_go_and_steered() -> None:
     old = pod(schedulingGates=[{"name": "wait"}])
     new = pod(nodeSelector={"a": "b"})
     assert update_problems(old, new, "Pod") == []
-    (found,) = update_problems(new, pod(schedulingGates=[{"name": "wait"}], nodeSelector={"a": "b"}), "Pod")[
-        :1
-    ]
-    assert "only deletion is allowed" in str(found)
+    (problems,) = update_problems(
+        new, pod(schedulingGates=[{"name": "wait"}], nodeSelector={"a": "b"}), "Pod"
+    )[:1]
+    assert "only deletion is allowed" in str(problems)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,6 @@ def test_a_gated_pod_may_be_let_go_and_steered() -> None:
 )
 def test_selectors_and_templates_of_jobs_stay(kind: str, field: str) -> None:
     old, new = {"spec": {field: {"a": 1}}}, {"spec": {field: {"a": 2}}}
-    (found,) = update_problems(old, new, kind)
-    assert str(found) == f'spec.{field}: Invalid value: {{"a":2}}: field is immutable'
+    (problems,) = update_problems(old, new, kind)
+    assert str(problems) == f'spec.{field}: Invalid value: {{"a":2}}: field is immutable'
     assert update_problems(old, old, kind) == []

@@ -60,14 +60,14 @@ SUBDOMAIN = (
     ],
 )
 def test_what_is_wrong_with_metadata(metadata: Any, problem: str) -> None:
-    (found,) = metadata_problems(metadata, "ConfigMap")
-    assert problem in str(found)
+    (actual,) = metadata_problems(metadata, "ConfigMap")
+    assert problem in str(actual)
 
 
 def test_two_owners_cannot_both_be_in_charge() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "1", "controller": True}
-    (found,) = metadata_problems({"name": "a", "ownerReferences": [owner, {**owner, "name": "y"}]}, "Pod")
-    assert "Only one reference can have Controller set to true" in str(found)
+    (problems,) = metadata_problems({"name": "a", "ownerReferences": [owner, {**owner, "name": "y"}]}, "Pod")
+    assert "Only one reference can have Controller set to true" in str(problems)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from stromboli.embedded.schemas.compiled_schema import compiled
 from stromboli.embedded.schemas.normalization import default, normalize, prune
 from stromboli.embedded.schemas.schema import Schema
 from stromboli.embedded.schemas.schema_problems import problems
-from tests.embedded.schemas.manifests import THING, specs, thing
+from tests.embedded.schemas.manifests import SCHEMA, custom_object, specs
 
 
 def pod(**spec: Any) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def test_unknown_fields_go_and_are_named() -> None:
 
 
 def test_what_is_open_keeps_everything_but_only_there() -> None:
-    it = thing({"open": {"x": [{"y": None}]}, "o": {"r": "a", "zz": 1}})
-    assert prune(it, THING) == ["spec.o.zz"]
+    it = custom_object({"open": {"x": [{"y": None}]}, "o": {"r": "a", "zz": 1}})
+    assert prune(it, SCHEMA) == ["spec.o.zz"]
     assert it["spec"]["open"] == {"x": [{"y": None}]}
 
 
@@ -43,8 +43,8 @@ def test_a_null_is_as_good_as_nothing_where_there_can_be_none() -> None:
     assert normalize(it, pod_schema()).problems == []
     assert "nodeSelector" not in it["spec"]
     assert it["spec"]["restartPolicy"] == "Always"
-    kept = thing({"nu": None})
-    normalize(kept, THING)
+    kept = custom_object({"nu": None})
+    normalize(kept, SCHEMA)
     assert kept["spec"]["nu"] is None
 
 
@@ -53,16 +53,16 @@ def test_an_empty_word_is_as_good_as_nothing_in_a_built_in_kind() -> None:
     assert normalize(it, pod_schema()).problems == []
     assert it["spec"]["restartPolicy"] == "Always"
     assert it["spec"]["tolerations"] == [{"operator": "Exists"}]
-    assert normalize(thing({"e": ""}), THING).problems != []
+    assert normalize(custom_object({"e": ""}), SCHEMA).problems != []
 
 
 def test_defaults_reach_into_lists_and_into_other_defaults() -> None:
-    it = thing({"m": [{"k": "a"}]})
-    normalize(it, THING)
+    it = custom_object({"m": [{"k": "a"}]})
+    normalize(it, SCHEMA)
     assert it["spec"]["m"] == [{"k": "a", "d": 7}]
     assert it["spec"]["deep"] == {"a": {"b": "c"}}
-    other = thing({})
-    normalize(other, THING)
+    other = custom_object({})
+    normalize(other, SCHEMA)
     assert other["spec"]["deep"] is not it["spec"]["deep"]
 
 
@@ -86,25 +86,25 @@ def test_numbers_that_are_quantities_become_texts() -> None:
 
 
 def slowly(it: Any) -> tuple[list[str], list[Any]]:
-    unknown = prune(it, THING)
-    default(it, THING)
-    return unknown, problems(it, THING)
+    unknown = prune(it, SCHEMA)
+    default(it, SCHEMA)
+    return unknown, problems(it, SCHEMA)
 
 
 @given(specs)
 def test_the_quick_way_and_the_slow_one_agree(spec: Any) -> None:
-    quick, slow = thing(spec), thing(copy.deepcopy(spec))
-    findings = normalize(quick, THING)
+    quick, slow = custom_object(spec), custom_object(copy.deepcopy(spec))
+    findings = normalize(quick, SCHEMA)
     assert (findings.unknown, findings.problems) == slowly(slow)
     assert quick == slow
 
 
 @given(specs)
 def test_shaping_twice_is_shaping_once(spec: Any) -> None:
-    it = thing(spec)
-    first = normalize(it, THING)
+    it = custom_object(spec)
+    first = normalize(it, SCHEMA)
     once = copy.deepcopy(it)
-    again = normalize(it, THING)
+    again = normalize(it, SCHEMA)
     assert it == once
     assert again.unknown == []
     assert again.problems == first.problems
@@ -112,6 +112,6 @@ def test_shaping_twice_is_shaping_once(spec: Any) -> None:
 
 @given(specs)
 def test_what_the_quick_way_lets_through_has_no_problems(spec: Any) -> None:
-    it = thing(spec)
-    if compiled(THING)(it):
+    it = custom_object(spec)
+    if compiled(SCHEMA)(it):
         assert slowly(it) == ([], [])

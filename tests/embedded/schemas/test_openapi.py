@@ -7,7 +7,7 @@ from stromboli.embedded.schemas import builtin_schemas
 from stromboli.embedded.schemas.crd_schemas import from_crd
 from stromboli.embedded.schemas.openapi import Resource, document, index, v2, v2_protobuf, v3
 from stromboli.kube.request import MERGE, STRATEGIC
-from tests.embedded.schemas.manifests import OPENAPI, THING
+from tests.embedded.schemas.manifests import OPENAPI, SCHEMA
 
 PLURALS = {"Endpoints": "endpoints", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
 BUILT_IN = tuple(
@@ -15,10 +15,10 @@ BUILT_IN = tuple(
     for version, kind in builtin_schemas.notation().kinds
     if (schema := builtin_schemas.schema(version, kind)) is not None
 )
-THINGS = Resource("example.com/v1", "Thing", "things", True, THING, (MERGE,))
+CUSTOM = Resource("example.com/v1", "Thing", "things", True, SCHEMA, (MERGE,))
 
 
-def read(root: str, resources: tuple[Resource, ...] = (*BUILT_IN, THINGS)) -> Any:
+def read(root: str, resources: tuple[Resource, ...] = (*BUILT_IN, CUSTOM)) -> Any:
     text = document(resources, root)
     assert text is not None
     return json.loads(text)
@@ -32,11 +32,11 @@ def references(node: Any) -> set[str]:
 
 
 def test_every_reference_leads_somewhere() -> None:
-    for root in json.loads(index((*BUILT_IN, THINGS)))["paths"]:
-        found = read(root)
-        known = {f"#/components/schemas/{name}" for name in found["components"]["schemas"]}
-        assert references(found) <= known
-    swagger = json.loads(v2((*BUILT_IN, THINGS)))
+    for root in json.loads(index((*BUILT_IN, CUSTOM)))["paths"]:
+        document_v3 = read(root)
+        known = {f"#/components/schemas/{name}" for name in document_v3["components"]["schemas"]}
+        assert references(document_v3) <= known
+    swagger = json.loads(v2((*BUILT_IN, CUSTOM)))
     assert references(swagger) <= {f"#/definitions/{name}" for name in swagger["definitions"]}
 
 
@@ -45,7 +45,7 @@ def test_the_index_names_each_group_with_a_hash_that_changes_with_it() -> None:
         json.loads(index((*BUILT_IN, Resource("example.com/v1", "Thing", "things", True, schema, False))))[
             "paths"
         ]
-        for schema in (THING, from_crd({"type": "object"}))
+        for schema in (SCHEMA, from_crd({"type": "object"}))
     )
     assert {"api/v1", "apis/apps/v1", "apis/batch/v1", "apis/example.com/v1"} <= before.keys()
     assert before["apis/apps/v1"] == after["apis/apps/v1"]
@@ -54,41 +54,41 @@ def test_the_index_names_each_group_with_a_hash_that_changes_with_it() -> None:
 
 
 def test_merge_keys_and_kinds_stand_where_kubectl_looks() -> None:
-    found = read("apis/apps/v1")
-    deployment = found["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"]
+    document_v3 = read("apis/apps/v1")
+    deployment = document_v3["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"]
     gvk = {"group": "apps", "kind": "Deployment", "version": "v1"}
     assert deployment["x-kubernetes-group-version-kind"] == [gvk]
-    pod = found["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]
+    pod = document_v3["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]
     assert pod["containers"]["x-kubernetes-patch-merge-key"] == "name"
     assert pod["volumes"]["x-kubernetes-patch-strategy"] == "merge,retainKeys"
-    patch = found["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
+    patch = document_v3["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
     assert patch["x-kubernetes-group-version-kind"] == gvk
     assert {"fieldValidation", "dryRun"} <= {parameter["name"] for parameter in patch["parameters"]}
     assert "application/strategic-merge-patch+json" in patch["requestBody"]["content"]
 
 
-def test_a_crd_is_told_as_it_was_written() -> None:
-    found = read("apis/example.com/v1")
-    spec = found["components"]["schemas"]["com.example.v1.Thing"]["properties"]["spec"]["properties"]
+def test_a_crd_is_published_as_it_was_written() -> None:
+    document_v3 = read("apis/example.com/v1")
+    spec = document_v3["components"]["schemas"]["com.example.v1.Thing"]["properties"]["spec"]["properties"]
     for name in ("i", "ie", "s", "e", "l", "m", "mp", "deep", "any", "one"):
         written = OPENAPI["properties"]["spec"]["properties"][name]
-        told = dict(spec[name])
+        published = dict(spec[name])
         if written.get("type") == "array" and "x-kubernetes-list-type" not in written:
-            assert told.pop("x-kubernetes-list-type") == "atomic"
-        assert told == written
-    patch = found["paths"]["/apis/example.com/v1/namespaces/{namespace}/things/{name}"]["patch"]
+            assert published.pop("x-kubernetes-list-type") == "atomic"
+        assert published == written
+    patch = document_v3["paths"]["/apis/example.com/v1/namespaces/{namespace}/things/{name}"]["patch"]
     assert "application/strategic-merge-patch+json" not in patch["requestBody"]["content"]
 
 
 def test_documents_are_made_once() -> None:
-    some = (THINGS,)
-    assert v3(some) is v3((THINGS,))
+    some = (CUSTOM,)
+    assert v3(some) is v3((CUSTOM,))
     assert v2_protobuf(some) is v2_protobuf(some)
 
 
 def messages(data: bytes) -> dict[int, list[bytes]]:
     """The fields of a protobuf message of texts and messages."""
-    found: dict[int, list[bytes]] = {}
+    fields: dict[int, list[bytes]] = {}
     place = 0
 
     def varint() -> int:
@@ -106,16 +106,16 @@ def messages(data: bytes) -> dict[int, list[bytes]]:
         tag = varint()
         size = {0: 0, 1: 8, 2: -1}[tag & 7]
         if size == 0:
-            found.setdefault(tag >> 3, []).append(str(varint()).encode())
+            fields.setdefault(tag >> 3, []).append(str(varint()).encode())
             continue
         size = varint() if size < 0 else size
-        found.setdefault(tag >> 3, []).append(data[place : place + size])
+        fields.setdefault(tag >> 3, []).append(data[place : place + size])
         place += size
-    return found
+    return fields
 
 
-def test_the_protobuf_form_says_the_same_as_the_json() -> None:
-    resources = (*BUILT_IN, THINGS)
+def test_protobuf_and_json_documents_are_equal() -> None:
+    resources = (*BUILT_IN, CUSTOM)
     swagger = json.loads(v2(resources))
     top = messages(v2_protobuf(resources))
     assert top[1] == [b"2.0"]

@@ -49,13 +49,13 @@ def patterns(node: Any) -> list[str]:
 
 
 def test_volcanos_patterns_are_taken() -> None:
-    found = [
+    all_patterns = [
         pattern
         for path in Path("deploy/crds").glob("*.yaml")
         for pattern in patterns(yaml.safe_load(path.read_text()))
     ]
-    assert found
-    assert {pattern_error(pattern) for pattern in found} == {""}
+    assert all_patterns
+    assert {pattern_error(pattern) for pattern in all_patterns} == {""}
 
 
 @given(st.text(alphabet="ab()[]{}*+?|^$.\\d-,1", max_size=20))

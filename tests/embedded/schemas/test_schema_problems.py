@@ -7,11 +7,11 @@ import pytest
 from stromboli.embedded.schemas import builtin_schemas
 from stromboli.embedded.schemas.normalization import normalize
 from stromboli.embedded.schemas.schema_problems import MAX_PROBLEMS
-from tests.embedded.schemas.manifests import THING, thing
+from tests.embedded.schemas.manifests import SCHEMA, custom_object
 
 
 def told(spec: Any) -> list[str]:
-    return [str(problem) for problem in normalize(thing(spec), THING).problems]
+    return [str(problem) for problem in normalize(custom_object(spec), SCHEMA).problems]
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def told(spec: Any) -> list[str]:
     ],
 )
 def test_fields_of_a_crd(spec: Any, problem: str) -> None:
-    (found,) = told(spec)
-    assert problem in found
+    (actual,) = told(spec)
+    assert problem in actual
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_what_is_right_is_let_through(spec: Any) -> None:
 
 def test_a_problem_is_a_cause_of_a_status() -> None:
     (problem,) = normalize(
-        {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}}, THING
+        {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}}, SCHEMA
     ).problems
     assert problem.cause() == {"field": "spec", "reason": "FieldValueRequired", "message": "Required value"}
 
 
-def test_a_thousand_problems_are_not_all_told() -> None:
+def test_a_thousand_problems_are_not_all_reported() -> None:
     assert len(told({"set": list(range(1000))})) == MAX_PROBLEMS
 
 
@@ -121,7 +121,7 @@ def test_a_thousand_problems_are_not_all_told() -> None:
 def test_fields_of_a_pod(spec: Any, problem: str) -> None:
     schema = builtin_schemas.schema("v1", "Pod")
     assert schema is not None
-    (found,) = normalize(
+    (actual,) = normalize(
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}, schema
     ).problems
-    assert problem in str(found)
+    assert problem in str(actual)

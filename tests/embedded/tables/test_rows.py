@@ -70,11 +70,11 @@ RUNS, DONE = {"running": {}}, {"terminated": {"exitCode": 0, "reason": "Complete
         (pod(states=[RUNS], deleted=True, reason="NodeLost"), "1/1", "Unknown"),
     ],
 )
-def test_a_pod_says_in_one_word_what_it_does(cells, ready, state):
+def test_the_status_column_of_a_pod(cells, ready, state):
     assert (cells["Ready"], cells["Status"], cells["Age"]) == (ready, state, "60s")
 
 
-def test_a_pod_that_was_restarted_says_when():
+def test_the_restarts_column_has_the_time_of_the_last_restart():
     last = {"terminated": {"finishedAt": "2023-11-14T22:13:10Z"}}
     cells = row(
         "",
@@ -89,13 +89,13 @@ def test_a_pod_that_was_restarted_says_when():
     assert cells["Nominated Node"] == cells["Readiness Gates"] == "<none>"
 
 
-def test_a_gated_pod_says_so():
+def test_a_gated_pod_is_shown_as_such():
     gate = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
     assert row("", "pods", status={"phase": "Pending", "conditions": [gate]})["Status"] == "SchedulingGated"
 
 
 @pytest.mark.parametrize(
-    ("group", "resource", "thing", "expected"),
+    ("group", "resource", "content", "expected"),
     [
         (
             "",
@@ -220,8 +220,8 @@ def test_a_gated_pod_says_so():
         ("nobody.knows", "gadgets", {}, {"Age": "60s"}),
     ],
 )
-def test_a_row_shows_what_matters_of_its_kind(group, resource, thing, expected):
-    cells = row(group, resource, **thing)
+def test_a_row_shows_what_matters_of_its_kind(group, resource, content, expected):
+    cells = row(group, resource, **content)
     assert {name: cells[name] for name in expected} == expected
 
 
@@ -238,10 +238,10 @@ JSON = st.recursive(
         {}, optional={"metadata": JSON, "spec": JSON, "status": JSON, "subsets": JSON, "data": JSON}
     ),
 )
-def test_no_object_breaks_a_table(kind, thing):
+def test_no_object_breaks_a_table(kind, content):
     printer = printer_for(*kind)
-    made = table(printer, [thing, {"metadata": {"name": "sound"}}], NOW, include="None")
-    assert [len(row["cells"]) for row in made["rows"]] == [len(printer.columns)] * 2
+    printed = table(printer, [content, {"metadata": {"name": "sound"}}], NOW, include="None")
+    assert [len(row["cells"]) for row in printed["rows"]] == [len(printer.columns)] * 2
 
 
 def test_a_custom_kind_has_the_columns_it_asks_for():
@@ -254,8 +254,8 @@ def test_a_custom_kind_has_the_columns_it_asks_for():
             {"name": "bad", "type": "string", "jsonPath": ".a["},
         ]
     )
-    thing = {"metadata": {"name": "x", "creationTimestamp": BORN}, "spec": {"minMember": "no", "on": True}}
-    assert printer.row(thing, NOW) == ["x", None, None, "60s", True, "<invalid>"]
+    content = {"metadata": {"name": "x", "creationTimestamp": BORN}, "spec": {"minMember": "no", "on": True}}
+    assert printer.row(content, NOW) == ["x", None, None, "60s", True, "<invalid>"]
     assert [column.priority for column in printer.columns] == [0, 0, 1, 0, 0, 0]
 
 
@@ -275,8 +275,8 @@ def test_a_custom_kind_that_asks_for_nothing_shows_its_age():
     ],
 )
 def test_a_row_brings_as_much_of_the_object_as_was_asked_for(include, shown):
-    made = table(
+    printed = table(
         printer_for("", "pods"), [{"metadata": {"name": "x"}, "status": {"phase": "Failed"}}], NOW, include
     )
-    assert made["rows"][0].get("object") == shown
-    assert made["rows"][0]["conditions"][0]["reason"] == "Failed"
+    assert printed["rows"][0].get("object") == shown
+    assert printed["rows"][0]["conditions"][0]["reason"] == "Failed"

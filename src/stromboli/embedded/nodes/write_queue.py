@@ -87,15 +87,13 @@ class WriteQueue:
         self._put_event(f"node {name}", PendingEvent(regarding, type, reason, message))
 
     def _put_event(self, key: str, event: PendingEvent) -> None:
+        def failed(error: Exception) -> None:
+            if self._events.failed(event, error):
+                self._put_event(key, event)
+
         request = self._events.request(event)
         if request is not None:
-            self._put(
-                f"event of {key}",
-                PendingWrite(request, failed=lambda error: self._event_failed(event, error)),
-            )
-
-    def _event_failed(self, event: PendingEvent, error: Exception) -> None:
-        self._events.failed(event, error)
+            self._put(f"event of {key}", PendingWrite(request, failed=failed))
 
     def _put(self, key: str, write: PendingWrite) -> None:
         self._queue.put(key, write, 0)

@@ -6,7 +6,7 @@ from stromboli.embedded.nodes.real.config_references import references
 from stromboli.embedded.nodes.real.container_environment import ContainerError, command, environment, expand
 from tests.embedded.nodes.node_pods import pod
 
-THINGS = {
+OBJECTS = {
     ("ConfigMap", "cm"): {"metadata": {"name": "cm"}, "data": {"A": "1", "not a name": "x", "b.c": "2"}},
     ("Secret", "s"): {"metadata": {"name": "s"}, "data": {"P": base64.b64encode(b"pass").decode()}},
     ("Secret", "broken"): {"metadata": {"name": "broken"}, "data": {"P": "!"}},
@@ -15,7 +15,7 @@ POD = pod("web", meta={"labels": {"app": "x"}, "annotations": {"note": "hi"}})
 
 
 def made(**container):
-    return environment(POD, container, lambda kind, name: THINGS.get((kind, name)), {"STROMBOLI_ROOT": "/r"})
+    return environment(POD, container, lambda kind, name: OBJECTS.get((kind, name)), {"STROMBOLI_ROOT": "/r"})
 
 
 def value(source, **container):
@@ -61,13 +61,13 @@ def test_what_is_missing_is_named(source, problem):
 
 
 def test_variables_may_use_those_before_them():
-    found = made(
+    variables = made(
         envFrom=[{"prefix": "CM_", "configMapRef": {"name": "cm"}}],
         env=[{"name": "B", "value": "$(CM_A)-$(LATER)"}, {"name": "LATER", "value": "$$(B)"}],
     )
-    assert (found["B"], found["LATER"], found["HOSTNAME"]) == ("1-$(LATER)", "$(B)", "web")
-    assert found["CM_b.c"] == "2"
-    assert "CM_not a name" not in found
+    assert (variables["B"], variables["LATER"], variables["HOSTNAME"]) == ("1-$(LATER)", "$(B)", "web")
+    assert variables["CM_b.c"] == "2"
+    assert "CM_not a name" not in variables
 
 
 def test_our_own_secrets_are_not_handed_down(monkeypatch):

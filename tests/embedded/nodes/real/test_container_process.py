@@ -50,7 +50,7 @@ def test_a_process_ends_as_it_does(tmp_path, script, end, words):
     assert words is None or said(tmp_path) == words
 
 
-def test_a_process_is_over_even_if_somebody_it_left_behind_holds_its_output(tmp_path, monkeypatch):
+def test_a_process_ends_even_if_a_process_that_it_left_running_holds_its_output(tmp_path, monkeypatch):
     monkeypatch.setattr(container_process, "_OUTPUT_TIMEOUT", 0.2)
     begin = time.monotonic()
     assert run(tmp_path, "sh", "-c", "setsid sleep 6 & echo left; sleep 0.2; exit 4") == (4, 0)

@@ -6,7 +6,7 @@ from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.pod_volumes import PodVolumes
 from tests.embedded.nodes.node_pods import pod
 
-THINGS = {
+OBJECTS = {
     ("ConfigMap", "cm"): {"metadata": {"name": "cm"}, "data": {"a": "1", "b": "2"}},
     ("Secret", "s"): {"metadata": {"name": "s"}, "data": {"key": "cGFzcw=="}},
 }
@@ -14,13 +14,15 @@ THINGS = {
 
 def mounted(folder, mounts, volumes, name="p"):
     spec = {"containers": [{"name": "main", "volumeMounts": mounts}], "volumes": volumes}
-    made = PodVolumes(pod(name, spec=spec), folder / name, folder / "claims", lambda *key: THINGS.get(key))
-    made.create()
-    return made
+    created = PodVolumes(
+        pod(name, spec=spec), folder / name, folder / "claims", lambda *key: OBJECTS.get(key)
+    )
+    created.create()
+    return created
 
 
 def test_volumes_lie_below_the_root_where_they_are_mounted(tmp_path):
-    made = mounted(
+    created = mounted(
         tmp_path,
         [
             {"name": "c", "mountPath": "/etc/config"},
@@ -39,14 +41,14 @@ def test_volumes_lie_below_the_root_where_they_are_mounted(tmp_path):
             },
         ],
     )
-    assert (made.root / "etc/config/deep/a.txt").read_text() == "1"
-    assert not (made.root / "etc/config/b").exists()
-    secret = made.root / "secrets/key"
+    assert (created.root / "etc/config/deep/a.txt").read_text() == "1"
+    assert not (created.root / "etc/config/b").exists()
+    secret = created.root / "secrets/key"
     assert secret.read_text() == "pass"
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
-    assert (made.root / "about/name").read_text() == "p"
-    (made.root / "part/x").write_text("y")
-    assert (made.root / "work/inner/x").read_text() == "y"
+    assert (created.root / "about/name").read_text() == "p"
+    (created.root / "part/x").write_text("y")
+    assert (created.root / "work/inner/x").read_text() == "y"
 
 
 def test_a_claim_outlives_its_pod(tmp_path):
@@ -57,16 +59,16 @@ def test_a_claim_outlives_its_pod(tmp_path):
     assert (second.root / "d/file").read_text() == "kept"
 
 
-def test_projected_volumes_gather(tmp_path):
+def test_projected_volumes_combine_their_sources(tmp_path):
     sources = [
         {"configMap": {"name": "cm"}},
         {"secret": {"name": "s"}},
         {"serviceAccountToken": {"path": "token"}},
     ]
-    made = mounted(
+    created = mounted(
         tmp_path, [{"name": "p", "mountPath": "/p"}], [{"name": "p", "projected": {"sources": sources}}]
     )
-    assert sorted(path.name for path in (made.root / "p").iterdir()) == ["a", "b", "key"]
+    assert sorted(path.name for path in (created.root / "p").iterdir()) == ["a", "b", "key"]
 
 
 @pytest.mark.parametrize(
@@ -86,17 +88,17 @@ def test_a_volume_that_cannot_be_made_is_explained(tmp_path, volume, problem):
 
 def test_a_missing_volume_that_may_be_missing_is_empty(tmp_path):
     volume = {"name": "v", "configMap": {"name": "none", "optional": True}}
-    made = mounted(tmp_path, [{"name": "v", "mountPath": "/v"}], [volume])
-    assert list((made.root / "v").iterdir()) == []
+    created = mounted(tmp_path, [{"name": "v", "mountPath": "/v"}], [volume])
+    assert list((created.root / "v").iterdir()) == []
 
 
-def test_nobody_leaves_the_folder_by_dots(tmp_path):
-    made = mounted(
+def test_dots_do_not_leave_the_folder(tmp_path):
+    created = mounted(
         tmp_path,
         [{"name": "v", "mountPath": "/../../../out"}],
         [{"name": "v", "configMap": {"name": "cm", "items": [{"key": "a", "path": "../../../evil"}]}}],
     )
-    assert (made.root / "out/evil").read_text() == "1"
+    assert (created.root / "out/evil").read_text() == "1"
     assert not (tmp_path / "evil").exists()
 
 
