@@ -53,32 +53,32 @@ def parse_group(text: str) -> NodeGroup:
     count = int(match[2] or 1)
     if not 1 <= count <= MAX_NODES:
         raise BadNodes(f"nodes {text[:80]!r}: {count} nodes; at least 1 and at most {MAX_NODES}")
-    words = [word.strip() for word in match[3].split(",")]
+    parts = [part.strip() for part in match[3].split(",")]
     capacity = dict(
-        _amount(word, text)
-        for word in words
-        if word not in (node_annotations.REAL, node_annotations.SIMULATED)
+        _amount(part, text)
+        for part in parts
+        if part not in (node_annotations.REAL, node_annotations.SIMULATED)
     )
     if names.CPU not in capacity:
         raise BadNodes(f"nodes {text[:80]!r}: how many CPUs? {_EXAMPLE}")
     capacity.setdefault(names.MEMORY, f"{MEMORY_PER_CPU * max(1, whole(capacity[names.CPU]))}Gi")
     capacity.setdefault(names.PODS, str(PODS))
-    return NodeGroup(match[1] or "", count, capacity, node_annotations.REAL in words)
+    return NodeGroup(match[1] or "", count, capacity, node_annotations.REAL in parts)
 
 
-def _amount(word: str, text: str) -> tuple[str, str]:
-    match = _AMOUNT.fullmatch(word)
+def _amount(part: str, text: str) -> tuple[str, str]:
+    match = _AMOUNT.fullmatch(part)
     if match is None:
-        raise BadNodes(f"nodes {text[:80]!r}: {word[:40]!r} is no amount; {_EXAMPLE}")
+        raise BadNodes(f"nodes {text[:80]!r}: {part[:40]!r} is no amount; {_EXAMPLE}")
     number, unit = match[1], match[2]
     if _MEMORY.fullmatch(unit):
-        resource, amount = names.MEMORY, word
+        resource, amount = names.MEMORY, part
     else:
         resource, amount = _RESOURCES.get(unit.lower(), unit), number
     if not resource or (
         resource not in _RESOURCES.values() and resource != names.MEMORY and "/" not in resource
     ):
-        raise BadNodes(f"nodes {text[:80]!r}: {word[:40]!r}: no resource {unit!r}; {_EXAMPLE}")
+        raise BadNodes(f"nodes {text[:80]!r}: {part[:40]!r}: no resource {unit!r}; {_EXAMPLE}")
     try:
         whole(amount)
     except QuantityError as error:

@@ -1,4 +1,4 @@
-"""Container logs: what is asked for by the API server and provided by the nodes."""
+"""Container logs: requested by the API server, provided by the nodes."""
 
 from __future__ import annotations
 

@@ -113,17 +113,21 @@ def _sleep_duration(containers: list[Content]) -> Duration | None:
 
 
 def _strings(container: Content, field: str) -> list[str]:
-    words = container.get(field)
-    return [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
+    arguments = container.get(field)
+    return (
+        [argument for argument in arguments if isinstance(argument, str)]
+        if isinstance(arguments, list)
+        else []
+    )
 
 
-def _sleep(words: list[str]) -> Duration | None:
-    if len(words) == 3 and words[0].rpartition("/")[2] in ("sh", "bash") and words[1] == "-c":
-        words = words[2].split()
-    if len(words) != 2 or words[0].rpartition("/")[2] != "sleep":
+def _sleep(arguments: list[str]) -> Duration | None:
+    if len(arguments) == 3 and arguments[0].rpartition("/")[2] in ("sh", "bash") and arguments[1] == "-c":
+        arguments = arguments[2].split()
+    if len(arguments) != 2 or arguments[0].rpartition("/")[2] != "sleep":
         return None
     try:
-        return FOREVER if words[1] in ("infinity", "inf") else parse_duration(words[1])
+        return FOREVER if arguments[1] in ("infinity", "inf") else parse_duration(arguments[1])
     except BadDuration:
         return None
 

@@ -49,11 +49,11 @@ def _map(original: dict[str, Any], patch: dict[str, Any], schema: Schema) -> dic
         elif not key.startswith(("$patch", _RETAIN, _ORDER)):
             _field(result, key, value, schema.child(key), orders.get(key))
     for key, order in orders.items():
-        values, before, below = result.get(key), original.get(key), schema.child(key)
+        values, before, child = result.get(key), original.get(key), schema.child(key)
         if isinstance(values, list) and (
-            below.merge_key or not any(isinstance(entry, dict) for entry in values)
+            child.merge_key or not any(isinstance(entry, dict) for entry in values)
         ):
-            result[key] = _ordered(values, order, before if isinstance(before, list) else [], below)
+            result[key] = _ordered(values, order, before if isinstance(before, list) else [], child)
     return result
 
 

@@ -140,28 +140,28 @@ def merge(live: Any, config: Any, schema: Schema) -> Any:
 
 def _merge_lists(live: list[Any], config: list[Any], schema: Schema) -> list[Any]:
     """Items of the config in its order; items of the live list alone stay before those that they were before."""
-    lefts, rights = _entries(live, schema, unique=False), _entries(config, schema, unique=True)
-    order = list(lefts)
-    shared = iter([key for key in rights if key in lefts])
-    awaited = next(shared, None)
+    live_items, config_items = _entries(live, schema, unique=False), _entries(config, schema, unique=True)
+    order = list(live_items)
+    shared = iter([key for key in config_items if key in live_items])
+    next_shared = next(shared, None)
     result: list[Any] = []
     index = 0
-    for key, value in rights.items():
+    for key, value in config_items.items():
         while index < len(order) and order[index] != key:
-            left = order[index]
-            if left == awaited:
+            live_key = order[index]
+            if live_key == next_shared:
                 break
             index += 1
-            if left not in rights:
-                result.append(lefts[left])
-            elif awaited is None:
+            if live_key not in config_items:
+                result.append(live_items[live_key])
+            elif next_shared is None:
                 break
-        if key == awaited:
-            awaited = next(shared, None)
+        if key == next_shared:
+            next_shared = next(shared, None)
         if index < len(order) and order[index] == key:
             index += 1
-        result.append(merge(lefts[key], value, schema.element) if key in lefts else value)
-    result.extend(lefts[left] for left in order[index:] if left not in rights)
+        result.append(merge(live_items[key], value, schema.element) if key in live_items else value)
+    result.extend(live_items[live_key] for live_key in order[index:] if live_key not in config_items)
     return result
 
 

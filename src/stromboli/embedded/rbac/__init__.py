@@ -1,5 +1,5 @@
 """Role-based access control: roles and bindings as Kubernetes' RBAC authorizer reads them. Pure, no I/O.
 
-`authorizer` is given roles and bindings and decides requests; `access_reviews` answers what `kubectl auth can-i` asks;
-`bootstrap_policy` returns the roles and bindings that a cluster starts with.
+`authorizer` decides requests by roles and bindings; `access_reviews` completes the reviews of `kubectl auth can-i`;
+`bootstrap_roles` has the roles and bindings that a cluster starts with.
 """

@@ -34,7 +34,7 @@ from stromboli.embedded.schemas.schema import Schema
 
 _BLOCK = re.compile(r"^(in|kind|type) (.*(?:\n  .*)*)", re.MULTILINE)
 _FIELD = re.compile(r"  ([\w$-]+)(!?): (\S+)(.*)")
-_WORD = re.compile(r"(by|keyed|merged by|>=|<=) (\S+)|(set|merge|retain|replace|atomic)\b")
+_MODIFIER = re.compile(r"(by|keyed|merged by|>=|<=) (\S+)|(set|merge|retain|replace|atomic)\b")
 
 _SCALARS = {
     "any": Schema(preserve_unknown_fields=True),
@@ -77,15 +77,15 @@ class Notation:
 
     def _split(self, text: str) -> None:
         section = Section("", "")
-        for word, rest in _BLOCK.findall(text):
-            if word == "in":
+        for keyword, rest in _BLOCK.findall(text):
+            if keyword == "in":
                 package, _, version = rest.partition(" of ")
                 section = Section(package, version)
                 continue
             name = rest.split(maxsplit=1)[0]
             self._blocks[section.package, name] = rest
             self._packages.setdefault(name, section.package)
-            if word == "kind":
+            if keyword == "kind":
                 self.kinds[section.api_version, name] = section.package
                 self._kind_types.add((section.package, name))
 
@@ -145,8 +145,8 @@ class Notation:
         rest, _, description = rest.partition(" -- ")
         rest, _, default = rest.partition(" = ")
         changes: dict[str, Any] = {"description": description} if description else {}
-        for word, argument, flag in _WORD.findall(rest):
-            changes |= _change(word or flag, argument, changes)
+        for keyword, argument, flag in _MODIFIER.findall(rest):
+            changes |= _change(keyword or flag, argument, changes)
         base = self._type_schema(package, kind)
         if default:
             changes["default"] = _value(default, base)
@@ -162,10 +162,10 @@ class Notation:
         return _SCALARS.get(kind) or self.type(kind, package)
 
 
-def _change(word: str, argument: str, before: dict[str, Any]) -> dict[str, Any]:
+def _change(keyword: str, argument: str, before: dict[str, Any]) -> dict[str, Any]:
     strategies = before.get("patch_strategies", ())
     keys = tuple(argument.split(","))
-    match word:
+    match keyword:
         case "by":
             merge = {"merge_key": keys[0], "patch_strategies": (*strategies, "merge")}
             return {"list_type": "map", "list_map_keys": keys, **merge}
@@ -176,7 +176,7 @@ def _change(word: str, argument: str, before: dict[str, Any]) -> dict[str, Any]:
         case "set":
             return {"list_type": "set"}
         case "merge" | "replace":
-            return {"patch_strategies": (*strategies, word)}
+            return {"patch_strategies": (*strategies, keyword)}
         case "retain":
             return {"patch_strategies": (*strategies, "retainKeys")}
         case "atomic":

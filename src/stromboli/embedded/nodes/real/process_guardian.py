@@ -71,9 +71,9 @@ class ProcessGuardian:
 
 def kill_marked(root: str) -> None:
     """Kill all processes whose root is this folder or below it, whatever their group; on Linux alone."""
-    marks = tuple(f"\0{ROOT}={root.rstrip('/')}{end}".encode() for end in "\0/")
+    variables = tuple(f"\0{ROOT}={root.rstrip('/')}{end}".encode() for end in "\0/")
     for _ in range(ROUNDS if root.startswith("/") else 0):
-        pids = _marked(marks)
+        pids = _find(variables)
         for pid in pids:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -82,14 +82,14 @@ def kill_marked(root: str) -> None:
         time.sleep(0.01)
 
 
-def _marked(marks: tuple[bytes, ...]) -> list[int]:
+def _find(variables: tuple[bytes, ...]) -> list[int]:
     if not sys.platform.startswith("linux"):
         return []
     pids = []
     for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
         with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # gone, or not ours to read
-            variables = b"\0" + file.read()
-            if pid != os.getpid() and any(mark in variables for mark in marks):
+            environment = b"\0" + file.read()
+            if pid != os.getpid() and any(variable in environment for variable in variables):
                 pids.append(pid)
     return pids
 

@@ -1,4 +1,4 @@
-"""The runtime of real nodes: a pod worker for every pod."""
+"""The runtime of real nodes: a pod worker for each pod."""
 
 from __future__ import annotations
 
