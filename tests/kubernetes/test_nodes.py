@@ -20,7 +20,7 @@ async def _delete_nodes(cluster: NodeCluster) -> None:
 
 
 def test_pods_run_on_simulated_and_real_nodes(access: Access, tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         async with nodes_on(access, tmp_path, "sim=1x8cpu", "proc=1x8cpu,real") as cluster:
             await cluster.pod("simulated", node="sim-1", annotations={RUN: "300ms"})
             await cluster.pod("process", node="proc-1", command=["sh", "-c", "echo hello; exit 3"])
@@ -35,4 +35,4 @@ def test_pods_run_on_simulated_and_real_nodes(access: Access, tmp_path: Path) ->
             await _delete_nodes(cluster)
             await cluster.gone("simulated")
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -14,7 +14,7 @@ def ready(node):
 
 
 def test_a_pod_starts_runs_and_succeeds(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "2x8cpu") as cluster:
             await cluster.pod("job", annotations={RUN: "200ms"})
             await cluster.pod("bad", annotations={RUN: "100ms", EXIT: "3"})
@@ -34,11 +34,11 @@ def test_a_pod_starts_runs_and_succeeds(tmp_path):
             await cluster.delete("stays")
             await cluster.gone("stays")
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_after_a_restart_no_address_is_given_twice_and_nodes_may_have_grown(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "11x8cpu") as cluster:
             for name in ("n2", "n10"):
                 await cluster.pod(f"old-{name}", node=name)
@@ -54,20 +54,20 @@ def test_after_a_restart_no_address_is_given_twice_and_nodes_may_have_grown(tmp_
             assert node["status"]["allocatable"]["cpu"] == "16"
             assert (await cluster.get("new-n10"))["status"]["podIP"].startswith(node["spec"]["podCIDR"][:-4])
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_pod_that_runs_too_long_is_ended(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu") as cluster:
             await cluster.pod("slow", spec={"activeDeadlineSeconds": 1})
             assert (await cluster.phase("slow", "Failed"))["status"]["reason"] == "DeadlineExceeded"
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_after_a_restart_pods_go_on_where_they_were(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu") as cluster:
             await cluster.pod("long", annotations={RUN: "1h"})
             await cluster.pod("soon", annotations={RUN: "1500ms"})
@@ -77,11 +77,11 @@ def test_after_a_restart_pods_go_on_where_they_were(tmp_path):
             await cluster.phase("soon", "Succeeded")
             assert (await cluster.get("long"))["status"] == before["status"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_node_that_fails_loses_its_pods_and_may_come_back(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "2x8cpu") as cluster:
             await cluster.pod("lost")
             tolerations = [
@@ -111,7 +111,7 @@ def test_a_node_that_fails_loses_its_pods_and_may_come_back(tmp_path):
             await cluster.delete("waits")
             await cluster.gone("waits")
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def _true(pod):
@@ -123,18 +123,18 @@ def _true(pod):
 
 
 def test_a_node_that_is_deleted_takes_its_pods_along(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu") as cluster:
             await cluster.pod("p")
             await cluster.phase("p", "Running")
             await cluster.client.delete(NODES, "n1")
             await cluster.gone("p")
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_node_with_our_label_is_run_if_another_client_created_it(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu") as cluster:
             body = {
                 "apiVersion": "v1",
@@ -150,11 +150,11 @@ def test_a_node_with_our_label_is_run_if_another_client_created_it(tmp_path):
             await cluster.phase("p", "Running")
             assert "simulated" in await cluster.log("p")
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_hundreds_of_pods_come_and_go(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "10x32cpu") as cluster:
             names = [f"p{number}" for number in range(200)]
             await asyncio.gather(
@@ -167,4 +167,4 @@ def test_hundreds_of_pods_come_and_go(tmp_path):
                 pod = await cluster.phase(name, "Succeeded")
                 assert pod["status"]["podIP"]
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -8,7 +8,7 @@ from stromboli.embedded.nodes.timer_heap import TimerHeap
 
 
 def test_timers_expire_in_order_once_and_not_if_cancelled():
-    async def story():
+    async def scenario():
         expired = []
         timers = TimerHeap(expired.append)
         now = time.time()
@@ -22,7 +22,7 @@ def test_timers_expire_in_order_once_and_not_if_cancelled():
         assert expired == ["early", "moved", "late"]
         assert len(timers) == 0
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 STEPS = st.lists(
@@ -32,7 +32,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_timers_expire_like_a_plain_table_of_times(steps):
-    async def story():
+    async def scenario():
         now = 0.0
         expired, expected, table = [], [], {}
         timers = TimerHeap(expired.append, lambda: now)
@@ -53,4 +53,4 @@ def test_timers_expire_like_a_plain_table_of_times(steps):
         assert len(timers) == len(table)
         timers.clear()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -37,7 +37,7 @@ class ForgetfulServer:
 
 
 def test_an_event_whose_predecessor_is_gone_is_created_anew():
-    async def story():
+    async def scenario():
         server = ForgetfulServer()
         writes = WriteQueue(server)
         writes.start()
@@ -47,11 +47,11 @@ def test_an_event_whose_predecessor_is_gone_is_created_anew():
         await writes.stop()
         return server.methods
 
-    assert asyncio.run(story()) == ["POST", "PATCH", "POST"]
+    assert asyncio.run(scenario()) == ["POST", "PATCH", "POST"]
 
 
 def test_a_refused_stage_is_retried_with_growing_pauses():
-    async def story():
+    async def scenario():
         now = 1000.0
         server = RefusingServer(lambda: now)
         writes = WriteQueue(server, lambda: now)
@@ -68,6 +68,6 @@ def test_a_refused_stage_is_retried_with_growing_pauses():
         await writes.stop()
         return server.times
 
-    times = asyncio.run(story())
+    times = asyncio.run(scenario())
     pauses = [later - earlier for earlier, later in pairwise(times)]
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]

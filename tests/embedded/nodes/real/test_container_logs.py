@@ -61,7 +61,7 @@ def test_a_log_is_followed_to_its_end_even_over_a_new_file(tmp_path, monkeypatch
     monkeypatch.setattr(container_logs, "LARGEST", 200)
     monkeypatch.setattr(container_logs, "POLL", 0.01)
 
-    async def story():
+    async def scenario():
         path, open = log_file(tmp_path, "main", 0), True
         file = LogFile(path)
         file.write(b"first\n")
@@ -82,7 +82,7 @@ def test_a_log_is_followed_to_its_end_even_over_a_new_file(tmp_path, monkeypatch
         await asyncio.wait_for(follower, 5)
         return b"".join(heard)
 
-    assert asyncio.run(story()) == b"first\n" + b"".join(b"line %d\n" % n for n in range(6)) + b"last\n"
+    assert asyncio.run(scenario()) == b"first\n" + b"".join(b"line %d\n" % n for n in range(6)) + b"last\n"
 
 
 def test_a_log_never_grows_beyond_its_bound(tmp_path, monkeypatch):

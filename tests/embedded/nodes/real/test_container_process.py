@@ -16,7 +16,7 @@ from stromboli.embedded.nodes.real.process_guardian import ROOT, ProcessGuardian
 
 
 def run(folder, *words, then=lambda running: None):
-    async def story():
+    async def scenario():
         guardian = ProcessGuardian()
         try:
             log = LogFile(folder / "0.log", lambda: 0.0)
@@ -29,7 +29,7 @@ def run(folder, *words, then=lambda running: None):
         finally:
             guardian.close()
 
-    return asyncio.run(story())
+    return asyncio.run(scenario())
 
 
 def said(folder):

@@ -36,7 +36,7 @@ def is_alive(pid):
 
 
 def test_a_command_runs_and_its_exit_code_is_reported(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             await cluster.pod("good", command=["sh", "-c", "echo out; echo err >&2"])
             await cluster.pod("bad", command=["sh", "-c", "echo no; exit 3"])
@@ -49,11 +49,11 @@ def test_a_command_runs_and_its_exit_code_is_reported(tmp_path):
             assert await cluster.log("good") == "out\nerr\n"
             assert await cluster.log("bad", tail=1) == "no\n"
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_containers_have_their_environment_volumes_and_init_containers(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             await cluster.pod(
                 "app",
@@ -90,11 +90,11 @@ def test_containers_have_their_environment_volumes_and_init_containers(tmp_path)
             assert lines[-1].endswith("/root")
             assert done["status"]["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_container_that_ends_is_restarted_as_its_policy_says(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             flag = tmp_path / "flag"
             script = f"if [ -e {flag} ]; then echo second; exit 0; fi; touch {flag}; echo first; exit 1"
@@ -117,11 +117,11 @@ def test_a_container_that_ends_is_restarted_as_its_policy_says(tmp_path):
             await cluster.delete("crash")
             await cluster.gone("crash")
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_deleted_pod_may_end_in_order_or_is_killed(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             await cluster.pod("polite", command=ENDLESS)
             await cluster.pod(
@@ -142,14 +142,14 @@ def test_a_deleted_pod_may_end_in_order_or_is_killed(tmp_path):
                 while list((tmp_path / "work" / "pods").iterdir()):
                     await asyncio.sleep(0.03)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_a_process_in_a_session_of_its_own_ends_with_the_pod(tmp_path):
     script = "setsid sh -c 'echo stray $$$$; sleep 987' & {}"
 
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             await cluster.pod("deleted", command=["sh", "-c", script.format("sleep 987")])
             await cluster.pod("stays", command=["sh", "-c", script.format("sleep 987")])
@@ -159,21 +159,21 @@ def test_a_process_in_a_session_of_its_own_ends_with_the_pod(tmp_path):
             assert is_alive(strays[1])
         assert not is_alive(strays[1])
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_log_can_be_followed(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             await cluster.pod("talks", command=["sh", "-c", "for n in 1 2 3; do echo $n; sleep 0.2; done"])
             await logged(cluster, "talks", "1")
             assert await asyncio.wait_for(cluster.log("talks", follow=True), 20) == "1\n2\n3\n"
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_when_a_node_dies_its_processes_do(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             await cluster.pod("p", command=ENDLESS)
             pid = int((await logged(cluster, "p", r"\d+\n")).split()[0])
@@ -183,12 +183,12 @@ def test_when_a_node_dies_its_processes_do(tmp_path):
             await cluster.gone("p")
             assert not is_alive(pid)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(("policy", "phase"), [("Never", "Failed"), ("Always", "Running")])
 def test_after_a_restart_what_ran_is_lost_or_restarted(tmp_path, policy, phase):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             await cluster.pod("p", command=ENDLESS, spec={"restartPolicy": policy})
             pid = int((await logged(cluster, "p", r"\d+\n")).split()[0])
@@ -205,7 +205,7 @@ def test_after_a_restart_what_ran_is_lost_or_restarted(tmp_path, policy, phase):
             if phase == "Failed":
                 assert terminated(pod)["exitCode"] == 137
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_after_a_restart_restarts_count_on_and_completed_containers_stay_completed(tmp_path):
@@ -218,7 +218,7 @@ def test_after_a_restart_restarts_count_on_and_completed_containers_stay_complet
         counts.append(pod["status"]["containerStatuses"][0]["restartCount"])
         return counts[-1]
 
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             await cluster.pod("p", spec={"restartPolicy": "OnFailure", "containers": [once, stays]})
             await cluster.until(
@@ -237,11 +237,11 @@ def test_after_a_restart_restarts_count_on_and_completed_containers_stay_complet
             assert (status["once"]["restartCount"], status["stays"]["restartCount"]) == (0, 1)
         assert runs.read_text() == "ran\n"
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_sidecar_runs_beside_and_goes_last(tmp_path):
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             side = {"name": "side", "image": "x", "command": ENDLESS, "restartPolicy": "Always"}
             await cluster.pod("p", command=["sh", "-c", "sleep 0.3"], spec={"initContainers": [side]})
@@ -249,7 +249,7 @@ def test_a_sidecar_runs_beside_and_goes_last(tmp_path):
             pid = int((await cluster.log("p", container="side")).split()[0])
             assert not is_alive(pid)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 async def eventually(holds):
@@ -266,7 +266,7 @@ def test_a_process_that_begins_when_its_pod_is_gone_ends_at_once(tmp_path, monke
         await asyncio.sleep(0.5)  # its pod is deleted meanwhile
         return process
 
-    async def story():
+    async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             monkeypatch.setattr(ContainerProcess, "start", late)
             mark = tmp_path / "pid"
@@ -279,4 +279,4 @@ def test_a_process_that_begins_when_its_pod_is_gone_ends_at_once(tmp_path, monke
             await cluster.gone("stubborn")
             await eventually(lambda: not is_alive(int(mark.read_text())))
 
-    asyncio.run(story())
+    asyncio.run(scenario())
