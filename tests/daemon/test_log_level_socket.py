@@ -25,7 +25,7 @@ def asked(folder: Path, *questions: str, after: float = 0.0) -> list[tuple[int, 
     """Answers to these questions, the last one asked a little later."""
 
     async def story() -> list[tuple[int, str]]:
-        level = LogLevel({VARIABLE: str(folder)}, usual=2)
+        level = LogLevel({VARIABLE: str(folder)}, default=2)
         await level.start()
         answers = []
         async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(folder / NAME))) as session:
@@ -73,7 +73,7 @@ def test_where_it_cannot_be_served_we_run_without(tmp_path: Path, caplog: pytest
     (tmp_path / "file").write_text("")
 
     async def story() -> None:
-        level = LogLevel({VARIABLE: str(tmp_path / "file")}, usual=0)
+        level = LogLevel({VARIABLE: str(tmp_path / "file")}, default=0)
         await level.start()
         await level.stop()
 

@@ -149,7 +149,7 @@ def test_decisions_are_told_in_few_lines() -> None:
     outcome = SimpleNamespace(decisions=[*decisions, evict], seconds={})
     told: list[tuple[str, object]] = []
     handler = logging.Handler()
-    handler.emit = lambda record: told.append((record.getMessage(), vars(record)["facts"]))  # type: ignore[method-assign]
+    handler.emit = lambda record: told.append((record.getMessage(), vars(record)["fields"]))  # type: ignore[method-assign]
     logger = logging.getLogger("stromboli.scheduler.decision_log")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

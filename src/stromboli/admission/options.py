@@ -12,7 +12,7 @@ from stromboli.admission.rules.rule_context import JOB_PLUGINS
 from stromboli.api import names
 from stromboli.daemon import flags
 from stromboli.daemon.common_options import CommonOptions
-from stromboli.daemon.flags import BadFlag, duration, flag, listed, path, whole, word, yes
+from stromboli.daemon.flags import BadFlag, boolean, comma_separated, duration, flag, integer, path, string
 
 SECRET = "volcano-admission-secret"
 CONFIGURATION = "stromboli-admission"
@@ -22,35 +22,35 @@ CONFIGURATION = "stromboli-admission"
 class Options(CommonOptions):
     """The flags, parsed."""
 
-    tls_cert_file: str = flag(word, "", "Certificate to serve with; without it, one is made and renewed")
-    ca_cert_file: str = flag(word, "", "The authority that signed it, told to the API server")
-    webhook_secret: str = flag(word, SECRET, "Secret that keeps the certificate we make, in our namespace")
+    tls_cert_file: str = flag(string, "", "Certificate to serve with; without it, one is made and renewed")
+    ca_cert_file: str = flag(string, "", "The authority that signed it, told to the API server")
+    webhook_secret: str = flag(string, SECRET, "Secret that keeps the certificate we make, in our namespace")
     webhook_configuration: tuple[str, ...] = flag(
-        listed,
+        comma_separated,
         (),
         f"Webhook configurations that are told our authority; repeatable (default {CONFIGURATION})",
     )
-    bind_address: str = flag(word, "", "Where to listen; every address by default", name="listen-address")
-    port: int = flag(whole, 8443, "On which port")
-    webhook_namespace: str = flag(word, "", "Namespace of our Service")
-    webhook_service_name: str = flag(word, "", "Name of our Service")
-    webhook_url: str = flag(word, "", "Where the API server finds us, if not by a Service")
+    bind_address: str = flag(string, "", "Where to listen; every address by default", name="listen-address")
+    port: int = flag(integer, 8443, "On which port")
+    webhook_namespace: str = flag(string, "", "Namespace of our Service")
+    webhook_service_name: str = flag(string, "", "Name of our Service")
+    webhook_url: str = flag(string, "", "Where the API server finds us, if not by a Service")
     enabled_admission: tuple[str, ...] = flag(
-        listed, (), f"Which of {', '.join(REVIEWS)} are served (default all)"
+        comma_separated, (), f"Which of {', '.join(REVIEWS)} are served (default all)"
     )
     scheduler_name: tuple[str, ...] = flag(
-        listed,
+        comma_separated,
         (),
         f"Names of our schedulers; the first one is given to jobs (default {names.SCHEDULER_NAME})",
     )
     job_plugin: tuple[str, ...] = flag(
-        listed, (), f"Job plugins of your own, besides {', '.join(JOB_PLUGINS)}; repeatable"
+        comma_separated, (), f"Job plugins of your own, besides {', '.join(JOB_PLUGINS)}; repeatable"
     )
     admission_conf: Path | None = flag(path, None, "Resource groups of pods; watched while we run")
     graceful_shutdown_time: float = flag(duration, 30.0, "How long reviews under way may take when we stop")
-    enable_queue_allocated_pods_check: bool = flag(yes, False, "Refuse to delete a queue that has pods")
-    max_queue_depth: int = flag(whole, 5, "How deep queues may lie below the root")
-    enable_root_queue_protection: bool = flag(yes, True, "Refuse to change the root queue's amounts")
+    enable_queue_allocated_pods_check: bool = flag(boolean, False, "Refuse to delete a queue that has pods")
+    max_queue_depth: int = flag(integer, 5, "How deep queues may lie below the root")
+    enable_root_queue_protection: bool = flag(boolean, True, "Refuse to change the root queue's amounts")
 
     @property
     def reviews(self) -> tuple[str, ...]:

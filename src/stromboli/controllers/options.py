@@ -10,7 +10,7 @@ from stromboli.api import names
 from stromboli.controllers import selection
 from stromboli.daemon import flags
 from stromboli.daemon.common_options import ElectedOptions
-from stromboli.daemon.flags import duration, flag, listed, number, path, whole, word, yes
+from stromboli.daemon.flags import boolean, comma_separated, duration, flag, integer, number, path, string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,30 +18,30 @@ class Options(ElectedOptions):
     """The flags, parsed."""
 
     kube_api_qps: float = flag(number, 50.0, "Requests per second; 0: no limit")
-    worker_threads: int = flag(whole, 3, "Jobs worked on at a time, in eights")
-    worker_threads_for_cronjob: int = flag(whole, 3, "CronJobs worked on at a time")
-    worker_threads_for_podgroup: int = flag(whole, 5, "Pods given a PodGroup at a time")
-    worker_threads_for_queue: int = flag(whole, 5, "Queues worked on at a time")
-    worker_threads_for_gc: int = flag(whole, 1, "Finished jobs deleted at a time")
+    worker_threads: int = flag(integer, 3, "Jobs worked on at a time, in eights")
+    worker_threads_for_cronjob: int = flag(integer, 3, "CronJobs worked on at a time")
+    worker_threads_for_podgroup: int = flag(integer, 5, "Pods given a PodGroup at a time")
+    worker_threads_for_queue: int = flag(integer, 5, "Queues worked on at a time")
+    worker_threads_for_gc: int = flag(integer, 1, "Finished jobs deleted at a time")
     max_requeue_num: int = flag(
-        whole,
+        integer,
         15,
         "Failures in a row after which a job, queue or flow rests for 5 minutes; negative: never",
     )
     scheduler_name: tuple[str, ...] = flag(
-        listed,
+        comma_separated,
         (names.SCHEDULER_NAME,),
         "Pods that ask for one of these schedulers get a PodGroup; repeatable",
     )
     inherit_owner_annotations: bool = flag(
-        yes, True, "PodGroups of bare pods take over annotations of the pods' owners"
+        boolean, True, "PodGroups of bare pods take over annotations of the pods' owners"
     )
     controllers: tuple[str, ...] = flag(
-        listed, selection.DEFAULT, "Which controllers run: *, name, -name, in a comma-separated list"
+        comma_separated, selection.DEFAULT, "Which controllers run: *, name, -name, in a comma-separated list"
     )
-    enable_healthz: bool = flag(yes, False, "Serve /healthz, /livez and /readyz")
-    listen_address: str = flag(word, ":8081", "Where metrics are served")
-    leader_elect_resource_name: str = flag(word, "vc-controller-manager", "Name of the lease")
+    enable_healthz: bool = flag(boolean, False, "Serve /healthz, /livez and /readyz")
+    listen_address: str = flag(string, ":8081", "Where metrics are served")
+    leader_elect_resource_name: str = flag(string, "vc-controller-manager", "Name of the lease")
     plugins_dir: Path | None = flag(path, None, "Folder with job plugins of your own, one Python file each")
     shutdown_timeout: float = flag(duration, 10.0, "How long work under way may take after a stop signal")
 

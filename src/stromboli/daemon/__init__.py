@@ -1,4 +1,4 @@
-"""What every process of ours that runs for long needs: flags, logs, health and metrics over HTTP, and an end.
+"""What our long-running processes have in common: flags, logs, health and metrics over HTTP, signals and election.
 
-The scheduler, the controllers and admission stand on it; it knows none of them.
+`process_shell` puts it together; scheduler, controllers and admission extend it.
 """

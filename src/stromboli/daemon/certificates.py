@@ -1,4 +1,4 @@
-"""Certificates that a server makes for itself: an authority, and what it signs."""
+"""Certificates that a server issues itself: an authority, and what it signs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _SKEW = timedelta(hours=1)
-"""For clocks that are late."""
+"""How long before now certificates begin, for clocks that are behind."""
 
 
 class Pair(NamedTuple):
@@ -31,10 +31,10 @@ class Pair(NamedTuple):
 
 
 class Authority:
-    """Signs for servers and for their clients."""
+    """Issues certificates for servers and their clients."""
 
     def __init__(self, pair: Pair) -> None:
-        """`ValueError` for what is no authority. Of several certificates the first one signs."""
+        """`ValueError` if the pair is no authority. Of several certificates the first one signs."""
         key = load_pem_private_key(pair.key, None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError("the key of an authority is one of an elliptic curve")
@@ -46,13 +46,13 @@ class Authority:
         return self._certificate.not_valid_after_utc
 
     def signed(self, certificate: bytes) -> x509.Certificate | None:
-        """The certificate, if it is one of ours."""
+        """The certificate, if this authority signed it."""
         try:
-            found = x509.load_pem_x509_certificates(certificate)[0]
-            found.verify_directly_issued_by(self._certificate)
+            loaded = x509.load_pem_x509_certificates(certificate)[0]
+            loaded.verify_directly_issued_by(self._certificate)
         except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
             return None
-        return found
+        return loaded
 
     def for_server(self, name: str, hosts: Iterable[str], now: datetime, lasts: timedelta) -> Pair:
         """For a server under these names and addresses."""
@@ -60,7 +60,7 @@ class Authority:
         return self._sign(_name(name), ExtendedKeyUsageOID.SERVER_AUTH, names, now, lasts)
 
     def for_client(self, name: str, groups: Sequence[str], now: datetime, lasts: timedelta) -> Pair:
-        """For somebody of that name, in these groups."""
+        """For a user of that name, in these groups."""
         return self._sign(_name(name, groups), ExtendedKeyUsageOID.CLIENT_AUTH, None, now, lasts)
 
     def _sign(
@@ -86,7 +86,7 @@ class Authority:
 
 
 def new_authority(name: str, now: datetime, lasts: timedelta) -> Pair:
-    """An authority that trusts itself."""
+    """A self-signed authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(name)
     certificate = (
@@ -102,10 +102,10 @@ def new_authority(name: str, now: datetime, lasts: timedelta) -> Pair:
 def hosts_of(certificate: x509.Certificate) -> set[str]:
     """The names and addresses that a certificate is for."""
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
         return set()
-    return {str(name.value) for name in found}
+    return {str(name.value) for name in names}
 
 
 def _builder(
@@ -137,7 +137,7 @@ def _usage(signs: bool) -> x509.KeyUsage:
 
 
 def _name(name: str, groups: Sequence[str] = ()) -> x509.Name:
-    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, one) for one in groups]
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
 
 

@@ -1,6 +1,6 @@
-"""Flags as Go programs take them: a frozen dataclass whose fields say how each is read.
+"""Flags as Go programs take them: a frozen dataclass whose fields say how each is parsed.
 
-A flag is `--name value`, `--name=value`, or `--name` alone where it is a yes or no; one dash does as well.
+A flag is `--name value`, `--name=value`, or `--name` alone for a boolean; one dash will do.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ Options = TypeVar("Options")
 
 
 class BadFlag(ValueError):
-    """A flag that is not known, or a value that makes no sense; says the way out."""
+    """An unknown flag, or a value that cannot be parsed; the text says what to do about it."""
 
 
-# -- how values are read
+# -- parsers of values
 
 
-def word(value: str) -> str:
+def string(value: str) -> str:
     return value
 
 
-def whole(value: str) -> int:
+def integer(value: str) -> int:
     try:
         return int(value)
     except ValueError:
         raise BadFlag("is not a whole number") from None
 
 
-def some(value: str) -> int:
+def positive(value: str) -> int:
     """One at least."""
-    if (count := whole(value)) < 1:
+    if (count := integer(value)) < 1:
         raise BadFlag("is not above 0")
     return count
 
@@ -48,11 +48,11 @@ def number(value: str) -> float:
         raise BadFlag("is not a number") from None
 
 
-def yes(value: str) -> bool:
-    said = go_scalars.boolean(value)
-    if said is None:
+def boolean(value: str) -> bool:
+    parsed = go_scalars.boolean(value)
+    if parsed is None:
         raise BadFlag("is neither true nor false")
-    return said
+    return parsed
 
 
 def duration(value: str) -> float:
@@ -62,7 +62,7 @@ def duration(value: str) -> float:
     return seconds
 
 
-def listed(value: str) -> tuple[str, ...]:
+def comma_separated(value: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
@@ -71,29 +71,29 @@ def path(value: str) -> Path | None:
 
 
 def gates(value: str) -> tuple[tuple[str, bool], ...]:
-    found = []
-    for part in listed(value):
+    values = []
+    for part in comma_separated(value):
         name, _, wanted = part.partition("=")
-        found.append((name, yes(wanted)))
-    return tuple(found)
+        values.append((name, boolean(wanted)))
+    return tuple(values)
 
 
 # -- flags of a program
 
 
 def flag(parse: Callable[[str], Any], default: Any, about: str, name: str = "") -> Any:
-    """A flag, known by the name of its field unless it has another one."""
+    """A flag, named like its field unless `name` is given."""
     return field(default=default, metadata={"parse": parse, "about": about, "name": name})
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Flags that are taken and do nothing."""
+    """Flags that are accepted and have no effect."""
 
     why: Mapping[str, str]
-    """Of each, why it has no effect."""
+    """Why each has no effect."""
     quiet: Mapping[str, str] = field(default_factory=dict)
-    """Values of these that ask for nothing, so nothing need be said."""
+    """Values that are the same as what we do anyway, so that no note is needed."""
     switches: frozenset[str] = frozenset()
 
 
@@ -112,15 +112,15 @@ LOGGING = {
     "add-dir-header": "lines have a time and a level",
     "skip-log-headers": "lines have a time and a level",
 }
-"""Flags of Go's logging that every program of Volcano's has."""
+"""The flags of klog, which all of Volcano's programs have."""
 LOGGING_SWITCHES = frozenset(
     {"logtostderr", "alsologtostderr", "skip-headers", "one-output", "add-dir-header", "skip-log-headers"}
 )
 
 
 def parse(kind: Callable[..., Options], accepted: Accepted, arguments: Sequence[str]) -> Options:
-    """What the command line says; `BadFlag` if it makes no sense. `notes` tells what has no effect."""
-    flags = {_name(one): one for one in _flags(kind)}
+    """The options that a command line sets; `BadFlag` if it cannot be parsed. `notes` lists what has no effect."""
+    flags = {_name(option): option for option in _flags(kind)}
     values: dict[str, Any] = {}
     notes: list[str] = []
     left = list(arguments)
@@ -129,7 +129,7 @@ def parse(kind: Callable[..., Options], accepted: Accepted, arguments: Sequence[
         known = flags.get(name)
         if known is None and name not in accepted.why:
             raise BadFlag(_unknown(name, [*flags, *accepted.why]))
-        switch = known.metadata["parse"] is yes if known else name in accepted.switches
+        switch = known.metadata["parse"] is boolean if known else name in accepted.switches
         if value is None:
             if not switch and not left:
                 raise BadFlag(f"--{name} needs a value")
@@ -149,11 +149,11 @@ def parse(kind: Callable[..., Options], accepted: Accepted, arguments: Sequence[
 
 
 def _next(left: list[str]) -> tuple[str, str | None]:
-    """The next flag, and its value if that stands in the same word."""
-    word = left.pop(0)
-    if not word.startswith("-") or word in ("-", "--"):
-        raise BadFlag(f"{word}: flags begin with --")
-    name, has_value, value = word.lstrip("-").partition("=")
+    """The next flag, and its value if that is in the same argument."""
+    argument = left.pop(0)
+    if not argument.startswith("-") or argument in ("-", "--"):
+        raise BadFlag(f"{argument}: flags begin with --")
+    name, has_value, value = argument.lstrip("-").partition("=")
     return name.replace("_", "-"), value if has_value else None
 
 
@@ -161,7 +161,7 @@ def usage(kind: type, accepted: Accepted, order: str) -> str:
     """All flags, one per line, in the order of the names in `order`."""
     known = {_name(option): option for option in _flags(kind)}
     lines = [
-        f"  --{name:34}{known[name].metadata['about']} (default {shown(known[name])})"
+        f"  --{name:34}{known[name].metadata['about']} (default {default_text(known[name])})"
         for name in order.split()
     ]
     ignored = ", ".join(f"--{name}" for name in accepted.why)
@@ -169,13 +169,13 @@ def usage(kind: type, accepted: Accepted, order: str) -> str:
 
 
 def _flags(kind: Any) -> list[Any]:
-    return [one for one in fields(kind) if one.metadata]
+    return [option for option in fields(kind) if option.metadata]
 
 
-def shown(one: Any) -> str:
-    """A flag's default, in words."""
-    default = one.default if one.default is not MISSING else ""
-    if one.metadata["parse"] is duration:
+def default_text(option: Any) -> str:
+    """A flag's default, as help shows it."""
+    default = option.default if option.default is not MISSING else ""
+    if option.metadata["parse"] is duration:
         return f"{default:g}s"
     if isinstance(default, tuple):
         return ",".join(map(str, default)) or "none"
@@ -184,8 +184,8 @@ def shown(one: Any) -> str:
     return f"{default:g}" if isinstance(default, float) else str(default or "none")
 
 
-def _name(one: Any) -> str:
-    return str(one.metadata["name"] or one.name.replace("_", "-"))
+def _name(option: Any) -> str:
+    return str(option.metadata["name"] or option.name.replace("_", "-"))
 
 
 def _unknown(name: str, known: list[str]) -> str:

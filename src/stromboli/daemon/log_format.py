@@ -12,8 +12,8 @@ _LEVELS = {"WARNING": "warn", "CRITICAL": "error"}
 
 
 def about(**fields: Any) -> dict[str, Any]:
-    """Facts that go with a line: `log.info("bound", extra=about(pod=..., node=...))`."""
-    return {"facts": fields}
+    """Fields of a line: `log.info("bound", extra=about(pod=..., node=...))`."""
+    return {"fields": fields}
 
 
 class Lines(logging.Formatter):
@@ -28,7 +28,7 @@ class Lines(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": _LEVELS.get(record.levelname, record.levelname.lower()),
             "message": record.getMessage(),
-            **getattr(record, "facts", {}),
+            **getattr(record, "fields", {}),
         }
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
@@ -43,7 +43,7 @@ def _quoted(value: str) -> str:
 
 
 def set_up(as_json: bool, verbosity: int) -> None:
-    """Let everything of ours go to standard error in lines."""
+    """Write all our logs to standard error in this format."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines(as_json))
     ours = logging.getLogger("stromboli")
@@ -53,5 +53,5 @@ def set_up(as_json: bool, verbosity: int) -> None:
 
 
 def set_level(verbosity: int) -> None:
-    """How much is logged, as `-v` counts it."""
+    """Set the level that a `-v` stands for."""
     logging.getLogger("stromboli").setLevel(logging.DEBUG if verbosity >= 4 else logging.INFO)

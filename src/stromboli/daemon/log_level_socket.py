@@ -1,4 +1,4 @@
-"""A socket on which the log can be made more talkative for a while, as Volcano's programs have it (spec 05 1.4).
+"""A socket that sets the log level for a while, as Volcano's programs have it (spec 05 1.4).
 
 `curl --unix-socket FOLDER/klog-klog.sock 'http://log/setlevel?level=5&duration=60s'`. Served where the environment
 variable DEBUG_SOCKET_DIR names a folder; Volcano serves it in a folder of /tmp as well, where anybody may be first.
@@ -22,21 +22,21 @@ log = logging.getLogger(__name__)
 VARIABLE = "DEBUG_SOCKET_DIR"
 NAME = "klog-klog.sock"
 LONGEST = 86_400.0
-"""Seconds that another level may be in force."""
+"""Seconds for which a level may be set."""
 
 
 class LogLevel:
-    """How much is logged: as the flag says, or as somebody asked for a while."""
+    """The log level: that of `-v`, or another one for a while."""
 
-    def __init__(self, environment: Mapping[str, str], usual: int):
+    def __init__(self, environment: Mapping[str, str], default: int):
         self._folder = environment.get(VARIABLE, "")
-        self._usual = usual
-        self._now = usual
-        self._back: asyncio.TimerHandle | None = None
+        self._default = default
+        self._now = default
+        self._reset: asyncio.TimerHandle | None = None
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
-        """Serve, if there is a folder for it; that it cannot be served is no reason not to run."""
+        """Serve if the variable names a folder; if that fails, log it and go on."""
         if not self._folder:
             return
         path = Path(self._folder) / NAME
@@ -57,8 +57,8 @@ class LogLevel:
         self._runner = runner
 
     async def stop(self) -> None:
-        if self._back is not None:
-            self._back.cancel()
+        if self._reset is not None:
+            self._reset.cancel()
         if self._runner is not None:
             await self._runner.cleanup()
             with suppress(OSError):
@@ -73,13 +73,13 @@ class LogLevel:
             return web.Response(text="level: not a whole number above 0\n", status=400)
         if lasts is None or not 0 < lasts <= LONGEST:
             return web.Response(text="duration: not such as 60s, at most a day\n", status=400)
-        if self._back is not None:
-            self._back.cancel()
-        self._use(int(level))
-        self._back = asyncio.get_running_loop().call_later(lasts, self._use, self._usual)
+        if self._reset is not None:
+            self._reset.cancel()
+        self._set_level(int(level))
+        self._reset = asyncio.get_running_loop().call_later(lasts, self._set_level, self._default)
         return web.Response(text=f"{level} for {lasts:g} seconds\n")
 
-    def _use(self, level: int) -> None:
+    def _set_level(self, level: int) -> None:
         self._now = level
         log_format.set_level(level)
         log.info("the level of the log is %d", level)

@@ -11,15 +11,15 @@ from stromboli.daemon import flags
 from stromboli.daemon.common_options import ElectedOptions
 from stromboli.daemon.flags import (
     BadFlag,
+    boolean,
+    comma_separated,
     duration,
     flag,
-    listed,
+    integer,
     number,
     path,
-    some,
-    whole,
-    word,
-    yes,
+    positive,
+    string,
 )
 
 
@@ -34,42 +34,44 @@ class Options(ElectedOptions):
     """The flags, parsed."""
 
     kube_api_qps: float = flag(number, 2000.0, "Requests per second, for each of two clients")
-    kube_api_burst: int = flag(whole, 2000, "Requests at once before that limit holds")
+    kube_api_burst: int = flag(integer, 2000, "Requests at once before that limit holds")
     scheduler_name: tuple[str, ...] = flag(
-        listed, (names.SCHEDULER_NAME,), "Pods that ask for one of these schedulers are ours; repeatable"
+        comma_separated,
+        (names.SCHEDULER_NAME,),
+        "Pods that ask for one of these schedulers are ours; repeatable",
     )
     scheduler_conf: Path | None = flag(path, None, "The policy file; watched while we run")
     disable_default_scheduler_config: bool = flag(
-        yes, False, "Exit rather than fall back to the built-in policy"
+        boolean, False, "Exit rather than fall back to the built-in policy"
     )
     lenient_policy: bool = flag(
-        yes, True, "Ignore with a warning what Volcano ignores in a policy; false refuses it"
+        boolean, True, "Ignore with a warning what Volcano ignores in a policy; false refuses it"
     )
     schedule_period: float = flag(duration, 1.0, "Rest from the end of a cycle to the start of the next")
-    default_queue: str = flag(word, names.DEFAULT_QUEUE, "Queue of PodGroups that name none")
-    priority_class: bool = flag(yes, True, "Read PriorityClasses; false gives every job priority 0")
+    default_queue: str = flag(string, names.DEFAULT_QUEUE, "Queue of PodGroups that name none")
+    priority_class: bool = flag(boolean, True, "Read PriorityClasses; false gives every job priority 0")
     node_selector: tuple[str, ...] = flag(
-        listed, (), "key:value; only nodes with one of these labels are used; repeatable"
+        comma_separated, (), "key:value; only nodes with one of these labels are used; repeatable"
     )
     resource_sync_timeout: float = flag(duration, 60.0, "How long to wait for the first lists; 0: not at all")
     plugins_dir: Path | None = flag(path, None, "Folder of Python files with own actions and plugins")
-    listen_address: str = flag(word, ":8080", "Where metrics and debugging are served")
-    enable_pprof: bool = flag(yes, False, "Serve /debug/...: consistency, dump, stacks")
-    cache_dumper: bool = flag(yes, True, "SIGUSR1 and SIGUSR2 write the whole state to a file")
+    listen_address: str = flag(string, ":8080", "Where metrics and debugging are served")
+    enable_pprof: bool = flag(boolean, False, "Serve /debug/...: consistency, dump, stacks")
+    cache_dumper: bool = flag(boolean, True, "SIGUSR1 and SIGUSR2 write the whole state to a file")
     cache_dump_dir: Path = flag(Path, Path("/tmp"), "Folder for such files")
     scheduler_sharding_mode: str = flag(
         sharding,
         "none",
         "Nodes of our NodeShard: none looks at no shards, soft prefers them, hard uses no others",
     )
-    scheduler_sharding_name: str = flag(word, names.SCHEDULER_NAME, "Name of our NodeShard")
-    leader_elect: bool = flag(yes, True, "Elect one of several schedulers by a lease")
-    leader_elect_resource_name: str = flag(word, names.SCHEDULER_NAME, "Name of the lease")
+    scheduler_sharding_name: str = flag(string, names.SCHEDULER_NAME, "Name of our NodeShard")
+    leader_elect: bool = flag(boolean, True, "Elect one of several schedulers by a lease")
+    leader_elect_resource_name: str = flag(string, names.SCHEDULER_NAME, "Name of the lease")
     shutdown_timeout: float = flag(duration, 20.0, "How long writes in flight may take after a stop signal")
     gang_bind_timeout: float = flag(
         duration, 60.0, "Evict a gang of which only a part could be bound for so long; 0: never"
     )
-    writes_in_flight: int = flag(some, 64, "Requests that may be under way at once")
+    writes_in_flight: int = flag(positive, 64, "Requests that may be under way at once")
 
     @property
     def component(self) -> str:
