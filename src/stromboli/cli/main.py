@@ -6,19 +6,10 @@ import sys
 import typer
 
 from stromboli import __version__
-from stromboli.cli import (
-    admission,
-    controllers,
-    demo,
-    lint,
-    plan,
-    plugin_listing,
-    policy_commands,
-    scheduler,
-    up,
-)
+from stromboli.cli import admission, controllers, demo, lint, plan, plugin_listing, scheduler, up
 from stromboli.cli.cli_errors import Commands, set_up_log
 from stromboli.cli.daemon_command import FREE_FORM
+from stromboli.cli.policy_commands import policy
 
 app = typer.Typer(
     cls=Commands,
@@ -27,7 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("plan")(plan.plan)
-app.add_typer(policy_commands.app, name="policy")
+app.add_typer(policy, name="policy")
 app.command("plugins")(plugin_listing.plugins)
 app.command("actions")(plugin_listing.actions)
 app.command("lint")(lint.lint)

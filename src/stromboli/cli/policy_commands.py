@@ -11,10 +11,10 @@ from stromboli.extensions import load_catalog
 from stromboli.policy.policy import PolicyError
 from stromboli.policy.presets import PRESETS
 
-app = typer.Typer(help="Show the policies that come along, or check one of yours.", no_args_is_help=True)
+policy = typer.Typer(help="Show the policies that come along, or check one of yours.", no_args_is_help=True)
 
 
-@app.command()
+@policy.command()
 def show(
     name: str | None = typer.Argument(
         None,
@@ -29,7 +29,7 @@ def show(
         typer.echo(preset_source(name), nl=False)
 
 
-@app.command()
+@policy.command()
 def check(
     file: str = typer.Argument(help="Volcano's scheduler configuration file, or - for standard input."),
     output: Format = typer.Option(Format.TABLE, "-o", "--output"),
@@ -39,8 +39,8 @@ def check(
     """Say what is wrong with a policy, each with file and line; the exit status is 1 if anything is."""
     errors: tuple[str, ...] = ()
     try:
-        policy = read_policy(file, load_catalog(plugins_dir), lenient)
-        warnings = policy.warnings
+        checked = read_policy(file, load_catalog(plugins_dir), lenient)
+        warnings = checked.warnings
     except PolicyError as error:
         errors, warnings = error.errors, error.warnings
     if output is not Format.TABLE:
@@ -51,6 +51,6 @@ def check(
         for message in warnings:
             print_warning(message)
         if not errors:
-            typer.echo(f"{file}: right, {', '.join(policy.actions) or 'no actions'}")
+            typer.echo(f"{file}: right, {', '.join(checked.actions) or 'no actions'}")
     if errors:
         raise typer.Exit(1)

@@ -10,6 +10,8 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.resources.quantity import milli
+from stromboli.api.resources.quota_charges import pod_charges
+from stromboli.api.types.pod import pod_resources
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import EVENTS, Resource
 
@@ -152,12 +154,11 @@ def _job(group: Manifest) -> JobState:
 
 def _pod(pod: Manifest) -> PodState:
     meta, spec = pod["metadata"], pod["spec"]
-    requests = [(container.get("resources") or {}).get("requests") or {} for container in spec["containers"]]
     group = (meta.get("annotations") or {}).get(names.GROUP_NAME, "")
     return PodState(
         meta["name"],
         f"{meta['namespace']}/{group}",
-        sum(milli(request.get("cpu", 0)) for request in requests) / 1000,
+        float(pod_charges(pod_resources(pod)).get(names.CPU, 0)),
         spec.get("nodeName", ""),
         pod.get("status", {}).get("phase", "Pending"),
         "deletionTimestamp" in meta,
