@@ -47,7 +47,7 @@ def test_a_period_passes_after_each_cycle_however_long_it_took() -> None:
 
 def test_a_changed_file_is_taken_over_before_the_next_cycle(file: Path) -> None:
     catalog, said = load_catalog(), list[str]()
-    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, say=said.append)
+    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=said.append)
     scheduler.cycle()
     file.write_text(GOOD.replace("allocate", "allocate, backfill"))
     scheduler.cycle()
@@ -57,7 +57,7 @@ def test_a_changed_file_is_taken_over_before_the_next_cycle(file: Path) -> None:
 
 def test_a_wrong_new_file_leaves_the_last_good_one_in_force_and_says_so_once(file: Path) -> None:
     catalog, said = load_catalog(), list[str]()
-    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, say=said.append)
+    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=said.append)
     file.write_text(WRONG)
     scheduler.cycle()
     scheduler.cycle()
@@ -70,7 +70,7 @@ def test_a_wrong_new_file_leaves_the_last_good_one_in_force_and_says_so_once(fil
 
 def test_a_plugin_that_cannot_be_built_leaves_the_policy_before_in_force(file: Path) -> None:
     catalog, said = catalog_with([Unbuildable], []), list[str]()
-    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, say=said.append)
+    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=said.append)
     file.write_text(GOOD.replace("gang", "unbuildable"))
     scheduler.cycle()
     scheduler.cycle()

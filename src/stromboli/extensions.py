@@ -24,17 +24,17 @@ Extension = Action | type[Plugin]
 
 def load_catalog(plugins_dir: Path | None = None) -> Catalog:
     """Everything that a policy may name: built-in, installed, and from `plugins_dir`."""
-    found = _Found()
+    extensions = _Extensions()
     for module in _modules_under(stromboli.actions, stromboli.plugins):
-        found.add(_defined_in(module), module.__name__)
+        extensions.add(_defined_in(module), module.__name__)
     for origin, value in load_entry_points(GROUP):
-        found.add(_extensions_of(value, origin), origin)
+        extensions.add(_extensions_of(value, origin), origin)
     for path in python_files(plugins_dir) if plugins_dir else []:
-        found.add(_defined_in(import_file(path)), str(path), required=True)
-    return Catalog(found.actions, found.plugins)
+        extensions.add(_defined_in(import_file(path)), str(path), required=True)
+    return Catalog(extensions.actions, extensions.plugins)
 
 
-class _Found:
+class _Extensions:
     """Actions and plugins by name, with where each came from."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""The loop: apply news, run a cycle, hand over decisions, reload the policy.
+"""The loop: sync the mirrored cluster, run a cycle, hand over decisions, reload the policy.
 
-It knows the world only as something that has news, carries out decisions, and owns the clock: a real cluster, an
+It knows the world only as something that mirrors a cluster, executes decisions and owns the clock: a real cluster, an
 embedded one, or a rehearsal in memory.
 """
 
@@ -36,7 +36,7 @@ class World(Protocol):
         """Bring the mirror up to date with what happened since it was last asked."""
 
     def execute(self, decisions: Sequence[Decision]) -> None:
-        """Let decisions come true, now or a little later; what becomes of them is news."""
+        """Carry decisions out, now or a little later; a later `sync` shows what became of them."""
 
     def now(self) -> float:
         """Seconds since 1970."""
@@ -54,7 +54,7 @@ class Scheduler:
         policy: Policy | PolicyFile,
         catalog: Catalog,
         period: float = PERIOD,
-        say: Callable[[str], None] = log.warning,
+        warn: Callable[[str], None] = log.warning,
         usage: UsageFeed | None = None,
         services: Mapping[str, Any] | None = None,
         features: Iterable[str] = (),
@@ -63,15 +63,15 @@ class Scheduler:
         self.world = world
         self.period = period
         self._catalog = catalog
-        self._say = say
+        self._warn = warn
         self._parts: dict[str, Any] = {
             "timer": perf_counter,
             "services": services,
             "features": frozenset(features),
         }
-        self._usage = usage or UsageFeed(LOCAL, say)
+        self._usage = usage or UsageFeed(LOCAL, warn)
         self._file = policy if isinstance(policy, PolicyFile) else None
-        self.engine = Engine(self._wanted(policy), catalog, **self._parts)
+        self.engine = Engine(self._policy_of(policy), catalog, **self._parts)
 
     def cycle(self) -> Outcome:
         """One cycle: what was decided is on its way when this returns."""
@@ -94,7 +94,7 @@ class Scheduler:
         if self._file is None:
             return
         for message in self._file.refresh():
-            self._say(message)
+            self._warn(message)
         if self._file.current is not self.engine.policy:
             self.use(self._file.current)
 
@@ -103,7 +103,7 @@ class Scheduler:
         try:
             fresh = Engine(policy, self._catalog, **self._parts)
         except Exception as error:
-            self._say(
+            self._warn(
                 f"{policy.source_name}: {type(error).__name__}: {error}; the policy before stays in force"
             )
             if self._file is not None:
@@ -114,5 +114,5 @@ class Scheduler:
         self.world.cluster.dirty.everything = True
 
     @staticmethod
-    def _wanted(policy: Policy | PolicyFile) -> Policy:
+    def _policy_of(policy: Policy | PolicyFile) -> Policy:
         return policy.current if isinstance(policy, PolicyFile) else policy

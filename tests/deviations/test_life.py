@@ -75,7 +75,7 @@ def test_an_action_is_told_when_it_enters_and_when_it_leaves_the_policy(tmp_path
     file = tmp_path / "policy.yaml"
     file.write_text('actions: "wave"\n')
     catalog = catalog_with([], [wave])
-    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, say=lambda text: None)
+    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=lambda text: None)
     scheduler.cycle()
     assert told == ["hello"]
     file.write_text('actions: "allocate"\n')

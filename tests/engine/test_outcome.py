@@ -9,7 +9,7 @@ import pytest
 from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Decision, Event, PodCondition, PodGroupStatus, QueueStatus
-from stromboli.engine.outcome import job_message, standing
+from stromboli.engine.outcome import job_message, wait_condition
 from stromboli.engine.placement.verdict import verdict_text
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
@@ -128,24 +128,24 @@ def test_the_origin_is_the_objection_to_the_job_or_the_first_verdict() -> None:
 def test_a_task_stands_where_its_last_trial_left_it() -> None:
     session = session_over(cluster_of(queue(), node("n0"), group("job", 1), pod("a", "job")))
     task, n0 = task_of(session.cluster, "a"), session.cluster.nodes["n0"]
-    assert standing(session, task, "the job's words") == ("Unschedulable", "the job's words", "")
+    assert wait_condition(session, task, "the job's words") == ("Unschedulable", "the job's words", "")
     session.explain(task, verdict_text("no room"))
-    assert standing(session, task, "").message == "no room"
+    assert wait_condition(session, task, "").message == "no room"
     with session.statement() as trial:
         trial.allocate(task, n0)
-    assert standing(session, task, "") == (
+    assert wait_condition(session, task, "") == (
         "Schedulable", "Pod default/a can possibly be assigned to n0, once minAvailable is satisfied", ""
     )  # fmt: skip
     with session.statement() as trial:
         trial.pipeline(task, n0, evicted=True)
-    assert standing(session, task, "") == (
+    assert wait_condition(session, task, "") == (
         "Unschedulable",
         "Pod default/a can possibly be assigned to n0, once resource is released and minAvailable is satisfied",
         "n0",
     )
     with session.statement() as trial:
         trial.pipeline(task, n0)
-    assert standing(session, task, "").nominated == ""
+    assert wait_condition(session, task, "").nominated == ""
 
 
 # -- events and pod conditions

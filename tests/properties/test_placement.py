@@ -344,7 +344,7 @@ def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(evaluation, "AHEAD", 3)
         monkeypatch.setattr(evaluation, "WIDEST", 5)
         monkeypatch.setattr(evaluation, "BUSY", 2)
-        monkeypatch.setattr(node_placement, "MOST", 2)
+        monkeypatch.setattr(node_placement, "MAX_SHAPES", 2)
 
 
 @pytest.mark.usefixtures("steps")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api.types.meta import Object
-from stromboli.engine.cycle import PATIENCE
+from stromboli.engine.cycle import MAX_FAILURES
 from stromboli.engine.placement.node_functions import Check, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
@@ -168,12 +168,12 @@ def test_a_mistake_over_one_job_leaves_that_job_out_and_no_other(point: str) -> 
 
 
 @pytest.mark.parametrize("point", ["job_order", "queue_order", "task_order", "score_nodes"])
-def test_an_order_or_score_that_fails_three_times_in_a_row_is_set_aside(
+def test_an_order_or_score_that_fails_three_times_in_a_row_is_disabled(
     point: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR, "stromboli.engine.cycle")
     world = two_jobs(trouble([point], concerns_bad))
-    for _ in range(PATIENCE):
+    for _ in range(MAX_FAILURES):
         assert ("default/bad-x-0", "n0") not in binds(world.step().decisions)
     assert f"plugin 'trouble': {point} failed in 3 cycles in a row and is set aside" in caplog.text
     assert binds(world.step().decisions) == [("default/bad-x-0", "n0")]
@@ -182,9 +182,9 @@ def test_an_order_or_score_that_fails_three_times_in_a_row_is_set_aside(
 @pytest.mark.parametrize(
     "point", ["allocatable", "filter_nodes", "prefilter", "job_valid", "shape_key", "overused"]
 )
-def test_a_limit_or_filter_that_fails_is_never_set_aside(point: str) -> None:
+def test_a_limit_or_filter_that_fails_is_never_disabled(point: str) -> None:
     world = two_jobs(trouble([point], concerns_bad))
-    for _ in range(2 * PATIENCE):
+    for _ in range(2 * MAX_FAILURES):
         assert ("default/bad-x-0", "n0") not in binds(world.step().decisions)
 
 
@@ -195,7 +195,7 @@ def test_an_order_that_fails_now_and_then_is_kept() -> None:
     world.put(group("bad", 5, phase="Inqueue"))
     for mood["bad"] in failing:
         world.step()
-    assert world.engine._set_aside == set()
+    assert world.engine._disabled == set()
 
 
 @pytest.mark.parametrize("kind", [NodeFilter, NodeScore])

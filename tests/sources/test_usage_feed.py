@@ -105,7 +105,7 @@ def test_a_source_that_has_a_bug_costs_nothing_either() -> None:
 
 def test_without_a_type_nothing_is_asked_and_an_unknown_one_is_named() -> None:
     said: list[str] = []
-    feed, cluster = UsageFeed(say=said.append), cluster_of("n1")
+    feed, cluster = UsageFeed(warn=said.append), cluster_of("n1")
     feed.refresh(cluster, {}, NOW)
     feed.refresh(cluster, {"address": "x"}, NOW)
     assert said == []
@@ -154,7 +154,7 @@ def test_a_slow_source_holds_nothing_up_and_is_not_asked_twice_at_a_time() -> No
 
 def test_a_dead_source_is_mentioned_and_asked_again() -> None:
     said: list[str] = []
-    feed, cluster = UsageFeed(say=said.append), cluster_of("n1")
+    feed, cluster = UsageFeed(warn=said.append), cluster_of("n1")
     metrics = {"type": "elasticsearch", "address": dead()}
 
     def told() -> bool:

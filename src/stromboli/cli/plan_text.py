@@ -12,7 +12,7 @@ from stromboli.engine.decisions import Evict
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.simulator.cycle_plan import Plan
 from stromboli.simulator.cycle_report import Report
-from stromboli.simulator.dangling_references import some
+from stromboli.simulator.dangling_references import first_few
 
 _JOB = "a Job is not scheduled itself: add the PodGroup and the pods that its controller makes of it"
 MAX_LINES = 50
@@ -99,7 +99,7 @@ def _print_unscheduled(out: Console, plan: Plan) -> None:
     """Pods that no cycle schedules, and objects that were not read, with the remedy."""
     loaded = plan.loaded
     if loaded.ungrouped:
-        out.print(Text(f"No PodGroup, so no cycle sees them: {some(loaded.ungrouped)}", "yellow"))
+        out.print(Text(f"No PodGroup, so no cycle sees them: {first_few(loaded.ungrouped)}", "yellow"))
         out.print(Text("  -> give them the annotation scheduling.k8s.io/group-name and add that PodGroup"))
     for scheduler, count in sorted(loaded.foreign.items()):
         out.print(Text(f"Pending pods of another scheduler ({scheduler}): {count}", "yellow"))

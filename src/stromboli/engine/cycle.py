@@ -25,9 +25,9 @@ from stromboli.policy.policy import Policy
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 3
-"""Cycles in a row that an order or a score may fail before it is set aside."""
-_MAY_BE_SET_ASIDE = {"score_nodes", "node_scores"} | {
+MAX_FAILURES = 3
+"""Cycles in a row that an order or a score may fail before it is disabled."""
+_MAY_BE_DISABLED = {"score_nodes", "node_scores"} | {
     name for name, point in POINTS.items() if point.combine is sort_keys and name != "shape_key"
 }
 
@@ -37,7 +37,7 @@ _VOLCANO_HOOKS = {"opening": "OnSessionOpen", "closing": "OnSessionClose"}
 
 @dataclass(slots=True)
 class Outcome:
-    """What a cycle decided, and what there is to know about how."""
+    """What a cycle decided, how long each part took, and why jobs wait."""
 
     decisions: list[Decision]
     session: Session
@@ -46,7 +46,7 @@ class Outcome:
     plugins: dict[tuple[str, str], float] = field(default_factory=dict)
     """Time per plugin, when the session opened and when it closed."""
     filtering: list[float] = field(default_factory=list)
-    """Seconds that each look for a node took to bring filters and scores of all nodes up to date."""
+    """Seconds that each search for a node took to bring filters and scores of all nodes up to date."""
     scoring: list[float] = field(default_factory=list)
     """Seconds that each of them took to choose."""
     lost: Failure | None = None
@@ -84,20 +84,20 @@ class Engine:
         self._timer = timer
         self._actions = [catalog.actions[name] for name in policy.actions]
         self._failing: dict[tuple[str, str], int] = {}
-        self._set_aside: set[tuple[str, str]] = set()
+        self._disabled: set[tuple[str, str]] = set()
         self._number = 0
-        self._start_afresh()
+        self._build_plugins()
         for action in dict.fromkeys(self._actions):
             if action.initialise is not None:
                 action.initialise()
 
     def close(self) -> None:
-        """The policy leaves: let its actions go."""
+        """Uninitialise the actions of a policy that is no longer in force."""
         for action in dict.fromkeys(self._actions):
             if action.uninitialise is not None:
                 action.uninitialise()
 
-    def _start_afresh(self) -> None:
+    def _build_plugins(self) -> None:
         """Build all plugins anew; the next session tells them everything."""
         self._tiers: list[list[Plugin]] = [
             [self._catalog.plugins[entry.name].build(entry.arguments, dict(entry.switches)) for entry in tier]
@@ -107,7 +107,7 @@ class Engine:
         self._resolve()
 
     def _resolve(self) -> None:
-        self.rules = Rules(self._tiers, self._set_aside)
+        self.rules = Rules(self._tiers, self._disabled)
         self._placement = Placement(self.rules, self._timer)
         self._listeners = [
             plugin for plugin in self.rules.plugins if type(plugin).on_move is not Plugin.on_move
@@ -128,14 +128,14 @@ class Engine:
         except Exception as error:
             outcome.lost = error.failure if isinstance(error, CycleLost) else failure_of(error)
             log.exception("the cycle is lost: %s", outcome.lost.message)
-            self._give_up(session)
+            self._abort(session)
         except BaseException:
-            self._give_up(session)
+            self._abort(session)
             raise
         finally:
             cluster.listeners = []
             outcome.filtering, outcome.scoring = self._placement.filtering, self._placement.scoring
-        self._judge(session, outcome)
+        self._disable_failing(session, outcome)
         return outcome
 
     def _session(self, cluster: Cluster, now: float) -> Session:
@@ -169,12 +169,12 @@ class Engine:
         session.cluster.pod_counts.sweep()
         outcome.decisions = session.decisions
 
-    def _give_up(self, session: Session) -> None:
-        """Undo the cycle and distrust what plugins remember of it."""
+    def _abort(self, session: Session) -> None:
+        """Undo the cycle and build plugins anew, since what they remember of it is not true."""
         session.cluster.listeners = []
         session.abort()
         session.cluster.dirty.everything = True
-        self._start_afresh()
+        self._build_plugins()
 
     @contextmanager
     def _asked(self, plugin: Plugin, point: str, outcome: Outcome) -> Iterator[None]:
@@ -194,23 +194,25 @@ class Engine:
         finally:
             outcome.seconds[part] = outcome.seconds.get(part, 0.0) + self._timer() - begin
 
-    def _judge(self, session: Session, outcome: Outcome) -> None:
-        """Set an order or a score aside that failed too often in a row."""
+    def _disable_failing(self, session: Session, outcome: Outcome) -> None:
+        """Disable an order or a score that failed too often in a row."""
         for failure in dict.fromkeys(session.failures):
             log.error("%s", failure.message, exc_info=failure.cause)
         failures = [*session.failures, *([outcome.lost] if outcome.lost else [])]
-        failed = {(one.plugin, one.point) for one in failures if one.point in _MAY_BE_SET_ASIDE}
-        self._failing = {who: self._failing.get(who, 0) + 1 for who in failed}
-        tired = {who for who, times in self._failing.items() if times >= PATIENCE}
-        if tired:
-            for plugin, point in sorted(tired):
+        failed = {
+            (failure.plugin, failure.point) for failure in failures if failure.point in _MAY_BE_DISABLED
+        }
+        self._failing = {culprit: self._failing.get(culprit, 0) + 1 for culprit in failed}
+        disabled = {culprit for culprit, times in self._failing.items() if times >= MAX_FAILURES}
+        if disabled:
+            for plugin, point in sorted(disabled):
                 log.error(
                     "plugin %r: %s failed in %d cycles in a row and is set aside until the policy is loaded again",
                     plugin,
                     point,
-                    PATIENCE,
+                    MAX_FAILURES,
                 )
-            self._set_aside |= {(plugin, _point_of(point)) for plugin, point in tired}
+            self._disabled |= {(plugin, _point_of(point)) for plugin, point in disabled}
             self._resolve()
 
 

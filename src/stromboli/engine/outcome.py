@@ -1,7 +1,7 @@
-"""What a cycle has to say when it closes: phases and conditions of jobs, conditions of pods, events, queue status.
+"""What a cycle writes when it closes: phases and conditions of jobs, conditions of pods, events, queue status.
 
-Only jobs about which there may be news are looked at: those that changed, and those not settled when last told. What
-stands there already is not said again. (spec 01 4.2, 4.3, 11)
+Only jobs of which something may have changed are reported: those that changed, and those that were not settled when
+last reported. What an object shows already is not written again. (spec 01 4.2, 4.3, 11)
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _WAITING = (Status.ALLOCATED, Status.PENDING, Status.PIPELINED)
 
 
-class Standing(NamedTuple):
-    """How a task stands at the end of a cycle, as its pod's condition says it."""
+class WaitCondition(NamedTuple):
+    """Why a task waits at the end of a cycle, as the condition of its pod has it."""
 
     reason: str
     message: str
@@ -41,7 +41,7 @@ class Standing(NamedTuple):
 
 
 def reportable(session: Session) -> list[Job]:
-    """Jobs about which there may be news."""
+    """Jobs of which something may have changed."""
     cluster = session.cluster
     if session.changed.everything:
         candidates = dict.fromkeys(cluster.jobs.values())
@@ -54,26 +54,26 @@ def report_outcome(session: Session) -> None:
     """Decide what is written about jobs, pods and queues."""
     cluster = session.cluster
     for job in reportable(session):
-        phase = _tell_job(session, job)
+        phase = _report_job(session, job)
         if job.enough_ready and job not in cluster.backlog and phase != names.GROUP_PENDING:
             cluster.unsettled.pop(job, None)
         else:
             cluster.unsettled[job] = None
-    _tell_stranded(session)
+    _report_invisible(session)
     if session.changed or session.journal:
-        _tell_queues(session)
+        _report_queues(session)
 
 
 # -- jobs
 
 
-def _tell_job(session: Session, job: Job) -> str:
-    """All there is to say about a job and its pods; gives its phase."""
+def _report_job(session: Session, job: Job) -> str:
+    """Report a job and its pods; gives its phase."""
     unschedulable = session.conditions.get(job, {}).get(names.CONDITION_UNSCHEDULABLE)
     phase = _phase(job, unschedulable is not None)
     if job.native is not None and not job.tasks:
         return phase  # nobody of ours: it may be for another scheduler
-    written = _tell_status(session, job, phase)
+    written = _report_status(session, job, phase)
     message = job_message(session, job)
     if phase in (names.GROUP_UNKNOWN, names.GROUP_PENDING, names.GROUP_INQUEUE):
         text = names.GANG_UNSCHEDULABLE.format(
@@ -82,31 +82,33 @@ def _tell_job(session: Session, job: Job) -> str:
         session.record_event(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, text)
     elif written:
         session.record_event(job, "outcome", names.NORMAL, names.EVENT_SCHEDULED, names.GROUP_IS_READY)
-    news = [
-        (task, said)
+    changed = {
+        task: condition
         for status in _WAITING
         for task in job.by_status[status]
-        if not task.gates and not _stands(task, said := standing(session, task, message))
-    ]
-    for task, said in sorted(news, key=lambda one: one[0].order):
-        _tell_pod(session, task, said)
+        if not task.gates and not _is_shown(task, condition := wait_condition(session, task, message))
+    }
+    for task in sorted(changed, key=lambda task: task.order):
+        _report_pod(session, task, changed[task])
     return phase
 
 
-def _tell_status(session: Session, job: Job, phase: str) -> bool:
+def _report_status(session: Session, job: Job, phase: str) -> bool:
     """Write phase, counts and conditions if any differ from what stands there."""
     if phase != job.phase:
         session.phases[job] = phase
     if job.native is not None:
-        return _tell_native(session, job)
+        return _report_native(session, job)
     counts = job.counts
     status = (phase, counts[Status.RUNNING], counts[Status.SUCCEEDED], counts[Status.FAILED])
     fresh = session.conditions.get(job, {})
-    if status == job.written and all(job.conditions.get(type) == one for type, one in fresh.items()):
+    if status == job.written and all(
+        job.conditions.get(type) == condition for type, condition in fresh.items()
+    ):
         return False
     session.write(job, "written", status)
     session.write(job, "conditions", {**job.conditions, **fresh})
-    conditions = tuple(GroupCondition(type, *one, session.id) for type, one in fresh.items())
+    conditions = tuple(GroupCondition(type, *condition, session.id) for type, condition in fresh.items())
     session.decisions.append(PodGroupStatus(job.namespace, job.name, *status, conditions))
     return True
 
@@ -124,38 +126,38 @@ def _phase(job: Job, unschedulable: bool) -> str:
     return names.GROUP_INQUEUE if let_in else names.GROUP_PENDING
 
 
-def _tell_native(session: Session, job: Job) -> bool:
+def _report_native(session: Session, job: Job) -> bool:
     """Of a native group one condition is written, as Kubernetes does: once it was scheduled, that stands."""
     known = job.conditions.get(names.CONDITION_GROUP_SCHEDULED)
     if job.ready_count - job.counts[Status.ALLOCATED] >= job.minimum:
-        said = NativeGroupCondition(job.namespace, job.name, "True", names.GROUP_SCHEDULED, "")
+        written = NativeGroupCondition(job.namespace, job.name, "True", names.GROUP_SCHEDULED, "")
     elif known is not None and known.status == "True":
         return False
     else:
         text = job_message(session, job)
-        said = NativeGroupCondition(job.namespace, job.name, "False", names.UNSCHEDULABLE, text)
-    stands = Condition(said.status, said.reason, said.message)
-    if stands == known:
+        written = NativeGroupCondition(job.namespace, job.name, "False", names.UNSCHEDULABLE, text)
+    condition = Condition(written.status, written.reason, written.message)
+    if condition == known:
         return False
-    session.write(job, "conditions", {names.CONDITION_GROUP_SCHEDULED: stands})
-    session.decisions.append(said)
+    session.write(job, "conditions", {names.CONDITION_GROUP_SCHEDULED: condition})
+    session.decisions.append(written)
     return True
 
 
-def _tell_stranded(session: Session) -> None:
-    """Pods of native groups that no cycle sees, for want of the group or of its queue, hear of it here."""
+def _report_invisible(session: Session) -> None:
+    """Write on pods of native groups that no cycle sees that the group or its queue is missing."""
     changed, jobs = session.changed, session.cluster.jobs
     candidates = jobs.values() if changed.everything else changed.jobs
-    stranded = [job for job in candidates if job.native is not None and not job.visible]
-    for job in sorted(stranded, key=lambda job: job.id):
+    invisible = [job for job in candidates if job.native is not None and not job.visible]
+    for job in sorted(invisible, key=lambda job: job.id):
         if job.group is None or job.queue is None:
             text = names.NATIVE_GROUP_MISSING.format(group=job.key)
         else:
             text = names.QUEUE_MISSING.format(queue=job.queue.name)
-        said = Standing(names.UNSCHEDULABLE, text)
+        condition = WaitCondition(names.UNSCHEDULABLE, text)
         for task in sorted(job.by_status[Status.PENDING], key=lambda task: task.order):
-            if not task.gates and not _stands(task, said):
-                _tell_pod(session, task, said)
+            if not task.gates and not _is_shown(task, condition):
+                _report_pod(session, task, condition)
 
 
 def releasing_with_node(job: Job) -> int:
@@ -166,7 +168,7 @@ def scheduled_count(job: Job) -> int:
     return sum(count for status, count in enumerate(job.counts) if SCHEDULED_CLASS[status])
 
 
-def placed_in_trial(session: Session, job: Job) -> int:
+def tentatively_placed(session: Session, job: Job) -> int:
     """Pending tasks that had room in the last statement that was taken back."""
     return sum(
         task in session.tentative and ALLOCATED_CLASS[session.tentative[task].status]
@@ -186,7 +188,7 @@ def job_message(session: Session, job: Job) -> str:
     text = f"{head}, {', '.join(sorted(parts))}"
     pending = job.by_status[Status.PENDING]
     if pending:
-        reasons = Counter(standing_reason(session, task) for task in pending)
+        reasons = Counter(wait_reason(session, task) for task in pending)
         listed = sorted(names.REASON_COUNT.format(count=count, reason=why) for why, count in reasons.items())
         text += names.PENDING_REASONS.format(histogram=", ".join(listed))
     if objection := session.objections.get(job):
@@ -199,53 +201,53 @@ def job_message(session: Session, job: Job) -> str:
 # -- pods
 
 
-def standing_reason(session: Session, task: Task) -> str:
-    trial = session.tentative.get(task)
-    status = trial.status if trial else task.status
+def wait_reason(session: Session, task: Task) -> str:
+    tentative = session.tentative.get(task)
+    status = tentative.status if tentative else task.status
     return names.SCHEDULABLE if status is Status.ALLOCATED else names.UNSCHEDULABLE
 
 
-def standing(session: Session, task: Task, job_text: str) -> Standing:
-    """Where a task stands: in its last trial if there was one, else as it is."""
-    trial = session.tentative.get(task)
-    status, node = (trial.status, trial.node) if trial else (task.status, task.node)
+def wait_condition(session: Session, task: Task, job_text: str) -> WaitCondition:
+    """Why a task waits: by its last tentative placement if there was one, else by its status."""
+    tentative = session.tentative.get(task)
+    status, node = (tentative.status, tentative.node) if tentative else (task.status, task.node)
     if status is Status.ALLOCATED and node is not None:
         text = names.ONCE_MIN_AVAILABLE.format(namespace=task.namespace, name=task.name, node=node.name)
-        return Standing(names.SCHEDULABLE, text)
+        return WaitCondition(names.SCHEDULABLE, text)
     if status is Status.PIPELINED and node is not None:
         text = names.ONCE_RELEASED.format(namespace=task.namespace, name=task.name, node=node.name)
-        nominated = trial.nominated if trial else session.is_nominated(task)
-        return Standing(names.UNSCHEDULABLE, text, node.name if nominated else "")
+        nominated = tentative.nominated if tentative else session.is_nominated(task)
+        return WaitCondition(names.UNSCHEDULABLE, text, node.name if nominated else "")
     verdict = session.verdicts.get(task.job, {}).get(task) if task.job else None
-    return Standing(names.UNSCHEDULABLE, verdict.message if verdict else job_text)
+    return WaitCondition(names.UNSCHEDULABLE, verdict.message if verdict else job_text)
 
 
-def _stands(task: Task, said: Standing) -> bool:
-    """Whether the pod says so already."""
+def _is_shown(task: Task, condition: WaitCondition) -> bool:
+    """Whether the pod has this condition already."""
     known = task.condition
     return (
         known is not None
-        and known.message == said.message
-        and known.reason == said.reason
+        and known.message == condition.message
+        and known.reason == condition.reason
         and known.status == "False"
-        and (not said.nominated or task.nominated == said.nominated)
+        and (not condition.nominated or task.nominated == condition.nominated)
     )
 
 
-def _tell_pod(session: Session, task: Task, said: Standing) -> None:
-    session.write(task, "condition", Condition("False", said.reason, said.message))
-    if said.nominated:
-        session.write(task, "nominated", said.nominated)
-    session.decisions.append(PodCondition(task.namespace, task.name, task.uid, *said))
+def _report_pod(session: Session, task: Task, condition: WaitCondition) -> None:
+    session.write(task, "condition", Condition("False", condition.reason, condition.message))
+    if condition.nominated:
+        session.write(task, "nominated", condition.nominated)
+    session.decisions.append(PodCondition(task.namespace, task.name, task.uid, *condition))
     session.decisions.append(
-        Event("Pod", task.namespace, task.name, "Warning", names.EVENT_FAILED_SCHEDULING, said.message)
+        Event("Pod", task.namespace, task.name, "Warning", names.EVENT_FAILED_SCHEDULING, condition.message)
     )
 
 
 # -- queues
 
 
-def _tell_queues(session: Session) -> None:
+def _report_queues(session: Session) -> None:
     """What each queue has allocated, its descendants included."""
     queues = session.cluster.queues
     totals: dict[Queue, Amounts] = {queue: {} for queue in queues.values() if queue.exists}
@@ -253,7 +255,7 @@ def _tell_queues(session: Session) -> None:
         for member in lineage(queue, queues):
             if member in totals:
                 shift(totals[member], queue.allocated)
-    for queue, total in sorted(totals.items(), key=lambda one: one[0].name):
+    for queue, total in sorted(totals.items(), key=lambda entry: entry[0].name):
         named = session.cluster.dims.named({dim: int(amount) for dim, amount in total.items()})
         allocated = resource_list(named)
         if queue.reported != allocated:

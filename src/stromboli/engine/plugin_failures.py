@@ -1,4 +1,4 @@
-"""When a plugin raises: which one it was, at which point, in a sentence."""
+"""What a plugin raised: the plugin, the extension point and the error; and the guard that confines it to some jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST = 500
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A plugin's mistake, as far as it can be told."""
+    """An error, with the plugin and the extension point that were asked, if any were."""
 
     plugin: str
     point: str
@@ -26,8 +26,8 @@ class Failure:
 
     @property
     def message(self) -> str:
-        who = f"plugin {self.plugin!r} failed in {self.point}" if self.plugin else "scheduling failed"
-        return f"{who}: {self.error}"
+        where = f"plugin {self.plugin!r} failed in {self.point}" if self.plugin else "scheduling failed"
+        return f"{where}: {self.error}"
 
 
 class CycleLost(Exception):
@@ -46,7 +46,7 @@ def failure_of(error: BaseException) -> Failure:
 
 
 class FailureGuard:
-    """Work on some jobs that a plugin's mistake ends, and nothing else."""
+    """Leaves jobs out of the cycle if a plugin raises while they are worked on."""
 
     __slots__ = ("_jobs", "_session")
 

@@ -223,11 +223,11 @@ class Choice(NamedTuple):
 def tier_intersection(tiers: Tiers) -> Method:
     """Victims: none abstains; within a tier only what all name; the first tier that names any decides (spec 02 D4)."""
 
-    def choose(who: Any, candidates: list[Any], *more: Any) -> Choice:
+    def choose(beneficiary: Any, candidates: list[Any], *more: Any) -> Choice:
         for number, tier in enumerate(tiers, 1):
             chosen: list[Any] | None = None
             voters: list[str] = []
-            for method, answer in zip(tier, answers(tier, (who, candidates, *more)), strict=False):
+            for method, answer in zip(tier, answers(tier, (beneficiary, candidates, *more)), strict=False):
                 if answer is None:
                     continue
                 voters.append(plugin_of(method))

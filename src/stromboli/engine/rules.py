@@ -59,8 +59,8 @@ class Rules:
     hyper_node_scores: Callable[[SubJob, dict[str, list[int]]], list[dict[str, float]]]
     hyper_node_gradients: Callable[[Job | SubJob, str, str], list[list[str]] | None]
 
-    def __init__(self, tiers: Sequence[Sequence[Plugin]], set_aside: Iterable[tuple[str, str]] = ()):
-        self._set_aside = frozenset(set_aside)
+    def __init__(self, tiers: Sequence[Sequence[Plugin]], disabled: Iterable[tuple[str, str]] = ()):
+        self._disabled = frozenset(disabled)
         self._tiers = [list(tier) for tier in tiers]
         self.plugins = [plugin for tier in tiers for plugin in tier]
         points = dict(POINTS)
@@ -98,11 +98,13 @@ class Rules:
         """Whether any plugin takes part in a point."""
         return point in self._answered
 
-    def votes(self, point: str, who: Any, candidates: list[Task]) -> list[tuple[Plugin, list[Task] | None]]:
+    def votes(
+        self, point: str, beneficiary: Any, candidates: list[Task]
+    ) -> list[tuple[Plugin, list[Task] | None]]:
         """What each plugin of the first tier that votes at a victim point says, one by one."""
         plugins = next(iter(self._voters[point]), [])
         methods = [getattr(plugin, point) for plugin in plugins]
-        return list(zip(plugins, answers(methods, (who, candidates)), strict=True))
+        return list(zip(plugins, answers(methods, (beneficiary, candidates)), strict=True))
 
     def first_tier(self, point: str) -> int:
         """The number of the first tier in which anybody votes at a point."""
@@ -143,7 +145,7 @@ class Rules:
         return [tier for tier in tiers if tier]
 
     def _takes_part(self, plugin: Plugin, point: Point) -> bool:
-        if (plugin.name, point.name) in self._set_aside or not _overrides(type(plugin), point.name):
+        if (plugin.name, point.name) in self._disabled or not _overrides(type(plugin), point.name):
             return False
         return not point.switches or any(plugin.switches.get(switch, True) for switch in point.switches)
 
@@ -170,7 +172,7 @@ _SIMPLE_FORMS = {"node_filters": "filter_nodes", "node_scores": "score_nodes"}
 
 def points_of(kind: type[Plugin]) -> list[str]:
     """The points that a plugin answers, whatever the policy switches off; of variants, those of any."""
-    variants = [kind, *(one for one in kind.__subclasses__() if one.name == kind.name)]
+    variants = [kind, *(variant for variant in kind.__subclasses__() if variant.name == kind.name)]
     return [
         name
         for name in (*POINTS, *_own_points(kind))

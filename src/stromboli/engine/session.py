@@ -1,8 +1,8 @@
 """A session: one cycle as a transaction over the live cluster.
 
 Actions ask its `rules`, find nodes with `place`, and move tasks inside statements. Every move is in the journal; when
-the session closes, whatever was not committed is taken back. Explanations (verdicts, the last trial of a task) lie
-outside the journal and survive the undo.
+the session closes, whatever was not committed is taken back. Explanations (verdicts, the last tentative placement of a
+task) lie outside the journal and survive the undo.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Session(Transaction):
         self.changed: Dirty = cluster.dirty
         """What changed since the session before this one opened."""
         self.messages: dict[Job, dict[str, str]] = {}
-        """What there was to say about jobs in this cycle, by topic, new or not."""
+        """Messages of events about jobs in this cycle, by topic, new or not."""
         self.ungated: list[Task] = []
         """Tasks that were let out of their queue's gate in this session."""
         self._placement = placement
@@ -71,7 +71,7 @@ class Session(Transaction):
         self._writes: list[tuple[Job | Task | Queue, str, Any]] = []
         self._reservations: dict[Task, Reservation] = {}
 
-    # -- looking at the work
+    # -- jobs and queues
 
     def arguments(self, action: str) -> Any:
         """The arguments of an action, as configured."""
@@ -103,11 +103,11 @@ class Session(Transaction):
 
     def compare_victim_queues(self, left: Queue, right: Queue, mine: Queue) -> int:
         """Below zero if the left queue loses to mine before the right one does."""
-        said = self.rules.victim_queue_order(left, right, mine)
-        if said:
-            return said
-        one, other = self.queue_key(left), self.queue_key(right)
-        return (one < other) - (one > other)
+        order = self.rules.victim_queue_order(left, right, mine)
+        if order:
+            return order
+        left_key, right_key = self.queue_key(left), self.queue_key(right)
+        return (left_key < right_key) - (left_key > right_key)
 
     def domains(self, unit: Job | SubJob, purpose: str) -> list[Bools]:
         """Sets of nodes to try for a job, best first; the whole cluster until there are HyperNodes to tell apart."""
@@ -195,10 +195,10 @@ class Session(Transaction):
         self.ungated.append(task)
         self.decisions.append(GateRemoval(task.namespace, task.name, task.uid))
 
-    # -- telling
+    # -- events, phases and conditions
 
     def record_event(self, job: Job, topic: str, type: str, reason: str, message: str) -> None:
-        """An event about a job, unless the last one on this topic said the same."""
+        """An event about a job, unless the last one on this topic was the same."""
         self.messages.setdefault(job, {})[topic] = message
         if self._reported.get((job, topic), job.reported.get(topic)) == (reason, message):
             return
@@ -206,7 +206,7 @@ class Session(Transaction):
         self.decisions.append(Event(job.id.kind, job.namespace, job.name, type, reason, message))  # type: ignore[arg-type]
 
     def write(self, target: Job | Task | Queue, field: str, value: Any) -> None:
-        """Let the model show what was decided, once the cycle has come to its end."""
+        """Set a field of the model once the cycle has come to its end."""
         self._writes.append((target, field, value))
 
     def set_phase(self, job: Job, phase: str) -> None:
@@ -245,13 +245,13 @@ class Session(Transaction):
     # -- the end
 
     def finish(self) -> None:
-        """Undo what was kept but not committed, and let the model show what was decided."""
+        """Undo what was kept but not committed, and write what was decided into the model."""
         self.remember_uncommitted()
         self.take_back()
         for target, field, value in self._writes:
             setattr(target, field, value)
-        for (job, topic), said in self._reported.items():
-            job.reported[topic] = said
+        for (job, topic), event in self._reported.items():
+            job.reported[topic] = event
         for job, phase in self.phases.items():
             self.cluster.set_phase(job, phase)
         for task, reservation in self._reservations.items():

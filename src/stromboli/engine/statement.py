@@ -57,11 +57,11 @@ class Statement:
             self._within.nominate(task)
         return refused
 
-    def evict(self, task: Task, note: EvictionReason) -> Refused | None:
+    def evict(self, task: Task, reason: EvictionReason) -> Refused | None:
         """Make a task leave its node."""
         refused = self._within.move(task, Status.RELEASING, task.node)
         if refused is None:
-            self._within.record_eviction(task, note)
+            self._within.record_eviction(task, reason)
         return refused
 
     def restore(self, victim: Task, status: Status) -> Refused | None:

@@ -46,8 +46,8 @@ class EvictionReason(NamedTuple):
     @property
     def sentence(self) -> str:
         """`preempt for default/urgent, chosen by tier 1 (priority, conformance)`."""
-        whom = f" for {self.beneficiary}" if self.beneficiary else ""
-        return f"{self.action}{whom}" + (f", chosen by {self.chosen_by}" if self.chosen_by else "")
+        beneficiary = f" for {self.beneficiary}" if self.beneficiary else ""
+        return f"{self.action}{beneficiary}" + (f", chosen by {self.chosen_by}" if self.chosen_by else "")
 
 
 class Uncommitted(NamedTuple):
@@ -104,7 +104,7 @@ class Transaction:
         return Statement(self)
 
     def move(self, task: Task, status: Status, node: Node | None) -> Refused | None:
-        """Move a task and note it; a listener may refuse."""
+        """Move a task and reason it; a listener may refuse."""
         try:
             change = self.cluster.move(task, status, node)
         except ListenerFailed as error:
@@ -199,7 +199,7 @@ class Transaction:
 
     def _evict(self, task: Task) -> None:
         self._settled.add(task)
-        note = self.eviction_of(task)
+        reason = self.eviction_of(task)
         named = self.cluster.dims.named({dim: int(amount) for dim, amount in task.request.items()})
         job = task.job.key if task.job else ""
         node = task.node.name if task.node else ""
@@ -210,18 +210,18 @@ class Transaction:
                 task.uid,
                 node,
                 job,
-                note.action,
-                *note,
+                reason.action,
+                *reason,
                 frees=resource_list(named),
             )
         )
-        text = names.POD_EVICTED.format(reason=note.sentence)
+        text = names.POD_EVICTED.format(reason=reason.sentence)
         self.decisions.append(Event("Pod", task.namespace, task.name, "Warning", names.EVENT_EVICT, text))
         if task.job is not None:
-            said = f"{task.name}: {note.sentence}"
-            self.decisions.append(
-                Event(task.job.id.kind, task.job.namespace, task.job.name, "Normal", names.EVENT_EVICT, said)  # type: ignore[arg-type]
-            )
+            message = f"{task.name}: {reason.sentence}"
+            id = task.job.id
+            event = Event(id.kind, id.namespace, id.name, "Normal", names.EVENT_EVICT, message)  # type: ignore[arg-type]
+            self.decisions.append(event)
 
     def nominate(self, task: Task) -> None:
         """Remember that somebody was evicted for this task."""
@@ -234,8 +234,8 @@ class Transaction:
         """Why a task was evicted in this session."""
         return self._evictions.get(task, EvictionReason(""))
 
-    def record_eviction(self, task: Task, note: EvictionReason) -> None:
-        self._evictions[task] = note
+    def record_eviction(self, task: Task, reason: EvictionReason) -> None:
+        self._evictions[task] = reason
 
     # -- remembering
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from stromboli.api import names
 from stromboli.engine.outcome import (
     job_message,
-    placed_in_trial,
     releasing_with_node,
     reportable,
     scheduled_count,
+    tentatively_placed,
 )
 from stromboli.engine.plugin import Bound, Eviction, Invalid, Plugin
 from stromboli.engine.points import Vote
@@ -99,7 +99,7 @@ def _set_condition(session: Session, job: Job) -> None:
     if job.enough_ready:
         session.set_condition(job, names.CONDITION_SCHEDULED, names.TASKS_READY, "")
     elif not _is_leaving(job):
-        unready = job.minimum - job.ready_count - placed_in_trial(session, job)
+        unready = job.minimum - job.ready_count - tentatively_placed(session, job)
         text = names.GANG_UNSCHEDULABLE.format(
             count=unready, total=len(job.tasks), message=job_message(session, job)
         )

@@ -16,14 +16,14 @@ def order_warnings(actions: Sequence[str]) -> list[str]:
         for name in dict.fromkeys(actions)
         if actions.count(name) > 1
     ]
-    if "enqueue" in actions and "allocate" in actions and _first(actions, "allocate", "enqueue"):
+    if "enqueue" in actions and "allocate" in actions and _before(actions, "allocate", "enqueue"):
         warnings.append("allocate runs before enqueue: a new job waits one cycle longer than it has to")
     if "allocate" in actions:
         for name, effect in _AFTER_ALLOCATE.items():
-            if name in actions and _first(actions, name, "allocate"):
+            if name in actions and _before(actions, name, "allocate"):
                 warnings.append(f"{name} runs before allocate: {effect}")
     return warnings
 
 
-def _first(actions: Sequence[str], one: str, other: str) -> bool:
-    return actions.index(one) < actions.index(other)
+def _before(actions: Sequence[str], first: str, second: str) -> bool:
+    return actions.index(first) < actions.index(second)

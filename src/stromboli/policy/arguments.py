@@ -151,12 +151,12 @@ def _parse_open_ended(argument: Argument, given: dict[str, Node], path: str, pro
     """Every name that follows the prefix; a wrong value counts as the default."""
     default = argument.default.default
     value_type = typing.get_args(argument.type)[1]
-    found = ByName(default)
+    values = ByName(default)
     for key, node in given.items():
         if name := key.removeprefix(argument.key) if key.startswith(argument.key) else "":
             value = _checked(argument, value_type, node, path + key, problems)
-            found[name] = default if value is WRONG else value
-    return found
+            values[name] = default if value is WRONG else value
+    return values
 
 
 def _checked(argument: Argument, hint: Any, node: Node, path: str, problems: Problems) -> Any:

@@ -69,7 +69,7 @@ class PolicyReader:
     def read_actions(self, node: Node) -> None:
         """A comma list of names, in the order in which they will run."""
         if not isinstance(node.value, str | None):
-            return self.fatal(node, f'actions: needs a text such as "enqueue, allocate", got {_found(node)}')
+            return self.fatal(node, f'actions: needs a text such as "enqueue, allocate", got {_got(node)}')
         names = []
         for raw in (node.value or "").split(","):
             name = raw.strip()
@@ -117,7 +117,7 @@ class PolicyReader:
             if key not in METRICS:
                 self.warn(entry, f"unknown metrics key {shown(key)}{suggestion(key, METRICS)}")
             if isinstance(entry.value, dict | list | None):
-                self.wrong(entry, f"metrics {key}: needs a text, got {_found(entry)}")
+                self.wrong(entry, f"metrics {key}: needs a text, got {_got(entry)}")
             else:
                 text = str(entry.value)
                 self.metrics[key] = text.lower() if isinstance(entry.value, bool) else text
@@ -159,7 +159,7 @@ class PolicyReader:
             elif isinstance(node.value, bool):
                 switches[key] = node.value
             elif node.value is not None:
-                self.wrong(node, f"plugin {name}: {key}: needs true or false, got {_found(node)}")
+                self.wrong(node, f"plugin {name}: {key}: needs true or false, got {_got(node)}")
         return switches
 
     def check_hierarchy(self, node: Node, tier: tuple[PluginEntry, ...]) -> None:
@@ -181,7 +181,7 @@ class PolicyReader:
         """The entries of a mapping, of which only `known` keys may be there; nothing counts as empty."""
         if not isinstance(node.value, dict):
             if node.value is not None:
-                self.fatal(node, f"{what}: needs a mapping, got {_found(node)}")
+                self.fatal(node, f"{what}: needs a mapping, got {_got(node)}")
             return {}
         for key, entry in node.value.items():
             if known is not None and key not in known:
@@ -193,7 +193,7 @@ class PolicyReader:
         if isinstance(node.value, list):
             return node.value
         if node.value is not None:
-            self.fatal(node, f"{what}: needs a list, got {_found(node)}")
+            self.fatal(node, f"{what}: needs a list, got {_got(node)}")
         return []
 
     def name(self, node: Node, entry: dict[str, Node], what: str) -> str | None:
@@ -229,7 +229,7 @@ def _decoded(text: str | bytes) -> str:
     return decoded
 
 
-def _found(node: Node) -> str:
+def _got(node: Node) -> str:
     return kind_of(plain(node))
 
 

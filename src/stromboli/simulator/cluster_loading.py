@@ -16,7 +16,7 @@ from stromboli.api.manifests.manifest_reader import IMPLIED, Item, Manifests
 from stromboli.api.types.pod import Pod
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
-from stromboli.simulator.dangling_references import oddities
+from stromboli.simulator.dangling_references import dangling_references
 
 Watch = Callable[[Iterable[Item], int], Iterable[Item]]
 """Wraps the objects on their way in, given how many there are: a progress bar."""
@@ -77,7 +77,7 @@ def load(
         intake.cluster.settle()
     problems[:0] = manifests.problems
     seconds = time.perf_counter() - begin
-    odd = oddities(intake.cluster, by_hand)
+    odd = dangling_references(intake.cluster, by_hand)
     return Loaded(intake, seconds, count, problems, dict(manifests.skipped), dict(foreign), odd)
 
 

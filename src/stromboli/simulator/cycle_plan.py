@@ -34,12 +34,12 @@ class Plan(Struct):
 
     @property
     def lost(self) -> str:
-        return next((one.lost for one in self.cycles if one.lost), "")
+        return next((report.lost for report in self.cycles if report.lost), "")
 
     @property
     def failed(self) -> bool:
         """Whether plugins failed, over single jobs or so that a cycle came to nothing."""
-        return any(one.lost or one.failures for one in self.cycles)
+        return any(report.lost or report.failures for report in self.cycles)
 
     @property
     def warnings(self) -> list[str]:
@@ -76,14 +76,14 @@ def document(plan: Plan) -> dict[str, Any]:
     result |= _decisions(whole)
     result["timing"] = {"load_s": _rounded(loaded.seconds), **_timing(plan.cycles[-1])}
     if len(plan.cycles) > 1:
-        result["cycles"] = [{**_decisions(one), "timing": _timing(one)} for one in plan.cycles]
+        result["cycles"] = [{**_decisions(report), "timing": _timing(report)} for report in plan.cycles]
     if plan.lost:
         result["lost"] = plan.lost
     result["objects"] = loaded.objects
     extras = {
         "failures": whole.failures,
         "warnings": plan.warnings,
-        "problems": [_problem(one) for one in loaded.problems],
+        "problems": [_problem(problem) for problem in loaded.problems],
         "ungrouped": loaded.ungrouped,
         "other_schedulers": loaded.foreign,
         "unread_kinds": loaded.unread,
@@ -99,7 +99,7 @@ def _decisions(report: Report) -> dict[str, Any]:
         "pipelined": report.pipelined,
         "phases": report.phases,
         "pending": {job: _pending(waiting) for job, waiting in report.pending.items()},
-        "evictions": [_eviction(one) for one in report.evictions],
+        "evictions": [_eviction(eviction) for eviction in report.evictions],
     }
 
 

@@ -12,7 +12,7 @@ from stromboli.engine.explanation.wait_explanation import WaitExplanation
 
 
 class Report(Struct):
-    """The decisions of one cycle, or of several: `of` and `together` make one."""
+    """The decisions of one cycle, or of several: `of` and `together` make report."""
 
     binds: dict[str, str]
     """Pod to node."""
@@ -36,12 +36,13 @@ class Report(Struct):
     def of(cls, outcome: Outcome) -> Report:
         """The report of a cycle that has just run."""
         decided = outcome.decisions
-        evictions = [one for one in decided if isinstance(one, Evict)]
+        evictions = [decision for decision in decided if isinstance(decision, Evict)]
+        binds = [decision for decision in decided if isinstance(decision, Bind)]
         jobs = outcome.session.cluster.jobs.values()
         return cls(
-            binds={one.key: one.node for one in decided if isinstance(one, Bind)},
-            bound_per_job=_count(one.job for one in decided if isinstance(one, Bind)),
-            evicted=sorted(one.key for one in evictions),
+            binds={bind.key: bind.node for bind in binds},
+            bound_per_job=_count(bind.job for bind in binds),
+            evicted=sorted(eviction.key for eviction in evictions),
             pipelined=dict(outcome.pipelined),
             phases={job.key: job.phase for job in jobs if job.group is not None},
             pending={job.key: waits for job in jobs if (waits := outcome.explain(job))},
@@ -56,16 +57,16 @@ class Report(Struct):
         """All decisions of several cycles, and how things stand after the last."""
         last = reports[-1]
         return cls(
-            binds={pod: node for one in reports for pod, node in one.binds.items()},
-            bound_per_job=_sum(one.bound_per_job for one in reports),
-            evicted=sorted(pod for one in reports for pod in one.evicted),
+            binds={pod: node for report in reports for pod, node in report.binds.items()},
+            bound_per_job=_sum(report.bound_per_job for report in reports),
+            evicted=sorted(pod for report in reports for pod in report.evicted),
             pipelined=last.pipelined,
             phases=last.phases,
             pending=last.pending,
-            evictions=[eviction for one in reports for eviction in one.evictions],
+            evictions=[eviction for report in reports for eviction in report.evictions],
             seconds=last.seconds,
-            failures=list(dict.fromkeys(text for one in reports for text in one.failures)),
-            lost=next((one.lost for one in reports if one.lost), ""),
+            failures=list(dict.fromkeys(text for report in reports for text in report.failures)),
+            lost=next((report.lost for report in reports if report.lost), ""),
         )
 
 

@@ -16,14 +16,14 @@ SHOWN = 3
 _SYSTEM = (names.SYSTEM_CLUSTER_CRITICAL, names.SYSTEM_NODE_CRITICAL)
 
 
-def oddities(cluster: Cluster, by_hand: bool) -> list[str]:
+def dangling_references(cluster: Cluster, by_hand: bool) -> list[str]:
     """Each in a sentence; `by_hand` if somebody wrote the nodes who may not know what a kubelet adds."""
     return [*_unknown_priorities(cluster), *(_missing_hostnames(cluster) if by_hand else ())]
 
 
 def _unknown_priorities(cluster: Cluster) -> Iterator[str]:
     classes = cluster.objects.priority_classes
-    fallback = min((one.value for one in classes.values() if one.global_default), default=0)
+    fallback = min((priority.value for priority in classes.values() if priority.global_default), default=0)
     users: dict[str, list[str]] = {}
     for job in cluster.jobs.values():
         name = job.group.spec.priority_class_name if job.group else ""
@@ -34,9 +34,9 @@ def _unknown_priorities(cluster: Cluster) -> Iterator[str]:
         stated = task.pod_priority != fallback  # from a real cluster, where the class exists
         if name and name not in classes and name not in _SYSTEM and task.ours and not stated:
             users.setdefault(name, []).append(f"Pod {task.key}")
-    for name, found in sorted(users.items()):
+    for name, objects in sorted(users.items()):
         yield (
-            f'PriorityClass "{name}" of {some(found)} is not among the objects{suggestion(name, classes)}'
+            f'PriorityClass "{name}" of {first_few(objects)} is not among the objects{suggestion(name, classes)}'
             f" (it counts as {fallback})"
         )
 
@@ -47,10 +47,10 @@ def _missing_hostnames(cluster: Cluster) -> Iterator[str]:
     if not bare:
         return
     asking: dict[str, Task] = {}
-    looked_at: set[int] = set()
+    seen: set[int] = set()
     for task in cluster.tasks.values():
-        if task.ours and task.status is Status.PENDING and task.shape.id not in looked_at:
-            looked_at.add(task.shape.id)
+        if task.ours and task.status is Status.PENDING and task.shape.id not in seen:
+            seen.add(task.shape.id)
             for field in _fields_by_hostname(task.shape.spec):
                 asking.setdefault(field, task)
     for field, task in asking.items():
@@ -58,7 +58,7 @@ def _missing_hostnames(cluster: Cluster) -> Iterator[str]:
 
 
 def _bare(bare: list[Node], count: int, field: str, task: Task) -> str:
-    which = some([node.name for node in bare])
+    which = first_few([node.name for node in bare])
     return (
         f"{len(bare)} of {count} nodes ({which}) lack the label {names.HOSTNAME}, by which {field} of Pod {task.key}"
         " goes: the rule does not work there; a kubelet would set the label to the node's name"
@@ -76,12 +76,12 @@ def _fields_by_hostname(spec: PodSpec) -> Iterator[str]:
             if terms is not None and any(term.topology_key == names.HOSTNAME for term in terms.required):
                 yield field
     if any(
-        one.topology_key == names.HOSTNAME and one.when_unsatisfiable == names.DO_NOT_SCHEDULE
-        for one in spec.topology_spread_constraints
+        constraint.topology_key == names.HOSTNAME and constraint.when_unsatisfiable == names.DO_NOT_SCHEDULE
+        for constraint in spec.topology_spread_constraints
     ):
         yield "topologySpreadConstraints"
 
 
-def some(found: list[str]) -> str:
+def first_few(texts: list[str]) -> str:
     """The first few, and how many more."""
-    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
+    return ", ".join(texts[:SHOWN]) + (f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else "")

@@ -57,17 +57,17 @@ class Rehearsal:
 
     # -- what else may happen in it
 
-    def add(self, thing: Object | Mapping[str, Any]) -> None:
+    def add(self, manifest: Object | Mapping[str, Any]) -> None:
         """An object is new, or takes the place of the one of its name: completed as an API server would.
 
         Unless it says otherwise, what is added first is oldest: all of it in January 2026, a second apart.
         """
-        found = thing if isinstance(thing, Object) else decode(thing)
-        if found is None:
-            raise ValueError(f"a scheduler does not read {thing!r}")
-        case_defaults(found, self._made, Priorities(self.cluster.objects.priority_classes.values()))
-        check_object(found)
-        self.intake.put(found)
+        object = manifest if isinstance(manifest, Object) else decode(manifest)
+        if object is None:
+            raise ValueError(f"a scheduler does not read {manifest!r}")
+        case_defaults(object, self._made, Priorities(self.cluster.objects.priority_classes.values()))
+        check_object(object)
+        self.intake.put(object)
         self._made += 1
 
     def add_job(self, name: str, **terms: Unpack[Terms]) -> None:

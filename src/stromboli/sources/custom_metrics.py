@@ -58,16 +58,20 @@ class CustomMetrics:
     def _ask(self, metric: str, now: float) -> dict[str, tuple[float, float]]:
         """Percent and time, by node."""
         call = Call(
-            (self._url or IN_CLUSTER) + PATH + metric, None, self._headers(), self._timeout, self._whom()
+            (self._url or IN_CLUSTER) + PATH + metric,
+            None,
+            self._headers(),
+            self._timeout,
+            self._trust_for_call(),
         )
         answer = decoded(send(call), Answer, "prometheus_adaptor")
-        found = {}
+        usage = {}
         for item in answer.items:
             percent = _percent(item.value)
             if percent is not None:
                 at = item.timestamp.timestamp() if item.timestamp is not None else now
-                found[item.described_object.name] = (percent, at)
-        return found
+                usage[item.described_object.name] = (percent, at)
+        return usage
 
     def _headers(self) -> dict[str, str]:
         """The token is read afresh every time: Kubernetes replaces it now and then."""
@@ -81,7 +85,7 @@ class CustomMetrics:
                 " that kubectl proxy prints"
             ) from None
 
-    def _whom(self) -> Trust:
+    def _trust_for_call(self) -> Trust:
         return Trust(self._trust.verify, str(self._account / "ca.crt")) if self._account else self._trust
 
 

@@ -58,13 +58,13 @@ class Prometheus:
         self._timeout = timeout
 
     def read(self, nodes: Collection[str], now: float) -> dict[str, NodeUsage]:
-        found = paired(self._ask(CPU), self._ask(MEMORY), nodes, now)
-        if nodes and not found:
+        usage = paired(self._ask(CPU), self._ask(MEMORY), nodes, now)
+        if nodes and not usage:
             raise BadMetrics(
                 "prometheus: no sample is of a node of this cluster;"
                 " the label instance of the node exporter must be the name of the node"
             )
-        return found
+        return usage
 
     def _ask(self, query: str) -> dict[str, float]:
         body = urlencode({"query": query}).encode()

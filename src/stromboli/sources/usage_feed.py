@@ -41,18 +41,18 @@ class UsageFeed:
     def __init__(
         self,
         sources: Mapping[str, Callable[[Metrics], Source]] = ALL,
-        say: Callable[[str], None] = log.warning,
+        warn: Callable[[str], None] = log.warning,
     ):
         self._sources = sources
-        self._say = say
+        self._warn = warn
         self._metrics: Metrics = {}
         self._source: Source | None = None
-        self._said = ""
-        self._forget()
+        self._last_warning = ""
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._polled: float | None = None
-        self._under_way = False
+        self._in_flight = False
         self._answers: queue.SimpleQueue[Readings | Exception] = queue.SimpleQueue()
 
     def refresh(self, cluster: Cluster, metrics: Metrics, now: float) -> None:
@@ -61,28 +61,28 @@ class UsageFeed:
             self._use(metrics)
         if self._source is None:
             return
-        self._take_over(cluster, now)
-        if not self._under_way and self._due(now):
+        self._apply_answer(cluster, now)
+        if not self._in_flight and self._due(now):
             self._polled = now
             self._poll(self._source, frozenset(cluster.nodes), now)
-            self._take_over(cluster, now)
+            self._apply_answer(cluster, now)
 
     def _use(self, metrics: Metrics) -> None:
         """Put another section of a policy in force; whatever is still asked of the source before is not waited for."""
         self._metrics, self._source = dict(metrics), None
-        self._forget()
+        self._reset()
         kind = metrics.get("type", "")
         if not kind:
             return
         if kind not in ALL:
-            self._complain(f"metrics: unknown type {kind!r}; known: {', '.join(sorted(ALL))}")
+            self._warn_once(f"metrics: unknown type {kind!r}; known: {', '.join(sorted(ALL))}")
         elif kind not in self._sources:
-            self._complain(f"metrics: {kind} is not asked in a rehearsal: nodes have no usage")
+            self._warn_once(f"metrics: {kind} is not asked in a rehearsal: nodes have no usage")
         else:
             try:
                 self._source = self._sources[kind](metrics)
             except BadMetrics as error:
-                self._complain(str(error))
+                self._warn_once(str(error))
 
     def _due(self, now: float) -> bool:
         if self._polled is None or now < self._polled:  # a clock that was set back does not stop the feed
@@ -92,33 +92,33 @@ class UsageFeed:
     # -- asking
 
     def _poll(self, source: Source, nodes: Collection[str], now: float) -> None:
-        self._under_way = True
+        self._in_flight = True
         if self._metrics.get("type") in LOCAL:
             _ask(source, nodes, now, self._answers)
         else:
             question = (source, nodes, now, self._answers)
             threading.Thread(target=_ask, args=question, name="node-usage", daemon=True).start()
 
-    def _take_over(self, cluster: Cluster, now: float) -> None:
+    def _apply_answer(self, cluster: Cluster, now: float) -> None:
         try:
             answer = self._answers.get_nowait()
         except queue.Empty:
             return
-        self._under_way = False
+        self._in_flight = False
         if isinstance(answer, Exception):
-            self._complain(f"node usage is not up to date: {answer}")
+            self._warn_once(f"node usage is not up to date: {answer}")
             return
-        self._said = ""
+        self._last_warning = ""
         kept = {
             name: usage for name, usage in cluster.usage.items() if name in cluster.nodes and usage.fresh(now)
         }
         cluster.usage = {**kept, **answer}
 
-    def _complain(self, problem: str) -> None:
+    def _warn_once(self, problem: str) -> None:
         """Say a thing once, until something else happens."""
-        if problem != self._said:
-            self._said = problem
-            self._say(problem)
+        if problem != self._last_warning:
+            self._last_warning = problem
+            self._warn(problem)
 
 
 def _ask(

@@ -59,10 +59,10 @@ class File:
                 raw = file.read(LARGEST + 1)
             if len(raw) > LARGEST:
                 raise BadMetrics(f"{self._path}: larger than {LARGEST} bytes")
-            found = list(documents(raw.decode()))
-            if len(found) != 1:
-                raise BadMetrics(f"{self._path}: needs one document with the key nodes, has {len(found)}")
-            return msgspec.convert(found[0], Content)
+            contents = list(documents(raw.decode()))
+            if len(contents) != 1:
+                raise BadMetrics(f"{self._path}: needs one document with the key nodes, has {len(contents)}")
+            return msgspec.convert(contents[0], Content)
         except OSError as error:
             raise BadMetrics(f"{self._path}: {error.strerror or error}") from None
         except (UnicodeDecodeError, Unreadable, msgspec.ValidationError) as error:

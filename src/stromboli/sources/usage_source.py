@@ -30,12 +30,12 @@ class Source(Protocol):
         """What it knows of these nodes now; `BadMetrics` or `CallFailed` if that is nothing at all."""
 
 
-def decoded(body: bytes, kind: type[T], who: str) -> T:
+def decoded(body: bytes, kind: type[T], source: str) -> T:
     """An answer of the shape that was agreed on."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise BadMetrics(f"{who}: the answer is not what it should be: {error}"[:300]) from None
+        raise BadMetrics(f"{source}: the answer is not what it should be: {error}"[:300]) from None
 
 
 def paired(

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from stromboli.model.reservations import OwnRoom
     from stromboli.model.task import Task
 
-AHEAD = 16
+MAX_STEPS = 16
 """Steps that nodes are evaluated ahead, at most."""
-WIDEST = 32768
+MAX_STEPS_AT_ONCE = 32768
 """How many steps of nodes are evaluated together when there are many."""
-BUSY = 8
-"""Looks at single nodes after which a shape counts as busy, and all nodes are evaluated ahead."""
+BUSY_AFTER = 8
+"""Placements of a shape, each after another, after which all nodes are evaluated ahead for it."""
 NEVER = -np.inf
 
 
@@ -86,15 +86,15 @@ def _one_per_node(column: Any, nodes: Nodes) -> Column:
     return scores
 
 
-class Ladder:
+class LookAhead:
     """What nodes will be worth, and whether a task will fit, with a few more tasks of the same shape on them."""
 
     __slots__ = ("later", "now", "scores")
 
     def __init__(self, nodes: int):
-        self.now: Bools = np.zeros((AHEAD, nodes), dtype=bool)
-        self.later: Bools = np.zeros((AHEAD, nodes), dtype=bool)
-        self.scores: Floats = np.zeros((AHEAD, nodes))
+        self.now: Bools = np.zeros((MAX_STEPS, nodes), dtype=bool)
+        self.later: Bools = np.zeros((MAX_STEPS, nodes), dtype=bool)
+        self.scores: Floats = np.zeros((MAX_STEPS, nodes))
 
     def put(self, rows: Ints, ahead: int, now: Bools, later: Bools, scores: Floats) -> None:
         self.now[:ahead, rows] = now.reshape(ahead, len(rows))
@@ -122,28 +122,30 @@ class Evaluation:
         """The score of every node the task fits on right now, -inf elsewhere (without volatile scores)."""
         self.later: Floats = np.zeros(0)
         """The same for nodes it fits on once what is leaving has left."""
-        self._static_filters = [one for one in filters if one.reads == "static"]
-        self._usage_filters = [one for one in filters if one.reads == "usage"]
-        self._watched = [one for one in filters if one.reads not in ("static", "usage")]
-        self._steady = [one for one in scores if one.finish is None and one.reads in ("static", "usage")]
-        self._raw = [one for one in scores if one not in self._steady]
+        self._static_filters = [filter for filter in filters if filter.reads == "static"]
+        self._usage_filters = [filter for filter in filters if filter.reads == "usage"]
+        self._watched = [filter for filter in filters if filter.reads not in ("static", "usage")]
+        self._steady = [
+            score for score in scores if score.finish is None and score.reads in ("static", "usage")
+        ]
+        self._raw = [score for score in scores if score not in self._steady]
         self._layout = self._objects = self._clock = -1
         self._verdict: tuple[Any, Verdict] | None = None
         self._reach: tuple[Any, Bools] | None = None
         self._follows_numbers: bool | None = None
 
-    # -- keeping up
+    # -- following changes
 
     def refresh(self, task: Task, cycle: int) -> None:
-        """Take in what happened to nodes since the last look."""
+        """Evaluate again what depends on node objects, other pods or time, where those changed."""
         columns = self.columns
         if columns.layout != self._layout or columns.objects != self._objects:
             self._start(task)
         if self._watched or self._raw:
             self._refresh_watched(task, cycle)
 
-    def look(self, task: Task) -> None:
-        """Bring the boards up to date, for whoever needs them."""
+    def catch_up(self, task: Task) -> None:
+        """Bring scores and fits up to date with all nodes."""
         if self.columns.clock != self._clock:
             self._catch_up(task)
             self._clock = self.columns.clock
@@ -151,20 +153,20 @@ class Evaluation:
     def _start(self, task: Task) -> None:
         columns = self.columns
         count = len(columns)
-        self._layout = -1  # should a plugin raise here, the next look starts afresh
+        self._layout = -1  # should a plugin raise here, the next call starts afresh
         everything = Nodes(columns)
         self._allowed = everything.all()
         for filter in self._static_filters:
             self._allowed &= passes(filter, task, everything)
         self._static = {
-            id(one): scored(one, task, everything) * one.weight
-            for one in self._steady
-            if one.reads == "static"
+            id(score): scored(score, task, everything) * score.weight
+            for score in self._steady
+            if score.reads == "static"
         }
-        self._ladder: Ladder | None = None
+        self._look_ahead: LookAhead | None = None
         self._step = np.zeros(count, dtype=np.int64)
         self._ahead = np.zeros(count, dtype=np.int64)
-        self._looks = 0
+        self._placements = 0
         self._mine = False
         self._scores = np.zeros(count)
         self.now = np.full(count, NEVER)
@@ -179,7 +181,7 @@ class Evaluation:
         self._layout, self._objects, self._clock = columns.layout, columns.objects, columns.clock
 
     def _catch_up(self, task: Task) -> None:
-        """Look at what changed: ahead where this shape is placed again and again, else just as it is."""
+        """Evaluate the nodes that changed: ahead where this shape is placed again and again, else just as they are."""
         columns = self.columns
         row, shape = columns.last
         mine = columns.clock == self._clock + 1 and shape is self.shape
@@ -187,16 +189,18 @@ class Evaluation:
         if mine and self._step[row] + 1 < self._ahead[row]:
             self._advance(row)
             return
-        self._looks += mine
-        if mine and self._looks == BUSY:
+        self._placements += mine
+        if mine and self._placements == BUSY_AFTER:
             changed = np.flatnonzero(self._allowed)
         else:
             changed = np.flatnonzero((columns.version > self._clock) & self._allowed)
         if len(changed):
-            self._evaluate(task, changed, max(2, min(AHEAD, WIDEST // len(changed))) if steady else 1)
+            self._evaluate(
+                task, changed, max(2, min(MAX_STEPS, MAX_STEPS_AT_ONCE // len(changed))) if steady else 1
+            )
 
     def _evaluate(self, task: Task, rows: Ints, ahead: int) -> None:
-        """Look at some nodes afresh, some steps ahead."""
+        """Evaluate some nodes afresh, some steps ahead."""
         nodes = Nodes(self.columns, rows, self.shape, ahead)
         now, later = self._fitting(task, nodes)
         score = self._steady_score(task, nodes, rows, ahead)
@@ -207,9 +211,9 @@ class Evaluation:
         self._step[rows] = 0
         self._ahead[rows] = ahead
         if ahead > 1:
-            if self._ladder is None:
-                self._ladder = Ladder(len(self.columns))
-            self._ladder.put(rows, ahead, now, later, score)
+            if self._look_ahead is None:
+                self._look_ahead = LookAhead(len(self.columns))
+            self._look_ahead.put(rows, ahead, now, later, score)
 
     def _fitting(self, task: Task, nodes: Nodes) -> tuple[Bools, Bools]:
         """Where a task fits now, and where it will, as far as the numbers of each node tell."""
@@ -258,11 +262,11 @@ class Evaluation:
 
     def _advance(self, row: int) -> None:
         """One more task of this very shape went there: its next step is known."""
-        if self._ladder is not None:
+        if self._look_ahead is not None:
             step = self._step[row] = self._step[row] + 1
-            score = self._scores[row] = self._ladder.scores[step, row]
-            self.now[row] = score if self._ladder.now[step, row] else NEVER
-            self.later[row] = score if self._ladder.later[step, row] else NEVER
+            score = self._scores[row] = self._look_ahead.scores[step, row]
+            self.now[row] = score if self._look_ahead.now[step, row] else NEVER
+            self.later[row] = score if self._look_ahead.later[step, row] else NEVER
 
     # -- what depends on other pods, on time or on the group of candidates
 
@@ -306,7 +310,7 @@ class Evaluation:
 
         Of groups that are tried one after the other, any with room now goes before any with room to come.
         """
-        self.look(task)
+        self.catch_up(task)
         for board, fits_now in zip(self._boards(task, own), (True, False), strict=True):
             for within in groups:
                 row = self._best_of(task, board, within)
@@ -318,7 +322,7 @@ class Evaluation:
         self, task: Task, now: bool, within: Bools | None = None, own: OwnRoom | None = None
     ) -> dict[int, float]:
         """The candidates of the moment by row, with their scores: those with room now, or those with room to come."""
-        self.look(task)
+        self.catch_up(task)
         board = self._boards(task, own)[0 if now else 1]
         if self._watched or self._volatile or within is not None:
             board = self._final(task, board, within)
@@ -340,8 +344,8 @@ class Evaluation:
             candidates &= self._columns[id(filter)]
         final = np.where(candidates, board, NEVER) if self._watched or within is not None else board
         if self._volatile and candidates.any():
-            for one in self._volatile:
-                final = final + self._finished(one, task, candidates)
+            for score in self._volatile:
+                final = final + self._finished(score, task, candidates)
         return final
 
     def _finished(self, score: NodeScore, task: Task, candidates: Bools) -> Column:
@@ -360,11 +364,11 @@ class Evaluation:
             known = self._groups[id(score)] = (raw, candidates, final * score.weight)
         return known[2]
 
-    # -- for whoever makes room: nodes on which the task does not fit yet
+    # -- for actions that evict: nodes on which the task does not fit yet
 
     def reachable(self, task: Task) -> Bools:
         """Nodes on which nothing but what an eviction may cure keeps the task out."""
-        state = (self._moment(task), [self._versions.get(id(one)) for one in self._watched])
+        state = (self._moment(task), [self._versions.get(id(filter)) for filter in self._watched])
         if self._reach is None or self._reach[0] != state or None in state[1]:
             hopeless = explain(Nodes(self.columns), task, self.filters, False, None).hopeless
             self._reach = (state, ~hopeless if hopeless is not None else Nodes(self.columns).all())
@@ -383,10 +387,10 @@ class Evaluation:
         """Nodes by score, the best first, whether the task fits there or not."""
         if not candidates.any():
             return
-        self.look(task)
+        self.catch_up(task)
         board = np.where(candidates, self._scores, NEVER)
-        for one in self._volatile:
-            board = board + self._finished(one, task, candidates)
+        for score in self._volatile:
+            board = board + self._finished(score, task, candidates)
         best = int(board.argmax())
         yield best
         rows = np.flatnonzero(candidates)
@@ -396,12 +400,12 @@ class Evaluation:
 
     def admits(self, task: Task, row: int, own: OwnRoom | None = None) -> bool:
         """Whether every filter lets the task onto one node, and it fits there once what is leaving has left."""
-        if not self._allowed[row] or not all(self._columns[id(one)][row] for one in self._watched):
+        if not self._allowed[row] or not all(self._columns[id(filter)][row] for filter in self._watched):
             return False
         nodes = Nodes(self.columns, np.array([row]), own=own)
         if self.resource_fit and not fits(task, nodes.future_idle)[0]:
             return False
-        return all(passes(one, task, nodes)[0] for one in self._usage_filters)
+        return all(passes(filter, task, nodes)[0] for filter in self._usage_filters)
 
     # -- explaining
 
@@ -409,7 +413,7 @@ class Evaluation:
         """Why no node takes the task, counted over all nodes (or those within)."""
         if within is not None or own is not None:
             return explain(Nodes(self.columns, own=own), task, self.filters, self.resource_fit, within)
-        state = (self.columns.clock, [self._versions.get(id(one)) for one in self._watched])
+        state = (self.columns.clock, [self._versions.get(id(filter)) for filter in self._watched])
         if self._verdict is None or self._verdict[0] != state or None in state[1]:
             verdict = explain(Nodes(self.columns), task, self.filters, self.resource_fit, None)
             self._verdict = (state, verdict)

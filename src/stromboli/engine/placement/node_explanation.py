@@ -19,16 +19,16 @@ def explain(
     nodes: Nodes, task: Task, filters: Sequence[NodeFilter], resource_fit: bool, within: Bools | None
 ) -> Verdict:
     """Count the reasons over all nodes, or those within."""
-    inquiry = Inquiry(nodes, task, within)
+    counts = _ReasonCounts(nodes, task, within)
     if resource_fit:
-        inquiry.ask_resources()
-    for plugin in dict.fromkeys(one.plugin for one in filters):
-        inquiry.ask_plugin(plugin, [one for one in filters if one.plugin == plugin])
-    return inquiry.verdict()
+        counts.add_resources()
+    for plugin in dict.fromkeys(filter.plugin for filter in filters):
+        counts.add_plugin(plugin, [filter for filter in filters if filter.plugin == plugin])
+    return counts.verdict()
 
 
-class Inquiry:
-    """Asks the fit test, then plugin by plugin; a node that one has refused is not shown to the next."""
+class _ReasonCounts:
+    """Reasons of the fit test, then of plugin by plugin; a node counts only for the first that refuses it."""
 
     def __init__(self, nodes: Nodes, task: Task, within: Bools | None):
         self._nodes = nodes
@@ -38,29 +38,29 @@ class Inquiry:
         self._hopeless = np.zeros(len(nodes), dtype=bool)
         self._reasons: list[Reason] = []
 
-    def ask_resources(self) -> None:
+    def add_resources(self) -> None:
         """The first resource of which a node has too little, even once all that is leaving has left."""
         shape, dims = self._task.shape, self._nodes.columns.dims
         for dim in dims.ordered(shape.dims):
             short = self._open & (self._nodes.future_idle[dim] < shape.request.get(dim, 0))
-            self._note(names.INSUFFICIENT.format(dims.names[dim]), FIT, True, short)
+            self._count(names.INSUFFICIENT.format(dims.names[dim]), FIT, True, short)
             self._open &= ~short
 
-    def ask_plugin(self, plugin: str, filters: Sequence[NodeFilter]) -> None:
+    def add_plugin(self, plugin: str, filters: Sequence[NodeFilter]) -> None:
         """One plugin's filters in order: curable reasons add up on a node, an incurable one ends it there."""
         passing, asking = self._nodes.all(), self._open.copy()
         for filter in filters:
             undecided = asking.copy()
             for check in checked(filter, self._task, self._nodes):
                 failed = undecided & ~check.passes
-                self._note(check.reason, plugin, check.curable, failed)
+                self._count(check.reason, plugin, check.curable, failed)
                 undecided &= ~failed
                 passing &= ~failed
                 if not check.curable:
                     asking &= ~failed
         self._open &= passing
 
-    def _note(self, reason: str, plugin: str, curable: bool, failed: Bools) -> None:
+    def _count(self, reason: str, plugin: str, curable: bool, failed: Bools) -> None:
         if count := int(np.count_nonzero(failed)):
             self._reasons.append(Reason(reason, count, plugin, curable))
         if not curable:

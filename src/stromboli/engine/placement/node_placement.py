@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
 
-MOST = 256
+MAX_SHAPES = 256
 """Shapes remembered at a time; a bound on memory, not on what may be scheduled."""
 
 
@@ -52,12 +52,12 @@ class Placement:
         """The shapes met in this cycle."""
         self._cycle = 0
         self.filtering: list[float] = []
-        """Seconds that each look for a node in this cycle took to bring filters and scores up to date."""
+        """Seconds that each search for a node in this cycle took to bring filters and scores up to date."""
         self.scoring: list[float] = []
         """Seconds that each of them took to choose."""
 
     def opening(self) -> None:
-        """A new cycle: what depends on time or on something unknown is looked at again, the unused is forgotten."""
+        """A new cycle: what depends on time or on something unknown is evaluated again, the unused is forgotten."""
         for key in self._known.keys() - self._used:
             del self._known[key]
         self._used.clear()
@@ -75,12 +75,12 @@ class Placement:
         """The best node, or why there is none. Ties fall to the lowest (creation time, name)."""
         begin = self._timer()
         evaluation = self.evaluate(cluster, task, resource_fit)
-        evaluation.look(task)
+        evaluation.catch_up(task)
         own = cluster.reservations.own_room(task)
-        looked = self._timer()
+        filtered = self._timer()
         row, now, group = evaluation.best(task, own_nodes_first(cluster, within), own)
-        self.filtering.append(looked - begin)
-        self.scoring.append(self._timer() - looked)
+        self.filtering.append(filtered - begin)
+        self.scoring.append(self._timer() - filtered)
         if row < 0:
             return evaluation.verdict(task, within, own)
         if self._rules.has("best_node"):
@@ -110,7 +110,7 @@ class Placement:
                 self._rules.node_scores(task),
                 resource_fit,
             )
-            if len(self._known) > MOST:
+            if len(self._known) > MAX_SHAPES:
                 self._known.popitem(last=False)
         else:
             self._known.move_to_end(key)
