@@ -59,7 +59,8 @@ class AdmissionChain:
 
     def intercepts(self, request: AdmissionRequest) -> bool:
         """Whether Volcano's rules or a webhook cover a write."""
-        return self._covered(request) or self.webhooks.intercept(request)
+        volcano = self._volcano is not None and self._volcano.covers(request)
+        return volcano or self.webhooks.intercept(request)
 
     async def admit(
         self, request: AdmissionRequest, content: Content | None, old: Content | None
@@ -68,6 +69,3 @@ class AdmissionChain:
         if self._volcano is not None and self._volcano.covers(request):
             content = self._volcano.admit(request, content, old)
         return await self.webhooks.admit(request, content, old)
-
-    def _covered(self, request: AdmissionRequest) -> bool:
-        return self._volcano is not None and self._volcano.covers(request)

@@ -12,6 +12,7 @@ import json
 import secrets
 import ssl
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,47 +41,36 @@ SHUTDOWN_TIMEOUT = 1.0
 """Seconds for open requests when the server stops."""
 
 
+@dataclass(eq=False)
 class ApiServer:
     """An API server on its data folder: running between `async with` and its end."""
 
-    def __init__(
-        self,
-        data: Path,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        tls: bool = True,
-        crds: bool = False,
-        logs: LogSource | None = None,
-        history: int = HISTORY_LIMIT,
-        power_safe: bool = False,
-        volcano_settings: Settings | None = None,
-    ):
-        """`port` 0 is any that is free; `crds` adds Volcano's kinds; `power_safe` waits for the disk at each commit.
-
-        With `volcano_settings`, Volcano's admission is built in.
-        """
-        self.data = data
-        self.logs = logs
-        self._host = host
-        self._port = port
-        self._tls = tls
-        self._crds = crds
-        self._history = history
-        self._power_safe = power_safe
-        self._volcano_settings = volcano_settings
-        self._runner: web.ServerRunner | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0 is any that is free."""
+    tls: bool = True
+    crds: bool = False
+    """Whether to add Volcano's kinds."""
+    logs: LogSource | None = None
+    history: int = HISTORY_LIMIT
+    power_safe: bool = False
+    """Whether to wait for the disk at each commit."""
+    volcano_settings: Settings | None = None
+    """If given, Volcano's admission is built in."""
+    _runner: web.ServerRunner | None = field(default=None, init=False)
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list, init=False)
 
     async def __aenter__(self) -> ApiServer:
         self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         pki = self.data / "pki"
         self.authority = ClusterAuthority(pki)
         self.token = _stored_secret(pki / "token")
-        self.store = Store(self.data / "objects.db", self._history, self._power_safe)
+        self.store = Store(self.data / "objects.db", self.history, self.power_safe)
         registry = KindRegistry()
         self.hub = WatchHub(MOST_WATCHES)
         authorizer = RequestAuthorizer(self.store)
-        settings = self._volcano_settings
+        settings = self.volcano_settings
         volcano = VolcanoAdmission(self.store, settings) if settings is not None else None
         admission = AdmissionChain(self.store, registry, authorizer, volcano)
         self.objects = Objects(self.store, registry, admission)
@@ -97,7 +87,7 @@ class ApiServer:
         return self
 
     async def _start(self) -> None:
-        await bootstrap(self.objects, self._crds)
+        await bootstrap(self.objects, self.crds)
         await self.controllers.start()
         await self._listen()
         self._tasks = [
@@ -143,12 +133,12 @@ class ApiServer:
             shutdown_timeout=SHUTDOWN_TIMEOUT,
         )
         await self._runner.setup()
-        context: ssl.SSLContext | None = self.authority.server_context((self._host,)) if self._tls else None
-        site = web.TCPSite(self._runner, self._host, self._port, ssl_context=context, backlog=1024)
+        context: ssl.SSLContext | None = self.authority.server_context((self.host,)) if self.tls else None
+        site = web.TCPSite(self._runner, self.host, self.port, ssl_context=context, backlog=1024)
         await site.start()
         address = self._runner.addresses[0]
-        host = "127.0.0.1" if self._host in ("0.0.0.0", "::") else self._host
-        self.url = f"{'https' if self._tls else 'http'}://{f'[{host}]' if ':' in host else host}:{address[1]}"
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
+        self.url = f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{address[1]}"
 
     @property
     def ca(self) -> Path:
@@ -162,7 +152,7 @@ class ApiServer:
     def kubeconfig(self, token: str = "") -> dict[str, Any]:
         """For the user of a token, or else for the administrator."""
         cluster = {"server": self.url}
-        if self._tls:
+        if self.tls:
             cluster["certificate-authority"] = str(self.ca.absolute())
         return {
             "apiVersion": "v1",

@@ -44,11 +44,11 @@ async def bootstrap(objects: Objects, crds: bool) -> None:
     await objects.store.wait_committed()
 
 
-async def _ensure(objects: Objects, content: dict[str, Any], namespace: str = "") -> None:
+async def _ensure(objects: Objects, content: dict[str, Any]) -> None:
     kind = objects.registry.by_kind(content["apiVersion"], content["kind"])
     assert kind is not None, content
-    if objects.store.get(kind.id, namespace, content["metadata"]["name"]) is None:
+    if objects.store.get(kind.id, "", content["metadata"]["name"]) is None:
         try:
-            await objects.create(kind, namespace, content, OPTIONS)
+            await objects.create(kind, "", content, OPTIONS)
         except StatusError as error:
             raise RuntimeError(f"{content['kind']} {content['metadata']['name']}: {error}") from error

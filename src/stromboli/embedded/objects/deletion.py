@@ -27,6 +27,7 @@ from stromboli.embedded.store.records import Record
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _POLICIES = ("Foreground", "Background", "Orphan")
 LONGEST_GRACE = 7 * 24 * 3600
+PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
 
 
 class Preconditions(msgspec.Struct, rename="camel"):
@@ -84,7 +85,8 @@ async def delete(
 
     `recheck` is called with the object as it is after webhooks were called.
     """
-    refuse_protected(kind, name)
+    if kind.id == "namespaces" and name in PROTECTED_NAMESPACES:
+        raise forbidden(kind, name, "this namespace may not be deleted")
     record = objects.get(kind, namespace, name)
     request = AdmissionRequest("DELETE", kind, namespace, name, "", options.user, options.dry_run)
     if objects.admission.intercepts(request):
@@ -181,12 +183,3 @@ def _grace_period(kind: Kind, content: Content, requested: int | None) -> int:
     if requested is not None:
         return requested
     return max(int(spec.get("terminationGracePeriodSeconds", 30)), 0)
-
-
-PROTECTED = ("default", "kube-system", "kube-public")
-
-
-def refuse_protected(kind: Kind, name: str) -> None:
-    """Namespaces that the server cannot do without."""
-    if kind.id == "namespaces" and name in PROTECTED:
-        raise forbidden(kind, name, "this namespace may not be deleted")

@@ -31,15 +31,6 @@ class Budget(NamedTuple):
         return max(self.healthy - self.desired, 0) if self.expected else 0
 
 
-def budgets_of(objects: Objects, pod: Record) -> list[Record]:
-    """The budgets that select a pod."""
-    return [
-        record
-        for record in objects.store.list(BUDGETS, pod.key.namespace)
-        if matches_labels(_selector(record.object()), pod.labels)
-    ]
-
-
 def _selector(budget: Content) -> LabelSelector | None:
     try:
         return msgspec.convert((budget.get("spec") or {}).get("selector"), LabelSelector | None)
@@ -102,7 +93,11 @@ def check_eviction(objects: Objects, pod: Record) -> None:
     """Refuse an eviction that a budget does not allow."""
     if pod.field("status.phase") in (*_FINISHED, "Pending", "") or pod.meta.deletion_timestamp:
         return
-    budgets = budgets_of(objects, pod)
+    budgets = [
+        record
+        for record in objects.store.list(BUDGETS, pod.key.namespace)
+        if matches_labels(_selector(record.object()), pod.labels)
+    ]
     if len(budgets) > 1:
         raise StatusError(
             500,

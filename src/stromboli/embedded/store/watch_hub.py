@@ -42,10 +42,6 @@ def bookmark(kind: Kind, revision: int, initial: bool = False) -> bytes:
     return watch_event("BOOKMARK", msgspec.json.encode(content))
 
 
-def _not_connected() -> None:
-    pass
-
-
 class Watch:
     """One watch: what it selects, its revision, and the events that wait to be sent."""
 
@@ -59,7 +55,7 @@ class Watch:
         """Of the last change that was considered."""
         self.bookmarks = False
         self.ended = False
-        self.disconnect: Callable[[], None] = _not_connected
+        self.disconnect: Callable[[], None] = lambda: None
         """Ends the connection of a client that does not keep up."""
         self._queue: deque[bytes | tuple[str, Record]] = deque()
         self._queued_bytes = 0
