@@ -50,9 +50,9 @@ async def wait_until_idle(api: InMemoryApi, runner: ControllerRunner, seconds: f
     async with asyncio.timeout(seconds):
         calm = 0
         while calm < 3:
-            asked = len(api.asked)
+            asked = len(api.requests)
             await asyncio.sleep(0.005)
-            calm = calm + 1 if runner.idle and len(api.asked) == asked else 0
+            calm = calm + 1 if runner.idle and len(api.requests) == asked else 0
 
 
 async def wait_until(holds: Callable[[], bool], seconds: float = 10.0) -> None:

@@ -12,7 +12,7 @@ from stromboli.api.types.meta import ObjectMeta
 from stromboli.controllers.api_writer import ATTEMPTS, FOREGROUND, ApiWriter, LeaseLost
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.request import ApiError
-from tests.kube.faking import BROKEN, GONE, LOST, Clock, FakeApi, body
+from tests.kube.fake_api import BROKEN, GONE, LOST, Clock, FakeApi, body
 
 POD = Pod(metadata=ObjectMeta("a", namespace="ns", uid="u1", resource_version="7"))
 SAID = msgspec.json.encode(
@@ -37,22 +37,22 @@ def test_what_exists_is_not_made_again() -> None:
     api = FakeApi([EXISTS])
     made = write(api, lambda writer: writer.create(Pod, {"metadata": {"name": "a"}}, "ns"))
     assert made is None
-    assert body(api.asked[0]) == {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
-    assert api.asked[0].path == "/api/v1/namespaces/ns/pods"
+    assert body(api.requests[0]) == {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+    assert api.requests[0].path == "/api/v1/namespaces/ns/pods"
 
 
 @pytest.mark.parametrize("trouble", [LOST, BROKEN, BUSY])
 def test_lost_answers_and_passing_troubles_are_asked_again(trouble: Exception) -> None:
     api = FakeApi([trouble, trouble, b"{}"])
     write(api, lambda writer: writer.create(Pod, {"metadata": {"name": "a"}}, "ns"))
-    assert len(api.asked) == 3
+    assert len(api.requests) == 3
 
 
 def test_patience_has_an_end() -> None:
     api = FakeApi(answer=lambda _: BROKEN)
     with pytest.raises(ApiError):
         write(api, lambda writer: writer.delete(POD))
-    assert len(api.asked) == ATTEMPTS
+    assert len(api.requests) == ATTEMPTS
 
 
 def test_a_patch_holds_for_what_was_looked_at() -> None:
@@ -61,9 +61,9 @@ def test_a_patch_holds_for_what_was_looked_at() -> None:
     assert isinstance(now, Pod)
     assert now.metadata.resource_version == "8"
     write(api, lambda writer: writer.patch(POD, {"status": {}}, "status", exact=False))
-    assert body(api.asked[0])["metadata"] == {"labels": {"x": "y"}, "uid": "u1", "resourceVersion": "7"}
-    assert api.asked[1].path.endswith("/pods/a/status")
-    assert body(api.asked[1])["metadata"] == {"uid": "u1"}
+    assert body(api.requests[0])["metadata"] == {"labels": {"x": "y"}, "uid": "u1", "resourceVersion": "7"}
+    assert api.requests[1].path.endswith("/pods/a/status")
+    assert body(api.requests[1])["metadata"] == {"uid": "u1"}
 
 
 def test_a_patch_of_what_is_gone_is_no_trouble() -> None:
@@ -77,14 +77,14 @@ def test_a_conflict_is_thought_over_not_repeated() -> None:
     api = FakeApi([CONFLICT])
     with pytest.raises(ApiError, match="it has changed"):
         write(api, lambda writer: writer.patch(POD, {}))
-    assert len(api.asked) == 1
+    assert len(api.requests) == 1
 
 
 @pytest.mark.parametrize(("answer", "was_there"), [(b"{}", True), (GONE, False), (ANOTHER, False)])
 def test_what_is_gone_needs_no_deletion(answer: bytes | Exception, was_there: bool) -> None:
     api = FakeApi([answer])
     assert write(api, lambda writer: writer.delete(POD, FOREGROUND)) is was_there
-    asked = body(api.asked[0])
+    asked = body(api.requests[0])
     assert (asked["preconditions"], asked["propagationPolicy"]) == ({"uid": "u1"}, "Foreground")
 
 
@@ -98,5 +98,5 @@ def test_a_deposed_leader_writes_nothing_and_stops_trying() -> None:
     leads = iter([True, False])
     with pytest.raises(LeaseLost):
         write(api, lambda writer: writer.delete(POD), lambda: next(leads))
-    assert len(api.asked) == 1
+    assert len(api.requests) == 1
     assert write(FakeApi([SAID]), lambda writer: writer.read(Pod, "a", "ns"), lambda: False) is not None

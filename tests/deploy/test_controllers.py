@@ -15,7 +15,7 @@ from stromboli.controllers.recorder import Recorder
 from stromboli.kube.event_recorder import EventRecorder
 from tests.deploy.manifests import DEPLOY, Manifest, build, documents, name_of, only
 from tests.deploy.test_rbac import Right, rights_of
-from tests.kube.faking import FakeApi
+from tests.kube.fake_api import FakeApi
 
 CONTROLLING = build(DEPLOY / "controllers")
 COMPLETE = build(DEPLOY / "overlays" / "complete")

@@ -11,7 +11,7 @@ import pytest
 
 from stromboli.kube.election import Election, LeaseSettings
 from stromboli.kube.request import ApiError, NoResponse, Request
-from tests.kube.faking import Clock
+from tests.kube.fake_api import Clock
 
 
 class LeaseServer:
@@ -62,12 +62,12 @@ def test_the_first_one_leads_and_the_second_waits() -> None:
     server, clock = LeaseServer(), Clock()
 
     async def run() -> None:
-        one, two = candidate(server, "one", clock), candidate(server, "two", clock)
-        await one.acquire()
-        assert one.may_write()
-        assert not await two._try_acquire_or_renew()
-        assert not two.may_write()
-        assert two.leader == "one"
+        first, second = candidate(server, "one", clock), candidate(server, "two", clock)
+        await first.acquire()
+        assert first.may_write()
+        assert not await second._try_acquire_or_renew()
+        assert not second.may_write()
+        assert second.leader == "one"
 
     asyncio.run(run())
     assert server.lease is not None
@@ -78,15 +78,15 @@ def test_writes_end_before_another_replica_may_lead() -> None:
     server, clock = LeaseServer(), Clock()
 
     async def run() -> None:
-        one = candidate(server, "one", clock)
-        assert one.write_time_left() == 0.0
-        await one.acquire()
-        assert one.write_time_left() == 15.0
+        first = candidate(server, "one", clock)
+        assert first.write_time_left() == 0.0
+        await first.acquire()
+        assert first.write_time_left() == 15.0
         clock.now += 9.0
-        assert one.write_time_left() == 6.0
+        assert first.write_time_left() == 6.0
         clock.now += 1.0
-        assert not one.may_write()
-        assert one.write_time_left() == 0.0
+        assert not first.may_write()
+        assert first.write_time_left() == 0.0
 
     asyncio.run(run())
 
@@ -95,21 +95,21 @@ def test_a_leader_that_cannot_renew_stops_writing_before_another_may_begin() -> 
     server, clock = LeaseServer(), Clock()
 
     async def run() -> None:
-        one, two = candidate(server, "one", clock), candidate(server, "two", clock)
-        await one.acquire()
-        assert not await two._try_acquire_or_renew()
+        first, second = candidate(server, "one", clock), candidate(server, "two", clock)
+        await first.acquire()
+        assert not await second._try_acquire_or_renew()
         writing = True
         for _ in range(200):
             clock.now += 0.1
-            won = await two._try_acquire_or_renew()
-            writing = one.may_write()
+            won = await second._try_acquire_or_renew()
+            writing = first.may_write()
             if won:
                 break
         assert not writing
-        assert two.may_write()
+        assert second.may_write()
         assert clock.now - 1000.0 >= 15.0
-        await one.renew_until_lost()
-        assert not await one._try_acquire_or_renew()
+        await first.renew_until_lost()
+        assert not await first._try_acquire_or_renew()
 
     asyncio.run(run())
     assert server.lease is not None
@@ -121,15 +121,15 @@ def test_a_wall_clock_that_jumps_neither_loses_nor_steals_the_lease() -> None:
     walls = Clock(1.7e9), Clock(1.7e9)
 
     async def run() -> None:
-        one, two = (candidate(server, name, clock, wall) for name, wall in zip("ab", walls, strict=True))
-        await one.acquire()
+        first, second = (candidate(server, name, clock, wall) for name, wall in zip("ab", walls, strict=True))
+        await first.acquire()
         walls[0].now -= 86_400
         walls[1].now += 86_400
         for _ in range(20):
             clock.now += 2.0
-            assert await one._try_acquire_or_renew()
-            assert not await two._try_acquire_or_renew()
-            assert one.may_write()
+            assert await first._try_acquire_or_renew()
+            assert not await second._try_acquire_or_renew()
+            assert first.may_write()
 
     asyncio.run(run())
 
@@ -138,40 +138,40 @@ def test_keeping_survives_a_short_outage_and_ends_with_a_long_one() -> None:
     server, clock = LeaseServer(), Clock()
 
     async def run() -> None:
-        one = candidate(server, "one", clock)
-        await one.acquire()
+        first = candidate(server, "one", clock)
+        await first.acquire()
         server.down = True
         for _ in range(3):
             clock.now += 2.0
-            assert not await one._try_acquire_or_renew()
-        assert one.may_write()
+            assert not await first._try_acquire_or_renew()
+        assert first.may_write()
         server.down = False
-        assert await one._try_acquire_or_renew()
+        assert await first._try_acquire_or_renew()
         server.down = True
-        await asyncio.wait_for(one.renew_until_lost(), 5)
-        assert not one.may_write()
+        await asyncio.wait_for(first.renew_until_lost(), 5)
+        assert not first.may_write()
 
     asyncio.run(run())
 
 
 def test_a_renewal_that_comes_too_late_does_not_give_back_the_right_to_write() -> None:
-    """What the writer left out in between would never be written: another one must take over."""
+    """What the writer left out in between would never be written, so another replica must take over."""
     server, clock = LeaseServer(), Clock()
 
     async def run() -> None:
-        one = candidate(server, "one", clock)
-        await one.acquire()
-        clock.now += one.settings.deadline - 0.1
-        assert one.may_write()
+        first = candidate(server, "one", clock)
+        await first.acquire()
+        clock.now += first.settings.deadline - 0.1
+        assert first.may_write()
 
         def slowly() -> None:
             clock.now += 0.2
 
         server.answering = slowly
-        assert not await one._try_acquire_or_renew()
-        assert not one.may_write()
-        await asyncio.wait_for(one.renew_until_lost(), 5)
-        assert not one.may_write()
+        assert not await first._try_acquire_or_renew()
+        assert not first.may_write()
+        await asyncio.wait_for(first.renew_until_lost(), 5)
+        assert not first.may_write()
 
     asyncio.run(run())
     assert server.holder == "one"
@@ -181,12 +181,12 @@ def test_who_resigns_lets_the_next_one_lead_at_once() -> None:
     server, clock = LeaseServer(), Clock()
 
     async def run() -> None:
-        one, two = candidate(server, "one", clock), candidate(server, "two", clock)
-        await one.acquire()
-        assert not await two._try_acquire_or_renew()
-        await one.release()
-        assert not one.may_write()
-        assert await two._try_acquire_or_renew()
+        first, second = candidate(server, "one", clock), candidate(server, "two", clock)
+        await first.acquire()
+        assert not await second._try_acquire_or_renew()
+        await first.release()
+        assert not first.may_write()
+        assert await second._try_acquire_or_renew()
         assert server.holder == "two"
 
     asyncio.run(run())
@@ -196,10 +196,10 @@ def test_of_two_that_grab_at_once_one_wins() -> None:
     server, clock = LeaseServer(), Clock()
 
     async def run() -> None:
-        rivals = [candidate(server, name, clock) for name in ("one", "two", "three")]
-        won = await asyncio.gather(*(one._try_acquire_or_renew() for one in rivals))
+        candidates = [candidate(server, name, clock) for name in ("one", "two", "three")]
+        won = await asyncio.gather(*(election._try_acquire_or_renew() for election in candidates))
         assert sum(won) == 1
-        assert sum(one.may_write() for one in rivals) == 1
+        assert sum(election.may_write() for election in candidates) == 1
 
     asyncio.run(run())
 

@@ -11,7 +11,7 @@ from stromboli.kube.event_recorder import (
     PendingEvent,
 )
 from stromboli.kube.request import ApiError
-from tests.kube.faking import Clock, body
+from tests.kube.fake_api import Clock, body
 
 POD = ObjectReference("Pod", "ns", "web-0", "u1")
 
@@ -33,8 +33,8 @@ def test_other_words_are_another_event_until_there_are_too_many() -> None:
 def test_an_object_has_so_many_events_at_once_and_then_one_every_five_minutes() -> None:
     clock = Clock()
     events = EventRecorder("volcano", "here", clock)
-    said = [say(events) for _ in range(BURST + 5)]
-    assert [bool(one) for one in said] == [True] * BURST + [False] * 5
+    requests = [say(events) for _ in range(BURST + 5)]
+    assert [bool(event) for event in requests] == [True] * BURST + [False] * 5
     assert events.dropped == 5
     assert say(events, subject=POD._replace(name="other"))
     clock.now += 301
@@ -60,6 +60,8 @@ def test_an_event_that_expired_on_the_server_is_said_anew() -> None:
 
 
 def test_a_message_is_cut_to_as_many_bytes_as_the_server_takes() -> None:
-    said = say(EventRecorder("volcano", "here", Clock()), "x" + "ü" * MAX_MESSAGE_BYTES).removeprefix("POST ")
-    assert said == "x" + "ü" * 511
-    assert len(said.encode()) <= MAX_MESSAGE_BYTES
+    requests = say(EventRecorder("volcano", "here", Clock()), "x" + "ü" * MAX_MESSAGE_BYTES).removeprefix(
+        "POST "
+    )
+    assert requests == "x" + "ü" * 511
+    assert len(requests.encode()) <= MAX_MESSAGE_BYTES

@@ -1,4 +1,4 @@
-"""Hostile objects, from the watch to the decisions: nothing breaks, each is told of once, the rest is scheduled."""
+"""Hostile objects, from the watch to the decisions: nothing breaks, each is reported of once, the rest is scheduled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from tests import building
 from tests.properties.rebuild import kept_sums, rebuilt_sums
 from tests.properties.strategies import examples
-from tests.scheduler.mirror.test_cluster_mirror import SIZE, Shelf, node, pod, thing
+from tests.scheduler.mirror.test_cluster_mirror import SIZE, ObjectServer, manifest_of, node, pod
 
 TAINT = {"key": "good", "effect": "NoSchedule"}
 ODD = (
@@ -72,15 +72,17 @@ def good() -> list[dict[str, Any]]:
     home = node("good")
     home["metadata"]["labels"] = {"home": "good"}
     members = [pod(f"good-{number}", group="good") for number in range(2)]
-    for one in members:
-        one["spec"] |= {
+    for member in members:
+        member["spec"] |= {
             "tolerations": [{"key": "good", "operator": "Exists"}],
             "nodeSelector": {"home": "good"},
         }
     return [
         home | {"spec": {"taints": [TAINT]}},
-        thing("Queue", "default", spec={"weight": 1}, status={"state": "Open"}),
-        thing("PodGroup", "good", spec={"minMember": 2, "queue": "default"}, status={"phase": "Inqueue"}),
+        manifest_of("Queue", "default", spec={"weight": 1}, status={"state": "Open"}),
+        manifest_of(
+            "PodGroup", "good", spec={"minMember": 2, "queue": "default"}, status={"phase": "Inqueue"}
+        ),
         *members,
     ]
 
@@ -138,17 +140,17 @@ def templates() -> list[dict[str, Any]]:
         rich,
         pod("plain", group="bad"),
         pod("runs", "bad", group="bad"),
-        thing("PodGroup", "bad", spec=group, status={"phase": "Inqueue", "conditions": [_condition()]}),
+        manifest_of("PodGroup", "bad", spec=group, status={"phase": "Inqueue", "conditions": [_condition()]}),
         native,
         member_of_native,
-        thing("Queue", "bad", spec=queue, status={"state": "Open", "allocated": sizes}),
+        manifest_of("Queue", "bad", spec=queue, status={"state": "Open", "allocated": sizes}),
         node("bad")
         | {"spec": {"taints": [{"key": "x", "value": "y", "effect": "NoExecute"}], "unschedulable": False}},
-        thing("PriorityClass", "high", value=100, globalDefault=True),
-        thing("HyperNode", "h", spec={"tier": 1, "members": [member]}),
-        thing("NodeShard", "s", spec={"nodesDesired": ["n"]}, status={"nodesInUse": ["n"]}),
-        thing("ResourceQuota", "q", meta={"namespace": "ns"}, status={"hard": sizes, "used": sizes}),
-        thing("Namespace", "ns"),
+        manifest_of("PriorityClass", "high", value=100, globalDefault=True),
+        manifest_of("HyperNode", "h", spec={"tier": 1, "members": [member]}),
+        manifest_of("NodeShard", "s", spec={"nodesDesired": ["n"]}, status={"nodesInUse": ["n"]}),
+        manifest_of("ResourceQuota", "q", meta={"namespace": "ns"}, status={"hard": sizes, "used": sizes}),
+        manifest_of("Namespace", "ns"),
     ]
 
 
@@ -181,11 +183,11 @@ values = st.recursive(
 )
 
 
-def places(thing: Any) -> list[tuple[Any, Any]]:
+def places(value: Any) -> list[tuple[Any, Any]]:
     """Every spot in a manifest where something else could stand."""
     found = []
-    for key, part in thing.items() if isinstance(thing, dict) else enumerate(thing):
-        found.append((thing, key))
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+        found.append((value, key))
         if isinstance(part, dict | list):
             found += places(part)
     return found
@@ -215,8 +217,8 @@ class Story:
     """The whole way: pages of a list, the buffer, the mirror, cycles."""
 
     def __init__(self, policy: tuple[str, ...]) -> None:
-        self.troubles: list[UnusableObject] = []
-        self.mirror = ClusterMirror(Shelf(), report=self.troubles.append)
+        self.problems: list[UnusableObject] = []
+        self.mirror = ClusterMirror(ObjectServer(), report=self.problems.append)
         self.world = KubernetesWorld(
             self.mirror, self.mirror.seam, lambda orders: None, lambda: float(building.EPOCH)
         )
@@ -224,18 +226,20 @@ class Story:
         self.bound: dict[str, str] = {}
 
     def hear(self, *manifests: dict[str, Any]) -> None:
-        for one in self.mirror.reflectors:
-            items = [manifest for manifest in manifests if manifest["kind"] == one.kind.__name__]
+        for reflector in self.mirror.reflectors:
+            items = [manifest for manifest in manifests if manifest["kind"] == reflector.kind.__name__]
             if items:
                 page = msgspec.json.encode({"metadata": {}, "items": items})
-                for decoded in ListDecoder(one.kind).decode(page).objects:
-                    one._put(decoded)
+                for decoded in ListDecoder(reflector.kind).decode(page).objects:
+                    reflector._put(decoded)
         self.world.sync()
 
     def cycle(self) -> None:
         outcome = self.engine.cycle(self.world.cluster, self.world.now())
         assert outcome.lost is None
-        self.bound |= {one.name: one.node for one in outcome.decisions if isinstance(one, Bind)}
+        self.bound |= {
+            decision.name: decision.node for decision in outcome.decisions if isinstance(decision, Bind)
+        }
         assert kept_sums(self.world.cluster) == rebuilt_sums(self.world.cluster)
 
 
@@ -260,22 +264,22 @@ def test_whatever_is_submitted_the_good_gang_is_bound_and_each_bad_object_is_tol
         "good-0": "good",
         "good-1": "good",
     }
-    told = Counter(one[:3] for one in story.troubles)
-    names = [(one["kind"], one["metadata"]["name"]) for one in manifests]
-    for (kind, _, name), times in told.items():
+    reported = Counter(problem[:3] for problem in story.problems)
+    names = [(manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests]
+    for (kind, _, name), times in reported.items():
         assert times <= names.count((kind, name))
-    assert all(one.text and len(one.text) < 2000 for one in story.troubles)
+    assert all(problem.text and len(problem.text) < 2000 for problem in story.problems)
 
 
 def test_numbers_at_the_edge_of_what_can_be_counted_do_no_harm() -> None:
-    max_bytes = str(2**63 - 1)
-    huge = node("bad-0") | {"status": {"allocatable": SIZE | {"cpu": max_bytes, "example.com/x": max_bytes}}}
+    largest = str(2**63 - 1)
+    huge = node("bad-0") | {"status": {"allocatable": SIZE | {"cpu": largest, "example.com/x": largest}}}
     story = Story(POLICIES[0])
     pods = [pod(f"bad-{number}", "bad-0", group="bad") for number in range(3)]
-    for one in pods:
-        one["spec"]["containers"][0]["resources"]["requests"] = {
-            "memory": max_bytes,
-            "example.com/x": max_bytes,
+    for member in pods:
+        member["spec"]["containers"][0]["resources"]["requests"] = {
+            "memory": largest,
+            "example.com/x": largest,
         }
     story.hear(huge, *pods, *good())
     story.cycle()

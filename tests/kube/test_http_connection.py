@@ -64,7 +64,7 @@ def talk(
 
 def test_one_connection_serves_one_exchange_after_the_other() -> None:
     server = Counting()
-    assert [one.body for one in talk(server, 5)] == [b"{}"] * 5
+    assert [response.body for response in talk(server, 5)] == [b"{}"] * 5
     assert server.links == 1
 
 
@@ -122,7 +122,7 @@ def test_a_connection_that_lay_idle_for_long_is_not_trusted(seconds: int, links:
 
 def test_a_connection_on_which_the_server_spoke_out_of_turn_is_not_used_again() -> None:
     server = Counting(OK + b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged")
-    assert [one.body for one in talk(server, 2, pause=0.05)] == [b"{}"] * 2
+    assert [response.body for response in talk(server, 2, pause=0.05)] == [b"{}"] * 2
     assert server.links == 2
 
 

@@ -26,7 +26,11 @@ def read(data: bytes, max_bytes: int = 1000) -> HttpResponse | None:
 
 def chunked(pieces: list[bytes], trailer: bytes = b"") -> bytes:
     return (
-        CHUNKED + b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in pieces) + b"0\r\n" + trailer + b"\r\n"
+        CHUNKED
+        + b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+        + b"0\r\n"
+        + trailer
+        + b"\r\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""One kind, followed through everything that may go wrong: nothing is lost, nothing is told twice."""
+"""One kind, followed through everything that may go wrong: nothing is lost, nothing is changes twice."""
 
 from __future__ import annotations
 
@@ -20,68 +20,68 @@ from stromboli.kube.reflector import Reflector, UnusableObject
 from stromboli.kube.request import ApiError, NoResponse, Request
 
 
-class Over(BaseException):
+class ScriptEnded(BaseException):
     """The script has come to its end."""
 
 
 class Script:
     """Plays the API server: answers to lists and watches, in order; an exception is raised, bytes are sent."""
 
-    def __init__(self, *scenes: Any) -> None:
-        self.scenes = list(scenes)
-        self.asked: list[str] = []
+    def __init__(self, *responses: Any) -> None:
+        self.responses = list(responses)
+        self.requests: list[str] = []
 
     def _next(self) -> Any:
-        if not self.scenes:
-            raise Over
-        return self.scenes.pop(0)
+        if not self.responses:
+            raise ScriptEnded
+        return self.responses.pop(0)
 
     async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
-        self.asked.append(f"list {query.get('limit')} {query.get('continue', '')}".strip())
-        scene = self._next()
-        if isinstance(scene, Exception):
-            raise scene
-        assert isinstance(scene, bytes), f"expected a list, the script has {scene}"
-        return scene
+        self.requests.append(f"list {query.get('limit')} {query.get('continue', '')}".strip())
+        response = self._next()
+        if isinstance(response, Exception):
+            raise response
+        assert isinstance(response, bytes), f"expected a list, the script has {response}"
+        return response
 
     async def send_with_retries(self, request: Request) -> bytes:
-        self.asked.append(f"{request.method} {request.path}")
-        scene = self._next()
-        assert isinstance(scene, bytes), f"expected an answer, the script has {scene}"
-        return scene
+        self.requests.append(f"{request.method} {request.path}")
+        response = self._next()
+        assert isinstance(response, bytes), f"expected an answer, the script has {response}"
+        return response
 
     @asynccontextmanager
     async def stream(self, path: str, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
         query = dict(part.split("=") for part in path.partition("?")[2].split("&"))
-        self.asked.append(f"watch {query['resourceVersion']}")
-        scene = self._next()
-        if isinstance(scene, Exception):
-            raise scene
-        assert isinstance(scene, list), f"expected a watch, the script has {scene}"
-        yield self._pieces(scene)
+        self.requests.append(f"watch {query['resourceVersion']}")
+        response = self._next()
+        if isinstance(response, Exception):
+            raise response
+        assert isinstance(response, list), f"expected a watch, the script has {response}"
+        yield self._pieces(response)
 
-    async def _pieces(self, scene: list[Any]) -> AsyncIterator[bytes]:
-        for piece in scene:
+    async def _pieces(self, response: list[Any]) -> AsyncIterator[bytes]:
+        for piece in response:
             if isinstance(piece, BaseException):
                 raise piece
             yield piece
 
 
 class Sink:
-    """Writes down what it is told."""
+    """Records all changes."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.changes: list[str] = []
 
-    def put(self, thing: Object, new: bool) -> None:
-        meta = thing.metadata
-        self.told.append(f"{'new' if new else 'put'} {meta.name} {meta.uid}@{meta.resource_version}")
+    def put(self, object: Object, new: bool) -> None:
+        meta = object.metadata
+        self.changes.append(f"{'new' if new else 'put'} {meta.name} {meta.uid}@{meta.resource_version}")
 
-    def drop(self, thing: Object) -> None:
-        self.told.append(f"drop {thing.name} {thing.metadata.uid}")
+    def drop(self, object: Object) -> None:
+        self.changes.append(f"drop {object.name} {object.metadata.uid}")
 
     def unusable(self, problem: UnusableObject) -> None:
-        self.told.append(f"bad {problem.name}: {problem.text}")
+        self.changes.append(f"bad {problem.name}: {problem.text}")
 
     async def wait_for_room(self) -> None:
         await asyncio.sleep(0)
@@ -98,8 +98,8 @@ def page(version: int, *items: Any, more: str = "") -> bytes:
     ).encode()
 
 
-def event(type: str, thing: Any) -> bytes:
-    return json.dumps({"type": type, "object": thing}).encode() + b"\n"
+def event(type: str, object: Any) -> bytes:
+    return json.dumps({"type": type, "object": object}).encode() + b"\n"
 
 
 def mark(version: int) -> bytes:
@@ -126,15 +126,15 @@ class Followed:
             clock=lambda: 0.0,
             jitter=lambda: 1.0,
         )
-        with pytest.raises(Over):
+        with pytest.raises(ScriptEnded):
             asyncio.run(self.reflector.run())
 
     async def _sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
 
 
-def follow(*scenes: Any) -> Followed:
-    return Followed(Script(*scenes))
+def follow(*responses: Any) -> Followed:
+    return Followed(Script(*responses))
 
 
 def test_a_list_in_pages_and_then_what_happens_since() -> None:
@@ -143,8 +143,8 @@ def test_a_list_in_pages_and_then_what_happens_since() -> None:
         page(10, pod("b", 2)),
         [event("ADDED", pod("c", 11)), event("MODIFIED", pod("a", 12)), event("DELETED", pod("b", 13))],
     )
-    assert end.script.asked == ["list 100", "list 100 x", "watch 10", "watch 13"]
-    assert end.sink.told == ["new a ua@1", "new b ub@2", "new c uc@11", "put a ua@12", "drop b ub"]
+    assert end.script.requests == ["list 100", "list 100 x", "watch 10", "watch 13"]
+    assert end.sink.changes == ["new a ua@1", "new b ub@2", "new c uc@11", "put a ua@12", "drop b ub"]
     assert end.reflector.synced.is_set()
 
 
@@ -156,15 +156,15 @@ def test_a_watch_that_is_cut_resumes_after_the_last_event_or_bookmark() -> None:
         CUT,
         [event("ADDED", pod("b", 21))],
     )
-    assert end.script.asked == ["list 100", "watch 10", "watch 11", "watch 20", "watch 20", "watch 21"]
-    assert end.sink.told == ["new a ua@11", "new b ub@21"]
+    assert end.script.requests == ["list 100", "watch 10", "watch 11", "watch 20", "watch 20", "watch 21"]
+    assert end.sink.changes == ["new a ua@11", "new b ub@21"]
 
 
 def test_a_line_that_is_cut_in_two_by_a_lost_connection_is_asked_for_again() -> None:
     whole = event("ADDED", pod("a", 11))
     end = follow(page(10), [whole[:30], CUT], [whole[:50], whole[50:]])
-    assert end.script.asked[1:3] == ["watch 10", "watch 10"]
-    assert end.sink.told == ["new a ua@11"]
+    assert end.script.requests[1:3] == ["watch 10", "watch 10"]
+    assert end.sink.changes == ["new a ua@11"]
 
 
 @pytest.mark.parametrize("gone", [[GONE], ApiError(410, "Gone", "too old")])
@@ -174,8 +174,8 @@ def test_after_410_a_new_list_tells_only_what_differs(gone: Any) -> None:
         gone,
         page(50, pod("same", 1), pod("changed", 40), pod("replaced", 41, "u2"), pod("fresh", 42)),
     )
-    assert end.script.asked == ["list 100", "watch 10", "list 100", "watch 50"]
-    assert end.sink.told[4:] == [
+    assert end.script.requests == ["list 100", "watch 10", "list 100", "watch 50"]
+    assert end.sink.changes[4:] == [
         "put changed uchanged@40",
         "drop replaced u1",
         "new replaced u2@41",
@@ -191,17 +191,17 @@ def test_a_list_that_expires_between_its_pages_begins_again_without_repeating() 
         page(20, pod("a", 1), more="y"),
         page(20, pod("b", 2)),
     )
-    assert end.sink.told == ["new a ua@1", "new b ub@2"]
+    assert end.sink.changes == ["new a ua@1", "new b ub@2"]
 
 
 def test_what_is_told_twice_by_the_server_is_told_once() -> None:
     end = follow(page(10, pod("a", 1)), [event("ADDED", pod("a", 1)), event("DELETED", pod("x", 11))])
-    assert end.sink.told == ["new a ua@1"]
+    assert end.sink.changes == ["new a ua@1"]
 
 
 def test_the_end_of_an_older_object_of_that_name_does_not_remove_the_newer() -> None:
     end = follow(page(10, pod("a", 9, "u2")), [event("DELETED", pod("a", 11, "u1"))])
-    assert end.sink.told == ["new a u2@9"]
+    assert end.sink.changes == ["new a u2@9"]
 
 
 def test_a_bad_object_is_told_once_and_stops_nothing() -> None:
@@ -212,7 +212,7 @@ def test_a_bad_object_is_told_once_and_stops_nothing() -> None:
         page(20, pod("a", 11, priority="x"), bad, pod("b", 2), pod("c", 12)),
         [event("DELETED", bad | {"metadata": bad["metadata"] | {"resourceVersion": "21"}})],
     )
-    assert end.sink.told == [
+    assert end.sink.changes == [
         "new a ua@1",
         'bad bad: spec.priority: expected int | null, got str "high"',
         "new b ub@2",
@@ -224,14 +224,14 @@ def test_a_bad_object_is_told_once_and_stops_nothing() -> None:
 
 def test_rubbish_in_a_watch_leads_to_a_new_list() -> None:
     end = follow(page(10, pod("a", 1)), [b"{{{\n"], page(20, pod("a", 1)), [mark(30)])
-    assert end.script.asked == ["list 100", "watch 10", "list 100", "watch 20", "watch 30"]
-    assert end.sink.told == ["new a ua@1"]
+    assert end.script.requests == ["list 100", "watch 10", "list 100", "watch 20", "watch 30"]
+    assert end.sink.changes == ["new a ua@1"]
 
 
 def test_a_page_that_is_too_large_is_asked_for_in_halves() -> None:
     end = follow(page(10, pod("a", 1), more="x"), TooLarge(413), TooLarge(413), page(10, pod("b", 2)))
-    assert end.script.asked[:4] == ["list 100", "list 100 x", "list 50 x", "list 25 x"]
-    assert end.sink.told == ["new a ua@1", "new b ub@2"]
+    assert end.script.requests[:4] == ["list 100", "list 100 x", "list 50 x", "list 25 x"]
+    assert end.sink.changes == ["new a ua@1", "new b ub@2"]
 
 
 def test_pauses_grow_while_it_fails_and_end_with_success() -> None:
@@ -254,13 +254,13 @@ def test_a_kind_that_is_not_installed_is_told_once_and_found_when_it_comes(
     with caplog.at_level(logging.WARNING):
         end = follow(absent, absent, page(10, pod("a", 1)))
     assert caplog.text.count("is not installed") == 1
-    assert end.sink.told == ["new a ua@1"]
+    assert end.sink.changes == ["new a ua@1"]
     assert end.reflector.installed is True
 
 
 def test_when_a_kind_is_taken_away_its_objects_are_gone() -> None:
     end = follow(page(10, pod("a", 1)), ApiError(404, "NotFound", ""))
-    assert end.sink.told == ["new a ua@1", "drop a ua"]
+    assert end.sink.changes == ["new a ua@1", "drop a ua"]
     assert end.reflector.installed is False
 
 
@@ -281,5 +281,5 @@ def test_what_is_not_wanted_is_left_out_and_leaves_when_it_changes() -> None:
             event("DELETED", pod("b", 13)),
         ],
     )
-    end = Followed(script, lambda thing: isinstance(thing, Pod) and thing.spec.scheduler_name == "ours")
-    assert end.sink.told == ["new a ua@1", "drop a ua", "put b ub@12", "drop b ub"]
+    end = Followed(script, lambda object: isinstance(object, Pod) and object.spec.scheduler_name == "ours")
+    assert end.sink.changes == ["new a ua@1", "drop a ua", "put b ub@12", "drop b ub"]

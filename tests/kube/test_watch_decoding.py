@@ -121,7 +121,7 @@ def test_what_is_no_list_is_refused() -> None:
     st.lists(st.integers(0, 60), max_size=12),
 )
 def test_lines_are_the_same_wherever_the_stream_is_cut(lines: list[bytes], cuts: list[int]) -> None:
-    stream = b"".join(one + b"\n" for one in lines)
+    stream = b"".join(line + b"\n" for line in lines)
     splitter, found, at = LineSplitter(), [], 0
     for cut in [*sorted(cuts), len(stream)]:
         found += splitter.feed(stream[at:cut]) if cut > at else ()

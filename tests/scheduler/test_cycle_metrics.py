@@ -51,12 +51,12 @@ class Story:
         self.cycle_metrics = CycleMetrics(self.metrics, self.world.now)
         catalog = building.built_in()
         self.scheduler = Scheduler(self.world, load_policy(POLICY, catalog), catalog)
-        for thing in (building.queue("default"), building.queue("other"), building.node("n1", cpu=2)):
-            self.world.intake.put(thing)
+        for object in (building.queue("default"), building.queue("other"), building.node("n1", cpu=2)):
+            self.world.intake.put(object)
 
     def put(self, *things: object) -> None:
-        for thing in things:
-            self.world.intake.put(thing)  # type: ignore[arg-type]
+        for object in things:
+            self.world.intake.put(object)  # type: ignore[arg-type]
 
     def cycle(self) -> str:
         self.cycle_metrics.cycle(self.scheduler.cycle())

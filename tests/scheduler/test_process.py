@@ -27,10 +27,10 @@ from stromboli.scheduler.default_queues import NoQueues, ensure_queues
 from stromboli.scheduler.introspection import Unavailable
 from stromboli.scheduler.options import parse
 from stromboli.scheduler.replica import wait_until_synced
-from tests.kube.faking import GONE, FakeApi, body
+from tests.kube.fake_api import GONE, FakeApi, body
 
 
-class Inside:
+class FakeIntrospection:
     def __init__(self) -> None:
         self.why = ""
 
@@ -51,29 +51,31 @@ class Inside:
 
 
 def test_endpoints_show_health_metrics_and_what_is_wrong() -> None:
-    inside = Inside()
+    introspection = FakeIntrospection()
     flags = ["--enable-healthz", "--enable-metrics", "--enable-pprof"]
     addresses = ["--healthz-address=127.0.0.1:0", "--listen-address=127.0.0.1:0"]
 
     async def run() -> list[tuple[int, str]]:
         options = parse([*flags, *addresses])
-        debugging = DebugEndpoints(inside).add_to if options.enable_pprof else None
-        endpoints = Endpoints(options, inside, debugging)
+        debugging = DebugEndpoints(introspection).add_to if options.enable_pprof else None
+        endpoints = Endpoints(options, introspection, debugging)
         await endpoints.start()
         health, metrics = endpoints.ports["health"], endpoints.ports["metrics"]
-        said = [await asyncio.to_thread(_get, health, path) for path in ("/healthz", "/readyz", "/livez")]
-        said.append(await asyncio.to_thread(_get, metrics, "/metrics"))
-        inside.why = "something"
-        said.append(await asyncio.to_thread(_get, health, "/readyz"))
-        said.append(await asyncio.to_thread(_get, metrics, "/debug/consistency"))
-        said.append(await asyncio.to_thread(_get, metrics, "/debug/dump", "POST"))
+        responses = [
+            await asyncio.to_thread(_get, health, path) for path in ("/healthz", "/readyz", "/livez")
+        ]
+        responses.append(await asyncio.to_thread(_get, metrics, "/metrics"))
+        introspection.why = "something"
+        responses.append(await asyncio.to_thread(_get, health, "/readyz"))
+        responses.append(await asyncio.to_thread(_get, metrics, "/debug/consistency"))
+        responses.append(await asyncio.to_thread(_get, metrics, "/debug/dump", "POST"))
         await endpoints.stop()
-        return said
+        return responses
 
-    said = asyncio.run(run())
-    assert [status for status, _ in said] == [200, 200, 200, 200, 503, 500, 503]
-    assert said[4][1] == "something"
-    assert msgspec.json.decode(said[5][1]) == {"consistent": False, "differences": ["something"]}
+    responses = asyncio.run(run())
+    assert [status for status, _ in responses] == [200, 200, 200, 200, 503, 500, 503]
+    assert responses[4][1] == "something"
+    assert msgspec.json.decode(responses[5][1]) == {"consistent": False, "differences": ["something"]}
 
 
 def _get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
@@ -103,7 +105,7 @@ def test_queues_that_are_missing_are_made() -> None:
 
     api = FakeApi(answer=answer)
     asyncio.run(ensure_queues(api, "default", _no_sleep))
-    (made,) = (one for one in api.asked if one.method == "POST")
+    (made,) = (request for request in api.requests if request.method == "POST")
     assert body(made)["spec"] == {"reclaimable": False, "weight": 1}
 
 
@@ -130,7 +132,7 @@ def logs_as_before() -> Iterator[None]:
 
 def test_the_command_says_what_is_wrong_with_its_flags(tmp_path: Path, logs_as_before: None) -> None:
     runner = CliRunner()
-    for flags, said in (
+    for flags, responses in (
         (["--leader-elekt"], "did you mean"),
         (["--leader-elect-lease-duration=5s"], "must be longer"),
         (["--disable-default-scheduler-config"], "needs --scheduler-conf"),
@@ -138,7 +140,7 @@ def test_the_command_says_what_is_wrong_with_its_flags(tmp_path: Path, logs_as_b
     ):
         done = runner.invoke(app, ["scheduler", *flags])
         assert done.exit_code in (1, 2), flags
-        assert said in done.output
+        assert responses in done.output
     assert "--kube-api-qps" in runner.invoke(app, ["scheduler", "--help"]).output
     assert "stromboli" in runner.invoke(app, ["scheduler", "--version"]).output
 

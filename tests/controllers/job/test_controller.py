@@ -204,7 +204,7 @@ def test_a_large_job_does_not_keep_a_small_one_waiting() -> None:
         async with at_work(api) as runner:
             admit(api)
             await wait_until_idle(api, runner)
-        posted = [json.loads(one.body or b"") for one in api.asked if one.path.endswith("team/pods")]
+        posted = [json.loads(one.body or b"") for one in api.requests if one.path.endswith("team/pods")]
         made = [one["metadata"]["name"] for one in posted]
         assert len(made) == 402
         assert max(made.index("small-worker-0"), made.index("small-worker-1")) < 200
@@ -408,11 +408,11 @@ def test_a_job_that_ends_is_cleaned_up_once() -> None:
         async with at_work(api, JobController) as runner:
             admit(api)
             await wait_until_idle(api, runner)
-            before = len(api.asked)
+            before = len(api.requests)
             live(api, "Succeeded")
             await wait_until_idle(api, runner)
             assert phase(api) == "Completed"
-            looked = [one for one in api.asked[before:] if one.path.endswith("configmaps/j-svc")]
+            looked = [one for one in api.requests[before:] if one.path.endswith("configmaps/j-svc")]
             assert [one.method for one in looked] == ["GET", "DELETE"]
             assert "controlledResources" not in api.find("jobs", "j", "team")["status"]
 
@@ -471,7 +471,7 @@ MISSING_CLAIM = (
 
 def touch(api: InMemoryApi) -> None:
     job = api.find("jobs", "j", "team")
-    job["metadata"].setdefault("labels", {})["touched"] = str(len(api.asked))
+    job["metadata"].setdefault("labels", {})["touched"] = str(len(api.requests))
     api.put("jobs", job)
 
 

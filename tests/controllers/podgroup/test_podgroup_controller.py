@@ -65,7 +65,7 @@ def test_pods_of_others_and_pods_that_have_a_group_are_left_alone() -> None:
         api.put("pods", native)
         async with running_controllers(api, PodGroupController) as runner:
             await wait_until_idle(api, runner)
-        assert api.asked == []
+        assert api.requests == []
 
     asyncio.run(run())
 

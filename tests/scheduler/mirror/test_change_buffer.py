@@ -21,23 +21,26 @@ def node(name: str, uid: str = "", version: str = "") -> Node:
     return Node(metadata=ObjectMeta(name=name, uid=uid or name, resource_version=version))
 
 
-def told(buffer: ChangeBuffer) -> list[tuple[str, str, bool]]:
-    return [(one.object.name, one.object.metadata.resource_version, one.gone) for one in buffer.take()[0]]
+def seen(buffer: ChangeBuffer) -> list[tuple[str, str, bool]]:
+    return [
+        (change.object.name, change.object.metadata.resource_version, change.gone)
+        for change in buffer.take()[0]
+    ]
 
 
 def test_of_many_states_only_the_last_is_told() -> None:
     buffer = ChangeBuffer()
     buffer.put(pod("a", version="1"), new=True)
     buffer.put(pod("a", version="2"), new=False)
-    assert told(buffer) == [("a", "2", False)]
-    assert told(buffer) == []
+    assert seen(buffer) == [("a", "2", False)]
+    assert seen(buffer) == []
 
 
 def test_what_came_and_went_leaves_no_trace() -> None:
     buffer = ChangeBuffer()
     buffer.put(pod("a"), new=True)
     buffer.drop(pod("a"))
-    assert told(buffer) == []
+    assert seen(buffer) == []
 
 
 def test_what_the_model_knows_must_be_told_to_be_gone() -> None:
@@ -46,7 +49,7 @@ def test_what_the_model_knows_must_be_told_to_be_gone() -> None:
     buffer.take()
     buffer.put(pod("a", version="2"), new=False)
     buffer.drop(pod("a"))
-    assert told(buffer) == [("a", "", True)]
+    assert seen(buffer) == [("a", "", True)]
 
 
 def test_a_pod_that_takes_the_name_of_another_does_not_hide_its_end() -> None:
@@ -55,7 +58,7 @@ def test_a_pod_that_takes_the_name_of_another_does_not_hide_its_end() -> None:
     buffer.take()
     buffer.drop(pod("a", "first"))
     buffer.put(pod("a", "second"), new=True)
-    assert [(one.object.metadata.uid, one.gone) for one in buffer.take()[0]] == [
+    assert [(change.object.metadata.uid, change.gone) for change in buffer.take()[0]] == [
         ("first", True),
         ("second", False),
     ]
@@ -68,7 +71,7 @@ def test_a_node_that_takes_the_place_of_another_is_told_once() -> None:
     buffer.drop(node("n", "first"))
     buffer.put(node("n", "second"), new=True)
     buffer.drop(node("n", "second"))
-    assert [one.gone for one in buffer.take()[0]] == [True]
+    assert [change.gone for change in buffer.take()[0]] == [True]
 
 
 @given(
@@ -124,8 +127,8 @@ def test_a_watch_waits_while_there_is_no_room() -> None:
 
     async def story() -> bool:
         things: list[Object] = [pod("a"), pod("b")]
-        for thing in things:
-            buffer.put(thing, new=True)
+        for object in things:
+            buffer.put(object, new=True)
         waiting = asyncio.create_task(buffer.wait_for_room())
         await asyncio.sleep(0.02)
         assert not waiting.done()

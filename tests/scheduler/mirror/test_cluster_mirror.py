@@ -25,7 +25,7 @@ NATIVE = "scheduling.k8s.io"
 SIZE = {"cpu": "8", "memory": "16Gi", "pods": "110"}
 
 
-def thing(kind: str, name: str, version: int = 1, **fields: Any) -> dict[str, Any]:
+def manifest_of(kind: str, name: str, version: int = 1, **fields: Any) -> dict[str, Any]:
     group = KINDS[kind][0]
     meta = {"name": name, "uid": f"{kind}-{name}", "resourceVersion": str(version)}
     meta |= {"namespace": "ns"} if kind in ("Pod", "PodGroup") else {}
@@ -38,32 +38,32 @@ def pod(name: str, node: str = "", group: str = "g", version: int = 1, **meta: A
     spec = {"schedulerName": "volcano", "containers": [container]} | ({"nodeName": node} if node else {})
     meta = {"annotations": {"scheduling.k8s.io/group-name": group}} | meta
     phase = {"phase": "Running" if node else "Pending"}
-    return thing("Pod", name, version, meta=meta, spec=spec, status=phase)
+    return manifest_of("Pod", name, version, meta=meta, spec=spec, status=phase)
 
 
 def node(name: str, version: int = 1) -> dict[str, Any]:
-    return thing("Node", name, version, status={"allocatable": SIZE, "capacity": SIZE})
+    return manifest_of("Node", name, version, status={"allocatable": SIZE, "capacity": SIZE})
 
 
 def decoded(manifest: dict[str, Any]) -> Object:
-    found = decode(manifest)
-    assert found is not None
-    return found
+    difference = decode(manifest)
+    assert difference is not None
+    return difference
 
 
 WORLD = [
     node("n1"),
     node("n2"),
-    thing("Queue", "default", spec={"weight": 1}, status={"state": "Open"}),
-    thing("PodGroup", "g", spec={"minMember": 2, "queue": "default"}, status={"phase": "Running"}),
-    thing("PriorityClass", "high", value=100),
+    manifest_of("Queue", "default", spec={"weight": 1}, status={"state": "Open"}),
+    manifest_of("PodGroup", "g", spec={"minMember": 2, "queue": "default"}, status={"phase": "Running"}),
+    manifest_of("PriorityClass", "high", value=100),
     pod("a", "n1"),
     pod("b", "n2"),
     pod("c"),
 ]
 
 
-class Shelf:
+class ObjectServer:
     """An API server that has these objects and whose watches say nothing."""
 
     def __init__(self, *manifests: dict[str, Any]) -> None:
@@ -71,20 +71,27 @@ class Shelf:
 
     async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
         items = [
-            one
-            for one in self.manifests
-            if one["kind"] == resource.kind and one["apiVersion"].rpartition("/")[0] == resource.group
+            manifest
+            for manifest in self.manifests
+            if manifest["kind"] == resource.kind
+            and manifest["apiVersion"].rpartition("/")[0] == resource.group
         ]
         return msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": items})
 
     async def send_with_retries(self, request: Request) -> bytes:
-        """Discovery: there is no native group unless one is on the shelf."""
-        group = [one["apiVersion"] for one in self.manifests if one["apiVersion"].startswith(NATIVE)]
+        """Discovery: there is no native group unless one is among the objects."""
+        group = [
+            manifest["apiVersion"] for manifest in self.manifests if manifest["apiVersion"].startswith(NATIVE)
+        ]
         if request.path == f"/apis/{NATIVE}":
-            return msgspec.json.encode({"versions": [{"version": one.rpartition("/")[2]} for one in group]})
-        here = [one for one in self.manifests if request.path == f"/apis/{one['apiVersion']}"]
-        found = [{"name": "podgroups"} for one in here if one["kind"] == "PodGroup"]
-        return msgspec.json.encode({"resources": found})
+            return msgspec.json.encode(
+                {"versions": [{"version": version.rpartition("/")[2]} for version in group]}
+            )
+        offered = [
+            manifest for manifest in self.manifests if request.path == f"/apis/{manifest['apiVersion']}"
+        ]
+        difference = [{"name": "podgroups"} for manifest in offered if manifest["kind"] == "PodGroup"]
+        return msgspec.json.encode({"resources": difference})
 
     @asynccontextmanager
     async def stream(self, path: str, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -97,19 +104,19 @@ class Shelf:
 
 
 def mirror_of(*manifests: dict[str, Any]) -> ClusterMirror:
-    mirror = ClusterMirror(Shelf())
-    tell(mirror, *manifests)
+    mirror = ClusterMirror(ObjectServer())
+    apply(mirror, *manifests)
     return mirror
 
 
-def tell(mirror: ClusterMirror, *manifests: dict[str, Any]) -> None:
-    for one in manifests:
-        mirror.seam.changes.put(decoded(one), new=False)
+def apply(mirror: ClusterMirror, *manifests: dict[str, Any]) -> None:
+    for manifest in manifests:
+        mirror.seam.changes.put(decoded(manifest), new=False)
     mirror.sync()
 
 
-def checked(mirror: ClusterMirror, source: Shelf) -> list[str]:
-    """What a check finds, with somebody who asks for news all the time."""
+def checked(mirror: ClusterMirror, source: ObjectServer) -> list[str]:
+    """What a check finds while changes are applied all the time."""
     mirror._client = source
 
     async def story() -> list[str]:
@@ -117,14 +124,14 @@ def checked(mirror: ClusterMirror, source: Shelf) -> list[str]:
         while not check.done():
             mirror.sync()
             await asyncio.sleep(0.001)
-        return [str(one) for one in await check]
+        return [str(difference) for difference in await check]
 
     return asyncio.run(story())
 
 
 def test_it_lists_all_kinds_and_is_in_step() -> None:
     async def story() -> ClusterMirror:
-        async with ClusterMirror(Shelf(*WORLD)) as mirror:
+        async with ClusterMirror(ObjectServer(*WORLD)) as mirror:
             assert len(mirror.unsynced) == len(mirror.reflectors)
             await asyncio.wait_for(mirror.synced(), 5)
             assert mirror.unsynced == []
@@ -141,23 +148,26 @@ def test_it_lists_all_kinds_and_is_in_step() -> None:
 
 @given(st.permutations(WORLD))
 def test_objects_may_come_in_any_order(order: list[dict[str, Any]]) -> None:
-    assert checked(mirror_of(*order), Shelf(*WORLD)) == []
+    assert checked(mirror_of(*order), ObjectServer(*WORLD)) == []
 
 
 def test_a_check_names_what_is_missing_too_much_or_different() -> None:
-    missing, other = [one for one in WORLD if one["metadata"]["name"] != "b"], [*WORLD, pod("d", "n1")]
-    assert len(checked(mirror_of(*missing), Shelf(*WORLD))) == 1
-    [found] = checked(mirror_of(*other), Shelf(*WORLD))
-    assert found.startswith("Pod ns/d Pod-d: Running on n1 of ns/g")
-    assert found.endswith("the API server says: not there")
-    [found] = checked(mirror_of(*WORLD, node("n1", 2)), Shelf(*WORLD))
-    assert found.startswith("Node n1: Node-n1@2")
+    missing, other = (
+        [manifest for manifest in WORLD if manifest["metadata"]["name"] != "b"],
+        [*WORLD, pod("d", "n1")],
+    )
+    assert len(checked(mirror_of(*missing), ObjectServer(*WORLD))) == 1
+    [difference] = checked(mirror_of(*other), ObjectServer(*WORLD))
+    assert difference.startswith("Pod ns/d Pod-d: Running on n1 of ns/g")
+    assert difference.endswith("the API server says: not there")
+    [difference] = checked(mirror_of(*WORLD, node("n1", 2)), ObjectServer(*WORLD))
+    assert difference.startswith("Node n1: Node-n1@2")
 
 
 def test_a_check_finds_a_node_shard_that_was_missed() -> None:
-    shard = thing("NodeShard", "volcano", spec={"nodesDesired": ["n1"]})
-    assert checked(mirror_of(*WORLD, shard), Shelf(*WORLD, shard)) == []
-    (difference,) = checked(mirror_of(*WORLD), Shelf(*WORLD, shard))
+    shard = manifest_of("NodeShard", "volcano", spec={"nodesDesired": ["n1"]})
+    assert checked(mirror_of(*WORLD, shard), ObjectServer(*WORLD, shard)) == []
+    (difference,) = checked(mirror_of(*WORLD), ObjectServer(*WORLD, shard))
     assert difference == "NodeShard volcano: not there; the API server says: NodeShard-volcano@1"
 
 
@@ -165,7 +175,7 @@ def test_a_check_finds_a_node_whose_sum_is_off() -> None:
     mirror = mirror_of(*WORLD)
     mirror.cluster.settle()
     mirror.cluster.columns._used[0, 0] += 5
-    assert any("its tasks ask for" in one for one in checked(mirror, Shelf(*WORLD)))
+    assert any("its tasks ask for" in difference for difference in checked(mirror, ObjectServer(*WORLD)))
 
 
 def test_a_check_does_not_blame_a_bind_under_way() -> None:
@@ -173,7 +183,7 @@ def test_a_check_does_not_blame_a_bind_under_way() -> None:
     mirror.cluster.settle()
     task = mirror.cluster.tasks["Pod-c"]
     mirror.cluster.move(task, Status.BINDING, mirror.cluster.nodes["n1"])
-    assert checked(mirror, Shelf(*WORLD)) == []
+    assert checked(mirror, ObjectServer(*WORLD)) == []
 
 
 def test_an_echo_from_before_the_bind_changes_nothing() -> None:
@@ -181,9 +191,9 @@ def test_an_echo_from_before_the_bind_changes_nothing() -> None:
     mirror.cluster.settle()
     task = mirror.cluster.tasks["Pod-c"]
     mirror.cluster.move(task, Status.BINDING, mirror.cluster.nodes["n1"])
-    tell(mirror, pod("c", version=2))
+    apply(mirror, pod("c", version=2))
     assert mirror.cluster.tasks["Pod-c"].status is Status.BINDING
-    tell(mirror, pod("c", "n1", version=3))
+    apply(mirror, pod("c", "n1", version=3))
     assert mirror.cluster.tasks["Pod-c"].status is Status.RUNNING
 
 
@@ -193,49 +203,60 @@ def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_place() -> None:
     task = mirror.cluster.tasks["Pod-c"]
     mirror.cluster.move(task, Status.BINDING, mirror.cluster.nodes["n1"])
     dying = pod("c", version=2, deletionTimestamp="2026-01-01T00:00:00Z")
-    tell(mirror, dying)
+    apply(mirror, dying)
     task = mirror.cluster.tasks["Pod-c"]
     assert (task.status, task.terminating) == (Status.RELEASING, True)
     assert task.node is mirror.cluster.nodes["n1"]
     mirror.seam.changes.drop(decoded(dying))
     mirror.sync()
     assert "Pod-c" not in mirror.cluster.tasks
-    assert checked(mirror, Shelf(*(one for one in WORLD if one["metadata"]["name"] != "c"))) == []
+    assert (
+        checked(
+            mirror, ObjectServer(*(manifest for manifest in WORLD if manifest["metadata"]["name"] != "c"))
+        )
+        == []
+    )
 
 
 def test_an_object_that_cannot_be_used_is_told_once_until_it_is_mended() -> None:
-    troubles: list[UnusableObject] = []
-    mirror = ClusterMirror(Shelf(), report=troubles.append)
+    problems: list[UnusableObject] = []
+    mirror = ClusterMirror(ObjectServer(), report=problems.append)
     bad = node("n1") | {"status": {"allocatable": {"cpu": "many"}}}
-    tell(mirror, bad, node("n2"))
-    tell(mirror, bad)
-    assert [(one.kind, one.name) for one in troubles] == [("Node", "n1")]
-    assert "many" in troubles[0].text
+    apply(mirror, bad, node("n2"))
+    apply(mirror, bad)
+    assert [(problem.kind, problem.name) for problem in problems] == [("Node", "n1")]
+    assert "many" in problems[0].text
     assert set(mirror.cluster.nodes) == {"n2"}
     mirror.report_again()
-    assert len(troubles) == 2
-    tell(mirror, node("n1"))
+    assert len(problems) == 2
+    apply(mirror, node("n1"))
     mirror.report_again()
-    assert len(troubles) == 2
-    tell(mirror, bad)
-    assert len(troubles) == 3
+    assert len(problems) == 2
+    apply(mirror, bad)
+    assert len(problems) == 3
 
 
 def test_an_object_that_can_no_longer_be_used_stays_as_it_was_and_a_check_does_not_mind() -> None:
     mirror = mirror_of(*WORLD)
     bad = node("n1", 2) | {"status": {"allocatable": {"cpu": "many"}}}
-    tell(mirror, bad)
+    apply(mirror, bad)
     assert mirror.cluster.nodes["n1"].object is not None
-    assert checked(mirror, Shelf(*(one for one in WORLD if one["metadata"]["name"] != "n1"), bad)) == []
-    tell(mirror, node("n1", 3))
-    assert len(checked(mirror, Shelf(*WORLD))) == 1
+    assert (
+        checked(
+            mirror,
+            ObjectServer(*(manifest for manifest in WORLD if manifest["metadata"]["name"] != "n1"), bad),
+        )
+        == []
+    )
+    apply(mirror, node("n1", 3))
+    assert len(checked(mirror, ObjectServer(*WORLD))) == 1
 
 
 def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    troubles: list[UnusableObject] = []
-    mirror = ClusterMirror(Shelf(), report=troubles.append)
+    problems: list[UnusableObject] = []
+    mirror = ClusterMirror(ObjectServer(), report=problems.append)
     put = mirror._intake.put
 
     def stumble(one: Object) -> None:
@@ -244,9 +265,9 @@ def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(
         put(one)
 
     monkeypatch.setattr(mirror._intake, "put", stumble)
-    tell(mirror, node("n1"), node("n2"))
+    apply(mirror, node("n1"), node("n2"))
     assert set(mirror.cluster.nodes) == {"n2"}
-    assert "RuntimeError: a bug" in troubles[0].text
+    assert "RuntimeError: a bug" in problems[0].text
 
 
 def test_lag_is_how_long_news_wait() -> None:
@@ -260,7 +281,7 @@ def test_lag_is_how_long_news_wait() -> None:
 def test_a_pod_that_ran_nowhere_is_still_heard_of() -> None:
     mirror = mirror_of(*WORLD)
     for version, phase in enumerate(("Running", "Succeeded"), start=2):
-        tell(mirror, pod("c", version=version) | {"status": {"phase": phase}})
+        apply(mirror, pod("c", version=version) | {"status": {"phase": phase}})
     assert mirror.cluster.tasks["Pod-c"].status is Status.SUCCEEDED
 
 
@@ -268,10 +289,10 @@ def test_of_a_deleted_group_and_queue_nothing_is_remembered() -> None:
     mirror = mirror_of(*WORLD)
     job = next(iter(mirror.cluster.jobs.values()))
     job.reported["Unschedulable"] = ("Unschedulable", "told before")
-    left = [one for one in WORLD if one["kind"] not in ("PodGroup", "Queue")]
-    for one in WORLD:
-        if one not in left:
-            mirror.seam.changes.drop(decoded(one))
+    left = [manifest for manifest in WORLD if manifest["kind"] not in ("PodGroup", "Queue")]
+    for manifest in WORLD:
+        if manifest not in left:
+            mirror.seam.changes.drop(decoded(manifest))
     mirror.sync()
     assert (job.phase, job.written, job.reported) == ("", None, {})
-    assert checked(mirror, Shelf(*left)) == []
+    assert checked(mirror, ObjectServer(*left)) == []

@@ -25,16 +25,16 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC).timestamp()
 class Mirror:
     def __init__(self) -> None:
         self.intake = Intake()
-        self.coming: list[Any] = []
+        self.incoming: list[Any] = []
 
     @property
     def cluster(self) -> Cluster:
         return self.intake.cluster
 
     def sync(self) -> None:
-        for thing in self.coming:
-            self.intake.put(thing)
-        self.coming.clear()
+        for object in self.incoming:
+            self.intake.put(object)
+        self.incoming.clear()
         self.cluster.settle()
 
     def report_again(self) -> None:
@@ -54,17 +54,17 @@ class Story:
             wall=lambda: self.now + self.wrong_by,
             clock=lambda: self.now,
         )
-        self.mirror.coming += [
+        self.mirror.incoming += [
             building.queue("default"),
             building.node("n1"),
             building.group("web", minimum),
             *(building.pod(f"web-{n}", group="web") for n in range(members)),
         ]
-        self.news()
+        self.sync()
 
-    def news(self, *things: Any) -> list[Decision]:
+    def sync(self, *objects: Any) -> list[Decision]:
         self.orders.clear()
-        self.mirror.coming += things
+        self.mirror.incoming += objects
         self.world.sync()
         return [order.decision for order in self.orders]
 
@@ -89,7 +89,7 @@ def test_a_failed_bind_is_pending_again_and_its_pod_is_told_why() -> None:
     story = Story()
     bind = story.bind("web-0")
     story.world.failed(WriteFailure(bind, "not allowed"))
-    condition, event = story.news()
+    condition, event = story.sync()
     assert story.task("web-0").status is Status.PENDING
     assert story.task("web-0").node is None
     assert isinstance(condition, PodCondition)
@@ -105,17 +105,17 @@ def test_a_failed_bind_is_pending_again_and_its_pod_is_told_why() -> None:
 def test_a_bind_that_failed_because_its_pod_is_gone_tells_nobody() -> None:
     story = Story()
     story.world.failed(WriteFailure(story.bind("web-0"), "gone", gone=True))
-    assert story.news() == []
+    assert story.sync() == []
     assert story.task("web-0").status is Status.PENDING
 
 
 def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_node_when_the_bind_fails() -> None:
     story = Story()
     bind = story.bind("web-0")
-    story.news(building.pod("web-0", group="web", dying=True))
+    story.sync(building.pod("web-0", group="web", dying=True))
     assert story.task("web-0").node is story.world.cluster.nodes["n1"]
     story.world.failed(WriteFailure(bind, "the pod is being deleted"))
-    assert story.news() == []
+    assert story.sync() == []
     assert (story.task("web-0").status, story.task("web-0").node) == (Status.RELEASING, None)
     assert not story.world.cluster.nodes["n1"].tasks
 
@@ -124,12 +124,12 @@ def test_a_failure_that_the_watch_has_overtaken_changes_nothing() -> None:
     story = Story()
     bind = story.bind("web-0")
     story.world.failed(WriteFailure(bind, "too late"))
-    assert story.news(story.bound("web-0")) == []
+    assert story.sync(story.bound("web-0")) == []
     assert story.task("web-0").status is Status.BOUND
 
 
 def evicting(story: Story) -> Evict:
-    story.news(story.bound("web-0", running=True))
+    story.sync(story.bound("web-0", running=True))
     task = story.task("web-0")
     story.world.cluster.move(task, Status.RELEASING, task.node)
     evict = Evict(task.namespace, task.name, task.uid, "n1", task.job.key, "preempt")
@@ -140,16 +140,16 @@ def evicting(story: Story) -> Evict:
 def test_an_evicted_pod_is_leaving_whatever_an_echo_says() -> None:
     story = Story()
     evicting(story)
-    story.news(story.bound("web-0", running=True))
+    story.sync(story.bound("web-0", running=True))
     assert story.task("web-0").status is Status.RELEASING
 
 
 def test_an_eviction_that_failed_leaves_the_task_where_it_was() -> None:
     story = Story()
     story.world.failed(WriteFailure(evicting(story), "no"))
-    story.news()
+    story.sync()
     assert story.task("web-0").status in (Status.RUNNING, Status.BOUND)
-    story.news(story.bound("web-0", running=True))
+    story.sync(story.bound("web-0", running=True))
     assert story.task("web-0").status is Status.RUNNING
 
 
@@ -159,10 +159,10 @@ def test_an_eviction_that_is_always_refused_is_tried_less_and_less_often() -> No
     for _ in range(4):
         story.world.failed(WriteFailure(evicting(story), "no"))
         began = story.now
-        story.news()
+        story.sync()
         while story.task("web-0").status is Status.RELEASING:
             story.now += 1.0
-            story.news()
+            story.sync()
         times.append(story.now - began)
     assert times == [0.0, 1.0, 2.0, 4.0]
 
@@ -177,48 +177,48 @@ def test_orders_know_the_uid_of_their_group_and_what_stands_there() -> None:
         ]
     )
     uid = story.task("web-0").job.group.metadata.uid
-    assert [one.uid for one in story.orders] == [uid, uid, ""]
+    assert [order.uid for order in story.orders] == [uid, uid, ""]
 
 
 def test_a_gang_that_stays_torn_is_released_as_a_whole() -> None:
     story = Story(minimum=3, members=3)
-    story.news(story.bound("web-0"), story.bound("web-1", running=True))
+    story.sync(story.bound("web-0"), story.bound("web-1", running=True))
     story.now += PATIENCE - 1
-    assert story.news() == []
+    assert story.sync() == []
     story.now += 2
-    event, *evictions = story.news()
+    event, *evictions = story.sync()
     assert isinstance(event, Event)
-    assert [one.name for one in evictions if isinstance(one, Evict)] == ["web-0", "web-1"]
+    assert [decision.name for decision in evictions if isinstance(decision, Evict)] == ["web-0", "web-1"]
     assert story.task("web-0").status is Status.RELEASING
 
 
 def test_a_gang_that_becomes_whole_in_time_stays() -> None:
     story = Story(minimum=2, members=2)
-    story.news(story.bound("web-0"))
+    story.sync(story.bound("web-0"))
     story.now += PATIENCE / 2
-    story.news(story.bound("web-1"))
+    story.sync(story.bound("web-1"))
     story.now += PATIENCE
-    assert story.news() == []
+    assert story.sync() == []
 
 
 def test_a_gang_that_loses_a_member_later_is_not_torn() -> None:
     story = Story(minimum=2, members=3)
-    story.news(story.bound("web-0"), story.bound("web-1"))
+    story.sync(story.bound("web-0"), story.bound("web-1"))
     story.mirror.intake.drop(story.bound("web-1"))
     story.now += 1
-    story.news(story.bound("web-0", running=True))
+    story.sync(story.bound("web-0", running=True))
     story.now += PATIENCE * 2
-    assert story.news() == []
+    assert story.sync() == []
 
 
 def test_a_gang_whose_missing_member_came_after_the_others_were_bound_is_not_torn() -> None:
     story = Story(minimum=2, members=1)
-    story.news(story.bound("web-0"))
+    story.sync(story.bound("web-0"))
     late = building.pod("web-1", group="web")
     late.metadata.creation_timestamp = datetime.fromtimestamp(story.now + 5, UTC)
-    story.news(late)
+    story.sync(late)
     story.now += PATIENCE * 2
-    assert story.news() == []
+    assert story.sync() == []
 
 
 def test_a_bind_that_keeps_failing_is_tried_again_ever_more_slowly() -> None:
@@ -227,17 +227,17 @@ def test_a_bind_that_keeps_failing_is_tried_again_ever_more_slowly() -> None:
     for _ in range(5):
         story.world.failed(WriteFailure(story.bind("web-0"), "no"))
         began = story.now
-        story.news()
+        story.sync()
         while story.task("web-0").status is Status.BINDING:
             story.now += 0.5
-            story.news()
+            story.sync()
         pauses.append(story.now - began)
     assert pauses == [0.0, 1.0, 2.0, 4.0, 8.0]
-    story.news(story.bound("web-0"))
+    story.sync(story.bound("web-0"))
     story.mirror.intake.drop(story.bound("web-0"))
-    story.news(building.pod("web-0", group="web"))
+    story.sync(building.pod("web-0", group="web"))
     story.world.failed(WriteFailure(story.bind("web-0"), "no"))
-    story.news()
+    story.sync()
     assert story.task("web-0").status is Status.PENDING
 
 
@@ -245,15 +245,15 @@ def test_a_clock_that_is_set_back_or_forth_neither_holds_a_pod_up_nor_tears_a_ga
     story = Story(minimum=3, members=3)
     for _ in range(2):
         story.world.failed(WriteFailure(story.bind("web-0"), "no"))
-        story.news()
+        story.sync()
     story.wrong_by = -86_400.0
     story.now += 1
-    story.news()
+    story.sync()
     assert story.task("web-0").status is Status.PENDING
     story.wrong_by = 0.0
-    story.news(story.bound("web-1"))
+    story.sync(story.bound("web-1"))
     story.wrong_by = PATIENCE * 2
-    assert story.news() == []
+    assert story.sync() == []
     assert story.task("web-1").status is Status.BOUND
 
 
@@ -261,7 +261,7 @@ def test_a_gang_that_only_waits_for_its_binds_is_not_called_unschedulable() -> N
     story = Story()
     event = Event("PodGroup", "default", "web", "Warning", "Unschedulable", "0/2 tasks in gang unschedulable")
     story.world.execute([event])
-    assert [one.decision for one in story.orders] == [event]
+    assert [order.decision for order in story.orders] == [event]
     story.orders.clear()
     story.bind("web-0")
     story.bind("web-1")
@@ -270,9 +270,9 @@ def test_a_gang_that_only_waits_for_its_binds_is_not_called_unschedulable() -> N
 
 
 def test_whoever_stands_by_keeps_in_step_and_decides_nothing() -> None:
-    """Not even over a gang that was torn long ago."""
+    """Not even over a gang that was partial long ago."""
     story = Story()
-    story.mirror.coming += [story.bound("web-0")]
+    story.mirror.incoming += [story.bound("web-0")]
     for _ in range(3):
         story.world.follow()
         story.now += 10 * PATIENCE

@@ -1,4 +1,4 @@
-"""Native groups on the wire: found in whatever version there is, mirrored, and told one condition."""
+"""Native groups on the wire: found in whatever version there is, mirrored, and written one condition."""
 
 from __future__ import annotations
 
@@ -24,9 +24,17 @@ from stromboli.scheduler.mirror.partial_gangs import PATIENCE
 from stromboli.scheduler.thread_seam import ThreadSeam
 from stromboli.scheduler.writes.write_orders import WriteOrder, merge
 from tests import building
-from tests.kube.faking import GONE, FakeApi, body
-from tests.kube.test_reflector import Over, Script, Sink
-from tests.scheduler.mirror.test_cluster_mirror import NATIVE, WORLD, Shelf, checked, mirror_of, tell, thing
+from tests.kube.fake_api import GONE, FakeApi, body
+from tests.kube.test_reflector import Script, ScriptEnded, Sink
+from tests.scheduler.mirror.test_cluster_mirror import (
+    NATIVE,
+    WORLD,
+    ObjectServer,
+    apply,
+    checked,
+    manifest_of,
+    mirror_of,
+)
 from tests.scheduler.mirror.test_kubernetes_world import Mirror as PlainMirror
 from tests.scheduler.writes.test_decision_writer import write
 
@@ -42,7 +50,7 @@ def native(version: str, spec: dict[str, Any], number: int = 1) -> dict[str, Any
 
 def member(name: str) -> dict[str, Any]:
     spec = {"schedulerName": "volcano", "schedulingGroup": {"podGroupName": "g"}}
-    return thing("Pod", name, spec=spec, status={"phase": "Pending"})
+    return manifest_of("Pod", name, spec=spec, status={"phase": "Pending"})
 
 
 # -- the mirror
@@ -50,10 +58,10 @@ def member(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("version", "spec"), [("v1alpha2", V1ALPHA2), ("v1beta1", V1BETA1)])
 def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str, Any]) -> None:
-    shelf = Shelf(*WORLD, native(version, spec), member("x"))
+    server = ObjectServer(*WORLD, native(version, spec), member("x"))
 
     async def story() -> ClusterMirror:
-        async with ClusterMirror(shelf) as mirror:
+        async with ClusterMirror(server) as mirror:
             await asyncio.wait_for(mirror.synced(), 5)
             mirror.sync()
             return mirror
@@ -64,42 +72,42 @@ def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str,
     assert job.native is not None
     assert job.native.api_version == f"{NATIVE}/{version}"
     assert "podgroups.scheduling.k8s.io" not in " ".join(map(str, mirror.absent))
-    assert checked(mirror, shelf) == []
+    assert checked(mirror, server) == []
 
 
 def test_a_check_names_a_native_group_that_is_missing_or_different() -> None:
-    shelf = Shelf(*WORLD, native("v1alpha2", V1ALPHA2))
-    [found] = checked(mirror_of(*WORLD), shelf)
+    server = ObjectServer(*WORLD, native("v1alpha2", V1ALPHA2))
+    [found] = checked(mirror_of(*WORLD), server)
     assert found.startswith("NativePodGroup ns/g: not there")
-    [found] = checked(mirror_of(*WORLD, native("v1alpha2", V1ALPHA2, 2)), shelf)
+    [found] = checked(mirror_of(*WORLD, native("v1alpha2", V1ALPHA2, 2)), server)
     assert found.startswith("NativePodGroup ns/g: native-g@2")
 
 
 def test_a_server_without_native_groups_is_nothing_to_worry_about() -> None:
     async def story() -> ClusterMirror:
-        async with ClusterMirror(Shelf(*WORLD)) as mirror:
+        async with ClusterMirror(ObjectServer(*WORLD)) as mirror:
             await asyncio.wait_for(mirror.synced(), 5)
             return mirror
 
     mirror = asyncio.run(story())
-    assert [one.group for one in mirror.absent] == [NATIVE]
+    assert [resource.group for resource in mirror.absent] == [NATIVE]
     assert not mirror.problems
     assert "native groups" in absence(RESOURCES[NativePodGroup])
 
 
 def test_a_group_that_cannot_be_used_is_told_and_its_pods_wait() -> None:
-    told: list[Any] = []
+    problems: list[Any] = []
     bad = native("v1alpha2", {**V1ALPHA2, "schedulingConstraints": {"topology": [{"key": "rack"}]}})
 
     async def story() -> ClusterMirror:
-        async with ClusterMirror(Shelf(*WORLD, bad, member("x")), report=told.append) as mirror:
+        async with ClusterMirror(ObjectServer(*WORLD, bad, member("x")), report=problems.append) as mirror:
             await asyncio.wait_for(mirror.synced(), 5)
             mirror.sync()
             return mirror
 
     cluster = asyncio.run(story()).cluster
-    assert [(one.kind, one.name) for one in told] == [("NativePodGroup", "g")]
-    assert "not supported" in told[0].text
+    assert [(problem.kind, problem.name) for problem in problems] == [("NativePodGroup", "g")]
+    assert "not supported" in problems[0].text
     assert not cluster.jobs[JOB].visible
 
 
@@ -123,15 +131,15 @@ HERE = b'{"resources": [{"name": "podgroups"}, {"name": "podgroups/status"}]}'
 ELSEWHERE = b'{"resources": [{"name": "priorityclasses"}]}'
 
 
-class Noting(Sink):
-    """Notes of which version objects are said to be."""
+class VersionSink(Sink):
+    """Records the version of every object."""
 
-    def put(self, thing: Any, new: bool) -> None:
-        self.told.append(f"put {thing.name} {thing.api_version.rpartition('/')[2]}")
+    def put(self, object: Any, new: bool) -> None:
+        self.changes.append(f"put {object.name} {object.api_version.rpartition('/')[2]}")
 
 
-def follow(*scenes: Any) -> tuple[NativeGroupReflector, Script, Noting, list[float]]:
-    script, sink, pauses = Script(*scenes), Noting(), []
+def follow(*responses: Any) -> tuple[NativeGroupReflector, Script, VersionSink, list[float]]:
+    script, sink, pauses = Script(*responses), VersionSink(), []
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
@@ -146,20 +154,20 @@ def follow(*scenes: Any) -> tuple[NativeGroupReflector, Script, Noting, list[flo
         clock=lambda: 0.0,
         jitter=lambda: 1.0,
     )
-    with pytest.raises(Over):
+    with pytest.raises(ScriptEnded):
         asyncio.run(reflector.run())
     return reflector, script, sink, pauses
 
 
 def test_the_most_mature_version_is_followed() -> None:
-    scenes = versions("v1", "v1alpha2", "v1beta1", "odd"), ELSEWHERE, HERE, page(group(1))
-    reflector, script, sink, _ = follow(*scenes)
-    assert script.asked[:3] == [
+    responses = versions("v1", "v1alpha2", "v1beta1", "odd"), ELSEWHERE, HERE, page(group(1))
+    reflector, script, sink, _ = follow(*responses)
+    assert script.requests[:3] == [
         f"GET /apis/{NATIVE}",
         f"GET /apis/{NATIVE}/v1",
         f"GET /apis/{NATIVE}/v1beta1",
     ]
-    assert sink.told == ["put g v1beta1"]
+    assert sink.changes == ["put g v1beta1"]
     assert reflector.installed
 
 
@@ -167,19 +175,19 @@ def test_a_version_of_another_shape_is_passed_over() -> None:
     reflector, script, _, pauses = follow(versions("v1", "v1alpha1"), ELSEWHERE)
     assert (reflector.installed, reflector.synced.is_set()) == (False, True)
     assert pauses  # and is looked for again later
-    assert f"GET /apis/{NATIVE}/v1alpha1" not in script.asked
+    assert f"GET /apis/{NATIVE}/v1alpha1" not in script.requests
 
 
 def test_it_appears_when_it_is_switched_on() -> None:
-    scenes = versions("v1"), ELSEWHERE, versions("v1", "v1alpha2"), ELSEWHERE, HERE, page(group(1))
-    assert follow(*scenes)[2].told == ["put g v1alpha2"]
+    responses = versions("v1"), ELSEWHERE, versions("v1", "v1alpha2"), ELSEWHERE, HERE, page(group(1))
+    assert follow(*responses)[2].changes == ["put g v1alpha2"]
 
 
 def test_an_upgrade_of_the_server_loses_no_group() -> None:
     """The old version is gone: they are found in the new one, and were never thought to be away."""
     before = versions("v1alpha2"), HERE, page(group(1)), ApiError(404, "NotFound", "no such version")
     after = versions("v1beta1"), HERE, page(group(2))
-    assert follow(*before, *after)[2].told == ["put g v1alpha2", "put g v1beta1"]
+    assert follow(*before, *after)[2].changes == ["put g v1alpha2", "put g v1beta1"]
 
 
 # -- the condition
@@ -228,7 +236,7 @@ def test_its_time_is_that_of_the_last_change_of_its_status() -> None:
     api = FakeApi()
     write(api, order(SAID, "v1alpha2", stood))
     write(api, order(DONE, "v1alpha2", stood))
-    times = [body(one)["status"]["conditions"][0]["lastTransitionTime"] for one in api.writes]
+    times = [body(request)["status"]["conditions"][0]["lastTransitionTime"] for request in api.writes]
     assert times == ["2026-01-02T00:00:00Z", "1970-01-01T00:16:40Z"]
 
 
@@ -259,14 +267,14 @@ def test_orders_know_the_uid_the_version_and_what_stands_there() -> None:
     thing = building.native_group("g", 1, namespace="ns", version="v1beta1")
     stood = Condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "older words")
     thing.status = NativePodGroupStatus((stood,))
-    mirror.coming += [building.queue(), thing]
+    mirror.incoming += [building.queue(), thing]
     world = KubernetesWorld(mirror, ThreadSeam(), orders.extend, lambda: 0.0)
     world.sync()
     said = Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room")
     world.execute([SAID, said])
-    assert [one.uid for one in orders] == ["uid-native-g", "uid-native-g"]
+    assert [order.uid for order in orders] == ["uid-native-g", "uid-native-g"]
     assert (orders[0].api_version, orders[0].generation) == (f"{NATIVE}/v1beta1", 1)
-    assert [one.status for one in orders[0].conditions] == ["False"]
+    assert [condition.status for condition in orders[0].conditions] == ["False"]
 
 
 def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
@@ -278,13 +286,13 @@ def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
     bound = building.pod("g-x-0", native="g", node="n1")
     bound.status.conditions = (since,)
     waiting = building.pod("g-x-1", native="g")
-    mirror.coming += [building.queue(), building.node("n1"), building.native_group("g", 2), bound, waiting]
+    mirror.incoming += [building.queue(), building.node("n1"), building.native_group("g", 2), bound, waiting]
     world = KubernetesWorld(mirror, ThreadSeam(), orders.extend, lambda: now[0], clock=lambda: now[0])
     now[0] = building.EPOCH + 1.0
     world.sync()
     now[0] += PATIENCE
     world.sync()
-    kinds = [(type(one.decision).__name__, getattr(one.decision, "kind", "")) for one in orders]
+    kinds = [(type(order.decision).__name__, getattr(order.decision, "kind", "")) for order in orders]
     assert kinds == [("Event", "NativePodGroup"), ("Evict", "")]
 
 
@@ -292,9 +300,9 @@ def test_what_is_told_is_what_the_mirror_hears() -> None:
     """The patch, applied, is read as what was decided: so it is not decided again."""
     api = FakeApi()
     write(api, order(SAID))
-    [told] = body(api.writes[0])["status"]["conditions"]
+    [condition] = body(api.writes[0])["status"]["conditions"]
     mirror = mirror_of(*WORLD)
-    tell(mirror, {**native("v1alpha2", V1ALPHA2), "status": {"conditions": [told]}})
+    apply(mirror, {**native("v1alpha2", V1ALPHA2), "status": {"conditions": [condition]}})
     stands = mirror.cluster.jobs[JOB].conditions["PodGroupScheduled"]
     assert tuple(stands) == (SAID.status, SAID.reason, SAID.message)
-    assert msgspec.json.encode(told)
+    assert msgspec.json.encode(condition)

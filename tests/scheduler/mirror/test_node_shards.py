@@ -20,8 +20,8 @@ class Story:
         self.shards = NodeShards("mine", strict=True)
 
     def hear(self, *things: NodeShard) -> list[ShardStatus]:
-        for one in things:
-            self.intake.put(one)
+        for object in things:
+            self.intake.put(object)
         return self.shards.refresh(self.intake.cluster)  # type: ignore[return-value]
 
     @property

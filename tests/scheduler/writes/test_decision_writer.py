@@ -29,7 +29,7 @@ from stromboli.scheduler.writes import decision_writer as writing
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
 from stromboli.scheduler.writes.guarded_client import GuardedClient, WriteFailed
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
-from tests.kube.faking import BROKEN, CONFLICT, GONE, LOST, FakeApi, body, pod
+from tests.kube.fake_api import BROKEN, CONFLICT, GONE, LOST, FakeApi, body, pod
 
 BIND = Bind("ns", "web-0", "u1", "n1", "ns/web")
 EVICT = Evict("ns", "old-0", "u2", "n1", "ns/old", "preempt", "preempt", "ns/urgent")
@@ -76,7 +76,7 @@ def write(
             workers=workers,
             wall=lambda: 1000.0,
         )
-        writer.submit(one if isinstance(one, WriteOrder) else WriteOrder(one) for one in orders)
+        writer.submit(order if isinstance(order, WriteOrder) else WriteOrder(order) for order in orders)
         writer.start()
         assert await writer.finish(5.0)
 
@@ -87,7 +87,7 @@ def write(
 def test_a_bind_names_the_very_pod_and_is_told_in_an_event() -> None:
     api = FakeApi()
     write(api, BIND)
-    assert [(one.method, one.path) for one in api.writes] == [
+    assert [(request.method, request.path) for request in api.writes] == [
         ("POST", "/api/v1/namespaces/ns/pods/web-0/binding")
     ]
     assert body(api.writes[0])["metadata"]["uid"] == "u1"
@@ -100,7 +100,7 @@ def test_a_bind_names_the_very_pod_and_is_told_in_an_event() -> None:
 def test_a_lost_answer_to_a_bind_is_resolved_by_reading_the_pod() -> None:
     api = FakeApi([LOST, CONFLICT, pod("u1", "n1")])
     outcome = write(api, BIND)
-    assert [one.method for one in api.writes] == ["POST", "POST", "GET"]
+    assert [request.method for request in api.writes] == ["POST", "POST", "GET"]
     assert BIND in outcome.done
     assert not outcome.failures
 
@@ -116,7 +116,7 @@ def test_a_lost_answer_to_a_bind_is_resolved_by_reading_the_pod() -> None:
 )
 def test_a_bind_of_a_pod_that_is_no_longer_there_to_be_bound_fails_at_once(answers: Any, why: str) -> None:
     outcome = write(FakeApi(answers), BIND)
-    assert [one.gone for one in outcome.failures] == [True]
+    assert [failure.gone for failure in outcome.failures] == [True]
     assert why in outcome.failures[0].why
     assert BIND not in outcome.done
 
@@ -127,7 +127,7 @@ def test_a_bind_that_is_refused_for_good_comes_back_with_the_reason() -> None:
 
 
 def test_a_bind_that_is_always_answered_with_500_fails_after_a_while() -> None:
-    api = FakeApi(answer=lambda one: BROKEN if "binding" in one.path else b"{}")
+    api = FakeApi(answer=lambda request: BROKEN if "binding" in request.path else b"{}")
     outcome = write(api, BIND)
     assert len(api.writes) > 2
     assert outcome.failures == [WriteFailure(BIND, "etcd is on fire")]
@@ -155,7 +155,7 @@ def test_an_eviction_marks_the_pod_and_then_deletes_it_by_its_uid() -> None:
 def test_an_eviction_whose_mark_stands_already_still_deletes() -> None:
     api = FakeApi([b"{}", BROKEN, b"{}"])
     outcome = write(api, EVICT)
-    assert [one.method for one in api.writes] == ["PATCH", "DELETE", "DELETE"]
+    assert [request.method for request in api.writes] == ["PATCH", "DELETE", "DELETE"]
     assert EVICT in outcome.done
 
 
@@ -176,10 +176,10 @@ def test_evicting_a_pod_that_is_gone_is_done() -> None:
 def test_an_eviction_is_not_done_because_something_else_is_wrong_with_it() -> None:
     """A policy of the cluster refuses with 422, too: the pod is still there."""
     denied = ApiError(422, "Invalid", "ValidatingAdmissionPolicy 'calm' denied request: not at night")
-    assert [one.why for one in write(FakeApi([denied]), EVICT).failures] == [str(denied)]
+    assert [failure.why for failure in write(FakeApi([denied]), EVICT).failures] == [str(denied)]
     api = FakeApi([b"{}", CONFLICT, b"{}"])
     assert EVICT in write(api, EVICT).done
-    assert [one.method for one in api.writes] == ["PATCH", "DELETE", "DELETE"]
+    assert [request.method for request in api.writes] == ["PATCH", "DELETE", "DELETE"]
 
 
 def test_an_eviction_that_fails_comes_back() -> None:
@@ -191,7 +191,7 @@ def test_orders_about_one_object_are_carried_out_in_turn() -> None:
     api.delay = 0.01
     again = Evict("ns", "web-0", "u1", "n1", "ns/web", "preempt")
     write(api, BIND, again)
-    assert [one.method for one in api.writes] == ["POST", "PATCH", "DELETE"]
+    assert [request.method for request in api.writes] == ["POST", "PATCH", "DELETE"]
 
 
 def test_of_conditions_that_wait_only_the_last_is_written_and_none_if_the_pod_is_bound() -> None:
@@ -202,7 +202,7 @@ def test_of_conditions_that_wait_only_the_last_is_written_and_none_if_the_pod_is
     assert body(patch)["status"]["nominatedNodeName"] == "n9"
     api = FakeApi()
     write(api, condition("a"), BIND)
-    assert [one.method for one in api.writes] == ["POST"]
+    assert [request.method for request in api.writes] == ["POST"]
 
 
 def test_a_condition_keeps_its_time_when_only_its_words_change() -> None:
@@ -219,7 +219,7 @@ def test_a_condition_keeps_its_time_when_only_its_words_change() -> None:
         await writer.finish(5.0)
 
     asyncio.run(run())
-    first, second = (body(one)["status"]["conditions"][0] for one in api.writes)
+    first, second = (body(request)["status"]["conditions"][0] for request in api.writes)
     assert first["lastTransitionTime"] == "1970-01-01T00:16:40Z"
     assert "lastTransitionTime" not in second
 
@@ -230,11 +230,11 @@ def test_a_group_is_patched_with_its_other_conditions_kept() -> None:
     write(api, WriteOrder(status("Inqueue", "Unschedulable"), "gu", (stands,)))
     (patch,) = api.writes
     assert patch.path == "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups/web"
-    said = body(patch)
-    assert said["metadata"] == {"uid": "gu"}
-    assert "spec" not in said
-    assert [one["type"] for one in said["status"]["conditions"]] == ["Mine", "Unschedulable"]
-    assert said["status"]["conditions"][1]["transitionID"] == "7"
+    written = body(patch)
+    assert written["metadata"] == {"uid": "gu"}
+    assert "spec" not in written
+    assert [condition["type"] for condition in written["status"]["conditions"]] == ["Mine", "Unschedulable"]
+    assert written["status"]["conditions"][1]["transitionID"] == "7"
 
 
 def test_what_was_written_of_a_group_and_has_not_come_back_yet_is_not_lost() -> None:
@@ -249,7 +249,9 @@ def test_what_was_written_of_a_group_and_has_not_come_back_yet_is_not_lost() -> 
         await writer.finish(5.0)
 
     asyncio.run(run())
-    types = {one["type"]: one["message"] for one in body(api.writes[1])["status"]["conditions"]}
+    types = {
+        condition["type"]: condition["message"] for condition in body(api.writes[1])["status"]["conditions"]
+    }
     assert types == {"Unschedulable": "Inqueue", "Scheduled": "Running"}
 
 
@@ -290,7 +292,9 @@ def test_a_status_is_tried_again_until_it_stands_or_a_newer_one_takes_its_place(
         await writer.finish(5.0)
 
     asyncio.run(run())
-    assert [body(one)["status"]["phase"] for one in api.writes].count("Running") == 1 or len(api.writes) == 4
+    assert [body(request)["status"]["phase"] for request in api.writes].count("Running") == 1 or len(
+        api.writes
+    ) == 4
     assert body(api.writes[-1])["status"]["phase"] == "Running"
 
 
@@ -334,7 +338,7 @@ def test_a_request_that_had_to_wait_is_withdrawn_once_another_leads() -> None:
             await client.send(Request("POST", "/x", b"{}"))
 
     asyncio.run(run())
-    assert api.asked == []
+    assert api.requests == []
 
 
 def test_no_more_requests_are_in_flight_than_allowed_and_binds_go_first() -> None:
@@ -344,7 +348,7 @@ def test_no_more_requests_are_in_flight_than_allowed_and_binds_go_first() -> Non
     binds = [Bind("ns", f"b-{n}", f"b{n}", "n1", "ns/b") for n in range(20)]
     write(api, *waiting, *binds, workers=4)
     assert api.most_at_once == 4
-    assert {one.method for one in api.writes[:20]} == {"POST"}
+    assert {request.method for request in api.writes[:20]} == {"POST"}
 
 
 def test_a_bind_that_replaces_a_waiting_condition_goes_before_other_conditions() -> None:
@@ -364,7 +368,7 @@ def test_a_request_never_outlives_the_time_for_which_nobody_else_leads(left: flo
 def test_who_may_no_longer_write_writes_nothing_and_reports_nothing() -> None:
     api = FakeApi()
     outcome = write(api, BIND, EVICT, status("Running"), write_time_left=lambda: 0.0)
-    assert not api.asked
+    assert not api.requests
     assert not outcome.failures
     assert not outcome.done
 
@@ -378,7 +382,7 @@ def test_a_leader_deposed_between_two_requests_sends_no_second() -> None:
 
     api = FakeApi(answer=answer)
     outcome = write(api, EVICT, write_time_left=lambda: 60.0 * bool(leads))
-    assert [one.method for one in api.asked] == ["PATCH"]
+    assert [request.method for request in api.requests] == ["PATCH"]
     assert not outcome.failures
 
 
@@ -386,7 +390,7 @@ def test_an_event_that_says_the_same_again_raises_a_count() -> None:
     api = FakeApi()
     again = Event("PodGroup", "ns", "web", "Warning", "Unschedulable", "no room")
     write(api, WriteOrder(again, "gu"), WriteOrder(again, "gu"))
-    first, second = (one for one in api.asked if "/events" in one.path)
+    first, second = (request for request in api.requests if "/events" in request.path)
     assert (first.method, second.method) == ("POST", "PATCH")
     assert body(second)["count"] == 2
     assert body(first)["involvedObject"]["apiVersion"] == "scheduling.volcano.sh/v1beta1"
@@ -395,12 +399,12 @@ def test_an_event_that_says_the_same_again_raises_a_count() -> None:
 def test_an_event_whose_answer_was_lost_is_not_written_twice() -> None:
     api = FakeApi([LOST, CONFLICT])
     write(api, Event("Pod", "ns", "web-0", "Warning", "FailedScheduling", "m"))
-    assert len({body(one)["metadata"]["name"] for one in api.asked}) == 1
+    assert len({body(request)["metadata"]["name"] for request in api.requests}) == 1
 
 
 def test_an_answer_that_makes_no_sense_fails_the_bind_and_nothing_else() -> None:
     outcome = write(FakeApi([CONFLICT, b"<html>"]), BIND)
-    assert [one.gone for one in outcome.failures] == [False]
+    assert [failure.gone for failure in outcome.failures] == [False]
 
 
 def test_of_shard_statuses_that_wait_the_last_is_written() -> None:

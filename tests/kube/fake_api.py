@@ -1,4 +1,4 @@
-"""An API server that says what a test wants, and a clock that a test moves."""
+"""An API server with scripted responses, and a clock that a test moves."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Answer = bytes | Exception
 
 
 class FakeApi:
-    """Notes every request; answers are taken from `answers`, then made by `answer`."""
+    """Records every request; responses are taken from `answers`, then made by `answer`."""
 
     def __init__(self, answers: Iterable[Answer] = (), answer: Callable[[Request], Answer] = lambda _: b"{}"):
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
         self.timeouts: list[float] = []
         self.most_at_once = 0
         self.delay = 0.0
@@ -26,7 +26,7 @@ class FakeApi:
         self._now = 0
 
     async def send(self, request: Request, timeout: float) -> bytes:
-        self.asked.append(request)
+        self.requests.append(request)
         self.timeouts.append(timeout)
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)
@@ -34,23 +34,23 @@ class FakeApi:
             await asyncio.sleep(self.delay)
         finally:
             self._now -= 1
-        said = self._answers.pop(0) if self._answers else self.answer(request)
-        if isinstance(said, Exception):
-            raise said
-        return said
+        response = self._answers.pop(0) if self._answers else self.answer(request)
+        if isinstance(response, Exception):
+            raise response
+        return response
 
     @property
     def writes(self) -> list[Request]:
         """All but events."""
-        return [one for one in self.asked if "/events" not in one.path]
+        return [request for request in self.requests if "/events" not in request.path]
 
     @property
     def events(self) -> list[Any]:
-        return [body(one) for one in self.asked if "/events" in one.path]
+        return [body(request) for request in self.requests if "/events" in request.path]
 
 
 class Clock:
-    """Time, as told."""
+    """Time as the test sets it."""
 
     def __init__(self, now: float = 1000.0):
         self.now = now
