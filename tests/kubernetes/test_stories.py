@@ -79,7 +79,7 @@ def test_a_gang_that_does_not_fit_waits_as_a_whole_and_says_why(cluster: Schedul
     assert 'volcano_unschedule_task_count{job_id="big"} ' in text
     assert 'stromboli_queue_pending_jobs{queue_name="default"} 1.0' in text
     assert 'rest_client_requests_total{code="201",' in text
-    assert 'volcano_task_scheduling_latency_milliseconds_count{cluster="Watched"} 7.0' in text
+    assert 'volcano_task_scheduling_latency_milliseconds_count{stage="Watched"} 7.0' in text
     cluster.add_nodes(1, cpu=8, prefix="more")
     cluster.wait_for_running("big", 5)
 
