@@ -86,6 +86,15 @@ def test_a_node_is_as_large_as_its_capacity_says() -> None:
     assert scored(made) == {"a": round((1 - (6000 + 1400) / 20000 + 0.5) / 2 * 500, 6)}
 
 
+def test_a_node_whose_capacity_alone_changed_is_scored_by_the_new_one() -> None:
+    small = node("a", cpu="10", memory="100Gi")
+    small["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    made = world({"a": (30, 50)}).put(small, pod("fresh", "j", on="a", cpu="2"))
+    scored(made)
+    made.put({**small, "status": {**small["status"], "capacity": {"cpu": "20", "memory": "100Gi"}}})
+    assert scored(made) == {"a": round((1 - (6000 + 1400) / 20000 + 0.5) / 2 * 500, 6)}
+
+
 # -- load on its way
 
 

@@ -109,6 +109,7 @@ def scheduling_properties_changed(before: NodeObject, after: NodeObject) -> bool
     return (
         before.spec != after.spec
         or before.status.allocatable != after.status.allocatable
+        or before.status.capacity != after.status.capacity
         or before.status.images != after.status.images
         or before.metadata.labels != after.metadata.labels
         or before.metadata.annotations != after.metadata.annotations
