@@ -6,6 +6,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 
@@ -62,10 +63,28 @@ class Tdm(Plugin):
         self._period = duration(arguments.evict_period) or 0.0
         self._open: frozenset[str] = frozenset()
         """The zones that are open now."""
+        self._evicts = False
+        """Whether the last round of evictions is long enough ago that this cycle has one."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         zones = self.arguments.zones.items()
         self._open = frozenset(zone for zone, hours in zones if _is_within(hours, session.now))
+        before = session.cluster.memory.get(self.name)
+        self._evicts = before is None or not 0 <= session.now - before["evicted_at"] < self._period
+        if self._evicts:
+            self._remember(session, before)
+
+    def _remember(self, session: Session, before: Any) -> None:
+        memory = session.cluster.memory
+
+        def undo() -> None:
+            if before is None:
+                del memory[self.name]
+            else:
+                memory[self.name] = before
+
+        memory[self.name] = {"evicted_at": session.now}
+        session.record(undo, committed=True)
 
     # -- nodes
 
@@ -122,30 +141,13 @@ class Tdm(Plugin):
         )
 
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
-        if not self._is_time():
+        if not self._evicts:
             return []
         victims = []
         for zone in [zone for zone in self.arguments.zones if zone not in self._open]:
             leaving = [task for task in tasks if task.preemptable and _zone_of(task.node) == zone]
             victims += _within_budgets(sorted(leaving, key=self.session.task_key, reverse=True))
         return victims
-
-    def _is_time(self) -> bool:
-        """Whether the last round of evictions is long enough ago; if so, this is one."""
-        memory, now = self.session.cluster.memory, self.session.now
-        before = memory.get(self.name)
-        if before is not None and 0 <= now - before["evicted_at"] < self._period:
-            return False
-
-        def undo() -> None:
-            if before is None:
-                del memory[self.name]
-            else:
-                memory[self.name] = before
-
-        memory[self.name] = {"evicted_at": now}
-        self.session.record(undo, committed=True)
-        return True
 
 
 def _is_within(hours: str, now: float) -> bool:
