@@ -7,13 +7,14 @@ import pytest
 from stromboli.engine.placement.node_functions import Nodes
 from stromboli.plugins.binpack import BinpackArguments
 from stromboli.policy.arguments import parse_arguments
-from tests.plugins.small_world import World, group, node, pod, policy
+from stromboli.testing import World
+from tests.manifests import group, node, pod, policy
 
 
 def _scores(task: dict[str, Any], *nodes: dict[str, Any], **arguments: Any) -> dict[str, float]:
     given = {f"binpack.{key}": value for key, value in arguments.items()}
-    world = World(policy("enqueue", ("binpack", given))).put(group("j"), *nodes, task)
-    world.cycle()
+    world = World(policy=policy("enqueue", ("binpack", given))).add(group("j"), *nodes, task)
+    world.step()
     return world.scores("binpack", "p")
 
 
@@ -49,10 +50,10 @@ def test_nobody_asked_for_anything() -> None:
 
 
 def test_weight_zero_switches_it_off() -> None:
-    world = World(policy("enqueue", ("binpack", {"binpack.weight": 0}))).put(
+    world = World(policy=policy("enqueue", ("binpack", {"binpack.weight": 0}))).add(
         group("j"), pod("p", "j", cpu="1")
     )
-    world.cycle()
+    world.step()
     assert list(world.plugin("binpack").node_scores(world.task("p"))) == []
 
 
@@ -64,8 +65,10 @@ def test_a_negative_weight_counts_as_one_with_a_warning(key: str) -> None:
 
 
 def test_steps_ahead_score_as_if_the_tasks_were_there() -> None:
-    world = World(policy("enqueue", "binpack")).put(group("j"), node("a", cpu="4"), pod("p", "j", cpu="1"))
-    world.cycle()
+    world = World(policy=policy("enqueue", "binpack")).add(
+        group("j"), node("a", cpu="4"), pod("p", "j", cpu="1")
+    )
+    world.step()
     task, rows = world.task("p"), world.cluster.columns.version.argsort()
     (score,) = world.plugin("binpack").node_scores(task)
     ahead = score.score(task, Nodes(world.cluster.columns, rows, task.shape, 5))

@@ -4,28 +4,32 @@ from typing import Any
 
 import pytest
 
-from tests.plugins.small_world import NOW, Manifest, World, group, node, pod, policy
+from stromboli.testing import World
+from stromboli.testing.world import NOON
+from tests.manifests import Manifest, group, node, pod, policy
 
 KEY = "volcano.sh/cooldown-time"
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-01T11:00:00Z"}
-AN_HOUR = 3600.0  # since then, at NOW
+AN_HOUR = 3600.0  # since then, at NOON
 
 
 def _placed(
-    name: str, conditions: list[dict[str, str]], labels: dict[str, str], notes: dict[str, str]
+    name: str, conditions: list[dict[str, str]], labels: dict[str, str], annotations: dict[str, str]
 ) -> Manifest:
-    made = pod(name, "j", on="n1", notes=notes)
+    made = pod(name, "j", on="n1", annotations=annotations)
     made["metadata"]["labels"] = labels
     made["status"]["conditions"] = conditions
     return made
 
 
-def _spared(now: float = NOW, phase: str = "Running", **more: Any) -> bool:
+def _spared(now: float = NOON, phase: str = "Running", **more: Any) -> bool:
     """Whether a pod with these marks, scheduled an hour ago unless it says otherwise, is spared."""
-    made = _placed("p", more.get("conditions", [SCHEDULED]), more.get("labels", {}), more.get("notes", {}))
+    made = _placed(
+        "p", more.get("conditions", [SCHEDULED]), more.get("labels", {}), more.get("annotations", {})
+    )
     made["status"]["phase"] = phase
-    world = World(policy("allocate", "cdp")).put(node("n1", cpu="4"), group("j"), made)
-    world.cycle(now)
+    world = World(policy=policy("allocate", "cdp")).add(node("n1", cpu="4"), group("j"), made)
+    world.step(now=now)
     plugin, task = world.plugin("cdp"), world.task("p")
     answers = [ask(task, [task]) == [] for ask in (plugin.preemptable, plugin.reclaimable)]
     assert answers[0] == answers[1]
@@ -35,13 +39,13 @@ def _spared(now: float = NOW, phase: str = "Running", **more: Any) -> bool:
 def test_a_pod_is_spared_from_its_scheduling_until_its_time_is_over() -> None:
     assert _spared(labels={KEY: "1h1s"})
     assert not _spared(labels={KEY: "1h"})
-    assert not _spared(labels={KEY: "1h1s"}, now=NOW + 1)
+    assert not _spared(labels={KEY: "1h1s"}, now=NOON + 1)
 
 
 def test_the_label_counts_before_the_annotation() -> None:
-    assert _spared(notes={KEY: "2h"})
-    assert not _spared(labels={KEY: "1s"}, notes={KEY: "2h"})
-    assert not _spared(labels={KEY: "soon"}, notes={KEY: "2h"})
+    assert _spared(annotations={KEY: "2h"})
+    assert not _spared(labels={KEY: "1s"}, annotations={KEY: "2h"})
+    assert not _spared(labels={KEY: "soon"}, annotations={KEY: "2h"})
 
 
 @pytest.mark.parametrize("text", ["", "soon", "12", "-2h"])

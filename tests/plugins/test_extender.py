@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.cycle import Engine, Outcome
-from stromboli.engine.decisions import Bind
 from stromboli.engine.points import Vote
 from stromboli.model.status import Status
 from stromboli.plugins.extender.extender_client import BUDGET, MAX_FAILURES, ExtenderClient, ExtenderFailed
 from stromboli.plugins.extender.plugin import Extender
+from stromboli.testing import World
+from stromboli.testing.world import NOON
 from stromboli.transport import CallFailed, post
-from tests.plugins.small_world import CATALOG, NOW, World, group, node, pod, policy
+from tests.manifests import binds, group, job_named, node, phases, pod, policy
 from tests.serving import BAD, Asked, Server, behaving, dead, serving, silent
 
 Says = Any
@@ -39,19 +39,17 @@ VERBS = {
 }
 
 
-def world(url: str, verbs: str, *others: str, actions: str = "allocate", **more: Any) -> World:
+def world(
+    url: str, verbs: str, *others: str, actions: str = "allocate", calls: bool = True, **more: Any
+) -> World:
     """Two nodes, and a job of one pod that waits."""
     arguments = {"extender.urlPrefix": url, **{f"extender.{key}": value for key, value in more.items()}}
     arguments |= {f"extender.{VERBS[verb]}": verb for verb in verbs.split()}
-    made = World(policy(actions, *others, ("extender", arguments)))
-    made.engine = Engine(made.policy, CATALOG, services={"post": post, "clock": time.monotonic})
-    return made.put(
+    services = {"post": post, "clock": time.monotonic} if calls else None
+    made = World(policy=policy(actions, *others, ("extender", arguments)), services=services)
+    return made.add(
         node("a", cpu="4"), node("b", cpu="4"), group("j", "Inqueue", minMember=1), pod("p", "j", cpu="1")
     )
-
-
-def binds(outcome: Outcome) -> dict[str, str]:
-    return {one.name: one.node for one in outcome.decisions if isinstance(one, Bind)}
 
 
 def questions(server: Server, verb: str) -> list[dict[str, Any]]:
@@ -79,7 +77,7 @@ def only_b(question: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_node_that_the_server_refuses_takes_nobody() -> None:
     with saying(predicate=only_b) as server:
-        assert binds(world(server.url + "/", "predicate").cycle()) == {"p": "b"}
+        assert binds(world(server.url + "/", "predicate").step()) == {"p": "b"}
     first = questions(server, "predicate")[0]
     assert (server.asked[0].method, server.asked[0].headers["Content-Type"]) == ("POST", "application/json")
     assert first["task"]["Name"] == "p"
@@ -101,9 +99,9 @@ def test_a_node_that_the_server_refuses_takes_nobody() -> None:
 def test_reasons_are_shown_and_code_2_may_be_cured(answer: Says, curable: bool) -> None:
     with saying(predicate=answer) as server:
         made = world(server.url, "predicate")
-        outcome = made.cycle()
+        result = made.step()
         task = made.task("p")
-        verdict = outcome.session.verdicts[made.job("j")][task]
+        verdict = result.outcome.session.verdicts[job_named(made, "j")][task]
     assert verdict.message == "0/2 nodes are unavailable: 2 no."
     assert [reason.curable for reason in verdict.reasons] == [curable]
     assert len(server.asked) == 2, "why no node would do is not asked once more"
@@ -111,19 +109,19 @@ def test_reasons_are_shown_and_code_2_may_be_cured(answer: Says, curable: bool) 
 
 def test_an_empty_message_passes_whatever_the_code() -> None:
     with saying(predicate={"status": "", "code": 3}) as server:
-        assert binds(world(server.url, "predicate").cycle()) == {"p": "a"}
+        assert binds(world(server.url, "predicate").step()) == {"p": "a"}
 
 
 def test_the_server_scores_the_candidates_together() -> None:
     with saying(prioritize={"nodeScore": {"a": 1, "b": 2.5, "unknown": 99}}) as server:
-        assert binds(world(server.url, "prioritize").cycle()) == {"p": "b"}
+        assert binds(world(server.url, "prioritize").step()) == {"p": "b"}
     [question] = questions(server, "prioritize")
     assert [one["Name"] for one in question["nodes"]] == ["a", "b"]
 
 
 def test_one_candidate_is_not_scored() -> None:
     with saying(prioritize={"nodeScore": {}}, predicate=only_b) as server:
-        assert binds(world(server.url, "predicate prioritize").cycle()) == {"p": "b"}
+        assert binds(world(server.url, "predicate prioritize").step()) == {"p": "b"}
     assert questions(server, "prioritize") == []
 
 
@@ -132,19 +130,19 @@ def test_one_candidate_is_not_scored() -> None:
 )
 def test_without_scores_no_node_is_chosen_even_if_ignorable(answer: Says) -> None:
     with saying(prioritize=answer) as server:
-        outcome = world(server.url, "prioritize", ignorable=True).cycle()
-    assert binds(outcome) == {}
-    assert [one.plugin for one in outcome.session.failures] == ["extender"]
+        result = world(server.url, "prioritize", ignorable=True).step()
+    assert binds(result) == {}
+    assert [one.plugin for one in result.outcome.session.failures] == ["extender"]
 
 
 def test_only_tasks_with_a_managed_resource_are_asked_about() -> None:
     with saying(predicate={"status": "no"}) as server:
         made = world(server.url, "predicate", managedResources=["example.com/card"])
-        assert binds(made.cycle()) == {"p": "a"}
+        assert binds(made.step()) == {"p": "a"}
         assert server.asked == []
-        made.put(node("c", **{"example.com/card": "2"}), group("k", "Inqueue"))
-        made.put(pod("q", "k", **{"example.com/card": "1"}))
-        assert binds(made.cycle()) == {}
+        made.add(node("c", **{"example.com/card": "2"}), group("k", "Inqueue"))
+        made.add(pod("q", "k", **{"example.com/card": "1"}))
+        assert binds(made.step()) == {}
         assert {one["task"]["Name"] for one in questions(server, "predicate")} == {"q"}
 
 
@@ -155,9 +153,9 @@ def test_the_server_votes_at_the_gate() -> None:
     for status, phase in ((1, "Inqueue"), (0, "Inqueue"), (-1, "Pending"), (-(10**30), "Pending")):
         with saying(enqueueable={"status": status}) as server:
             made = world(server.url, "enqueueable enqueued", actions="enqueue")
-            made.put(group("k", "Pending", minResources={"cpu": "1"}))
-            made.cycle()
-            assert made.phases()["k"] == phase
+            made.add(group("k", "Pending", minResources={"cpu": "1"}))
+            made.step()
+            assert phases(made)["k"] == phase
         told = [one["job"]["Name"] for one in questions(server, "enqueued")]
         assert told == (["k"] if phase == "Inqueue" else [])
         assert questions(server, "enqueueable")[0]["job"]["MinAvailable"] == 1
@@ -165,17 +163,17 @@ def test_the_server_votes_at_the_gate() -> None:
 
 def test_a_queue_may_be_overused_and_a_job_not_ready() -> None:
     with saying(overused=lambda question: {"overused": question["queue"]["Name"] == "default"}) as server:
-        assert binds(world(server.url, "overused").cycle()) == {}
+        assert binds(world(server.url, "overused").step()) == {}
     with saying(ready={"status": False}) as server:
-        assert binds(world(server.url, "ready").cycle()) == {}
+        assert binds(world(server.url, "ready").step()) == {}
     with saying(ready={"status": True}, overused={"overused": False}) as server:
-        assert binds(world(server.url, "ready overused").cycle()) == {"p": "a"}
+        assert binds(world(server.url, "ready overused").step()) == {"p": "a"}
 
 
 def test_a_move_may_be_refused() -> None:
     with saying(allocate={"errorMessage": "no licence"}) as server:
         made = world(server.url, "allocate deallocate")
-        assert binds(made.cycle()) == {}
+        assert binds(made.step()) == {}
         assert made.task("p").status is Status.PENDING
     [told] = questions(server, "allocate")
     assert (told["task"]["NodeName"], told["task"]["Status"]) == ("a", 2)
@@ -185,14 +183,14 @@ def test_a_move_may_be_refused() -> None:
 def test_taking_a_move_back_is_told_and_cannot_be_refused() -> None:
     with saying(deallocate={"errorMessage": "never"}, ready={"status": False}) as server:
         made = world(server.url, "allocate deallocate ready")
-        assert binds(made.cycle()) == {}
+        assert binds(made.step()) == {}
         assert made.task("p").status is Status.PENDING
     assert len(questions(server, "allocate")) == len(questions(server, "deallocate")) == 1
 
 
 def test_the_server_hears_of_the_whole_cluster_and_of_the_end() -> None:
     with saying() as server:
-        world(server.url, "open close").cycle()
+        world(server.url, "open close").step()
     assert [one.path for one in server.asked] == ["/open", "/close"]
     [opened] = questions(server, "open")
     assert set(opened) == {"Jobs", "Nodes", "Queues", "NamespaceInfo", "RevocableNodes", "NodeList"}
@@ -206,8 +204,8 @@ def test_the_server_hears_of_the_whole_cluster_and_of_the_end() -> None:
 def plugin(url: str, verbs: str, **more: Any) -> tuple[World, Extender]:
     """A plugin in a session that has run, for questions that no action of the test asks."""
     made = world(url, verbs, actions="backfill", **more)
-    made.put(pod("v1", "j", on="a", cpu="1"), pod("v2", "j", on="a", cpu="1"))
-    made.cycle()
+    made.add(pod("v1", "j", on="a", cpu="1"), pod("v2", "j", on="a", cpu="1"))
+    made.step()
     return made, made.plugin("extender")
 
 
@@ -250,7 +248,7 @@ def test_what_a_failing_server_means_at_each_point(ignorable: bool) -> None:
     every = "predicate preemptable reclaimable overused enqueueable enqueued ready"
     with serving(no_answer) as server:
         made, extender = plugin(server.url, every, ignorable=ignorable)
-        job, queue, task = made.job("j"), made.job("j").queue, made.task("p")
+        job, queue, task = job_named(made, "j"), job_named(made, "j").queue, made.task("p")
         assert queue is not None
         assert extender.preemptable(task, [made.task("v1")]) == []
         assert extender.reclaimable(task, [made.task("v1")]) == []
@@ -262,10 +260,10 @@ def test_what_a_failing_server_means_at_each_point(ignorable: bool) -> None:
 
 def test_a_failing_filter_passes_or_gives_its_error_as_the_reason() -> None:
     with serving(no_answer) as server:
-        assert binds(world(server.url, "predicate", ignorable=True).cycle()) == {"p": "a"}
+        assert binds(world(server.url, "predicate", ignorable=True).step()) == {"p": "a"}
         made = world(server.url, "predicate")
-        outcome = made.cycle()
-        [(_, verdict)] = outcome.session.verdicts[made.job("j")].items()
+        result = made.step()
+        [(_, verdict)] = result.outcome.session.verdicts[job_named(made, "j")].items()
     assert verdict.histogram() == {
         f"failed predicate with extender at URL {server.url}/predicate, code 500": 2
     }
@@ -273,16 +271,18 @@ def test_a_failing_filter_passes_or_gives_its_error_as_the_reason() -> None:
 
 def test_failing_scores_are_left_out_or_end_the_search() -> None:
     with serving(no_answer) as server:
-        assert binds(world(server.url, "prioritize", ignorable=True).cycle()) == {"p": "a"}
-        outcome = world(server.url, "prioritize").cycle()
-        assert binds(outcome) == {}
-        assert [(one.plugin, one.point) for one in outcome.session.failures] == [("extender", "node_scores")]
+        assert binds(world(server.url, "prioritize", ignorable=True).step()) == {"p": "a"}
+        result = world(server.url, "prioritize").step()
+        assert binds(result) == {}
+        assert [(one.plugin, one.point) for one in result.outcome.session.failures] == [
+            ("extender", "node_scores")
+        ]
 
 
 def test_a_failing_listener_refuses_unless_ignorable() -> None:
     with serving(no_answer) as server:
-        assert binds(world(server.url, "allocate", ignorable=True).cycle()) == {"p": "a"}
-        assert binds(world(server.url, "allocate").cycle()) == {}
+        assert binds(world(server.url, "allocate", ignorable=True).step()) == {"p": "a"}
+        assert binds(world(server.url, "allocate").step()) == {}
 
 
 def test_a_server_that_does_not_hear_of_the_cluster_is_not_asked() -> None:
@@ -290,9 +290,9 @@ def test_a_server_that_does_not_hear_of_the_cluster_is_not_asked() -> None:
         return (500, b"") if asked.path == "/open" else b'{"status": "no"}'
 
     with serving(deaf) as server:
-        assert binds(world(server.url, "open predicate").cycle()) == {"p": "a"}
+        assert binds(world(server.url, "open predicate").step()) == {"p": "a"}
         assert [one.path for one in server.asked] == ["/open"]
-        assert binds(world(server.url, "open predicate", ignorable=True).cycle()) == {}
+        assert binds(world(server.url, "open predicate", ignorable=True).step()) == {}
 
 
 RUBBISH = [
@@ -312,9 +312,9 @@ RUBBISH = [
 @pytest.mark.parametrize("verb", ["predicate", "prioritize", "overused", "ready", "allocate"])
 def test_rubbish_counts_as_no_answer(verb: str, body: bytes) -> None:
     with serving(lambda asked: body) as server:
-        outcome = world(server.url, verb, ignorable=True).cycle()
-        assert outcome.lost is None
-        assert binds(outcome) == ({} if verb == "ready" else {"p": "a"})
+        result = world(server.url, verb, ignorable=True).step()
+        assert result.lost == ""
+        assert binds(result) == ({} if verb == "ready" else {"p": "a"})
 
 
 @pytest.mark.parametrize("badly", BAD, ids=lambda one: one.__name__)
@@ -324,24 +324,24 @@ def test_a_bad_server_costs_a_cycle_no_more_than_three_calls(
     with behaving(badly) as url:
         made = world(url, "predicate overused allocate", ignorable=True, httpTimeout="200ms")
         for index in range(30):
-            made.put(node(f"n{index}", cpu="4"))
+            made.add(node(f"n{index}", cpu="4"))
         begin = time.monotonic()
-        assert binds(made.cycle()) == {"p": "a"}
+        assert binds(made.step()) == {"p": "a"}
         assert time.monotonic() - begin < 3
 
 
 def test_a_dead_server_is_asked_again_in_the_next_cycle() -> None:
     made = world(dead(), "predicate", ignorable=True)
-    assert binds(made.cycle()) == {"p": "a"}
+    assert binds(made.step()) == {"p": "a"}
     with saying(predicate=only_b) as server:
         made = world(server.url, "predicate", ignorable=True)
         server.answer, good = no_answer, server.answer
-        assert binds(made.cycle()) == {"p": "a"}
+        assert binds(made.step()) == {"p": "a"}
         asked = len(server.asked)
         assert asked <= MAX_FAILURES
         server.answer = good
-        made.put(group("k", "Inqueue"), pod("q", "k", cpu="1"))
-        assert binds(made.cycle())["q"] == "b"
+        made.add(group("k", "Inqueue"), pod("q", "k", cpu="1"))
+        assert binds(made.step())["q"] == "b"
 
 
 def test_the_time_of_all_calls_of_a_cycle_is_bounded() -> None:
@@ -381,13 +381,12 @@ def test_secrets_in_the_address_are_not_shown() -> None:
 def test_a_timeout_that_is_none_is_a_second() -> None:
     with behaving(silent) as url:
         begin = time.monotonic()
-        world(url, "open", httpTimeout="soon").cycle(NOW)
+        world(url, "open", httpTimeout="soon").step(now=NOON)
         assert 0.9 < time.monotonic() - begin < 2.5
 
 
 def test_in_a_rehearsal_nobody_is_asked() -> None:
     with saying(predicate={"status": "no"}) as server:
-        made = world(server.url, " ".join(VERBS))
-        made.engine = Engine(made.policy, CATALOG)
-        assert binds(made.cycle()) == {"p": "a"}
+        made = world(server.url, " ".join(VERBS), calls=False)
+        assert binds(made.step()) == {"p": "a"}
     assert server.asked == []

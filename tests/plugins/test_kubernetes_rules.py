@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from stromboli.engine.placement.node_functions import Nodes
 from stromboli.model.task import Task
+from stromboli.testing import World
+from tests.manifests import group, policy
 from tests.plugins.kubernetes import HOSTNAME, PREFERRED, REQUIRED, ZONE, Kubernetes, Manifest
-from tests.plugins.small_world import World, group, policy
 
 WEIGHTS = {
     "nodeaffinity": 2,
@@ -243,11 +244,11 @@ def worlds(draw: st.DrawFn) -> Drawn:
 
 
 def world_of(*manifests: Manifest) -> World:
-    world = World(policy("allocate", "predicates", ("nodeorder", NO_USAGE)))
+    world = World(policy=policy("allocate", "predicates", ("nodeorder", NO_USAGE)))
     for name, have in NAMESPACES.items():
-        world.put({"kind": "Namespace", "metadata": {"name": name, "labels": have}})
-        world.put(group(f"{name}-job", phase="Inqueue", namespace=name, minMember=1))
-    return world.put(*manifests)
+        world.add({"kind": "Namespace", "metadata": {"name": name, "labels": have}})
+        world.add(group(f"{name}-job", phase="Inqueue", namespace=name, minMember=1))
+    return world.add(*manifests)
 
 
 def kubernetes_of(
@@ -309,15 +310,15 @@ def test_what_is_remembered_from_cycle_to_cycle_is_what_would_be_found_afresh(
     world = world_of(*machines, *running, *services, *waiting)
     known = [*running, *waiting]
     for cycle in range(3):
-        session = world.cycle().session
+        session = world.step().outcome.session
         slow = kubernetes_of(world, known, machines, services)
         for place in range(2):
             late = data.draw(pods(f"late-{cycle}-{place}", of=f"{data.draw(some([*NAMESPACES]))}-job"))
             known.append(late)
-            world.put(late)
+            world.add(late)
             _expect_best(world, slow, session, late, machines)
         if running and data.draw(st.booleans()):
-            world.drop(running.pop())
+            world.remove(running.pop())
 
 
 def _expect_best(

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from stromboli.model.cluster import Dirty
 from stromboli.model.status import Status
 from stromboli.plugins.nodegroup import NodeGroup, NodeGroupArguments
-from tests.plugins.small_world import NOW, World, binds, group, node, pod, policy, queue
+from stromboli.testing import World
+from stromboli.testing.world import NOON
+from tests.manifests import binds, group, node, pod, policy, queue
 
 LABEL = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"
@@ -39,9 +41,9 @@ NODES = [_node("a", "A"), _node("b", "B"), _node("c", "C"), _node("plain")]
 
 
 def _world(*objects: dict[str, Any], hierarchy: bool = False, **arguments: bool) -> World:
-    world = World(policy("enqueue", ("nodegroup", arguments), enableHierarchy=hierarchy))
-    world.put(*NODES, group("j", queue="q"), pod("p", "j", cpu="1"), *objects)
-    world.cycle()
+    world = World(policy=policy("enqueue", ("nodegroup", arguments), enableHierarchy=hierarchy))
+    world.add(*NODES, group("j", queue="q"), pod("p", "j", cpu="1"), *objects)
+    world.step()
     return world
 
 
@@ -138,12 +140,12 @@ def test_a_listed_resource_counts_even_if_it_is_not_asked_for_and_an_unknown_one
 
 
 def test_limits_hold_within_a_cycle() -> None:
-    world = World(policy("enqueue, allocate", "gang", "nodegroup"))
-    world.put(*NODES, _limited({"A": {"cpu": "2"}, "B": {"cpu": "1"}}), group("j", queue="q"))
-    world.put(*(pod(f"j-w-{index}", "j", cpu="1") for index in range(5)))
-    outcome = world.cycle()
+    world = World(policy=policy("enqueue, allocate", "gang", "nodegroup"))
+    world.add(*NODES, _limited({"A": {"cpu": "2"}, "B": {"cpu": "1"}}), group("j", queue="q"))
+    world.add(*(pod(f"j-w-{index}", "j", cpu="1") for index in range(5)))
+    outcome = world.step()
     assert sorted(binds(outcome).values()) == ["a", "a", "b"]
-    assert binds(world.cycle()) == {}
+    assert binds(world.step()) == {}
 
 
 def test_a_promise_counts_a_task_on_its_way_out_does_not_and_taking_back_restores() -> None:
@@ -191,22 +193,22 @@ def _change(world: World, choice: random.Random) -> None:
         ]
     )
     if choice.random() < 0.2:
-        world.drop(thing)
+        world.remove(thing)
     else:
-        world.put(thing)
+        world.add(thing)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_kept_across_cycles_equals_what_is_counted_afresh(seed: int) -> None:
     choice = random.Random(seed)
-    world = World(policy("enqueue, allocate", "gang", "nodegroup"))
-    world.put(_limited({"A": {"cpu": "3"}}), _node("n0", "A"), _node("n1", "B"))
+    world = World(policy=policy("enqueue, allocate", "gang", "nodegroup"))
+    world.add(_limited({"A": {"cpu": "3"}}), _node("n0", "A"), _node("n1", "B"))
     for _ in range(12):
         for _ in range(choice.randrange(4)):
             _change(world, choice)
-        world.cycle()
-        session = world.engine._session(world.cluster, NOW)
+        world.step()
+        session = world.engine._session(world.cluster, NOON)
         kept, fresh = world.plugin("nodegroup"), NodeGroup(NodeGroupArguments(), {})
         kept.session = fresh.session = session
         kept.opening(session, session.changed)

@@ -11,8 +11,9 @@ import pytest
 from stromboli.engine.placement.node_functions import Nodes
 from stromboli.plugins.nodeorder.plugin import Weights
 from stromboli.policy.arguments import parse_arguments
+from stromboli.testing import World
+from tests.manifests import binds, group, node, pod, policy
 from tests.plugins.kubernetes import HOSTNAME, PREFERRED, ZONE, Manifest
-from tests.plugins.small_world import World, binds, group, node, pod, policy
 
 KINDS = (
     "leastrequested",
@@ -31,13 +32,13 @@ def world(only: str, *manifests: Manifest, weight: int = 1, actions: str = "enqu
     """A world in which just one of the scores counts."""
     weights = {f"{kind}.weight": weight if kind == only else 0 for kind in KINDS}
     rules = policy(actions, "gang", "predicates", ("nodeorder", weights))
-    return World(rules).put(group("j", phase="Inqueue"), *manifests)
+    return World(policy=rules).add(group("j", phase="Inqueue"), *manifests)
 
 
 def scores(only: str, *manifests: Manifest, weight: int = 1, among: str = "") -> dict[str, float]:
     """What each candidate gets for the pod `p`; without `among` all nodes are candidates."""
     made = world(only, *manifests, weight=weight)
-    made.cycle()
+    made.step()
     columns, task = made.cluster.columns, made.task("p")
     mask = np.array([not among or one.name in among for one in columns.nodes])
     total = np.zeros(len(columns))
@@ -136,7 +137,7 @@ def test_a_pod_that_asks_for_nothing_is_not_balanced() -> None:
 def test_the_next_pod_sees_what_was_placed_before_it_in_the_same_cycle() -> None:
     twins = [pod(f"p{place}", "j", cpu="1", memory="1Gi") for place in range(2)]
     made = world("leastrequested", node("a", cpu="4"), node("b", cpu="4"), *twins, actions="allocate")
-    assert binds(made.cycle()) == {"p0": "a", "p1": "b"}
+    assert binds(made.step()) == {"p0": "a", "p1": "b"}
 
 
 # -- labels, taints, images
@@ -273,7 +274,7 @@ def test_pods_of_a_controller_are_kept_apart_as_well(kind: str, selector: Manife
 
 def test_a_weight_of_zero_switches_a_score_off() -> None:
     made = world("nothing", node("a", cpu="4"), p("web", topologySpreadConstraints=[soft()]))
-    made.cycle()
+    made.step()
     assert made.plugin("nodeorder").node_scores(made.task("p")) == []
 
 
@@ -290,8 +291,8 @@ def test_pods_share_an_evaluation_while_nothing_reads_their_labels() -> None:
     made = world(
         "podtopologyspread", zoned("a"), *[with_spec(pod(f"p{n}", "j"), f"app{n}") for n in range(3)]
     )
-    made.cycle()
+    made.step()
     key = made.plugin("nodeorder").shape_key
     assert len({key(made.task(f"p{n}")) for n in range(3)}) == 1
-    made.put({**SERVICE, "spec": {"selector": {"app": "app1"}}})
+    made.add({**SERVICE, "spec": {"selector": {"app": "app1"}}})
     assert key(made.task("p0")) == key(made.task("p2")) != key(made.task("p1"))

@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 from stromboli.model.cluster import Dirty
 from stromboli.plugins.overcommit import Overcommit, OvercommitArguments
 from stromboli.policy.arguments import parse_arguments
-from tests.plugins.small_world import NOW, World, events, group, node, pod, policy, queue
+from stromboli.testing import World
+from stromboli.testing.world import NOON
+from tests.manifests import events, group, node, phases, pod, policy, queue
 
 GATE = policy("enqueue", "overcommit")
 
 
 def _let_in(*objects: dict[str, Any], factor: float = 1.2) -> list[str]:
-    world = World(policy("enqueue", ("overcommit", {"overcommit-factor": factor}))).put(*objects)
-    world.cycle()
-    return [name for name, phase in world.phases().items() if phase == "Inqueue"]
+    world = World(policy=policy("enqueue", ("overcommit", {"overcommit-factor": factor}))).add(*objects)
+    world.step()
+    return [name for name, phase in phases(world).items() if phase == "Inqueue"]
 
 
 def test_a_fifth_more_than_the_cluster_has_is_let_in() -> None:
@@ -27,17 +29,17 @@ def test_a_fifth_more_than_the_cluster_has_is_let_in() -> None:
 
 
 def test_a_refused_job_does_not_hold_up_a_smaller_one_and_is_told_why() -> None:
-    world = World(GATE).put(
+    world = World(policy=GATE).add(
         node("n", cpu="1", gpu="1"),
         group("large", minResources={"nvidia.com/gpu": "4", "cpu": "2", "memory": "1"}),
         group("small", minResources={"cpu": "1"}),
     )
-    outcome = world.cycle()
-    assert world.phases() == {"large": "Pending", "small": "Inqueue"}
+    outcome = world.step()
+    assert phases(world) == {"large": "Pending", "small": "Inqueue"}
     assert events(outcome) == {
         "large": "resource in cluster is overused: overused cpu, overused nvidia.com/gpu"
     }
-    assert events(world.cycle()) == {}, "the same is not said twice"
+    assert events(world.step()) == {}, "the same is not said twice"
 
 
 def test_pods_of_all_schedulers_count_as_used() -> None:
@@ -93,22 +95,22 @@ def _change(world: World, choice: random.Random) -> None:
         ]
     )
     if choice.random() < 0.2:
-        world.drop(thing)
+        world.remove(thing)
     else:
-        world.put(thing)
+        world.add(thing)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_kept_across_cycles_equals_what_is_counted_afresh(seed: int) -> None:
     choice = random.Random(seed)
-    world = World(policy("enqueue, allocate", "gang", "overcommit"))
-    world.put(queue("q"), node("n0", cpu="8"), node("n1", cpu="4"))
+    world = World(policy=policy("enqueue, allocate", "gang", "overcommit"))
+    world.add(queue("q"), node("n0", cpu="8"), node("n1", cpu="4"))
     for _ in range(12):
         for _ in range(choice.randrange(4)):
             _change(world, choice)
-        world.cycle()
-        session = world.engine._session(world.cluster, NOW)
+        world.step()
+        session = world.engine._session(world.cluster, NOON)
         kept, fresh = world.plugin("overcommit"), Overcommit(OvercommitArguments(), {})
         kept.opening(session, session.changed)
         fresh.opening(session, Dirty())
@@ -116,8 +118,8 @@ def test_what_is_kept_across_cycles_equals_what_is_counted_afresh(seed: int) -> 
 
 
 def test_a_quiet_cycle_looks_at_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(GATE).put(node("n", cpu="4"), group("j", "Inqueue", minResources={"cpu": "1"}))
-    world.cycle()
-    world.cycle()
+    world = World(policy=GATE).add(node("n", cpu="4"), group("j", "Inqueue", minResources={"cpu": "1"}))
+    world.step()
+    world.step()
     monkeypatch.setattr("stromboli.plugins.overcommit._missing", lambda job: pytest.fail(f"looked at {job}"))
-    world.cycle()
+    world.step()

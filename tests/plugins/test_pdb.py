@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.plugins.small_world import Manifest, World, group, node, pod, policy
+from stromboli.testing import World
+from tests.manifests import Manifest, group, node, pod, policy
 
 WEB = {"app": "web"}
 
@@ -25,8 +26,8 @@ def _running(name: str, **labels: str) -> Manifest:
 
 
 def _world(*things: Manifest) -> World:
-    world = World(policy("allocate", "pdb")).put(node("n1", cpu="8"), group("j"), *things)
-    world.cycle()
+    world = World(policy=policy("allocate", "pdb")).add(node("n1", cpu="8"), group("j"), *things)
+    world.step()
     return world
 
 
@@ -86,10 +87,10 @@ def test_a_pod_without_labels_makes_room_for_nobody_but_may_be_voted_out() -> No
 def test_budgets_are_looked_at_again_when_they_change() -> None:
     world = _world(_running("a", app="web"), _budget("b", 0))
     assert _allowed(world) == ""
-    world.put(_budget("b", 1)).cycle()
+    world.add(_budget("b", 1)).step()
     assert _allowed(world) == "a"
-    world.put(_budget("b", 0)).cycle()
-    world.drop(_budget("b", 0)).cycle()
+    world.add(_budget("b", 0)).step()
+    world.remove(_budget("b", 0)).step()
     assert _allowed(world) == "a"
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from stromboli.plugins.predicates.plugin import Switches
 from stromboli.policy.arguments import parse_arguments
+from stromboli.testing import World
+from tests.manifests import binds, events, group, node, policy
 from tests.plugins.kubernetes import HOSTNAME, REQUIRED, ZONE, Manifest
-from tests.plugins.small_world import World, binds, events, group, node, policy
 
 WEB = {"matchLabels": {"app": "web"}}
 
@@ -29,20 +30,20 @@ def pod(name: str, of: str = "j", on: str = "", app: str = "", **spec: Any) -> M
 def world(*manifests: Manifest, actions: str = "allocate", **arguments: Any) -> World:
     given = {f"predicate.{name}": value for name, value in arguments.items()}
     rules = policy(actions, "gang", ("predicates", given))
-    return World(rules).put(*manifests, group("j", phase="Inqueue"))
+    return World(policy=rules).add(*manifests, group("j", phase="Inqueue"))
 
 
 def refusals(*manifests: Manifest, **arguments: Any) -> dict[str, str]:
     """Why each node refuses the pod `p`, before anything is placed."""
     made = world(*manifests, actions="enqueue", **arguments)
-    made.cycle()
+    made.step()
     return made.refusals("predicates", "p")
 
 
 def message(*manifests: Manifest, **arguments: Any) -> str:
     """What the user of the pod `p` is told."""
     made = world(*manifests, **arguments)
-    session = made.cycle().session
+    session = made.step().outcome.session
     return next(verdict.message for found in session.verdicts.values() for verdict in found.values())
 
 
@@ -165,7 +166,7 @@ def test_a_port_of_a_sidecar_counts_and_that_of_an_init_container_does_not() -> 
 def test_pods_placed_in_the_same_cycle_hold_their_ports() -> None:
     twins = [pod(f"p{place}", containers=ports({"hostPort": 80})) for place in range(3)]
     made = world(zoned("a"), zoned("b"), *twins)
-    assert sorted(binds(made.cycle()).values()) == ["a", "b"]
+    assert sorted(binds(made.step()).values()) == ["a", "b"]
 
 
 # -- pod affinity
@@ -174,7 +175,7 @@ def test_pods_placed_in_the_same_cycle_hold_their_ports() -> None:
 def test_the_first_of_its_kind_may_go_anywhere_that_has_the_key_and_the_next_must_follow() -> None:
     gang = [pod(f"p{place}", app="web", affinity=near(term(ZONE))) for place in range(2)]
     made = world(zoned("none"), zoned("a", "east"), zoned("b", "west", cpu="16"), *gang)
-    assert len({made.cluster.nodes[one].labels[ZONE] for one in binds(made.cycle()).values()}) == 1
+    assert len({made.cluster.nodes[one].labels[ZONE] for one in binds(made.step()).values()}) == 1
 
 
 def test_pods_must_match_all_required_terms_to_count_for_any() -> None:
@@ -192,13 +193,13 @@ def test_a_pod_placed_earlier_in_the_cycle_repels_others_by_its_own_rule() -> No
     shy = pod("a-shy", affinity=anti(term(selector={"matchLabels": {"app": "loud"}})))
     loud = pod("b-loud", app="loud")
     made = world(zoned("a"), shy, loud)
-    assert binds(made.cycle()) == {"a-shy": "a"}, "wart: Volcano places both"
+    assert binds(made.step()) == {"a-shy": "a"}, "wart: Volcano places both"
 
 
 def test_existing_anti_affinity_names_itself_and_is_curable() -> None:
     running = pod("r", on="a", affinity=anti(term()))
     made = world(zoned("a"), zoned("b"), running, pod("p", app="web", nodeSelector={HOSTNAME: "a"}))
-    session = made.cycle().session
+    session = made.step().outcome.session
     (verdict,) = [one for found in session.verdicts.values() for one in found.values()]
     assert {one.text: one.curable for one in verdict.reasons} == {
         "node(s) didn't satisfy existing pods anti-affinity rules": True,
@@ -226,7 +227,7 @@ def test_a_term_that_makes_no_sense_is_refused_with_the_reason() -> None:
 
 
 def keys(made: World, *names: str) -> list[Any]:
-    made.cycle()
+    made.step()
     return [made.plugin("predicates").shape_key(made.task(name)) for name in names]
 
 
@@ -240,7 +241,7 @@ def test_pods_share_only_if_the_same_terms_mean_them() -> None:
     made = world(zoned("a"), shy, pod("p", app="web"), pod("q", app="db"), pod("r", app="other"))
     web, db, other = keys(made, "p", "q", "r")
     assert db == other != web
-    made.drop(shy)
+    made.remove(shy)
     assert len(set(keys(made, "p", "q", "r"))) == 1
 
 
@@ -297,15 +298,15 @@ def test_too_few_domains_count_as_an_empty_one() -> None:
 def claim(
     name: str, volume: str = "", phase: str = "Bound", storage: str | None = None, **meta: Any
 ) -> Manifest:
-    notes = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
+    annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
     spec = {"volumeName": volume, **({"storageClassName": storage} if storage else {})}
-    whole = {"name": name, "annotations": notes, **meta}
+    whole = {"name": name, "annotations": annotations, **meta}
     return {"kind": "PersistentVolumeClaim", "metadata": whole, "spec": spec, "status": {"phase": phase}}
 
 
 VOLUME = {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": {}}
 LATE = {"kind": "StorageClass", "metadata": {"name": "late"}, "volumeBindingMode": "WaitForFirstConsumer"}
-NOW = {"kind": "StorageClass", "metadata": {"name": "now"}, "volumeBindingMode": "Immediate"}
+NOON = {"kind": "StorageClass", "metadata": {"name": "now"}, "volumeBindingMode": "Immediate"}
 NAMED = [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]
 MADE = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
 
@@ -316,7 +317,7 @@ MADE = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]
         ([], NAMED, 'VolumeZone … persistentvolumeclaim "c" not found'),
         ([claim("c", "gone")], NAMED, 'VolumeZone … persistentvolume "gone" not found'),
         ([claim("c")], NAMED, "VolumeZone … PersistentVolumeClaim had no pv name and storageClass name"),
-        ([claim("c", storage="now"), NOW], NAMED, "VolumeZone … PersistentVolume had no name"),
+        ([claim("c", storage="now"), NOON], NAMED, "VolumeZone … PersistentVolume had no name"),
         ([claim("c", storage="x")], NAMED, 'VolumeZone … storageclass.storage.k8s.io "x" not found'),
         (
             [VOLUME, claim("c", "v", phase="Lost")],
@@ -354,9 +355,9 @@ def test_claims_that_cannot_serve_keep_a_pod_from_every_node(
 
 def test_claims_that_are_bound_or_bind_late_are_no_obstacle() -> None:
     for objects in ([VOLUME, claim("c", "v")], [LATE, claim("c", storage="late", phase="Pending")]):
-        assert binds(world(zoned("a"), *objects, pod("p", volumes=NAMED)).cycle()) == {"p": "a"}
+        assert binds(world(zoned("a"), *objects, pod("p", volumes=NAMED)).step()) == {"p": "a"}
     off = world(zoned("a"), pod("p", volumes=NAMED), VolumeZoneEnable=False, VolumeBindingEnable=False)
-    assert binds(off.cycle()) == {"p": "a"}
+    assert binds(off.step()) == {"p": "a"}
 
 
 # -- arguments
@@ -364,12 +365,12 @@ def test_claims_that_are_bound_or_bind_late_are_no_obstacle() -> None:
 
 def test_the_equivalence_cache_is_accepted_and_changes_nothing() -> None:
     """wart: with Volcano's cache, pods of one template share a verdict although one tolerates the taint."""
-    notes = {"volcano.sh/template-uid": "j-w"}
+    annotations = {"volcano.sh/template-uid": "j-w"}
     plain, tolerant = pod("p0"), pod("p1", tolerations=[{"key": "k", "operator": "Exists"}])
     for one in (plain, tolerant):
-        one["metadata"]["annotations"].update(notes)
+        one["metadata"]["annotations"].update(annotations)
     made = world(tainted("a", "NoSchedule"), plain, tolerant, CacheEnable=True)
-    assert binds(made.cycle()) == {"p1": "a"}
+    assert binds(made.step()) == {"p1": "a"}
 
 
 def test_all_of_volcanos_arguments_are_known_and_others_are_not() -> None:
@@ -395,5 +396,5 @@ def test_all_of_volcanos_arguments_are_known_and_others_are_not() -> None:
 
 def test_the_event_counts_reasons_over_all_nodes() -> None:
     made = world(tainted("a", "NoSchedule"), tainted("b", "NoSchedule"), zoned("c", cpu="0"), pod("p"))
-    (text,) = events(made.cycle(), type="Warning").values() or events(made.cycle()).values()
+    (text,) = events(made.step(), type="Warning").values() or events(made.step()).values()
     assert "1 Insufficient cpu, 2 node(s) had untolerated taint(s)" in text

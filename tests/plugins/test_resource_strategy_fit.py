@@ -5,15 +5,16 @@ from typing import Any
 import pytest
 
 from stromboli.policy.policy import PolicyError
-from tests.plugins.small_world import World, group, node, pod, policy
+from stromboli.testing import World
+from tests.manifests import group, node, pod, policy
 
 PLUGIN = "resource-strategy-fit"
 GPU = "nvidia.com/gpu"
 
 
 def _world(task: dict[str, Any], *objects: dict[str, Any], **arguments: Any) -> World:
-    world = World(policy("enqueue", (PLUGIN, arguments))).put(group("j"), *objects, task)
-    world.cycle()
+    world = World(policy=policy("enqueue", (PLUGIN, arguments))).add(group("j"), *objects, task)
+    world.step()
     return world
 
 
@@ -71,29 +72,31 @@ def test_other_asterisks_are_ignored_with_a_warning(name: str, caplog: pytest.Lo
 
 def test_what_is_out_of_range_keeps_the_default_with_a_warning() -> None:
     resources = {"cpu": _strategy("Middle", -1)}
-    found = policy("enqueue", (PLUGIN, {"resourceStrategyFitWeight": -1, "resources": resources}))
-    arguments = found.plugins[0].arguments
+    chosen = World(
+        policy=policy("enqueue", (PLUGIN, {"resourceStrategyFitWeight": -1, "resources": resources}))
+    ).engine.policy
+    arguments = chosen.plugins[0].arguments
     assert (arguments.weight, arguments.resources["cpu"].type, arguments.resources["cpu"].weight) == (
         10,
         "LeastAllocated",
         1,
     )
-    assert len(found.warnings) == 3
+    assert len(chosen.warnings) == 3
 
 
 def test_a_wrong_type_is_refused() -> None:
     with pytest.raises(PolicyError, match="resources"):
-        policy("enqueue", (PLUGIN, {"resources": "cpu"}))
+        World(policy=policy("enqueue", (PLUGIN, {"resources": "cpu"}))).step()
 
 
 # -- annotations
 
 
 def _own(type: str, weights: str | None) -> dict[str, Any]:
-    notes = {"volcano.sh/resource-strategy-scoring-type": type}
+    annotations = {"volcano.sh/resource-strategy-scoring-type": type}
     if weights is not None:
-        notes["volcano.sh/resource-strategy-weight"] = weights
-    return pod("p", "j", notes=notes, cpu="1", memory="1Gi")
+        annotations["volcano.sh/resource-strategy-weight"] = weights
+    return pod("p", "j", annotations=annotations, cpu="1", memory="1Gi")
 
 
 def test_annotations_take_the_place_of_the_configuration() -> None:

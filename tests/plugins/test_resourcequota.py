@@ -2,25 +2,26 @@
 
 from typing import Any
 
-from tests.plugins.small_world import World, events, group, policy, quota
+from stromboli.testing import World
+from tests.manifests import events, group, phases, policy, quota
 
 GATE = policy("enqueue", "resourcequota")
 
 
 def _world(*objects: dict[str, Any]) -> World:
-    return World(GATE).put(*objects)
+    return World(policy=GATE).add(*objects)
 
 
 def test_what_was_let_in_this_cycle_counts_until_it_closes() -> None:
     jobs = [group(f"j{index}", minResources={"cpu": "600m"}) for index in range(2)]
     world = _world(quota("q", {"cpu": "1.1"}, {}), *jobs)
-    outcome = world.cycle()
-    assert world.phases() == {"j0": "Inqueue", "j1": "Pending"}
+    outcome = world.step()
+    assert phases(world) == {"j0": "Inqueue", "j1": "Pending"}
     assert events(outcome) == {
         "j1": "resource quota insufficient, requested: cpu=600m, used: , limited: cpu=1.1"
     }
-    world.cycle()
-    assert world.phases()["j1"] == "Inqueue"
+    world.step()
+    assert phases(world)["j1"] == "Inqueue"
 
 
 def test_names_the_scheduler_does_not_count_are_limited_too() -> None:
@@ -29,7 +30,7 @@ def test_names_the_scheduler_does_not_count_are_limited_too() -> None:
         quota("q", {"requests.cpu": "4", "count/pods": "5"}, {"requests.cpu": "3", "count/pods": "3"}),
         group("j", minResources=least),
     )
-    text = events(world.cycle())["j"]
+    text = events(world.step())["j"]
     assert text == (
         "resource quota insufficient, requested: count/pods=3,requests.cpu=2,"
         " used: count/pods=3,requests.cpu=3, limited: count/pods=5,requests.cpu=4"
@@ -42,8 +43,8 @@ def test_quantities_are_exact_and_a_full_quota_is_fine() -> None:
         group("fits", minResources={"cpu": "0.2"}),
         group("over", minResources={"cpu": "1n"}),
     )
-    world.cycle()
-    assert world.phases() == {"fits": "Inqueue", "over": "Pending"}
+    world.step()
+    assert phases(world) == {"fits": "Inqueue", "over": "Pending"}
 
 
 def test_every_quota_of_the_namespace_counts_and_no_other() -> None:
@@ -55,19 +56,19 @@ def test_every_quota_of_the_namespace_counts_and_no_other() -> None:
         group("free", minResources={"cpu": "1", "nvidia.com/gpu": "100"}),
         group("elsewhere", namespace="lab", minResources={"cpu": "100"}),
     )
-    world.cycle()
-    assert world.phases() == {"j": "Pending", "free": "Inqueue", "elsewhere": "Inqueue"}
+    world.step()
+    assert phases(world) == {"j": "Pending", "free": "Inqueue", "elsewhere": "Inqueue"}
 
 
 def test_a_job_without_minimum_resources_is_let_in() -> None:
     world = _world(quota("q", {"pods": "0"}, {}), group("j"))
-    world.cycle()
-    assert world.phases() == {"j": "Inqueue"}
+    world.step()
+    assert phases(world) == {"j": "Inqueue"}
 
 
 def test_a_quota_that_changes_or_goes_is_noticed() -> None:
     world = _world(quota("q", {"cpu": "1"}, {}), group("j", minResources={"cpu": "2"}))
-    world.cycle()
-    assert world.phases() == {"j": "Pending"}
-    world.drop(quota("q", {}, {})).cycle()
-    assert world.phases() == {"j": "Inqueue"}
+    world.step()
+    assert phases(world) == {"j": "Pending"}
+    world.remove(quota("q", {}, {})).step()
+    assert phases(world) == {"j": "Inqueue"}

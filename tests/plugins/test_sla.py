@@ -7,20 +7,22 @@ import pytest
 from stromboli.engine.points import Vote
 from stromboli.plugins.sla import SlaArguments
 from stromboli.policy.arguments import parse_arguments
-from tests.plugins.small_world import NOW, World, group, policy
+from stromboli.testing import World
+from stromboli.testing.world import NOON
+from tests.manifests import group, job_named, policy
 
-BEFORE = "2026-11-01T11:00:00Z"  # an hour before NOW
+BEFORE = "2026-11-01T11:00:00Z"  # an hour before NOON
 
 
 def _world(*jobs: dict[str, Any], **arguments: str) -> World:
     given = {key.replace("_", "-"): value for key, value in arguments.items()}
-    world = World(policy("enqueue", ("sla", given))).put(*jobs)
-    world.cycle()
+    world = World(policy=policy("enqueue", ("sla", given))).add(*jobs)
+    world.step()
     return world
 
 
 def _waits(name: str, time: str | None, created: str = BEFORE) -> dict[str, Any]:
-    return group(name, created=created, notes={"volcano.sh/sla-waiting-time": time} if time else {})
+    return group(name, created=created, annotations={"volcano.sh/sla-waiting-time": time} if time else {})
 
 
 @pytest.mark.parametrize(
@@ -35,8 +37,8 @@ def _waits(name: str, time: str | None, created: str = BEFORE) -> dict[str, Any]
 )
 def test_a_job_that_waited_long_enough_is_spoken_for(time: str | None, vote: Vote) -> None:
     world = _world(_waits("j", time))
-    plugin, job = world.plugin("sla"), world.job("j")
-    assert plugin.session.now == NOW
+    plugin, job = world.plugin("sla"), job_named(world, "j")
+    assert plugin.session.now == NOON
     assert plugin.job_enqueueable(job) is vote
     assert plugin.job_pipelined(job) is vote
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Evict
 from stromboli.engine.points import Vote
 from stromboli.plugins.tdm import TdmArguments
 from stromboli.policy.arguments import parse_arguments
-from tests.plugins.small_world import NOW, Manifest, World, binds, group, node, pod, policy
+from stromboli.testing import Result, World
+from stromboli.testing.world import NOON
+from tests.manifests import Manifest, binds, group, node, pod, policy
 
 ZONE = "volcano.sh/revocable-zone"
 SOFT = {"volcano.sh/preemptable": "true"}
@@ -41,15 +42,15 @@ def at(clock: str, day: int = 1) -> float:
 
 def _world(*things: Manifest, actions: str = "allocate", **zones: str) -> World:
     arguments = {f"tdm.revocable-zone.{name}": hours for name, hours in zones.items()}
-    return World(policy(actions, ("tdm", arguments))).put(*things)
+    return World(policy=policy(actions, ("tdm", arguments))).add(*things)
 
 
 def _night(name: str = "night", zone: str = "night") -> Manifest:
     return node(name, {ZONE: zone}, cpu="8")
 
 
-def _evicted(outcome: Outcome) -> str:
-    return " ".join(sorted(one.name for one in outcome.decisions if isinstance(one, Evict)))
+def _evicted(result: Result) -> str:
+    return " ".join(sorted(decision.name for decision in result.decisions if isinstance(decision, Evict)))
 
 
 # -- hours
@@ -71,18 +72,18 @@ def _evicted(outcome: Outcome) -> str:
     ],
 )
 def test_a_zone_is_open_within_its_hours_of_today(hours: str, clock: str, is_open: bool) -> None:
-    world = _world(_night(), group("j"), pod("p", "j", notes=SOFT), night=hours)
+    world = _world(_night(), group("j"), pod("p", "j", annotations=SOFT), night=hours)
     closed = f"current time beyond revocable zone night:{hours}"
     assert _refusals(world, at(clock)) == {"night": "" if is_open else closed}
 
 
-def _refusals(world: World, now: float = NOW, task: str = "p") -> dict[str, str]:
-    world.cycle(now)
+def _refusals(world: World, now: float = NOON, task: str = "p") -> dict[str, str]:
+    world.step(now=now)
     return world.refusals("tdm", task)
 
 
 def test_the_hours_are_those_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = _world(_night(), group("j"), pod("p", "j", notes=SOFT), night=OPEN)
+    world = _world(_night(), group("j"), pod("p", "j", annotations=SOFT), night=OPEN)
     assert _refusals(world, at("08:30:00"))["night"]
     for _ in _living_in("Europe/Rome", monkeypatch):
         assert not _refusals(world, at("08:30:00"))["night"]
@@ -108,7 +109,7 @@ def test_a_revocable_node_is_for_pods_that_may_leave_it_again() -> None:
     plain, nameless = node("plain", cpu="8"), node("nameless", {ZONE: ""}, cpu="8")
     pods = {"soft": SOFT, "marked": {ZONE: "*"}, "other": {ZONE: "night", **SOFT}, "silent": {}, "firm": FIRM}
     world = _world(plain, nameless, _night(), group("j"), night=OPEN)
-    world.put(*(pod(name, "j", notes=notes) for name, notes in pods.items()))
+    world.add(*(pod(name, "j", annotations=annotations) for name, annotations in pods.items()))
     refused = {name: _refusals(world, task=name)["night"] for name in pods}
     no = "not allow to dispatch to revocable node"
     assert refused == {"soft": "", "marked": "", "other": no, "silent": no, "firm": no}
@@ -116,7 +117,7 @@ def test_a_revocable_node_is_for_pods_that_may_leave_it_again() -> None:
 
 
 def test_a_zone_without_hours_is_closed_and_its_reason_comes_first() -> None:
-    world = _world(_night(), _night("day", "day"), group("j"), pod("p", "j", notes=FIRM), day=CLOSED)
+    world = _world(_night(), _night("day", "day"), group("j"), pod("p", "j", annotations=FIRM), day=CLOSED)
     assert _refusals(world) == {
         "night": "revocable zone night not support",
         "day": f"current time beyond revocable zone day:{CLOSED}",
@@ -125,7 +126,7 @@ def test_a_zone_without_hours_is_closed_and_its_reason_comes_first() -> None:
 
 def test_who_may_use_revocable_nodes_prefers_them_while_they_are_open() -> None:
     world = _world(node("plain", cpu="8"), _night(), _night("day", "day"), group("j"), night=OPEN, day=CLOSED)
-    world.put(pod("soft", "j", notes=SOFT), pod("firm", "j", notes=FIRM)).cycle()
+    world.add(pod("soft", "j", annotations=SOFT), pod("firm", "j", annotations=FIRM)).step()
     assert world.scores("tdm", "soft") == {"plain": 0.0, "night": 100.0, "day": 0.0}
     assert world.scores("tdm", "firm") == {"plain": 0.0, "night": 0.0, "day": 0.0}
 
@@ -135,8 +136,8 @@ def test_what_is_remembered_of_nodes_is_not_used_after_hours() -> None:
     world = _world(node("plain", cpu="8"), _night(), night=OPEN)
     found = []
     for number, clock in enumerate(("08:59:59", "09:00:00", "17:30:00", "17:30:01")):
-        world.put(group(f"j{number}", "Inqueue"), pod(f"p{number}", f"j{number}", notes=SOFT, cpu="1"))
-        found.append(binds(world.cycle(at(clock)))[f"p{number}"])
+        world.add(group(f"j{number}", "Inqueue"), pod(f"p{number}", f"j{number}", annotations=SOFT, cpu="1"))
+        found.append(binds(world.step(now=at(clock)))[f"p{number}"])
     assert found == ["plain", "night", "night", "plain"]
 
 
@@ -144,25 +145,25 @@ def test_what_is_remembered_of_nodes_is_not_used_after_hours() -> None:
 
 
 def test_jobs_that_are_not_preemptable_come_first() -> None:
-    notes = {"soft": SOFT, "firm": FIRM, "silent": {}, "garbled": {"volcano.sh/preemptable": "perhaps"}}
-    world = _world(*(group(name, notes=of) for name, of in notes.items()))
+    annotations = {"soft": SOFT, "firm": FIRM, "silent": {}, "garbled": {"volcano.sh/preemptable": "perhaps"}}
+    world = _world(*(group(name, annotations=of) for name, of in annotations.items()))
     labelled = group("labelled")
     labelled["metadata"]["labels"] = SOFT
-    world.put(labelled).cycle()
+    world.add(labelled).step()
     keys = {job.name: world.plugin("tdm").job_order(job) for job in world.cluster.jobs.values()}
     assert keys == {"soft": True, "firm": False, "silent": False, "garbled": False, "labelled": True}
 
 
 def test_only_a_firm_job_that_waits_for_pods_starves() -> None:
-    world = _world(_night(), group("soft", notes=SOFT), group("firm"), group("done"), night=OPEN)
-    world.put(pod("s", "soft"), pod("f", "firm"), pod("d", "done", on="night")).cycle()
+    world = _world(_night(), group("soft", annotations=SOFT), group("firm"), group("done"), night=OPEN)
+    world.add(pod("s", "soft"), pod("f", "firm"), pod("d", "done", on="night")).step()
     starving = {job.name: world.plugin("tdm").job_starving(job) for job in world.cluster.jobs.values()}
     assert starving == {"soft": False, "firm": True, "done": False}
 
 
 def test_a_job_is_pipelined_once_its_minimum_is_placed_or_promised() -> None:
     world = _world(_night(), group("one"), group("two", minMember=2))
-    world.put(pod("a", "one", on="night"), pod("b", "two", on="night"), pod("c", "two", cpu="1")).cycle()
+    world.add(pod("a", "one", on="night"), pod("b", "two", on="night"), pod("c", "two", cpu="1")).step()
     votes = {job.name: world.plugin("tdm").job_pipelined(job) for job in world.cluster.jobs.values()}
     assert votes == {"one": Vote.PERMIT, "two": Vote.REJECT}
 
@@ -171,7 +172,7 @@ def test_a_job_is_pipelined_once_its_minimum_is_placed_or_promised() -> None:
 
 
 def _named(world: World, preemptor: str) -> str:
-    world.cycle()
+    world.step()
     tasks = sorted(world.cluster.tasks.values(), key=lambda task: task.name)
     victims = world.plugin("tdm").preemptable(world.task(preemptor), tasks)
     return " ".join(task.name for task in victims)
@@ -179,20 +180,22 @@ def _named(world: World, preemptor: str) -> str:
 
 def test_a_firm_pod_may_take_from_soft_ones_on_ordinary_nodes() -> None:
     world = _world(
-        node("plain", cpu="8"), _night(), group("j", notes={"volcano.sh/jdb-max-unavailable": "9"})
+        node("plain", cpu="8"), _night(), group("j", annotations={"volcano.sh/jdb-max-unavailable": "9"})
     )
-    world.put(pod("soft", "j", on="plain", notes=SOFT), pod("silent", "j", on="plain"))
-    world.put(pod("firm", "j", on="plain", notes=FIRM), pod("away", "j", on="night", notes=SOFT))
-    bound = pod("bound", "j", on="plain", notes=SOFT)
+    world.add(pod("soft", "j", on="plain", annotations=SOFT), pod("silent", "j", on="plain"))
+    world.add(pod("firm", "j", on="plain", annotations=FIRM), pod("away", "j", on="night", annotations=SOFT))
+    bound = pod("bound", "j", on="plain", annotations=SOFT)
     bound["status"]["phase"] = "Pending"
-    world.put(bound, group("asks"))
-    world.put(*(pod(f"asks-{n}", "asks", notes=notes) for n, notes in enumerate((FIRM, SOFT, {}))))
-    world.put(pod("asks-3", "asks", notes={**FIRM, ZONE: "*"}))
+    world.add(bound, group("asks"))
+    world.add(
+        *(pod(f"asks-{n}", "asks", annotations=annotations) for n, annotations in enumerate((FIRM, SOFT, {})))
+    )
+    world.add(pod("asks-3", "asks", annotations={**FIRM, ZONE: "*"}))
     assert [_named(world, f"asks-{n}") for n in range(4)] == ["silent soft", "", "", ""]
 
 
 @pytest.mark.parametrize(
-    ("notes", "others", "budget"),
+    ("annotations", "others", "budget"),
     [
         ({}, "", 1),
         ({"max-unavailable": "2"}, "", 2),
@@ -214,15 +217,17 @@ def test_a_firm_pod_may_take_from_soft_ones_on_ordinary_nodes() -> None:
         ({"min-available": "", "max-unavailable": "4"}, "", 1),
     ],
 )
-def test_a_job_gives_as_many_as_its_budget_says(notes: dict[str, str], others: str, budget: int) -> None:
+def test_a_job_gives_as_many_as_its_budget_says(
+    annotations: dict[str, str], others: str, budget: int
+) -> None:
     """Four pods of it are running, and one more is as said."""
-    budgets = {f"volcano.sh/jdb-{name}": text for name, text in notes.items()}
-    world = _world(node("plain", cpu="8"), group("j", notes=budgets), group("asks"))
-    world.put(*(pod(f"p{n}", "j", on="plain") for n in range(4)), pod("asks", "asks", notes=FIRM))
+    budgets = {f"volcano.sh/jdb-{name}": text for name, text in annotations.items()}
+    world = _world(node("plain", cpu="8"), group("j", annotations=budgets), group("asks"))
+    world.add(*(pod(f"p{n}", "j", on="plain") for n in range(4)), pod("asks", "asks", annotations=FIRM))
     if others:
         more = pod("other", "j", gates=["wait"])
         more["status"]["phase"] = others
-        world.put(more)
+        world.add(more)
     assert _named(world, "asks").split() == [f"p{n}" for n in range(budget)]
 
 
@@ -239,41 +244,41 @@ ANY = {"volcano.sh/jdb-max-unavailable": "100%"}
 
 
 def test_after_hours_preemptable_pods_leave() -> None:
-    world = _after_hours(group("j", notes=ANY), pod("a", "j", on="night"), pod("b", "j", on="plain"))
-    world.put(pod("c", "j", on="night", notes=FIRM), pod("free", on="night"))
-    outcome = world.cycle()
+    world = _after_hours(group("j", annotations=ANY), pod("a", "j", on="night"), pod("b", "j", on="plain"))
+    world.add(pod("c", "j", on="night", annotations=FIRM), pod("free", on="night"))
+    outcome = world.step()
     assert _evicted(outcome) == "a"
     (eviction,) = [one for one in outcome.decisions if isinstance(one, Evict)]
     assert (eviction.reason, eviction.chosen_by) == ("shuffle", "tier 1 (tdm)")
 
 
 def test_nobody_leaves_an_open_zone_or_one_without_hours() -> None:
-    things = (group("j", notes=ANY), pod("a", "j", on="night"))
-    assert _evicted(_after_hours(*things, night=OPEN).cycle()) == ""
-    assert _evicted(_after_hours(*things, day=CLOSED).cycle()) == ""
+    things = (group("j", annotations=ANY), pod("a", "j", on="night"))
+    assert _evicted(_after_hours(*things, night=OPEN).step()) == ""
+    assert _evicted(_after_hours(*things, day=CLOSED).step()) == ""
 
 
 def test_of_each_job_so_many_leave_as_its_budget_says_the_last_first() -> None:
-    world = _after_hours(group("j"), group("k", notes={"volcano.sh/jdb-min-available": "1"}))
-    world.put(*(pod(f"{job}-x-{n}", job, on="night") for job in "jk" for n in range(3)))
-    assert _evicted(world.cycle()) == "j-x-2 k-x-1 k-x-2"
+    world = _after_hours(group("j"), group("k", annotations={"volcano.sh/jdb-min-available": "1"}))
+    world.add(*(pod(f"{job}-x-{n}", job, on="night") for job in "jk" for n in range(3)))
+    assert _evicted(world.step()) == "j-x-2 k-x-1 k-x-2"
 
 
 def test_rounds_of_evictions_are_a_period_apart_even_if_nobody_left() -> None:
     world = _after_hours(group("j"))
-    assert _evicted(world.cycle(NOW)) == ""
-    world.put(*(pod(f"j-x-{n}", "j", on="night") for n in range(3)))
-    assert [_evicted(world.cycle(NOW + after)) for after in (1, 59.9, 60, 61)] == ["", "", "j-x-2", ""]
-    assert world.cluster.memory == {"tdm": {"evicted_at": NOW + 60}}
+    assert _evicted(world.step(now=NOON)) == ""
+    world.add(*(pod(f"j-x-{n}", "j", on="night") for n in range(3)))
+    assert [_evicted(world.step(now=NOON + after)) for after in (1, 59.9, 60, 61)] == ["", "", "j-x-2", ""]
+    assert world.cluster.memory == {"tdm": {"evicted_at": NOON + 60}}
 
 
 def test_a_round_that_was_lost_is_made_up_for() -> None:
     world = _after_hours(group("j"), pod("a", "j", on="night"))
-    world.engine.cycle(world.cluster, NOW - 3600)
+    world.engine.cycle(world.cluster, NOON - 3600)
     before: dict[str, Any] = dict(world.cluster.memory)
     plugin = world.plugin("tdm")
     plugin.closing = lambda session: 1 / 0
-    world.put(pod("b", "j", on="night"))
-    assert world.engine.cycle(world.cluster, NOW).lost
+    world.add(pod("b", "j", on="night"))
+    assert world.engine.cycle(world.cluster, NOON).lost
     assert world.cluster.memory == before
-    assert _evicted(world.cycle(NOW + 1)) == "b"
+    assert _evicted(world.step(now=NOON + 1)) == "b"

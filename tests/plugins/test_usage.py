@@ -21,31 +21,30 @@ from stromboli.model.status import Status
 from stromboli.plugins.usage.plugin import Usage, UsageArguments
 from stromboli.plugins.usage.usage_estimator import Load
 from stromboli.policy.arguments import parse_arguments
-from stromboli.policy.policy import load_policy
 from stromboli.testing import World
-from tests.plugins.small_world import CATALOG, NOW, group, node, pod, policy
-from tests.plugins.small_world import World as SmallWorld
+from stromboli.testing.world import NOON
+from tests.manifests import group, node, pod, policy
 
 CPU_BUSY = "the CPU load of the node exceeds the upper limit."
 MEMORY_BUSY = "the memory load of the node exceeds the upper limit."
 Measured = dict[str, tuple[float, float]]
 
 
-def measure(cluster: Cluster, measured: Measured, at: float = NOW) -> None:
+def measure(cluster: Cluster, measured: Measured, at: float = NOON) -> None:
     cluster.usage = {name: NodeUsage(cpu, memory, at) for name, (cpu, memory) in measured.items()}
 
 
-def world(measured: Measured, at: float = NOW, **arguments: Any) -> SmallWorld:
+def world(measured: Measured, at: float = NOON, text: str = "", **arguments: Any) -> World:
     """Nodes of ten cores and 100Gi with a waiting pod `new`."""
-    made = SmallWorld(policy("backfill", ("usage", arguments)))
-    made.put(*(node(name, cpu="10", memory="100Gi") for name in measured), group("j", "Inqueue", minMember=0))
-    made.put(pod("new", "j", cpu="1"))
+    made = World(policy=text or policy("backfill", ("usage", arguments)))
+    made.add(*(node(name, cpu="10", memory="100Gi") for name in measured), group("j", "Inqueue", minMember=0))
+    made.add(pod("new", "j", cpu="1"))
     measure(made.cluster, measured, at)
     return made
 
 
-def scored(made: SmallWorld, now: float = NOW) -> dict[str, float]:
-    made.cycle(now)
+def scored(made: World, now: float = NOON) -> dict[str, float]:
+    made.step(now=now)
     return {name: round(score, 6) for name, score in made.scores("usage", "new").items()}
 
 
@@ -63,13 +62,13 @@ def test_weights_count() -> None:
 
 def test_without_any_weight_nothing_is_scored() -> None:
     made = world({"a": (30, 50)}, **{"cpu.weight": 0, "memory.weight": 0})
-    made.cycle()
+    made.step()
     assert list(made.plugin("usage").node_scores(made.task("new"))) == []
 
 
 def test_a_measurement_older_than_five_minutes_scores_nothing() -> None:
-    assert scored(world({"a": (30, 50)}), NOW + 300) == {"a": 300}
-    assert scored(world({"a": (30, 50)}), NOW + 301) == {"a": 0}
+    assert scored(world({"a": (30, 50)}), NOON + 300) == {"a": 300}
+    assert scored(world({"a": (30, 50)}), NOON + 301) == {"a": 0}
 
 
 def test_a_node_that_was_not_measured_scores_nothing() -> None:
@@ -82,33 +81,33 @@ def test_a_node_is_as_large_as_its_capacity_says() -> None:
     made = world({"a": (30, 50)})
     large = node("a", cpu="10", memory="100Gi")
     large["status"]["capacity"] = {"cpu": "20", "memory": "100Gi", "pods": "110"}
-    made.put(large, pod("fresh", "j", on="a", cpu="2"))
+    made.add(large, pod("fresh", "j", on="a", cpu="2"))
     assert scored(made) == {"a": round((1 - (6000 + 1400) / 20000 + 0.5) / 2 * 500, 6)}
 
 
 def test_a_node_whose_capacity_alone_changed_is_scored_by_the_new_one() -> None:
     small = node("a", cpu="10", memory="100Gi")
     small["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
-    made = world({"a": (30, 50)}).put(small, pod("fresh", "j", on="a", cpu="2"))
+    made = world({"a": (30, 50)}).add(small, pod("fresh", "j", on="a", cpu="2"))
     scored(made)
-    made.put({**small, "status": {**small["status"], "capacity": {"cpu": "20", "memory": "100Gi"}}})
+    made.add({**small, "status": {**small["status"], "capacity": {"cpu": "20", "memory": "100Gi"}}})
     assert scored(made) == {"a": round((1 - (6000 + 1400) / 20000 + 0.5) / 2 * 500, 6)}
 
 
 # -- load on its way
 
 
-def unmeasured(made: SmallWorld, now: float = NOW) -> Load:
-    made.cycle(now)
+def unmeasured(made: World, now: float = NOON) -> Load:
+    made.step(now=now)
     load: Load = made.plugin("usage").unmeasured.on(made.cluster.nodes["a"])
     return load
 
 
-def with_pod(measured: tuple[float, float], spec: dict[str, Any], **estimator: Any) -> SmallWorld:
+def with_pod(measured: tuple[float, float], spec: dict[str, Any], **estimator: Any) -> World:
     made = world({"a": measured}, estimator=estimator)
     fresh = pod("fresh", "j", on="a")
     fresh["spec"]["containers"][0]["resources"] = spec
-    return made.put(fresh)
+    return made.add(fresh)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +150,7 @@ def test_on_a_full_node_more_is_expected(
 
 def test_what_is_on_its_way_counts_for_the_risk_of_the_next() -> None:
     made = world({"a": (58, 58)})
-    made.put(pod("p-w-0", "j", on="a", cpu="10"), pod("p-w-1", "j", on="a", cpu="1"))
+    made.add(pod("p-w-0", "j", on="a", cpu="10"), pod("p-w-1", "j", on="a", cpu="1"))
     assert unmeasured(made) == Load(7000 + 840, 0)
     assert scored(made) == {"a": round((1 - 1 + 0.42) / 2 * 500, 6)}, "cpu is not fuller than full"
 
@@ -159,30 +158,29 @@ def test_what_is_on_its_way_counts_for_the_risk_of_the_next() -> None:
 def test_a_pod_counts_until_measurements_can_show_it() -> None:
     made = world({"a": (10, 10)})
     fresh = pod("fresh", "j", on="a", cpu="1")
-    fresh["status"]["startTime"] = "2026-11-01T12:00:00Z"  # NOW
-    made.put(fresh)
-    assert unmeasured(made, NOW + 29) == Load(700, 0)
-    assert unmeasured(made, NOW + 30) == Load(0, 0)
+    fresh["status"]["startTime"] = "2026-11-01T12:00:00Z"  # NOON
+    made.add(fresh)
+    assert unmeasured(made, NOON + 29) == Load(700, 0)
+    assert unmeasured(made, NOON + 30) == Load(0, 0)
 
 
 def test_the_interval_of_the_policy_says_how_long_that_is() -> None:
-    intake = world({"a": (10, 10)}).intake
     text = 'actions: "backfill"\ntiers: [{plugins: [{name: usage}]}]\nmetrics: {interval: 2m}\n'
-    made = SmallWorld(load_policy(text, CATALOG), intake)
+    made = world({"a": (10, 10)}, text=text)
     fresh = pod("fresh", "j", on="a", cpu="1")
     fresh["status"]["startTime"] = "2026-11-01T12:00:00Z"
-    made.put(fresh)
-    assert unmeasured(made, NOW + 119) == Load(700, 0)
-    assert unmeasured(made, NOW + 120) == Load(0, 0)
+    made.add(fresh)
+    assert unmeasured(made, NOON + 119) == Load(700, 0)
+    assert unmeasured(made, NOON + 120) == Load(0, 0)
 
 
 def test_bound_pods_of_any_scheduler_are_on_their_way() -> None:
     made = world({"a": (10, 10)})
     other = pod("other", on="a", scheduler="default-scheduler", cpu="2")
     other["status"]["phase"] = "Pending"
-    made.put(other)
+    made.add(other)
     assert unmeasured(made) == Load(1400, 0)
-    made.drop(other)
+    made.remove(other)
     assert unmeasured(made) == Load(0, 0)
 
 

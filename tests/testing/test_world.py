@@ -199,3 +199,24 @@ def test_the_same_world_gives_the_same_decisions() -> None:
         return list(world.run(plugins="gang").decisions)
 
     assert decided() == decided()
+
+
+def test_scores_and_refusals_of_one_plugin_can_be_asked_for() -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=2 +dedicated=ml:NoSchedule").job("a", pods=3, cpu=2)
+    world.run(plugins="gang predicates binpack")
+    assert world.scores("binpack", "a-0") == {"n1": 50.0, "n2": 100.0}
+    assert world.refusals("predicates", "a-0") == {"n1": "", "n2": "node(s) had untolerated taint(s)"}
+    assert world.plugin("gang").job_ready(world.task("a-0").job) is False
+
+
+def test_a_cycle_may_be_at_any_time_and_an_object_may_be_removed() -> None:
+    world = World(nodes="n1 cpu=4").job("a", cpu=1)
+    world.remove({"kind": "Node", "metadata": {"name": "n1"}})
+    assert world.step(now=1_800_000_000.0).binds == {}
+    assert world.engine.rules.plugins[0].session.now == 1_800_000_000.0
+
+
+def test_features_and_services_reach_the_session() -> None:
+    world = World(features=["Some"], services={"answer": 42})
+    session = world.step().outcome.session
+    assert ("Some" in session.features, session.services) == (True, {"answer": 42})

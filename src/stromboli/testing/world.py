@@ -7,10 +7,14 @@ from datetime import UTC, datetime
 from typing import Any, Unpack
 
 from stromboli.api import names
-from stromboli.api.manifests.object_defaults import implied_queues
+from stromboli.api.decoding import decode
+from stromboli.api.manifests.object_defaults import Priorities, case_defaults, implied_queues
 from stromboli.api.types.meta import Object
 from stromboli.engine.catalog import Action
+from stromboli.engine.cycle import Engine
+from stromboli.engine.placement.node_functions import Nodes
 from stromboli.engine.plugin import Plugin
+from stromboli.extensions import load_catalog
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import JobId
 from stromboli.model.task import Task
@@ -30,9 +34,24 @@ NOON = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()
 class World:
     """Nodes, queues and jobs in memory. `run` lets a policy decide; whatever is decided is true by the next cycle."""
 
-    def __init__(self, nodes: str = "", queues: str = "", now: float = NOON) -> None:
-        """Nodes and queues in the notation of `stromboli.simulator.cluster_notation`; the queue `default` exists."""
+    def __init__(
+        self,
+        nodes: str = "",
+        queues: str = "",
+        now: float = NOON,
+        *,
+        policy: str = "",
+        features: Iterable[str] = (),
+        services: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nodes and queues in the notation of `stromboli.simulator.cluster_notation`; the queue `default` exists.
+
+        `policy` is the one of the first `step`, `features` are feature gates that are on, and `services` is what
+        plugins find in `session.services`.
+        """
         self.rehearsal = Rehearsal(now=now)
+        self._settings: dict[str, Any] = {"features": frozenset(features), "services": services}
+        self._policy = policy
         self._scheduler: Scheduler | None = None
         self._begun = False
         for queue in implied_queues([]):
@@ -45,9 +64,28 @@ class World:
         """The state itself, for looking at."""
         return self.rehearsal.cluster
 
-    def add(self, obj: Object | Mapping[str, Any]) -> World:
-        """Add an object, or replace the one of that name: an API object or a manifest, completed as usual."""
-        self.rehearsal.add(obj)
+    @property
+    def engine(self) -> Engine:
+        """The policy at work, with its plugins."""
+        return self._current().engine
+
+    def plugin(self, name: str) -> Any:
+        """A plugin of the policy at work."""
+        return next(plugin for plugin in self.engine.rules.plugins if plugin.name == name)
+
+    def add(self, *objects: Object | Mapping[str, Any]) -> World:
+        """Add objects, or replace those of the same name: API objects or manifests, completed as usual."""
+        for obj in objects:
+            self.rehearsal.add(obj)
+        return self
+
+    def remove(self, obj: Object | Mapping[str, Any]) -> World:
+        """Delete an object: an API object, or a manifest with its kind and name."""
+        decoded = obj if isinstance(obj, Object) else decode(obj)
+        if decoded is None:
+            raise ValueError(f"a scheduler does not read {obj!r}")
+        case_defaults(decoded, 0, Priorities())
+        self.rehearsal.intake.drop(decoded)
         return self
 
     def job(self, name: str, *, unknown_nodes: bool = False, **terms: Unpack[Terms]) -> World:
@@ -89,23 +127,52 @@ class World:
     ) -> Result:
         """Let a policy decide: names of actions and plugins, a whole text, a preset, or nothing for the default."""
         catalog = catalog_with(plugin_classes, action_functions)
-        self._scheduler = Scheduler(
-            self.rehearsal, policy_of(catalog, actions, plugins, policy), catalog, period
-        )
+        chosen = policy_of(catalog, actions, plugins, policy)
+        self._scheduler = Scheduler(self.rehearsal, chosen, catalog, period, **self._settings)
         return self.step(cycles)
 
-    def step(self, cycles: int = 1) -> Result:
-        """More cycles of the policy that ran last; what it decided before has come true."""
-        if self._scheduler is None:
-            return self.run(cycles=cycles)
+    def step(self, cycles: int = 1, now: float | None = None) -> Result:
+        """More cycles of the policy that ran last; what it decided before has come true.
+
+        A period passes between two cycles, unless `now` is the time of the first.
+        """
+        scheduler = self._current()
         outcomes, reports = [], []
         for _ in range(cycles):
-            if self._begun:
-                self.rehearsal.sleep(self._scheduler.period)
-            self._begun = True
-            outcomes.append(self._scheduler.cycle())
+            if now is not None:
+                self.rehearsal.sleep(now - self.rehearsal.now())
+            elif self._begun:
+                self.rehearsal.sleep(scheduler.period)
+            self._begun, now = True, None
+            outcomes.append(scheduler.cycle())
             reports.append(Report.of(outcomes[-1]))
-        return Result(outcomes, reports, list(self._scheduler.engine.policy.warnings))
+        return Result(outcomes, reports, list(scheduler.engine.policy.warnings))
+
+    def _current(self) -> Scheduler:
+        if self._scheduler is None:
+            catalog = load_catalog()
+            policy = policy_of(catalog, "", "", self._policy)
+            self._scheduler = Scheduler(self.rehearsal, policy, catalog, **self._settings)
+        return self._scheduler
+
+    def scores(self, plugin: str, pod: str) -> dict[str, float]:
+        """The score that a plugin gives each node for a pod, as things stand after the last cycle."""
+        task, nodes = self._task(pod), Nodes(self.cluster.columns)
+        total = nodes.zeros()
+        for score in self.plugin(plugin).node_scores(task):
+            total = total + score.score(task, nodes)
+        return {node.name: float(total[node.row]) for node in self.cluster.columns.nodes}
+
+    def refusals(self, plugin: str, pod: str) -> dict[str, str]:
+        """The reason for which a plugin refuses each node to a pod, as things stand; empty where it does not."""
+        task, nodes = self._task(pod), Nodes(self.cluster.columns)
+        reasons = {node.name: "" for node in self.cluster.columns.nodes}
+        for node_filter in self.plugin(plugin).node_filters(task):
+            for check in node_filter.checks(task, nodes):
+                for node in self.cluster.columns.nodes:
+                    if not check.passes[node.row]:
+                        reasons[node.name] = reasons[node.name] or check.reason
+        return reasons
 
     def finish(self, pod: str, failed: bool = False) -> World:
         """A pod is done, well or badly."""
@@ -120,6 +187,9 @@ class World:
     def task(self, pod: str) -> Task:
         """A pod as it stands once all decisions have come true, by `name` or `namespace/name`."""
         self.rehearsal.sync()
+        return self._task(pod)
+
+    def _task(self, pod: str) -> Task:
         for task in self.cluster.tasks.values():
             if pod in (task.key, task.name):
                 return task
