@@ -232,11 +232,10 @@ class Evaluation:
         if own is None or not self._allowed[own.row]:
             return self.now, self.later
         rows = np.array([own.row])
-        nodes = Nodes(self.columns, rows, own=own)
-        score = self._steady_score(task, nodes, rows, 1)
         now, later = self.now.copy(), self.later.copy()
-        for board, fitting in zip((now, later), self._fitting(task, nodes), strict=True):
-            board[rows] = np.where(fitting, score, NEVER)
+        fitting = self._fitting(task, Nodes(self.columns, rows, own=own))
+        for board, fits_there in zip((now, later), fitting, strict=True):
+            board[rows] = np.where(fits_there, self._scores[rows], NEVER)
         return now, later
 
     def _steady_score(self, task: Task, nodes: Nodes, rows: Ints, ahead: int) -> Floats:
