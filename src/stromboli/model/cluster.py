@@ -188,7 +188,7 @@ class Cluster:
                 self._sum(task.job, task, old_status, -1)
                 self._sum(task.job, task, status, 1)
             self.mark_dirty(task.job)
-        if self.reservations and task.uid in self.reservations:
+        if self.reservations and (old_status is Status.PENDING) is not (status is Status.PENDING):
             self.reservations.update(task.uid)
 
     # -- tasks are added and removed
