@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from stromboli.api import go_scalars, names
-from stromboli.api.resources.quantity import Quantity, QuantityError, exact
+from stromboli.api.resources.quantity import QuantityError, exact
+from stromboli.api.types.meta import Quantity
 from stromboli.api.resources.resource_lists import amounts
 from stromboli.api.types.pod import PodSpec
 from stromboli.engine.plugin import Plugin

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from stromboli.api import names
-from stromboli.api.resources.quantity import Quantity, exact
+from stromboli.api.resources.quantity import exact
+from stromboli.api.types.meta import Quantity
 from stromboli.api.types.scheduling import ResourceQuota
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote

@@ -5,7 +5,7 @@ from fractions import Fraction
 from stromboli.api import names
 from stromboli.api.resources.pod_totals import add_amounts
 from stromboli.api.resources.quantity import exact
-from stromboli.api.resources.resource_lists import ResourceList
+from stromboli.api.types.meta import ResourceList
 from stromboli.api.types.pod import PodResources
 
 BEST_EFFORT, BURSTABLE, GUARANTEED = "BestEffort", "Burstable", "Guaranteed"

@@ -5,7 +5,8 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
-Quantity = str | int | float
+from stromboli.api.types.meta import Quantity
+
 
 MAX_LENGTH = 64
 MAX_EXPONENT = 64

@@ -13,6 +13,8 @@ Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Time = Annotated[datetime, Meta(tz=True)]
 Name = Annotated[str, Meta(min_length=1, max_length=253)]
+Quantity = str | int | float
+ResourceList = dict[str, Quantity]
 
 
 class Record(Struct, rename="camel", gc=False, omit_defaults=True):

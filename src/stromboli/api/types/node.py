@@ -2,7 +2,7 @@
 
 from msgspec import field
 
-from stromboli.api.resources.resource_lists import ResourceList
+from stromboli.api.types.meta import ResourceList
 from stromboli.api.types.meta import Condition, Count, Int64, Object, Record, Value
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, convert, field
 
-from stromboli.api.resources.resource_lists import ResourceList
+from stromboli.api.types.meta import ResourceList
 from stromboli.api.types.meta import (
     Condition,
     Int32,

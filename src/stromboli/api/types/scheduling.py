@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from stromboli.api.resources.resource_lists import ResourceList
+from stromboli.api.types.meta import ResourceList
 from stromboli.api.types.meta import Condition, Count, Int32, LabelSelector, Object, Record, Value
 from stromboli.api.types.pod import PREFERRED, REQUIRED
 

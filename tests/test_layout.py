@@ -1,0 +1,73 @@
+"""The layout of the source tree: names that say what a file is, rooms of bearable size, no circles between them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "stromboli"
+ROLES = {"__init__", "__main__", "controller", "options", "plugin", "process", "reconcile"}
+"""Names that siblings in role share."""
+MOST_MODULES = 22
+PAGES = [ROOT / "docs" / "design.md", ROOT / "CONTRIBUTING.md"]
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def imports(file: Path) -> set[str]:
+    """The modules of ours that a file imports, those for type checking included."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in names if name.startswith("stromboli.")}
+
+
+def package_graph(package: Path) -> dict[str, set[str]]:
+    """Which sub-packages of a package import which."""
+    rooms = {folder.name for folder in package.iterdir() if (folder / "__init__.py").exists()}
+    prefix = ".".join(["stromboli", *package.relative_to(SOURCE).parts])
+    graph: dict[str, set[str]] = defaultdict(set)
+    for room in rooms:
+        for file in (package / room).rglob("*.py"):
+            for name in imports(file):
+                other = name.removeprefix(f"{prefix}.").split(".")[0] if name.startswith(f"{prefix}.") else ""
+                if other in rooms and other != room:
+                    graph[room].add(other)
+    return graph
+
+
+def test_a_file_name_is_used_once_unless_the_files_are_siblings_in_role():
+    count = Counter(file.stem for file in FILES)
+    assert [name for name, times in count.items() if times > 1 and name not in ROLES] == []
+
+
+def test_no_package_holds_more_modules_than_can_be_taken_in_at_a_glance():
+    sizes = Counter(file.parent for file in FILES if file.name != "__init__.py")
+    assert {str(folder): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+PACKAGES = sorted({file.parent for file in FILES if file.name == "__init__.py"})
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(SOURCE.parent)))
+def test_sub_packages_import_each_other_in_one_direction(package):
+    try:
+        TopologicalSorter(package_graph(package)).prepare()
+    except CycleError as error:
+        pytest.fail(f"{package.relative_to(ROOT)}: {' -> '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_the_map_of_the_source_names_files_that_exist(page):
+    places = [SOURCE, ROOT, SOURCE.parent, *(folder for folder in SOURCE.rglob("*") if folder.is_dir())]
+    names = set(re.findall(r"`([a-z_./]+\.(?:py|txt|json|md))`", page.read_text()))
+    assert names
+    assert sorted(name for name in names if not any((place / name).exists() for place in places)) == []
