@@ -9,8 +9,8 @@ from typing import Any
 
 from stromboli.api import go_scalars, names
 from stromboli.api.resources.quantity import QuantityError, exact
-from stromboli.api.types.meta import Quantity
 from stromboli.api.resources.resource_lists import amounts
+from stromboli.api.types.meta import Quantity
 from stromboli.api.types.pod import PodSpec
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session

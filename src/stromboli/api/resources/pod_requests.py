@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.api.resources.pod_totals import add_amounts, is_pod_level, pod_total, raise_amounts
-from stromboli.api.types.meta import Quantity
 from stromboli.api.resources.resource_lists import amounts, view_amounts
+from stromboli.api.types.meta import Quantity
 from stromboli.api.types.pod import ContainerStatus, Pod
 
 Amounts = dict[str, int]

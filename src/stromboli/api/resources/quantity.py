@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from stromboli.api.types.meta import Quantity
 
-
 MAX_LENGTH = 64
 MAX_EXPONENT = 64
 INT64_MAX = 2**63 - 1

@@ -9,8 +9,7 @@ from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.resources.pod_totals import add_amounts, pod_total
 from stromboli.api.resources.quantity import QuantityError, exact, format_bytes, format_milli
-from stromboli.api.types.meta import Quantity
-from stromboli.api.types.meta import ResourceList
+from stromboli.api.types.meta import Quantity, ResourceList
 from stromboli.api.types.pod import PodResources, Resources
 
 Charges = dict[str, Fraction]

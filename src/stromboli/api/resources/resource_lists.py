@@ -5,9 +5,16 @@ from functools import lru_cache
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
-from stromboli.api.resources.quantity import QuantityError, exact, format_bytes, format_count, format_milli, milli, whole
+from stromboli.api.resources.quantity import (
+    QuantityError,
+    exact,
+    format_bytes,
+    format_count,
+    format_milli,
+    milli,
+    whole,
+)
 from stromboli.api.types.meta import Quantity
-
 
 
 def amounts(resource_list: Mapping[str, Quantity], where: str) -> dict[str, int]:

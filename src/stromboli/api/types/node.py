@@ -2,8 +2,7 @@
 
 from msgspec import field
 
-from stromboli.api.types.meta import ResourceList
-from stromboli.api.types.meta import Condition, Count, Int64, Object, Record, Value
+from stromboli.api.types.meta import Condition, Count, Int64, Object, Record, ResourceList, Value
 
 
 class Taint(Value, frozen=True):

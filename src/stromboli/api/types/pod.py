@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, convert, field
 
-from stromboli.api.types.meta import ResourceList
 from stromboli.api.types.meta import (
     Condition,
     Int32,
@@ -14,6 +13,7 @@ from stromboli.api.types.meta import (
     Object,
     Record,
     Requirement,
+    ResourceList,
     Time,
     Value,
 )

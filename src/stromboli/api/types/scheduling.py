@@ -4,8 +4,16 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from stromboli.api.types.meta import ResourceList
-from stromboli.api.types.meta import Condition, Count, Int32, LabelSelector, Object, Record, Value
+from stromboli.api.types.meta import (
+    Condition,
+    Count,
+    Int32,
+    LabelSelector,
+    Object,
+    Record,
+    ResourceList,
+    Value,
+)
 from stromboli.api.types.pod import PREFERRED, REQUIRED
 
 Mode = Literal["hard", "soft"]

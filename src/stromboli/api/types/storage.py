@@ -2,8 +2,7 @@
 
 from msgspec import field
 
-from stromboli.api.types.meta import ResourceList
-from stromboli.api.types.meta import LabelSelector, Object, Record, Value
+from stromboli.api.types.meta import LabelSelector, Object, Record, ResourceList, Value
 from stromboli.api.types.pod import NodeSelector, Resources
 
 

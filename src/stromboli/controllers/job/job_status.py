@@ -8,7 +8,7 @@ import msgspec
 
 from stromboli.api.types.volcano_job import Job, JobCondition, JobState, JobStatus
 from stromboli.controllers.job.job_phases import Phase
-from stromboli.controllers.job.pod_counts import Counts
+from stromboli.controllers.job.job_pod_counts import Counts
 
 _LIVE = (Phase.PENDING, Phase.RUNNING)
 

@@ -24,6 +24,7 @@ from stromboli.controllers.job.job_phases import (
     next_phase,
     transition_of,
 )
+from stromboli.controllers.job.job_pod_counts import ENDED, count
 from stromboli.controllers.job.job_pods import members
 from stromboli.controllers.job.job_status import with_counts, with_phase
 from stromboli.controllers.job.lifecycle_policies import LifecycleEvent
@@ -43,7 +44,6 @@ from stromboli.controllers.job.observed_state import (
     SetStatus,
     Write,
 )
-from stromboli.controllers.job.pod_counts import ENDED, count
 from stromboli.controllers.job.policy_actions import (
     DelayedActions,
     DueAction,

@@ -15,6 +15,7 @@ from stromboli.api.errors import BadObject
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.volcano_job import JobPod, JobSpec, Manifest, TaskSpec
 from stromboli.controllers.job.job_phases import is_live
+from stromboli.controllers.job.job_pod_counts import phase_of
 from stromboli.controllers.job.job_pod_group import group_changes, group_of
 from stromboli.controllers.job.job_pods import Member, members, pod_of
 from stromboli.controllers.job.job_volumes import controlled_claims, volumes_of
@@ -32,7 +33,6 @@ from stromboli.controllers.job.observed_state import (
     Write,
 )
 from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, PluginFailure
-from stromboli.controllers.job.pod_counts import phase_of
 from stromboli.controllers.user_event import UserEvent
 
 RETRY_AFTER = timedelta(seconds=30)

@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.resources.quantity import QuantityError, milli, whole
-from stromboli.api.types.meta import Quantity
 from stromboli.api.resources.resource_lists import amounts
+from stromboli.api.types.meta import Quantity
 from stromboli.api.types.pod import PodSpec
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.shape import Shape
