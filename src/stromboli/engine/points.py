@@ -7,8 +7,9 @@ method raises leaves with the name of its plugin and point, so that a failure is
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
+from types import GeneratorType
 from typing import Any, NamedTuple, TypeVar
 
 Method = Callable[..., Any]
@@ -89,7 +90,7 @@ def answers(methods: Iterable[Method], items: Sequence[Any]) -> Iterator[Any]:
     for method in methods:
         try:
             answer = method(*items)
-            if isinstance(answer, Generator):
+            if isinstance(answer, GeneratorType):
                 answer = list(answer)  # a generator raises only when it is read
         except Exception as error:
             charge_method(error, method)
