@@ -67,7 +67,7 @@ def test_what_was_written_is_learnt_only_of_the_object_that_is_there(store: Stor
     assert found is not None
     assert found.metadata.resource_version == "5"
     store.mutated(pod("a", 9, uid="another"))
-    assert store.get_by_key("ns/a") is found
+    assert store.get("ns/a") is found
 
 
 def test_the_end_of_another_object_of_that_name_is_no_end(store: Store[Pod]) -> None:

@@ -23,7 +23,7 @@ from stromboli.admission.rules.rule_context import JOB_PLUGINS, Settings
 from stromboli.admission.webhook_handler import MAX_BODY, handler
 from stromboli.api import names
 from stromboli.daemon.log_format import about
-from stromboli.daemon.process_shell import DaemonProcess, UntilStopped, cancel
+from stromboli.daemon.process_shell import DaemonProcess, cancel
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.request import ApiError, NoResponse
@@ -61,8 +61,7 @@ class Process(DaemonProcess[Options]):
         try:
             keys = await source.current()
             certificate_source.load(context, keys, folder)
-            async with UntilStopped(self._stopping):
-                await cluster.reflector.synced.wait()
+            await self._unless_stopped(cluster.reflector.synced.wait())
         except (certificate_source.CertificateError, NoResponse, msgspec.DecodeError) as error:
             log.error("%s", error)
             return 1

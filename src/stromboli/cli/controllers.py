@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING
 import typer
 
 from stromboli.cli.daemon_command import run_daemon
+from stromboli.controllers.options import Options, parse, usage
 
 if TYPE_CHECKING:
-    from stromboli.controllers.options import Options
     from stromboli.controllers.process import Process
     from stromboli.kube.cluster_access import Access
 
 
 def controllers(context: typer.Context) -> None:
     """Look after jobs, PodGroups, queues, flows and cron jobs in Volcano's place: same flags, same objects."""
-    from stromboli.controllers.options import parse, usage
-
     run_daemon(context, controllers.__doc__, usage, parse, _prepare)
 
 

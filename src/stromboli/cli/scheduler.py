@@ -13,17 +13,15 @@ from stromboli.daemon.flags import BadFlag
 from stromboli.engine.catalog import Catalog
 from stromboli.policy.policy import Policy, default_policy
 from stromboli.policy.policy_file import PolicyFile
+from stromboli.scheduler.options import Options, parse, usage
 
 if TYPE_CHECKING:
     from stromboli.kube.cluster_access import Access
-    from stromboli.scheduler.options import Options
     from stromboli.scheduler.process import Process
 
 
 def scheduler(context: typer.Context) -> None:
     """Schedule a real cluster in Volcano's place: same flags, same policy file, same metrics."""
-    from stromboli.scheduler.options import parse, usage
-
     run_daemon(context, scheduler.__doc__, usage, parse, _prepare)
 
 

@@ -34,7 +34,7 @@ class GarbageController(Controller[str]):
         return [now.key] if now is not None and seconds_left(now, 0.0) is not None else []
 
     async def sync(self, key: str) -> float | None:
-        job = self.jobs.get_by_key(key)
+        job = self.jobs.get(key)
         wait = seconds_left(job, self.context.clock()) if job is not None else None
         if job is None or wait is None or wait > 0:
             return wait

@@ -34,7 +34,7 @@ class JobTemplateController(Controller[str]):
         return [key for job in (before, now) if job is not None for key in _template(job)]
 
     async def sync(self, key: str) -> float | None:
-        template = self.templates.get_by_key(key)
+        template = self.templates.get(key)
         jobs = tuple(job.name for job in self._created[key])
         if template is not None and jobs and jobs != template.status.job_depends_on_list:
             patch = {"status": {"jobDependsOnList": list(jobs)}}
@@ -42,7 +42,7 @@ class JobTemplateController(Controller[str]):
         return None
 
     def gave_up(self, key: str, error: Exception) -> None:
-        template = self.templates.get_by_key(key)
+        template = self.templates.get(key)
         if template is not None:
             text = f"SyncJobTemplate JobTemplate failed for {error}"
             self.context.recorder.warning(template, "SyncJobTemplate", text)

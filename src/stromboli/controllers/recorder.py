@@ -48,13 +48,8 @@ class Recorder:
         if len(self._pending) >= MAX_PENDING:
             self._dropped += 1
             return
-        reference = ObjectReference(
-            type(obj).__name__,
-            obj.namespace,
-            obj.name,
-            obj.metadata.uid,
-            WATCHED_RESOURCES[type(obj)].api_version,
-        )
+        version = WATCHED_RESOURCES[type(obj)].api_version
+        reference = ObjectReference(type(obj).__name__, obj.namespace, obj.name, obj.metadata.uid, version)
         self._pending.append(PendingEvent(reference, *event))
         self._drained.clear()
         self._wake.set()

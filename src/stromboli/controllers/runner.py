@@ -127,11 +127,8 @@ class ControllerRunner:
 
     async def _start(self, controller: Controller[Any]) -> None:
         """Start a controller once the stores that it reads are synced."""
-        needed = [
-            reflector
-            for reflector in self.reflectors
-            if self.context.stores.get(reflector.kind) in controller.stores
-        ]
+        kinds = {store.kind for store in controller.stores}
+        needed = [reflector for reflector in self.reflectors if reflector.kind in kinds]
         while True:
             try:
                 async with asyncio.timeout(SYNC_WARNING):

@@ -65,12 +65,9 @@ class Store(Generic[Kind]):
 
     # -- reading
 
-    def get(self, name: str, namespace: str = "") -> Kind | None:
-        return self._objects.get(f"{namespace}/{name}" if namespace else name)
-
-    def get_by_key(self, key: str) -> Kind | None:
-        """By `namespace/name`."""
-        return self._objects.get(key)
+    def get(self, key: str, namespace: str = "") -> Kind | None:
+        """By `namespace/name`, or by name and namespace."""
+        return self._objects.get(f"{namespace}/{key}" if namespace else key)
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(list(self._objects.values()))

@@ -59,6 +59,15 @@ class DaemonProcess(ABC, Generic[AnyOptions]):
         log.info("stopping")
         self._stopping.set()
 
+    async def _unless_stopped(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do some work, or cancel it when the process is to stop."""
+        working, stopping = asyncio.create_task(work), asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await cancel(stopping)
+            await cancel(working)
+
     async def _open_client(self, stack: AsyncExitStack) -> Client:
         limiter = RateLimiter(self.options.kube_api_qps, self.options.kube_api_burst)
         return await stack.enter_async_context(Client(self._access, limiter))
@@ -97,8 +106,7 @@ class ElectedProcess(DaemonProcess[AnyElectedOptions]):
             return await work()
         lease = f"{election.settings.namespace}/{election.settings.name}"
         log.info("waiting for the lease", extra=about(lease=lease))
-        async with UntilStopped(self._stopping):
-            await election.acquire()
+        await self._unless_stopped(election.acquire())
         if not election.may_write():
             return self._exit_status()
         renewing = asyncio.create_task(election.renew_until_lost())
@@ -128,29 +136,3 @@ async def cancel(task: asyncio.Task[Any]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
-
-
-class UntilStopped:
-    """A context manager that leaves its block when `stopping` is set."""
-
-    def __init__(self, stopping: asyncio.Event):
-        self._stopping = stopping
-        self._watch: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> None:
-        self._watch = asyncio.create_task(self._wait(asyncio.current_task()))
-
-    async def _wait(self, inside: asyncio.Task[object] | None) -> None:
-        await self._stopping.wait()
-        if inside is not None:
-            inside.cancel()
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        if self._watch is not None:
-            self._watch.cancel()
-        current = asyncio.current_task()
-        if kind is asyncio.CancelledError and self._stopping.is_set():
-            if current is not None:
-                current.uncancel()
-            return True
-        return False

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from stromboli.daemon.log_level_socket import LogLevel
-from stromboli.daemon.process_shell import ElectedProcess, UntilStopped
+from stromboli.daemon.process_shell import ElectedProcess
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
@@ -85,15 +85,17 @@ class Process(ElectedProcess[Options]):
     async def _schedule(self, replica: Replica, client: Client) -> int:
         """Lead once the default queues exist and the mirror is in sync."""
         try:
-            async with UntilStopped(self._stopping):
-                await ensure_queues(client, self.options.default_queue)
-                await wait_until_synced(replica.mirror, self.options.resource_sync_timeout)
+            await self._unless_stopped(self._prepare(replica, client))
         except NoQueues as error:
             log.error("%s", error)
             return 1
         if self._stopping.is_set():
             return replica.status
         return await replica.lead([leader_event(self._election)] if self._election is not None else [])
+
+    async def _prepare(self, replica: Replica, client: Client) -> None:
+        await ensure_queues(client, self.options.default_queue)
+        await wait_until_synced(replica.mirror, self.options.resource_sync_timeout)
 
     # -- stopping
 

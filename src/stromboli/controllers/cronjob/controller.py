@@ -50,7 +50,7 @@ class CronJobController(Controller[str]):
         return controller_keys(CronJob, before, now)
 
     async def sync(self, key: str) -> float | None:
-        cron = self.crons.get_by_key(key)
+        cron = self.crons.get(key)
         if cron is None or cron.metadata.deletion_timestamp is not None:
             return None
         since = self._rescheduled.get(cron.metadata.uid, 0.0)

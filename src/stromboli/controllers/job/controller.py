@@ -107,7 +107,7 @@ class JobController(Controller[str]):
 
     async def sync(self, key: str) -> float | None:
         for _ in range(MAX_RECONCILES):
-            job = self._jobs.get_by_key(key)
+            job = self._jobs.get(key)
             if job is None:
                 return await self._job_deleted(key)
             record = self._record_of(key, job)
@@ -150,7 +150,7 @@ class JobController(Controller[str]):
 
     async def _write_counts(self, key: str, record: JobRecord) -> None:
         """After pods could not be created: write at least the counts of those that exist."""
-        job = self._jobs.get_by_key(key)
+        job = self._jobs.get(key)
         if job is not None:
             observed = await self._observe(job, record)
             writes = reconcile(replace(observed, may_create=False)).writes
@@ -184,7 +184,7 @@ class JobController(Controller[str]):
         return max(0.01, min(delays)) if delays else None
 
     def gave_up(self, key: str, error: Exception) -> None:
-        job = self._jobs.get_by_key(key)
+        job = self._jobs.get(key)
         if job is not None:
             text = f"The job is left alone for 5 minutes after too many failures: {error}"
             self.context.recorder.warning(job, names.EXECUTE_ACTION, text)
@@ -211,7 +211,7 @@ class JobController(Controller[str]):
             plugins=self._plugins,
             pods=record.expectations.pods(stored),
             group=record.expectations.group(group),
-            queue=self._queues.get_by_key(job.spec.queue),
+            queue=self._queues.get(job.spec.queue),
             command=self._command(job.key, record),
             cache=record.cache,
             priorities={priority.name: priority.value for priority in classes} if job.spec.tasks else {},

@@ -20,8 +20,7 @@ from stromboli.api.types.pod import PodSpec
 from stromboli.api.types.scheduling import NetworkTopology, PodGroup, PodGroupSpec
 from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
 from stromboli.controllers.job.job_phases import minimum_of
-from stromboli.controllers.job.job_pods import group_name, mapping
-from stromboli.controllers.owner_references import controller_reference
+from stromboli.controllers.job.job_pods import group_name, mapping, metadata_of
 
 Priorities = Mapping[str, int]
 """The values of priority classes."""
@@ -33,11 +32,9 @@ def group_of(job: Job, priorities: Priorities) -> Manifest:
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
         "metadata": {
-            "name": group_name(job),
-            "namespace": job.namespace,
+            **metadata_of(job, group_name(job)),
             "annotations": dict(job.metadata.annotations),
             "labels": dict(job.metadata.labels),
-            "ownerReferences": [controller_reference(job)],
         },
         "spec": _spec(job, priorities),
     }

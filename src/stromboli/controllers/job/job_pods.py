@@ -78,14 +78,13 @@ def pod_of(member: Member, forwarding: bool = False, lost_at: datetime | None = 
         annotations[names.JOB_FORWARDING] = labels[names.JOB_FORWARDING] = "true"
     if lost_at is not None:
         annotations[names.LOST_AT] = lost_at.isoformat()
-    metadata = {
-        "name": member.name,
-        "namespace": job.namespace,
-        "labels": labels,
-        "annotations": annotations,
-        "ownerReferences": [controller_reference(job)],
-    }
+    metadata = {**metadata_of(job, member.name), "labels": labels, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def metadata_of(job: Job, name: str) -> Manifest:
+    """The metadata of an object that the job owns."""
+    return {"name": name, "namespace": job.namespace, "ownerReferences": [controller_reference(job)]}
 
 
 def mapping(parent: Manifest, key: str, where: str) -> Manifest:

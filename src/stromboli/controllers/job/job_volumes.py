@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.api.types.volcano_job import Job, Manifest
-from stromboli.controllers.job.job_pods import stable_suffix
-from stromboli.controllers.owner_references import controller_reference
+from stromboli.controllers.job.job_pods import metadata_of, stable_suffix
 
 
 class Volumes(NamedTuple):
@@ -52,10 +51,6 @@ def _claim(job: Job, name: str, spec: Manifest) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": name,
-            "namespace": job.namespace,
-            "ownerReferences": [controller_reference(job)],
-        },
+        "metadata": metadata_of(job, name),
         "spec": spec,
     }

@@ -73,19 +73,14 @@ def reconcile(observed: ObservedState) -> Outcome:
     triggers = list(lifecycle_events(observed.job, own, observed.group, observed.cache, observed.now))
     delayed = DelayedActions()
     action = commanded_action(observed) or due_action(observed, [*lost.values(), *triggers], delayed)
-    builder = OutcomeBuilder(observed, delayed.lost, attached=observed.cache.attached)
+    builder = OutcomeBuilder(observed, delayed, attached=observed.cache.attached)
     if action is None or not _execute_action(builder, action):
         _sync(builder)
-    return _outcome(builder, delayed, triggers, action)
+    return _outcome(builder, triggers, action)
 
 
-def _outcome(
-    builder: OutcomeBuilder,
-    delayed: DelayedActions,
-    triggers: list[LifecycleEvent],
-    action: DueAction | None,
-) -> Outcome:
-    observed = builder.observed
+def _outcome(builder: OutcomeBuilder, triggers: list[LifecycleEvent], action: DueAction | None) -> Outcome:
+    observed, delayed = builder.observed, builder.delayed
     since = {
         (trigger.event, trigger.task): trigger.since
         for trigger in triggers
@@ -115,9 +110,8 @@ def _execute_action(builder: OutcomeBuilder, action: DueAction) -> bool:
     observed = builder.observed
     _record_action(builder, action)
     transition = transition_of(observed.job.status.state.phase, action.action)
-    if transition.effect == Effect.SYNC or (
-        transition.effect == Effect.KILL_TARGET and action.targets is None
-    ):
+    aimless = transition.effect == Effect.KILL_TARGET and action.targets is None
+    if transition.effect == Effect.SYNC or aimless:
         return False
     if transition.is_retry and observed.job.status.retry_count >= observed.job.spec.max_retry:
         why = f"no retry is left of {observed.job.spec.max_retry}: {action.why}"

@@ -19,7 +19,6 @@ from stromboli.controllers.job.job_pod_counts import phase_of
 from stromboli.controllers.job.job_pod_group import group_changes, group_of
 from stromboli.controllers.job.job_pods import Member, members, pod_of
 from stromboli.controllers.job.job_volumes import controlled_claims, volumes_of
-from stromboli.controllers.job.lifecycle_policies import LifecycleEvent
 from stromboli.controllers.job.observed_events import is_out_of_sync, task_of
 from stromboli.controllers.job.observed_state import (
     Attach,
@@ -33,6 +32,7 @@ from stromboli.controllers.job.observed_state import (
     Write,
 )
 from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, PluginFailure
+from stromboli.controllers.job.policy_actions import DelayedActions
 from stromboli.controllers.user_event import UserEvent
 
 RETRY_AFTER = timedelta(seconds=30)
@@ -47,8 +47,7 @@ class OutcomeBuilder:
     """Collects the outcome of a reconcile."""
 
     observed: ObservedState
-    lost: Mapping[str, LifecycleEvent] = field(default_factory=dict)
-    """Pods deleted by others because of which an action is delayed, by name."""
+    delayed: DelayedActions = field(default_factory=DelayedActions)
     writes: list[Write] = field(default_factory=list)
     events: list[UserEvent] = field(default_factory=list)
     requeue_at: datetime | None = None
@@ -254,7 +253,7 @@ def _sync_pods(builder: OutcomeBuilder) -> None:
 
 
 def _pod_manifest(builder: OutcomeBuilder, member: Member) -> Manifest:
-    lost = builder.lost.get(member.name)
+    lost = builder.delayed.lost.get(member.name)
     try:
         pod = pod_of(member, is_forwarding(builder.observed), lost.since if lost is not None else None)
         for plugin in _plugins_of(builder):

@@ -67,7 +67,7 @@ class JobFlowController(Controller[str]):
     # -- one flow
 
     async def sync(self, key: str) -> float | None:
-        flow = self.flows.get_by_key(key)
+        flow = self.flows.get(key)
         if flow is None or flow.metadata.deletion_timestamp is not None:
             return None
         if flow.status.state.phase in TERMINAL:
@@ -113,7 +113,7 @@ class JobFlowController(Controller[str]):
             ends[phase].labels(flow.namespace).inc()
 
     def gave_up(self, key: str, error: Exception) -> None:
-        flow = self.flows.get_by_key(key)
+        flow = self.flows.get(key)
         if flow is not None:
             self.context.recorder.warning(flow, "SyncJobFlow", f"SyncJobFlow JobFlow failed for {error}")
 

@@ -12,6 +12,7 @@ from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
+from stromboli.controllers.job.job_pod_counts import ENDED
 from stromboli.controllers.owner_references import controller_of, controller_uid
 from stromboli.controllers.podgroup.implied_groups import (
     PREFIX,
@@ -34,7 +35,6 @@ OWNER_RESOURCES = {
     ("batch/v1", "Job"): Resource("batch", "v1", "jobs", "Job"),
 }
 """Owners from which a group inherits annotations."""
-ENDED = frozenset({names.POD_SUCCEEDED, names.POD_FAILED})
 
 
 class Key(NamedTuple):
@@ -98,11 +98,11 @@ class PodGroupController(Controller[Key]):
 
     async def sync(self, key: Key) -> float | None:
         if key.kind == "Pod":
-            pod = self.pods.get_by_key(key.key)
+            pod = self.pods.get(key.key)
             if pod is not None:
                 await self._sync_pod(pod)
         else:
-            await self._sync_scaled_down(self._owners[key.kind].get_by_key(key.key))
+            await self._sync_scaled_down(self._owners[key.kind].get(key.key))
         return None
 
     async def _sync_pod(self, pod: Pod) -> None:

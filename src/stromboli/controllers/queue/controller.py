@@ -102,9 +102,8 @@ class QueueController(Controller[str]):
         if uid in ("", queue.metadata.uid):
             if command.action not in KNOWN_ACTIONS:
                 valid = f"{names.OPEN_QUEUE}, {names.CLOSE_QUEUE}"
-                text = names.COMMAND_UNKNOWN.format(
-                    name=command.name, action=command.action[:100], valid=valid
-                )
+                action = command.action[:100]
+                text = names.COMMAND_UNKNOWN.format(name=command.name, action=action, valid=valid)
                 self.context.recorder.warning(queue, names.UNKNOWN_COMMAND, text)
             try:
                 queue = await self._transition(queue, command.action)
@@ -140,21 +139,18 @@ class QueueController(Controller[str]):
 
     async def _set_state(self, queue: Queue, state: str) -> Queue:
         """Write the state, and record an event if the queue is closed by that."""
+        recorder = self.context.recorder
         closes = state in CLOSED_STATES and state_of(queue) not in CLOSED_STATES
         try:
             written = await self._patch(queue, {"status": {"state": state}}, "status")
         except (ApiError, NoResponse) as error:
             if closes:
-                self.context.recorder.warning(
-                    queue, names.CLOSE_QUEUE, names.QUEUE_CLOSE_FAILED.format(error=error)
-                )
+                recorder.warning(queue, names.CLOSE_QUEUE, names.QUEUE_CLOSE_FAILED.format(error=error))
             elif state == names.QUEUE_OPEN:
-                self.context.recorder.warning(
-                    queue, names.OPEN_QUEUE, names.QUEUE_OPEN_FAILED.format(error=error)
-                )
+                recorder.warning(queue, names.OPEN_QUEUE, names.QUEUE_OPEN_FAILED.format(error=error))
             raise
         if closes:
-            self.context.recorder.normal(queue, names.CLOSE_QUEUE, names.QUEUE_CLOSED_EVENT)
+            recorder.normal(queue, names.CLOSE_QUEUE, names.QUEUE_CLOSED_EVENT)
         return written
 
     async def _annotate(self, queue: Queue, closed_by_parent: str) -> Queue:

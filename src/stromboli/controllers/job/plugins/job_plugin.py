@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
 from stromboli.controllers.job.job_pods import Member, mapping
-from stromboli.controllers.owner_references import controller_reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +98,6 @@ def hosts_of(job: Job, task: TaskSpec, each: bool = False) -> list[str]:
 def first_host(job: Job, task: TaskSpec) -> str:
     spec = mapping(task.template, "spec", f"spec.tasks[{task.name}].template")
     return f"{spec.get('hostname') or f'{job.name}-{task.name}-0'}.{spec.get('subdomain') or job.name}"
-
-
-def metadata_of(job: Job, name: str) -> Manifest:
-    """The metadata of an attachment."""
-    return {"name": name, "namespace": job.namespace, "ownerReferences": [controller_reference(job)]}
 
 
 def declares_port(container: Manifest, number: int) -> bool:

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 from stromboli.api import names
 from stromboli.api.types.volcano_job import Job, Manifest
-from stromboli.controllers.job.job_pods import Member, containers, extend
+from stromboli.controllers.job.job_pods import Member, containers, extend, metadata_of
 from stromboli.controllers.job.plugins.job_plugin import (
     Attachment,
     JobPlugin,
     PluginFailure,
     declares_port,
     first_host,
-    metadata_of,
     task_named,
 )
 from stromboli.policy.arguments import arg

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from stromboli.api.types.volcano_job import Job, Manifest
-from stromboli.controllers.job.job_pods import Member, containers, extend
-from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, hosts_of, metadata_of
+from stromboli.controllers.job.job_pods import Member, containers, extend, metadata_of
+from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, hosts_of
 from stromboli.policy.arguments import arg
 
 USUAL_FOLDER = "/root/.ssh"

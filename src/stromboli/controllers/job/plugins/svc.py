@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from stromboli.api import names
 from stromboli.api.types.volcano_job import Job, Manifest
-from stromboli.controllers.job.job_pods import Member, containers, extend
-from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, hosts_of, metadata_of
+from stromboli.controllers.job.job_pods import Member, containers, extend, metadata_of
+from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, hosts_of
 from stromboli.policy.arguments import arg
 
 HOSTS_FOLDER = "/etc/volcano"
