@@ -23,11 +23,11 @@ _PATH = re.compile(
 
 
 class InMemoryApi:
-    """Objects by plural, namespace and name. Everything asked is noted in `asked`."""
+    """Objects by plural, namespace and name. `requests` has every request."""
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str, str], Manifest] = {}
-        self.asked: list[Request] = []
+        self.requests: list[Request] = []
         self.before: Callable[[Request], None] = lambda request: None
         """Called before a request is carried out; may raise."""
         self.after: Callable[[Request], None] = lambda request: None
@@ -57,7 +57,7 @@ class InMemoryApi:
     @property
     def writes(self) -> list[Request]:
         """All that was written, but for events."""
-        return [one for one in self.asked if one.method != "GET" and "/events" not in one.path]
+        return [one for one in self.requests if one.method != "GET" and "/events" not in one.path]
 
     @property
     def events(self) -> list[tuple[str, str]]:
@@ -67,7 +67,7 @@ class InMemoryApi:
     # -- a client's side
 
     async def send(self, request: Request, timeout: float = 30.0) -> bytes:
-        self.asked.append(request)
+        self.requests.append(request)
         await asyncio.sleep(0)
         self.before(request)
         answer = json.dumps(self._answer(request)).encode()
