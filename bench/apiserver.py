@@ -24,8 +24,8 @@ from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.cluster_access import find_access
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.embedded import EmbeddedPlane
-from tests.kubernetes.objects import binding, pod
 from tests.kubernetes.program import cached
+from tests.manifests import binding, pod
 
 PODS = RESOURCES[Pod]
 COUNT = 10_000
@@ -91,7 +91,7 @@ async def _driven(name: str, plane: ControlPlane, ready: float, count: int) -> S
     async with Client(find_access(str(plane.kubeconfig))) as client:
 
         async def create(index: int) -> None:
-            await client.create(PODS, pod(f"p{index}", "default", "g"), "default")
+            await client.create(PODS, pod(f"p{index}", "g", cpu="100m"), "default")
 
         async def bind(index: int) -> None:
             target = binding(f"p{index}", "default", f"node-{index % 10}")

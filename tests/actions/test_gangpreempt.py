@@ -8,7 +8,8 @@ import pytest
 
 from stromboli.engine.decisions import Evict, PodCondition
 from stromboli.testing import Result, World
-from tests.evicting import STOCK, pod, policy
+from tests.eviction_policies import STOCK
+from tests.manifests import pod, policy
 
 ACTIONS = "enqueue, allocate, gangpreempt"
 THREE = "n1 cpu=2; n2 cpu=2; n3 cpu=2"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.testing import Result, World
-from tests.evicting import SHARES, pod, policy
+from tests.eviction_policies import SHARES
+from tests.manifests import pod, policy
 
 ACTIONS = "enqueue, allocate, gangreclaim"
 

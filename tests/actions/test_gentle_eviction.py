@@ -5,7 +5,8 @@ import pytest
 from stromboli.engine.decisions import Evict
 from stromboli.policy.presets import PRESETS
 from stromboli.testing import World
-from tests.evicting import GENTLE, LOOSE, pod, policy
+from tests.eviction_policies import GENTLE, LOOSE
+from tests.manifests import pod, policy
 
 FULL_NODE = "n1 cpu=4,memory=8Gi,pods=110"
 
@@ -122,7 +123,7 @@ def test_who_a_later_tier_would_let_go_stays_where_the_first_tier_names_another(
 def test_reclaim_evicts_nobody_where_a_filter_keeps_the_task_out_all_the_same():
     world = World(nodes="n1 cpu=2", queues="mine; theirs")
     world.job("old", pods=2, minimum=0, cpu=1, running_on="n1 n1", queue="theirs")
-    world.add(pod("rival", "stays", on="n1", metadata={"labels": {"app": "x"}}))
+    world.add(pod("rival", "stays", on="n1", metadata={"labels": {"app": "x"}}, cpu=0))
     apart = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
     rule = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
     world.job("new", cpu=1, queue="mine", spec={"affinity": rule})
@@ -232,5 +233,5 @@ def test_a_job_that_lost_pods_evicts_nobody_while_its_place_is_held():
     first = world.run(policy="full")
     assert {decision.job for decision in first.decisions if isinstance(decision, Evict)} == {"default/victim"}
     for name in ("victim-9", "victim-10"):
-        world.add(pod(name, "victim"))
+        world.add(pod(name, "victim", cpu=0))
     assert world.step(2).evicted == []

@@ -8,7 +8,8 @@ import pytest
 
 from stromboli.engine.decisions import Evict, PodCondition
 from stromboli.testing import Result, World
-from tests.evicting import DYING, LOOSE, STOCK, pod, policy
+from tests.eviction_policies import LOOSE, STOCK
+from tests.manifests import pod, policy
 
 PREEMPT = "enqueue, allocate, preempt"
 
@@ -142,6 +143,7 @@ def test_between_jobs_the_jobs_priorities_count_whatever_their_tasks_say() -> No
 
 # -- the nominated node (6.2)
 
+TERMINATING = {"terminating": True}
 LEAVING = {
     "status": {
         "phase": "Running",
@@ -156,7 +158,7 @@ def nominated(
     """Who goes for a pod of 2 cpu that was nominated; n1 is full of lesser pods."""
     world = World(nodes=nodes).job("old", pods=0, minimum=0, priority=1, phase="Running")
     world.add(pod("old-0", "old", cpu=1, on="n1", spec={"priority": 1}))
-    world.add(pod("old-1", "old", cpu=1, on="n1", spec={"priority": 1}, **(leaver or {})))
+    world.add(pod("old-1", "old", cpu=1, on="n1", spec={"priority": 1}, **leaver or {}))
     world.job("new", pods=0, minimum=1, priority=9)
     world.add(pod("new-0", "new", cpu=2, spec={"priority": 9}, status={"nominatedNodeName": node}))
     return world.run("enqueue, preempt", STOCK).evicted
@@ -169,8 +171,8 @@ def test_a_nomination_for_a_node_that_is_gone_or_that_has_room_ends_the_search()
 
 def test_a_nominated_pod_waits_while_somebody_leaves_its_node_for_it() -> None:
     assert nominated("n1") == ["default/old-0", "default/old-1"]
-    assert nominated("n1", DYING | LEAVING) == []
-    assert nominated("n1", DYING) == ["default/old-0"], "who leaves for another reason does not count"
+    assert nominated("n1", TERMINATING | LEAVING) == []
+    assert nominated("n1", TERMINATING) == ["default/old-0"], "who leaves for another reason does not count"
 
 
 def test_a_nomination_for_a_node_that_can_never_serve_does_not_hold_the_pod_back() -> None:

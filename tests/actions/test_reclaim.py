@@ -8,7 +8,8 @@ import pytest
 
 from stromboli.engine.decisions import Event, Evict
 from stromboli.testing import Result, World
-from tests.evicting import SHARES, pod, policy
+from tests.eviction_policies import SHARES
+from tests.manifests import pod, policy
 
 RECLAIM = "enqueue, allocate, reclaim"
 

@@ -13,7 +13,7 @@ from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.testing import Result, World
-from tests.evicting import DYING, pod, policy
+from tests.manifests import pod, policy
 from tests.properties.rebuild import fingerprint
 
 ACTIONS = "enqueue, allocate, backfill"
@@ -22,7 +22,7 @@ ACTIONS = "enqueue, allocate, backfill"
 def holding(nodes: str = "n1 cpu=2; n2 cpu=2", queues: str = "", **terms: Any) -> World:
     """A gang of two pods of two cpus: one has room on n1, the other is promised what is leaving n2."""
     world = World(nodes=nodes, queues=queues).job("old", pods=0, phase="Running")
-    world.add(pod("old-0", "old", cpu=2, on="n2", **DYING))
+    world.add(pod("old-0", "old", cpu=2, on="n2", terminating=True))
     return world.job("gang", **{"pods": 2, "cpu": 2, **terms})
 
 

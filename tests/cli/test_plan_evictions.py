@@ -12,7 +12,8 @@ from click.testing import Result
 
 from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import job_manifests, priority_class
-from tests.evicting import STOCK, policy
+from tests.eviction_policies import STOCK
+from tests.manifests import policy
 
 Run = Callable[..., Result]
 SENTENCE = (

@@ -12,7 +12,7 @@ from stromboli.api.types.pod import Pod
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.cluster_access import find_access
-from tests.kubernetes.objects import binding, pod
+from tests.manifests import binding, pod
 
 PODS = RESOURCES[Pod]
 WIDTH = 50
@@ -26,7 +26,7 @@ async def write_pods(verb: str, kubeconfig: str, namespace: str, count: int, gro
         async def write(index: int) -> None:
             name = f"{group}-{index}"
             if verb.startswith("create"):
-                manifest = pod(name, namespace, group)
+                manifest = pod(name, group, namespace=namespace, cpu="100m")
                 if verb == "create-large":
                     manifest["metadata"]["annotations"]["padding"] = "x" * PADDING
                 await client.create(PODS, manifest, namespace)

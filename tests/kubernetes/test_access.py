@@ -17,7 +17,7 @@ from stromboli.kube.api_resources import RESOURCES, discover, plurals
 from stromboli.kube.cluster_access import find_access
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.kubernetes.controlplane import ControlPlane
-from tests.kubernetes.objects import pod
+from tests.manifests import pod
 from tests.serving import CERTIFICATE
 
 pytestmark = pytest.mark.everywhere
@@ -113,6 +113,6 @@ def test_a_service_account_may_do_only_what_it_is_given(plane: ControlPlane, nam
                 await client.list(RESOURCES[Pod])
             assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
             with pytest.raises(ApiError):
-                await client.create(RESOURCES[Pod], pod("a", namespace), namespace)
+                await client.create(RESOURCES[Pod], pod("a", namespace=namespace), namespace)
 
     asyncio.run(story())

@@ -27,7 +27,7 @@ from stromboli.scheduler.thread_seam import ThreadSeam
 from tests.kubernetes import bulk_pods
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.mirroring import CountingBuffer, Cutting, assert_in_step, mirroring, reflector, until
-from tests.kubernetes.objects import binding, group, node, pod, queue
+from tests.manifests import binding, group, node, pod, queue
 
 
 def tasks(mirror: ClusterMirror, namespace: str) -> dict[str, Status]:
@@ -50,9 +50,13 @@ def test_pods_come_are_bound_run_and_go(plane: ControlPlane, access: Access, nam
 
     async def story() -> None:
         async with mirroring(access) as mirror:
-            pods = [pod(f"web-{index}", namespace, "web") for index in range(3)]
+            pods = [pod(f"web-{index}", "web", namespace=namespace) for index in range(3)]
             await do(
-                plane.apply, queue("research"), group("web", namespace, 3, "research"), node("m1"), *pods
+                plane.apply,
+                queue("research"),
+                group("web", 3, namespace=namespace, queue="research"),
+                node("m1"),
+                *pods,
             )
             await until(mirror, lambda: len(tasks(mirror, namespace)) == 3, "three pods")
             assert set(tasks(mirror, namespace).values()) == {Status.PENDING}
@@ -77,7 +81,7 @@ def test_a_check_agrees_and_finds_what_was_broken(
     """`check()` is silent about a sound mirror, and names a pod that the model lost."""
 
     async def story() -> None:
-        await do(plane.apply, pod("a", namespace), pod("b", namespace))
+        await do(plane.apply, pod("a", namespace=namespace), pod("b", namespace=namespace))
         async with mirroring(access) as mirror:
             await until(mirror, lambda: len(tasks(mirror, namespace)) == 2, "two pods")
             assert await checked(mirror) == []
@@ -105,10 +109,10 @@ def test_a_restarted_api_server_is_followed_on(fresh_plane: ControlPlane, how: s
     access = find_access(str(plane.kubeconfig))
 
     async def story() -> None:
-        await do(plane.apply, pod("before", "default"))
+        await do(plane.apply, pod("before"))
         async with mirroring(access, absent_recheck=3600) as mirror:
             await do(plane.restart, "kube-apiserver", how)
-            await do(plane.apply, pod("after", "default"), node("n1"))
+            await do(plane.apply, pod("after"), node("n1"))
             await until(mirror, lambda: set(tasks(mirror, "default")) == {"before", "after"}, "both pods")
             await until(mirror, lambda: "n1" in mirror.cluster.nodes, "the node")
             await assert_in_step(mirror)
@@ -123,7 +127,10 @@ def test_history_that_was_compacted_away_is_made_up_for_by_a_list(fresh_plane: C
     plane = fresh_plane
 
     async def story() -> None:
-        await do(plane.apply, *(pod(name, "default") for name in ("same", "changed", "gone", "replaced")))
+        await do(
+            plane.apply,
+            *(pod(name) for name in ("same", "changed", "gone", "replaced")),
+        )
         async with Client(find_access(str(plane.kubeconfig))) as client:
             buffer = CountingBuffer()
             mirror = ClusterMirror(client, seam=ThreadSeam(changes=buffer))
@@ -133,7 +140,11 @@ def test_history_that_was_compacted_away_is_made_up_for_by_a_list(fresh_plane: C
             await do(plane.kubectl, "label", "pod", "changed", "new=label")
             for name in ("gone", "replaced"):
                 await do(plane.kubectl, "delete", "pod", name, "--force", "--grace-period=0")
-            await do(plane.apply, pod("replaced", "default"), pod("fresh", "default"))
+            await do(
+                plane.apply,
+                pod("replaced"),
+                pod("fresh"),
+            )
             await do(plane.compact)
             await do(plane.restart, "kube-apiserver")
             async with mirror:
@@ -209,7 +220,7 @@ def test_ten_thousand_pods_created_bound_and_deleted_while_we_watch(
         return time.monotonic() - begin
 
     async def story() -> None:
-        await do(plane.apply, *nodes, group("bulk", namespace, count))
+        await do(plane.apply, *nodes, group("bulk", count, namespace=namespace))
         async with mirroring(access) as mirror:
             known = partial(tasks, mirror, namespace)
             seconds = {

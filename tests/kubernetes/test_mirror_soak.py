@@ -22,7 +22,7 @@ from stromboli.kube.request import ApiError
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.thread_seam import ThreadSeam
 from tests.kubernetes.mirroring import CountingBuffer, Cutting, assert_in_step, until
-from tests.kubernetes.objects import binding, group, node, pod, queue
+from tests.manifests import binding, group, node, pod, queue
 
 PODS, NODES, GROUPS = RESOURCES[Pod], RESOURCES[Node], RESOURCES[PodGroup]
 QUEUES, CLASSES, SPACES = RESOURCES[Queue], RESOURCES[PriorityClass], RESOURCES[Namespace]
@@ -62,7 +62,10 @@ class Happenings:
 
     async def _create_pod(self) -> None:
         made = pod(
-            self._name("pod", 30), self._space, self._name("group"), cpu=f"{self._dice.randrange(1, 900)}m"
+            self._name("pod", 30),
+            self._name("group"),
+            namespace=self._space,
+            cpu=f"{self._dice.randrange(1, 900)}m",
         )
         await self._client.create(PODS, made, self._space)
 
@@ -87,7 +90,9 @@ class Happenings:
         await self._client.delete(PODS, self._name("pod", 30), self._space, options)
 
     async def _make_group(self) -> None:
-        made = group(self._name("group"), self._space, self._dice.randrange(5), self._name("queue"))
+        made = group(
+            self._name("group"), self._dice.randrange(5), namespace=self._space, queue=self._name("queue")
+        )
         made["spec"]["priorityClassName"] = self._name("class", 2)
         await self._client.create(GROUPS, made, self._space)
 
@@ -105,7 +110,7 @@ class Happenings:
         await self._client.delete(NODES, self._name("soak"))
 
     async def _make_queue(self) -> None:
-        await self._client.create(QUEUES, queue(self._name("queue"), self._dice.randrange(1, 9)))
+        await self._client.create(QUEUES, queue(self._name("queue"), weight=self._dice.randrange(1, 9)))
 
     async def _drop_queue(self) -> None:
         await self._client.delete(QUEUES, self._name("queue"))

@@ -13,7 +13,7 @@ from tests.manifests import group, node, pod, policy
 
 def _scores(task: dict[str, Any], *nodes: dict[str, Any], **arguments: Any) -> dict[str, float]:
     given = {f"binpack.{key}": value for key, value in arguments.items()}
-    world = World(policy=policy("enqueue", ("binpack", given))).add(group("j"), *nodes, task)
+    world = World(policy=policy("enqueue", ("binpack", given))).add(group("j", 1, phase=""), *nodes, task)
     world.step()
     return world.scores("binpack", "p")
 
@@ -46,12 +46,12 @@ def test_a_resource_of_weight_zero_may_even_be_short() -> None:
 
 
 def test_nobody_asked_for_anything() -> None:
-    assert _scores(pod("p", "j"), node("a", cpu="4")) == {"a": 0}
+    assert _scores(pod("p", "j", cpu=0), node("a", cpu="4")) == {"a": 0}
 
 
 def test_weight_zero_switches_it_off() -> None:
     world = World(policy=policy("enqueue", ("binpack", {"binpack.weight": 0}))).add(
-        group("j"), pod("p", "j", cpu="1")
+        group("j", 1, phase=""), pod("p", "j", cpu="1")
     )
     world.step()
     assert list(world.plugin("binpack").node_scores(world.task("p"))) == []
@@ -66,7 +66,7 @@ def test_a_negative_weight_counts_as_one_with_a_warning(key: str) -> None:
 
 def test_steps_ahead_score_as_if_the_tasks_were_there() -> None:
     world = World(policy=policy("enqueue", "binpack")).add(
-        group("j"), node("a", cpu="4"), pod("p", "j", cpu="1")
+        group("j", 1, phase=""), node("a", cpu="4"), pod("p", "j", cpu="1")
     )
     world.step()
     task, rows = world.task("p"), world.cluster.columns.version.argsort()

@@ -47,9 +47,7 @@ def world(
     arguments |= {f"extender.{VERBS[verb]}": verb for verb in verbs.split()}
     services = {"post": post, "clock": time.monotonic} if calls else None
     made = World(policy=policy(actions, *others, ("extender", arguments)), services=services)
-    return made.add(
-        node("a", cpu="4"), node("b", cpu="4"), group("j", "Inqueue", minMember=1), pod("p", "j", cpu="1")
-    )
+    return made.add(node("a", cpu="4"), node("b", cpu="4"), group("j", 1), pod("p", "j", cpu="1"))
 
 
 def questions(server: Server, verb: str) -> list[dict[str, Any]]:
@@ -101,7 +99,7 @@ def test_reasons_are_shown_and_code_2_may_be_cured(answer: Says, curable: bool) 
         made = world(server.url, "predicate")
         result = made.step()
         task = made.task("p")
-        verdict = result.outcome.session.verdicts[job_named(made, "j")][task]
+        verdict = result.outcome.session.verdicts[job_named(made.cluster, "j")][task]
     assert verdict.message == "0/2 nodes are unavailable: 2 no."
     assert [reason.curable for reason in verdict.reasons] == [curable]
     assert len(server.asked) == 2, "why no node would do is not asked once more"
@@ -140,8 +138,8 @@ def test_only_tasks_with_a_managed_resource_are_asked_about() -> None:
         made = world(server.url, "predicate", managedResources=["example.com/card"])
         assert binds(made.step()) == {"p": "a"}
         assert server.asked == []
-        made.add(node("c", **{"example.com/card": "2"}), group("k", "Inqueue"))
-        made.add(pod("q", "k", **{"example.com/card": "1"}))
+        made.add(node("c", **{"example.com/card": "2"}), group("k", 1))
+        made.add(pod("q", "k", cpu=0, **{"example.com/card": "1"}))
         assert binds(made.step()) == {}
         assert {one["task"]["Name"] for one in questions(server, "predicate")} == {"q"}
 
@@ -153,7 +151,7 @@ def test_the_server_votes_at_the_gate() -> None:
     for status, phase in ((1, "Inqueue"), (0, "Inqueue"), (-1, "Pending"), (-(10**30), "Pending")):
         with saying(enqueueable={"status": status}) as server:
             made = world(server.url, "enqueueable enqueued", actions="enqueue")
-            made.add(group("k", "Pending", minResources={"cpu": "1"}))
+            made.add(group("k", 1, phase="Pending", minResources={"cpu": "1"}))
             made.step()
             assert phases(made)["k"] == phase
         told = [one["job"]["Name"] for one in questions(server, "enqueued")]
@@ -248,7 +246,7 @@ def test_what_a_failing_server_means_at_each_point(ignorable: bool) -> None:
     every = "predicate preemptable reclaimable overused enqueueable enqueued ready"
     with serving(no_answer) as server:
         made, extender = plugin(server.url, every, ignorable=ignorable)
-        job, queue, task = job_named(made, "j"), job_named(made, "j").queue, made.task("p")
+        job, queue, task = job_named(made.cluster, "j"), job_named(made.cluster, "j").queue, made.task("p")
         assert queue is not None
         assert extender.preemptable(task, [made.task("v1")]) == []
         assert extender.reclaimable(task, [made.task("v1")]) == []
@@ -263,7 +261,7 @@ def test_a_failing_filter_passes_or_gives_its_error_as_the_reason() -> None:
         assert binds(world(server.url, "predicate", ignorable=True).step()) == {"p": "a"}
         made = world(server.url, "predicate")
         result = made.step()
-        [(_, verdict)] = result.outcome.session.verdicts[job_named(made, "j")].items()
+        [(_, verdict)] = result.outcome.session.verdicts[job_named(made.cluster, "j")].items()
     assert verdict.histogram() == {
         f"failed predicate with extender at URL {server.url}/predicate, code 500": 2
     }
@@ -340,7 +338,7 @@ def test_a_dead_server_is_asked_again_in_the_next_cycle() -> None:
         asked = len(server.asked)
         assert asked <= MAX_FAILURES
         server.answer = good
-        made.add(group("k", "Inqueue"), pod("q", "k", cpu="1"))
+        made.add(group("k", 1), pod("q", "k", cpu="1"))
         assert binds(made.step())["q"] == "b"
 
 

@@ -247,7 +247,7 @@ def world_of(*manifests: Manifest) -> World:
     world = World(policy=policy("allocate", "predicates", ("nodeorder", NO_USAGE)))
     for name, have in NAMESPACES.items():
         world.add({"kind": "Namespace", "metadata": {"name": name, "labels": have}})
-        world.add(group(f"{name}-job", phase="Inqueue", namespace=name, minMember=1))
+        world.add(group(f"{name}-job", 1, namespace=name))
     return world.add(*manifests)
 
 

@@ -34,15 +34,17 @@ def _likes(required: str = "", preferred: str = "", never: str = "", rather_not:
 
 
 def _node(name: str, in_group: str = "", cpu: str = "8") -> dict[str, Any]:
-    return node(name, {LABEL: in_group} if in_group else {}, cpu=cpu)
+    return node(name, labels={LABEL: in_group} if in_group else {}, cpu=cpu)
 
 
 NODES = [_node("a", "A"), _node("b", "B"), _node("c", "C"), _node("plain")]
 
 
 def _world(*objects: dict[str, Any], hierarchy: bool = False, **arguments: bool) -> World:
-    world = World(policy=policy("enqueue", ("nodegroup", arguments), enableHierarchy=hierarchy))
-    world.add(*NODES, group("j", queue="q"), pod("p", "j", cpu="1"), *objects)
+    world = World(
+        policy=policy("enqueue", {"name": "nodegroup", "arguments": arguments, "enableHierarchy": hierarchy})
+    )
+    world.add(*NODES, group("j", 1, queue="q", phase=""), pod("p", "j", cpu="1"), *objects)
     world.step()
     return world
 
@@ -84,7 +86,7 @@ def test_a_queue_that_only_avoids_groups_may_use_no_other() -> None:
 
 def test_limits_that_cannot_be_read_refuse_every_node() -> None:
     for text in ("{", "[]", '{"A": 1}', '{"A": {"cpu": "many"}}'):
-        found = _refusals(queue("q", {LIMITS: text}, **_likes("A")), strict=False)
+        found = _refusals(queue("q", annotations={LIMITS: text}, **_likes("A")), strict=False)
         assert set(found.values()) == {"node group resource limit annotation invalid"}, text
 
 
@@ -111,7 +113,7 @@ def test_the_walk_ends_at_the_root_at_an_unknown_parent_and_where_it_closes() ->
 
 
 def test_an_empty_affinity_is_an_answer_and_limits_are_not_inherited() -> None:
-    parent = queue("up", {LIMITS: '{"A": {"cpu": "0"}}'}, **_likes("A"))
+    parent = queue("up", annotations={LIMITS: '{"A": {"cpu": "0"}}'}, **_likes("A"))
     assert _refusals(parent, queue("q", parent="up", affinity={}), hierarchy=True)["a"] == UNSET
     assert _refusals(parent, queue("q", parent="up"), hierarchy=True)["a"] == ""
 
@@ -120,11 +122,11 @@ def test_an_empty_affinity_is_an_answer_and_limits_are_not_inherited() -> None:
 
 
 def _limited(limits: dict[str, dict[str, str]], groups: str = "A B") -> dict[str, Any]:
-    return queue("q", {LIMITS: json.dumps(limits)}, **_likes(groups))
+    return queue("q", annotations={LIMITS: json.dumps(limits)}, **_likes(groups))
 
 
 def test_what_the_queue_holds_in_a_group_counts_there_and_nowhere_else() -> None:
-    others = [group("o"), pod("x", "o", on="a", cpu="4"), pod("y", "j", on="b", cpu="1")]
+    others = [group("o", 1, phase=""), pod("x", "o", on="a", cpu="4"), pod("y", "j", on="b", cpu="1")]
     assert _refusals(_limited({"A": {"cpu": "1"}, "B": {"cpu": "1500m"}}), *others) == {
         "a": "",
         "b": EXCEEDED,
@@ -134,14 +136,14 @@ def test_what_the_queue_holds_in_a_group_counts_there_and_nowhere_else() -> None
 
 
 def test_a_listed_resource_counts_even_if_it_is_not_asked_for_and_an_unknown_one_never() -> None:
-    old = [node("g", {LABEL: "A"}, cpu="8", gpu="2"), pod("y", "j", on="g", gpu="2")]
+    old = [node("g", labels={LABEL: "A"}, cpu="8", gpu="2"), pod("y", "j", on="g", gpu="2", cpu=0)]
     assert _refusals(_limited({"A": {"nvidia.com/gpu": "1"}}), *old)["g"] == EXCEEDED
     assert _refusals(_limited({"A": {"example.com/unheard": "0"}}), *old)["g"] == ""
 
 
 def test_limits_hold_within_a_cycle() -> None:
     world = World(policy=policy("enqueue, allocate", "gang", "nodegroup"))
-    world.add(*NODES, _limited({"A": {"cpu": "2"}, "B": {"cpu": "1"}}), group("j", queue="q"))
+    world.add(*NODES, _limited({"A": {"cpu": "2"}, "B": {"cpu": "1"}}), group("j", 1, queue="q", phase=""))
     world.add(*(pod(f"j-w-{index}", "j", cpu="1") for index in range(5)))
     outcome = world.step()
     assert sorted(binds(outcome).values()) == ["a", "a", "b"]
@@ -185,11 +187,11 @@ def _change(world: World, choice: random.Random) -> None:
     name, letter = f"j{choice.randrange(3)}", choice.choice(["", "A", "B"])
     thing = choice.choice(
         [
-            group(name, minMember=choice.randrange(3), queue=choice.choice("qr")),
+            group(name, choice.randrange(3), queue=choice.choice("qr"), phase=""),
             pod(f"{name}-p-{choice.randrange(3)}", name, on=choice.choice(["", "n0", "n1"]), cpu="1"),
             _node(f"n{choice.randrange(3)}", letter),
             _limited({"A": {"cpu": "2"}}),
-            queue("r", choice.choice([{}, {LIMITS: '{"B": {"cpu": "1"}}'}]), **_likes("A B")),
+            queue("r", annotations=choice.choice([{}, {LIMITS: '{"B": {"cpu": "1"}}'}]), **_likes("A B")),
         ]
     )
     if choice.random() < 0.2:

@@ -32,7 +32,7 @@ def world(only: str, *manifests: Manifest, weight: int = 1, actions: str = "enqu
     """A world in which just one of the scores counts."""
     weights = {f"{kind}.weight": weight if kind == only else 0 for kind in KINDS}
     rules = policy(actions, "gang", "predicates", ("nodeorder", weights))
-    return World(policy=rules).add(group("j", phase="Inqueue"), *manifests)
+    return World(policy=rules).add(group("j", 1), *manifests)
 
 
 def scores(only: str, *manifests: Manifest, weight: int = 1, among: str = "") -> dict[str, float]:
@@ -63,7 +63,7 @@ def running(name: str, on: str, app: str = "web", **spec: Any) -> Manifest:
 
 
 def zoned(name: str, zone: str = "", **more: Any) -> Manifest:
-    return node(name, {HOSTNAME: name, **({ZONE: zone} if zone else {})}, cpu="8", **more)
+    return node(name, labels={HOSTNAME: name, **({ZONE: zone} if zone else {})}, cpu="8", **more)
 
 
 # -- usage
@@ -92,7 +92,7 @@ def test_a_resource_that_the_node_does_not_have_is_left_out() -> None:
 
 def test_a_container_that_states_nothing_counts_as_a_little() -> None:
     # 100m of 1000m and 200Mi of 1000Mi
-    assert scores("leastrequested", node("a", cpu="1", memory="1000Mi"), pod("p", "j")) == {
+    assert scores("leastrequested", node("a", cpu="1", memory="1000Mi"), pod("p", "j", cpu=0)) == {
         "a": (90 + 80) // 2
     }
 
@@ -131,7 +131,7 @@ def test_where_a_node_has_no_gpu_the_other_two_are_compared() -> None:
 
 
 def test_a_pod_that_asks_for_nothing_is_not_balanced() -> None:
-    assert scores("balancedresource", node("a", cpu="4"), pod("p", "j")) == {"a": 0}
+    assert scores("balancedresource", node("a", cpu="4"), pod("p", "j", cpu=0)) == {"a": 0}
 
 
 def test_the_next_pod_sees_what_was_placed_before_it_in_the_same_cycle() -> None:
@@ -289,7 +289,7 @@ def test_all_of_volcanos_weights_are_known_and_others_are_not() -> None:
 
 def test_pods_share_an_evaluation_while_nothing_reads_their_labels() -> None:
     made = world(
-        "podtopologyspread", zoned("a"), *[with_spec(pod(f"p{n}", "j"), f"app{n}") for n in range(3)]
+        "podtopologyspread", zoned("a"), *[with_spec(pod(f"p{n}", "j", cpu=0), f"app{n}") for n in range(3)]
     )
     made.step()
     key = made.plugin("nodeorder").shape_key

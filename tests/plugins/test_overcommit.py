@@ -24,15 +24,15 @@ def _let_in(*objects: dict[str, Any], factor: float = 1.2) -> list[str]:
 
 
 def test_a_fifth_more_than_the_cluster_has_is_let_in() -> None:
-    jobs = [group(f"j{index}", minResources={"cpu": "4"}) for index in range(4)]
+    jobs = [group(f"j{index}", 1, minResources={"cpu": "4"}, phase="") for index in range(4)]
     assert _let_in(node("n", cpu="10"), *jobs) == ["j0", "j1", "j2"]
 
 
 def test_a_refused_job_does_not_hold_up_a_smaller_one_and_is_told_why() -> None:
     world = World(policy=GATE).add(
         node("n", cpu="1", gpu="1"),
-        group("large", minResources={"nvidia.com/gpu": "4", "cpu": "2", "memory": "1"}),
-        group("small", minResources={"cpu": "1"}),
+        group("large", 1, minResources={"nvidia.com/gpu": "4", "cpu": "2", "memory": "1"}, phase=""),
+        group("small", 1, minResources={"cpu": "1"}, phase=""),
     )
     outcome = world.step()
     assert phases(world) == {"large": "Pending", "small": "Inqueue"}
@@ -44,28 +44,32 @@ def test_a_refused_job_does_not_hold_up_a_smaller_one_and_is_told_why() -> None:
 
 def test_pods_of_all_schedulers_count_as_used() -> None:
     other = pod("x", on="n", scheduler="default-scheduler", cpu="3")
-    assert _let_in(node("n", cpu="4"), other, group("j", minResources={"cpu": "2"}), factor=1) == []
+    assert (
+        _let_in(node("n", cpu="4"), other, group("j", 1, minResources={"cpu": "2"}, phase=""), factor=1) == []
+    )
 
 
 def test_an_inqueue_job_counts_in_full_whatever_it_already_has() -> None:
     running = [
-        group("half", "Inqueue", minMember=2, minResources={"cpu": "2"}),
+        group("half", 2, minResources={"cpu": "2"}),
         pod("p", "half", on="n", cpu="1"),
     ]
     # 4 less 1 used less 2 held leaves 1, although only 1 is still to come
-    assert _let_in(node("n", cpu="4"), *running, group("j", minResources={"cpu": "2"}), factor=1) == ["half"]
+    assert _let_in(
+        node("n", cpu="4"), *running, group("j", 1, minResources={"cpu": "2"}, phase=""), factor=1
+    ) == ["half"]
 
 
 @pytest.mark.parametrize(("pods", "let_in"), [(2, []), (1, ["j"])])
 def test_a_running_job_counts_for_what_it_lacks_once_its_minimum_runs(pods: int, let_in: list[str]) -> None:
     running = [pod(f"p-{index}", "half", on="n", cpu="1") for index in range(pods)]
-    half = group("half", "Running", minMember=2, minResources={"cpu": "4"})
-    waiting = group("j", minResources={"cpu": "5"})
+    half = group("half", 2, phase="Running", minResources={"cpu": "4"})
+    waiting = group("j", 1, minResources={"cpu": "5"}, phase="")
     assert _let_in(node("n", cpu="8"), half, *running, waiting, factor=1) == let_in
 
 
 def test_gated_pods_are_not_held_for_unless_the_gate_is_our_own() -> None:
-    jobs = [group("g", "Inqueue", minResources={"cpu": "2"}), group("j", minResources={"cpu": "2"})]
+    jobs = [group("g", 1, minResources={"cpu": "2"}), group("j", 1, minResources={"cpu": "2"}, phase="")]
     gated = pod("p", "g", gates=["example.com/wait"], cpu="2")
     ours = pod("p", "g", gates=["scheduling.volcano.sh/queue-allocation-gate"], cpu="2")
     assert _let_in(node("n", cpu="2"), *jobs, gated, factor=1) == ["g", "j"]
@@ -87,7 +91,7 @@ def _change(world: World, choice: random.Random) -> None:
     least = choice.choice([{}, {"minResources": {"cpu": str(choice.randrange(1, 4)), "nvidia.com/gpu": "1"}}])
     thing = choice.choice(
         [
-            group(name, phase, minMember=choice.randrange(3), queue=choice.choice("qr"), **least),
+            group(name, choice.randrange(3), phase=phase, queue=choice.choice("qr"), **least),
             pod(f"{name}-p", name, on=choice.choice(["", "n0", "n1"]), cpu="1"),
             pod(f"{other}-g", name, gates=choice.choice([(), ("example.com/wait",)]), cpu="1"),
             node(f"n{choice.randrange(3)}", cpu=str(choice.randrange(4, 9))),
@@ -118,7 +122,7 @@ def test_what_is_kept_across_cycles_equals_what_is_counted_afresh(seed: int) -> 
 
 
 def test_a_quiet_cycle_looks_at_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(policy=GATE).add(node("n", cpu="4"), group("j", "Inqueue", minResources={"cpu": "1"}))
+    world = World(policy=GATE).add(node("n", cpu="4"), group("j", 1, minResources={"cpu": "1"}))
     world.step()
     world.step()
     monkeypatch.setattr("stromboli.plugins.overcommit._missing", lambda job: pytest.fail(f"looked at {job}"))

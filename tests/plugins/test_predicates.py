@@ -30,7 +30,7 @@ def pod(name: str, of: str = "j", on: str = "", app: str = "", **spec: Any) -> M
 def world(*manifests: Manifest, actions: str = "allocate", **arguments: Any) -> World:
     given = {f"predicate.{name}": value for name, value in arguments.items()}
     rules = policy(actions, "gang", ("predicates", given))
-    return World(policy=rules).add(*manifests, group("j", phase="Inqueue"))
+    return World(policy=rules).add(*manifests, group("j", 1))
 
 
 def refusals(*manifests: Manifest, **arguments: Any) -> dict[str, str]:
@@ -61,7 +61,7 @@ def term(key: str = HOSTNAME, selector: Manifest | None = None, **more: Any) -> 
 
 def zoned(name: str, zone: str = "", **sizes: str) -> Manifest:
     have = {HOSTNAME: name, **({ZONE: zone} if zone else {})}
-    return node(name, have, cpu=sizes.pop("cpu", "8"), **sizes)
+    return node(name, labels=have, cpu=sizes.pop("cpu", "8"), **sizes)
 
 
 def tainted(name: str, effect: str, unschedulable: bool = False) -> Manifest:
@@ -75,7 +75,7 @@ def tainted(name: str, effect: str, unschedulable: bool = False) -> Manifest:
 
 
 def test_a_full_node_says_so_and_other_reasons_stand_beside_it() -> None:
-    full = node("full", {}, cpu="8", pods="1")
+    full = node("full", labels={}, cpu="8", pods="1")
     assert message(full, pod("r", on="full"), pod("p")) == "0/1 nodes are unavailable: 1 Insufficient pods."
     assert refusals(full, pod("r", on="full"), pod("p")) == {"full": "node(s) pod number exceeded"}
 

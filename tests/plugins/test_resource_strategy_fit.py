@@ -13,7 +13,7 @@ GPU = "nvidia.com/gpu"
 
 
 def _world(task: dict[str, Any], *objects: dict[str, Any], **arguments: Any) -> World:
-    world = World(policy=policy("enqueue", (PLUGIN, arguments))).add(group("j"), *objects, task)
+    world = World(policy=policy("enqueue", (PLUGIN, arguments))).add(group("j", 1, phase=""), *objects, task)
     world.step()
     return world
 
@@ -59,7 +59,7 @@ def test_the_exact_name_beats_a_beginning_and_the_longer_beginning_the_shorter()
         "nvidia.com/gpu-a": _strategy("MostAllocated", 2),
     }
     for name, fraction in {"nvidia.com/x": 0.25, "nvidia.com/gpu-b": 0.75, "nvidia.com/gpu-a": 0.25}.items():
-        task, here = pod("p", "j", **{name: "1"}), node("a", **{name: "4"})
+        task, here = pod("p", "j", cpu=0, **{name: "1"}), node("a", **{name: "4"})
         assert _scores(task, here, resources=resources) == {"a": fraction * 1000}, name
 
 

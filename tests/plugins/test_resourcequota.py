@@ -13,7 +13,7 @@ def _world(*objects: dict[str, Any]) -> World:
 
 
 def test_what_was_let_in_this_cycle_counts_until_it_closes() -> None:
-    jobs = [group(f"j{index}", minResources={"cpu": "600m"}) for index in range(2)]
+    jobs = [group(f"j{index}", 1, minResources={"cpu": "600m"}, phase="") for index in range(2)]
     world = _world(quota("q", {"cpu": "1.1"}, {}), *jobs)
     outcome = world.step()
     assert phases(world) == {"j0": "Inqueue", "j1": "Pending"}
@@ -28,7 +28,7 @@ def test_names_the_scheduler_does_not_count_are_limited_too() -> None:
     least = {"requests.cpu": "2", "count/pods": "3", "pods": "3", "limits.memory": "1Gi"}
     world = _world(
         quota("q", {"requests.cpu": "4", "count/pods": "5"}, {"requests.cpu": "3", "count/pods": "3"}),
-        group("j", minResources=least),
+        group("j", 1, minResources=least, phase=""),
     )
     text = events(world.step())["j"]
     assert text == (
@@ -40,8 +40,8 @@ def test_names_the_scheduler_does_not_count_are_limited_too() -> None:
 def test_quantities_are_exact_and_a_full_quota_is_fine() -> None:
     world = _world(
         quota("q", {"cpu": "300m"}, {"cpu": "0.1"}),
-        group("fits", minResources={"cpu": "0.2"}),
-        group("over", minResources={"cpu": "1n"}),
+        group("fits", 1, minResources={"cpu": "0.2"}, phase=""),
+        group("over", 1, minResources={"cpu": "1n"}, phase=""),
     )
     world.step()
     assert phases(world) == {"fits": "Inqueue", "over": "Pending"}
@@ -52,22 +52,22 @@ def test_every_quota_of_the_namespace_counts_and_no_other() -> None:
         quota("a", {"cpu": "8"}, {}),
         quota("b", {"memory": "1Gi"}, {}),
         quota("other", {"cpu": "0"}, {}, namespace="team"),
-        group("j", minResources={"cpu": "1", "memory": "2Gi"}),
-        group("free", minResources={"cpu": "1", "nvidia.com/gpu": "100"}),
-        group("elsewhere", namespace="lab", minResources={"cpu": "100"}),
+        group("j", 1, minResources={"cpu": "1", "memory": "2Gi"}, phase=""),
+        group("free", 1, minResources={"cpu": "1", "nvidia.com/gpu": "100"}, phase=""),
+        group("elsewhere", 1, namespace="lab", minResources={"cpu": "100"}, phase=""),
     )
     world.step()
     assert phases(world) == {"j": "Pending", "free": "Inqueue", "elsewhere": "Inqueue"}
 
 
 def test_a_job_without_minimum_resources_is_let_in() -> None:
-    world = _world(quota("q", {"pods": "0"}, {}), group("j"))
+    world = _world(quota("q", {"pods": "0"}, {}), group("j", 1, phase=""))
     world.step()
     assert phases(world) == {"j": "Inqueue"}
 
 
 def test_a_quota_that_changes_or_goes_is_noticed() -> None:
-    world = _world(quota("q", {"cpu": "1"}, {}), group("j", minResources={"cpu": "2"}))
+    world = _world(quota("q", {"cpu": "1"}, {}), group("j", 1, minResources={"cpu": "2"}, phase=""))
     world.step()
     assert phases(world) == {"j": "Pending"}
     world.remove(quota("q", {}, {})).step()

@@ -9,9 +9,9 @@ from stromboli.plugins.sla import SlaArguments
 from stromboli.policy.arguments import parse_arguments
 from stromboli.testing import World
 from stromboli.testing.world import NOON
-from tests.manifests import group, job_named, policy
+from tests.manifests import EPOCH, group, job_named, policy
 
-BEFORE = "2026-11-01T11:00:00Z"  # an hour before NOON
+BEFORE = NOON - EPOCH - 3600
 
 
 def _world(*jobs: dict[str, Any], **arguments: str) -> World:
@@ -21,8 +21,10 @@ def _world(*jobs: dict[str, Any], **arguments: str) -> World:
     return world
 
 
-def _waits(name: str, time: str | None, created: str = BEFORE) -> dict[str, Any]:
-    return group(name, created=created, annotations={"volcano.sh/sla-waiting-time": time} if time else {})
+def _waits(name: str, time: str | None, created: float = BEFORE) -> dict[str, Any]:
+    return group(
+        name, 1, created=created, annotations={"volcano.sh/sla-waiting-time": time} if time else {}, phase=""
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,7 @@ def _waits(name: str, time: str | None, created: str = BEFORE) -> dict[str, Any]
 )
 def test_a_job_that_waited_long_enough_is_spoken_for(time: str | None, vote: Vote) -> None:
     world = _world(_waits("j", time))
-    plugin, job = world.plugin("sla"), job_named(world, "j")
+    plugin, job = world.plugin("sla"), job_named(world.cluster, "j")
     assert plugin.session.now == NOON
     assert plugin.job_enqueueable(job) is vote
     assert plugin.job_pipelined(job) is vote
@@ -53,9 +55,9 @@ def test_the_argument_serves_jobs_that_say_nothing() -> None:
 
 def test_the_earlier_deadline_comes_first_and_none_comes_last() -> None:
     world = _world(
-        _waits("never", None, created="2026-01-01T00:00:00Z"),
+        _waits("never", None, created=0),
         _waits("soon", "10m"),
-        _waits("sooner", "1h", created="2026-11-01T10:05:00Z"),
+        _waits("sooner", "1h", created=BEFORE - 55 * 60),
     )
     ordered = sorted(world.cluster.jobs.values(), key=world.plugin("sla").job_order)
     assert [job.name for job in ordered] == ["sooner", "soon", "never"]

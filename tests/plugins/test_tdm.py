@@ -46,7 +46,7 @@ def _world(*things: Manifest, actions: str = "allocate", **zones: str) -> World:
 
 
 def _night(name: str = "night", zone: str = "night") -> Manifest:
-    return node(name, {ZONE: zone}, cpu="8")
+    return node(name, labels={ZONE: zone}, cpu="8")
 
 
 def _evicted(result: Result) -> str:
@@ -72,7 +72,7 @@ def _evicted(result: Result) -> str:
     ],
 )
 def test_a_zone_is_open_within_its_hours_of_today(hours: str, clock: str, is_open: bool) -> None:
-    world = _world(_night(), group("j"), pod("p", "j", annotations=SOFT), night=hours)
+    world = _world(_night(), group("j", 1), pod("p", "j", annotations=SOFT, cpu=0), night=hours)
     closed = f"current time beyond revocable zone night:{hours}"
     assert _refusals(world, at(clock)) == {"night": "" if is_open else closed}
 
@@ -83,7 +83,7 @@ def _refusals(world: World, now: float = NOON, task: str = "p") -> dict[str, str
 
 
 def test_the_hours_are_those_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = _world(_night(), group("j"), pod("p", "j", annotations=SOFT), night=OPEN)
+    world = _world(_night(), group("j", 1), pod("p", "j", annotations=SOFT, cpu=0), night=OPEN)
     assert _refusals(world, at("08:30:00"))["night"]
     for _ in _living_in("Europe/Rome", monkeypatch):
         assert not _refusals(world, at("08:30:00"))["night"]
@@ -106,10 +106,10 @@ def test_a_period_that_cannot_be_read_is_a_warning_and_a_minute() -> None:
 
 
 def test_a_revocable_node_is_for_pods_that_may_leave_it_again() -> None:
-    plain, nameless = node("plain", cpu="8"), node("nameless", {ZONE: ""}, cpu="8")
+    plain, nameless = node("plain", cpu="8"), node("nameless", labels={ZONE: ""}, cpu="8")
     pods = {"soft": SOFT, "marked": {ZONE: "*"}, "other": {ZONE: "night", **SOFT}, "silent": {}, "firm": FIRM}
-    world = _world(plain, nameless, _night(), group("j"), night=OPEN)
-    world.add(*(pod(name, "j", annotations=annotations) for name, annotations in pods.items()))
+    world = _world(plain, nameless, _night(), group("j", 1), night=OPEN)
+    world.add(*(pod(name, "j", annotations=annotations, cpu=0) for name, annotations in pods.items()))
     refused = {name: _refusals(world, task=name)["night"] for name in pods}
     no = "not allow to dispatch to revocable node"
     assert refused == {"soft": "", "marked": "", "other": no, "silent": no, "firm": no}
@@ -117,7 +117,13 @@ def test_a_revocable_node_is_for_pods_that_may_leave_it_again() -> None:
 
 
 def test_a_zone_without_hours_is_closed_and_its_reason_comes_first() -> None:
-    world = _world(_night(), _night("day", "day"), group("j"), pod("p", "j", annotations=FIRM), day=CLOSED)
+    world = _world(
+        _night(),
+        _night("day", "day"),
+        group("j", 1),
+        pod("p", "j", annotations=FIRM, cpu=0),
+        day=CLOSED,
+    )
     assert _refusals(world) == {
         "night": "revocable zone night not support",
         "day": f"current time beyond revocable zone day:{CLOSED}",
@@ -125,8 +131,15 @@ def test_a_zone_without_hours_is_closed_and_its_reason_comes_first() -> None:
 
 
 def test_who_may_use_revocable_nodes_prefers_them_while_they_are_open() -> None:
-    world = _world(node("plain", cpu="8"), _night(), _night("day", "day"), group("j"), night=OPEN, day=CLOSED)
-    world.add(pod("soft", "j", annotations=SOFT), pod("firm", "j", annotations=FIRM)).step()
+    world = _world(
+        node("plain", cpu="8"),
+        _night(),
+        _night("day", "day"),
+        group("j", 1),
+        night=OPEN,
+        day=CLOSED,
+    )
+    world.add(pod("soft", "j", annotations=SOFT, cpu=0), pod("firm", "j", annotations=FIRM, cpu=0)).step()
     assert world.scores("tdm", "soft") == {"plain": 0.0, "night": 100.0, "day": 0.0}
     assert world.scores("tdm", "firm") == {"plain": 0.0, "night": 0.0, "day": 0.0}
 
@@ -136,7 +149,7 @@ def test_what_is_remembered_of_nodes_is_not_used_after_hours() -> None:
     world = _world(node("plain", cpu="8"), _night(), night=OPEN)
     found = []
     for number, clock in enumerate(("08:59:59", "09:00:00", "17:30:00", "17:30:01")):
-        world.add(group(f"j{number}", "Inqueue"), pod(f"p{number}", f"j{number}", annotations=SOFT, cpu="1"))
+        world.add(group(f"j{number}", 1), pod(f"p{number}", f"j{number}", annotations=SOFT, cpu="1"))
         found.append(binds(world.step(now=at(clock)))[f"p{number}"])
     assert found == ["plain", "night", "night", "plain"]
 
@@ -146,8 +159,8 @@ def test_what_is_remembered_of_nodes_is_not_used_after_hours() -> None:
 
 def test_jobs_that_are_not_preemptable_come_first() -> None:
     annotations = {"soft": SOFT, "firm": FIRM, "silent": {}, "garbled": {"volcano.sh/preemptable": "perhaps"}}
-    world = _world(*(group(name, annotations=of) for name, of in annotations.items()))
-    labelled = group("labelled")
+    world = _world(*(group(name, 1, annotations=of) for name, of in annotations.items()))
+    labelled = group("labelled", 1)
     labelled["metadata"]["labels"] = SOFT
     world.add(labelled).step()
     keys = {job.name: world.plugin("tdm").job_order(job) for job in world.cluster.jobs.values()}
@@ -155,15 +168,23 @@ def test_jobs_that_are_not_preemptable_come_first() -> None:
 
 
 def test_only_a_firm_job_that_waits_for_pods_starves() -> None:
-    world = _world(_night(), group("soft", annotations=SOFT), group("firm"), group("done"), night=OPEN)
-    world.add(pod("s", "soft"), pod("f", "firm"), pod("d", "done", on="night")).step()
+    world = _world(
+        _night(),
+        group("soft", 1, annotations=SOFT),
+        group("firm", 1),
+        group("done", 1),
+        night=OPEN,
+    )
+    world.add(pod("s", "soft", cpu=0), pod("f", "firm", cpu=0), pod("d", "done", on="night", cpu=0)).step()
     starving = {job.name: world.plugin("tdm").job_starving(job) for job in world.cluster.jobs.values()}
     assert starving == {"soft": False, "firm": True, "done": False}
 
 
 def test_a_job_is_pipelined_once_its_minimum_is_placed_or_promised() -> None:
-    world = _world(_night(), group("one"), group("two", minMember=2))
-    world.add(pod("a", "one", on="night"), pod("b", "two", on="night"), pod("c", "two", cpu="1")).step()
+    world = _world(_night(), group("one", 1), group("two", 2, phase=""))
+    world.add(
+        pod("a", "one", on="night", cpu=0), pod("b", "two", on="night", cpu=0), pod("c", "two", cpu="1")
+    ).step()
     votes = {job.name: world.plugin("tdm").job_pipelined(job) for job in world.cluster.jobs.values()}
     assert votes == {"one": Vote.PERMIT, "two": Vote.REJECT}
 
@@ -180,17 +201,25 @@ def _named(world: World, preemptor: str) -> str:
 
 def test_a_firm_pod_may_take_from_soft_ones_on_ordinary_nodes() -> None:
     world = _world(
-        node("plain", cpu="8"), _night(), group("j", annotations={"volcano.sh/jdb-max-unavailable": "9"})
+        node("plain", cpu="8"),
+        _night(),
+        group("j", 1, annotations={"volcano.sh/jdb-max-unavailable": "9"}),
     )
-    world.add(pod("soft", "j", on="plain", annotations=SOFT), pod("silent", "j", on="plain"))
-    world.add(pod("firm", "j", on="plain", annotations=FIRM), pod("away", "j", on="night", annotations=SOFT))
-    bound = pod("bound", "j", on="plain", annotations=SOFT)
-    bound["status"]["phase"] = "Pending"
-    world.add(bound, group("asks"))
+    world.add(pod("soft", "j", on="plain", annotations=SOFT, cpu=0), pod("silent", "j", on="plain", cpu=0))
     world.add(
-        *(pod(f"asks-{n}", "asks", annotations=annotations) for n, annotations in enumerate((FIRM, SOFT, {})))
+        pod("firm", "j", on="plain", annotations=FIRM, cpu=0),
+        pod("away", "j", on="night", annotations=SOFT, cpu=0),
     )
-    world.add(pod("asks-3", "asks", annotations={**FIRM, ZONE: "*"}))
+    bound = pod("bound", "j", on="plain", annotations=SOFT, cpu=0)
+    bound["status"]["phase"] = "Pending"
+    world.add(bound, group("asks", 1))
+    world.add(
+        *(
+            pod(f"asks-{n}", "asks", annotations=annotations, cpu=0)
+            for n, annotations in enumerate((FIRM, SOFT, {}))
+        )
+    )
+    world.add(pod("asks-3", "asks", annotations={**FIRM, ZONE: "*"}, cpu=0))
     assert [_named(world, f"asks-{n}") for n in range(4)] == ["silent soft", "", "", ""]
 
 
@@ -222,10 +251,13 @@ def test_a_job_gives_as_many_as_its_budget_says(
 ) -> None:
     """Four pods of it are running, and one more is as said."""
     budgets = {f"volcano.sh/jdb-{name}": text for name, text in annotations.items()}
-    world = _world(node("plain", cpu="8"), group("j", annotations=budgets), group("asks"))
-    world.add(*(pod(f"p{n}", "j", on="plain") for n in range(4)), pod("asks", "asks", annotations=FIRM))
+    world = _world(node("plain", cpu="8"), group("j", 1, annotations=budgets), group("asks", 1, phase=""))
+    world.add(
+        *(pod(f"p{n}", "j", on="plain", cpu=0) for n in range(4)),
+        pod("asks", "asks", annotations=FIRM, cpu=0),
+    )
     if others:
-        more = pod("other", "j", gates=["wait"])
+        more = pod("other", "j", gates=["wait"], cpu=0)
         more["status"]["phase"] = others
         world.add(more)
     assert _named(world, "asks").split() == [f"p{n}" for n in range(budget)]
@@ -244,8 +276,12 @@ ANY = {"volcano.sh/jdb-max-unavailable": "100%"}
 
 
 def test_after_hours_preemptable_pods_leave() -> None:
-    world = _after_hours(group("j", annotations=ANY), pod("a", "j", on="night"), pod("b", "j", on="plain"))
-    world.add(pod("c", "j", on="night", annotations=FIRM), pod("free", on="night"))
+    world = _after_hours(
+        group("j", 1, annotations=ANY),
+        pod("a", "j", on="night", cpu=0),
+        pod("b", "j", on="plain", cpu=0),
+    )
+    world.add(pod("c", "j", on="night", annotations=FIRM, cpu=0), pod("free", on="night", cpu=0))
     outcome = world.step()
     assert _evicted(outcome) == "a"
     (eviction,) = [one for one in outcome.decisions if isinstance(one, Evict)]
@@ -253,32 +289,34 @@ def test_after_hours_preemptable_pods_leave() -> None:
 
 
 def test_nobody_leaves_an_open_zone_or_one_without_hours() -> None:
-    things = (group("j", annotations=ANY), pod("a", "j", on="night"))
+    things = (group("j", 1, annotations=ANY), pod("a", "j", on="night", cpu=0))
     assert _evicted(_after_hours(*things, night=OPEN).step()) == ""
     assert _evicted(_after_hours(*things, day=CLOSED).step()) == ""
 
 
 def test_of_each_job_so_many_leave_as_its_budget_says_the_last_first() -> None:
-    world = _after_hours(group("j"), group("k", annotations={"volcano.sh/jdb-min-available": "1"}))
-    world.add(*(pod(f"{job}-x-{n}", job, on="night") for job in "jk" for n in range(3)))
+    world = _after_hours(
+        group("j", 1), group("k", 1, annotations={"volcano.sh/jdb-min-available": "1"}, phase="")
+    )
+    world.add(*(pod(f"{job}-x-{n}", job, on="night", cpu=0) for job in "jk" for n in range(3)))
     assert _evicted(world.step()) == "j-x-2 k-x-1 k-x-2"
 
 
 def test_rounds_of_evictions_are_a_period_apart_even_if_nobody_left() -> None:
-    world = _after_hours(group("j"))
+    world = _after_hours(group("j", 1))
     assert _evicted(world.step(now=NOON)) == ""
-    world.add(*(pod(f"j-x-{n}", "j", on="night") for n in range(3)))
+    world.add(*(pod(f"j-x-{n}", "j", on="night", cpu=0) for n in range(3)))
     assert [_evicted(world.step(now=NOON + after)) for after in (1, 59.9, 60, 61)] == ["", "", "j-x-2", ""]
     assert world.cluster.memory == {"tdm": {"evicted_at": NOON + 60}}
 
 
 def test_a_round_that_was_lost_is_made_up_for() -> None:
-    world = _after_hours(group("j"), pod("a", "j", on="night"))
+    world = _after_hours(group("j", 1), pod("a", "j", on="night", cpu=0))
     world.engine.cycle(world.cluster, NOON - 3600)
     before: dict[str, Any] = dict(world.cluster.memory)
     plugin = world.plugin("tdm")
     plugin.closing = lambda session: 1 / 0
-    world.add(pod("b", "j", on="night"))
+    world.add(pod("b", "j", on="night", cpu=0))
     assert world.engine.cycle(world.cluster, NOON).lost
     assert world.cluster.memory == before
     assert _evicted(world.step(now=NOON + 1)) == "b"

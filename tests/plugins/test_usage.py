@@ -37,7 +37,7 @@ def measure(cluster: Cluster, measured: Measured, at: float = NOON) -> None:
 def world(measured: Measured, at: float = NOON, text: str = "", **arguments: Any) -> World:
     """Nodes of ten cores and 100Gi with a waiting pod `new`."""
     made = World(policy=text or policy("backfill", ("usage", arguments)))
-    made.add(*(node(name, cpu="10", memory="100Gi") for name in measured), group("j", "Inqueue", minMember=0))
+    made.add(*(node(name, cpu="10", memory="100Gi") for name in measured), group("j"))
     made.add(pod("new", "j", cpu="1"))
     measure(made.cluster, measured, at)
     return made
@@ -105,7 +105,7 @@ def unmeasured(made: World, now: float = NOON) -> Load:
 
 def with_pod(measured: tuple[float, float], spec: dict[str, Any], **estimator: Any) -> World:
     made = world({"a": measured}, estimator=estimator)
-    fresh = pod("fresh", "j", on="a")
+    fresh = pod("fresh", "j", on="a", cpu=0)
     fresh["spec"]["containers"][0]["resources"] = spec
     return made.add(fresh)
 

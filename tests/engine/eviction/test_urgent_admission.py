@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.testing import Result, World
-from tests.evicting import policy
+from tests.manifests import policy
 
 TIERS = "priority gang conformance | overcommit predicates proportion nodeorder"
 THROUGH = {"letUrgentThrough": True}
