@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.field_sets import paths
 from stromboli.embedded.patching.managed_fields import FieldManager
-from stromboli.embedded.patching.patch_errors import PatchError
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC, patched
 from stromboli.embedded.patching.server_side_apply import STATUS, apply, track_update
 from stromboli.embedded.schemas import builtin_schemas
@@ -256,8 +256,8 @@ def outcome(server: Theirs | Ours, step: Step) -> Json:
     """The object with its owners, or the code and the complaint."""
     try:
         result = server.step(*step)
-    except PatchError as refused:
-        return refused.code, refused.message, refused.causes
+    except StatusError as refused:
+        return refused.code, refused.message, (refused.details or {}).get("causes", [])
     except urllib.error.HTTPError as error:
         status = json.loads(error.read())
         causes = status.get("details", {}).get("causes", [])

@@ -8,7 +8,7 @@ The packages of the API server, each of which imports only those after it:
 - `admission`: the admission chain
 - `auth`: users, certificates, authorization
 - `store`: versions of objects, and watches
-- `kinds`: kinds, their strategies, and Status errors
+- `kinds`: kinds, their strategies, and the errors of their requests
 - `schemas`, `patching`, `tables`, `rbac`, `protobuf`: pure functions of objects
 
 Nodes, the scheduler and everything else speak to the server as they would to a real one: over its API alone.

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.http import list_pages, request_bodies
 from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.kinds.builtin_kinds import BUILT_IN
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.objects import deletion
 from stromboli.embedded.objects.object_verbs import WriteOptions
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC

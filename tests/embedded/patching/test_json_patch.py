@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.json_patch import MAX_OPERATIONS, json_patch
-from stromboli.embedded.patching.patch_errors import PatchError
 from tests.embedded.patching.workload import documents
 
 
@@ -65,27 +65,27 @@ def test_operations(document: Any, operation: Any, result: Any) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused(operation: Any, code: int, message: str) -> None:
-    with pytest.raises(PatchError, match=message) as refused:
+    with pytest.raises(StatusError, match=message) as refused:
         json_patch({"a": 1, "l": [1, 2], "m": {"n": 1}}, [operation])
     assert refused.value.code == code
 
 
 def test_a_failed_operation_leaves_nothing_of_those_before_it() -> None:
     document = {"a": {"b": [1, 2]}}
-    with pytest.raises(PatchError):
+    with pytest.raises(StatusError):
         json_patch(document, [op("add", "/a/b/-", value=3), op("remove", "/none")])
     assert document == {"a": {"b": [1, 2]}}
 
 
 def test_patches_made_to_hurt_are_refused() -> None:
-    with pytest.raises(PatchError, match="maximum operations") as refused:
+    with pytest.raises(StatusError, match="maximum operations") as refused:
         json_patch({}, [op("test", "", value={})] * (MAX_OPERATIONS + 1))
     assert refused.value.code == 413
     doubling = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 60
-    with pytest.raises(PatchError, match="may copy at most"):
+    with pytest.raises(StatusError, match="may copy at most"):
         json_patch({"a": [["x" * 100]]}, doubling)
     deepening = [{"op": "copy", "from": "", "path": "/a"}] * 300
-    with pytest.raises(PatchError, match="deeper than"):
+    with pytest.raises(StatusError, match="deeper than"):
         json_patch({"a": {}}, deepening)
 
 
@@ -113,6 +113,6 @@ def test_any_patch_is_carried_out_or_refused_and_the_document_stays_as_it_was(
     before = copy.deepcopy(document), copy.deepcopy(operations)
     try:
         json_patch(document, operations)
-    except PatchError as refused:
+    except StatusError as refused:
         assert refused.code in (400, 413, 422)
     assert (document, operations) == before

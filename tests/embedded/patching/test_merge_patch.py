@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.patching.document_depth import MAX_DEPTH
 from stromboli.embedded.patching.merge_patch import merge_patch
-from stromboli.embedded.patching.patch_errors import MAX_DEPTH, PatchError
 from tests.embedded.patching.workload import documents
 
 
@@ -62,11 +63,11 @@ def test_the_difference_leads_to_the_target(old: Any, new: Any) -> None:
 
 
 def test_a_patch_that_is_no_object_or_too_deep_is_refused() -> None:
-    with pytest.raises(PatchError, match="is an object") as refused:
+    with pytest.raises(StatusError, match="is an object") as refused:
         merge_patch({}, [1])
     assert refused.value.code == 400
     deep: Any = {}
     for _ in range(MAX_DEPTH + 1):
         deep = {"a": deep}
-    with pytest.raises(PatchError, match="deeper than"):
+    with pytest.raises(StatusError, match="deeper than"):
         merge_patch({}, deep)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stromboli.embedded.patching.patch_errors import PatchError
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.patch_request import JSON, MERGE, STRATEGIC, check_media, media_type, patched
 from tests.embedded.patching.workload import WORKLOAD, container, workload
 
@@ -21,13 +21,13 @@ def test_parameters_of_the_header_do_not_matter() -> None:
 
 def test_objects_of_crds_take_no_strategic_merge_patch() -> None:
     check_media(STRATEGIC, built_in=True)
-    with pytest.raises(PatchError, match="accepted media types include: application/json-patch") as refused:
+    with pytest.raises(StatusError, match="accepted media types include: application/json-patch") as refused:
         check_media(STRATEGIC, built_in=False)
     assert refused.value.code == 415
-    with pytest.raises(PatchError):
+    with pytest.raises(StatusError):
         check_media("text/plain", built_in=True)
 
 
 def test_an_object_stays_an_object() -> None:
-    with pytest.raises(PatchError, match="is not an object"):
+    with pytest.raises(StatusError, match="is not an object"):
         patched(workload(), [{"op": "replace", "path": "", "value": 7}], JSON, WORKLOAD)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.managed_fields import MAX_UPDATERS
-from stromboli.embedded.patching.patch_errors import PatchError
 from stromboli.embedded.patching.server_side_apply import LAST_APPLIED, SPEC, STATUS, apply, track_update
 from tests.embedded.patching.workload import (
     WORKLOAD,
@@ -96,9 +96,12 @@ def test_an_entry_of_a_list_that_is_no_longer_applied_goes_and_others_stay_in_or
 def test_a_whole_list_or_map_has_one_owner() -> None:
     created = applied(None, {"command": ["x", "y"], "selector": {"a": "1"}})
     assert owned(created)["a"] == {"f:spec": {"f:command": {}, "f:selector": {}}}
-    with pytest.raises(PatchError) as refused:
+    with pytest.raises(StatusError) as refused:
         applied(created, {"command": ["x"], "selector": {"a": "2"}}, "b")
-    assert [cause["field"] for cause in refused.value.causes] == [".spec.command", ".spec.selector"]
+    assert [cause["field"] for cause in refused.value.details["causes"]] == [
+        ".spec.command",
+        ".spec.selector",
+    ]
 
 
 # -- conflicts
@@ -106,12 +109,12 @@ def test_a_whole_list_or_map_has_one_owner() -> None:
 
 def test_one_conflict_reads_as_kubectl_expects() -> None:
     created = applied(None, {"replicas": 1})
-    with pytest.raises(PatchError) as refused:
+    with pytest.raises(StatusError) as refused:
         applied(created, {"replicas": 2}, "b")
     error = refused.value
     assert (error.code, error.reason) == (409, "Conflict")
     assert error.message == 'Apply failed with 1 conflict: conflict with "a": .spec.replicas'
-    assert error.causes == [
+    assert error.details["causes"] == [
         {"reason": "FieldManagerConflict", "message": 'conflict with "a"', "field": ".spec.replicas"}
     ]
 
@@ -121,7 +124,7 @@ def test_several_conflicts_are_listed_by_owner() -> None:
     updated = track_update(
         created, {**created, "spec": {**created["spec"], "replicas": 3}}, WORKLOAD, field_manager("edit")
     )
-    with pytest.raises(PatchError) as refused:
+    with pytest.raises(StatusError) as refused:
         applied(updated, {"replicas": 2, "containers": [container("c", image="2")]}, "b")
     assert refused.value.message == (
         'Apply failed with 2 conflicts: conflicts with "a":\n- .spec.containers[name="c"].image\n'
@@ -168,7 +171,7 @@ def test_an_object_without_managed_fields_belongs_to_before_first_apply() -> Non
     assert track_update(live, workload({"replicas": 2}), WORKLOAD, field_manager("edit")) == workload(
         {"replicas": 2}
     )
-    with pytest.raises(PatchError, match='conflict with "before-first-apply" using'):
+    with pytest.raises(StatusError, match='conflict with "before-first-apply" using'):
         applied(live, {"replicas": 2})
 
 
@@ -219,14 +222,14 @@ def test_kubectl_takes_over_what_it_applied_from_the_client() -> None:
     moved = apply(live, workload({"replicas": 2}), WORKLOAD, field_manager("kubectl"))
     assert moved["spec"] == {"replicas": 2}
     assert json.loads(moved["metadata"]["annotations"][LAST_APPLIED]) == workload({"replicas": 2})
-    with pytest.raises(PatchError, match='"kubectl-client-side-apply" using'):
+    with pytest.raises(StatusError, match='"kubectl-client-side-apply" using'):
         applied(live, {"replicas": 2}, "somebody-else")
 
 
 def test_a_field_changed_since_then_is_still_a_conflict_for_kubectl() -> None:
     live = client_side({"replicas": 1})
     scaled = track_update(live, {**live, "spec": {"replicas": 5}}, WORKLOAD, field_manager("autoscaler"))
-    with pytest.raises(PatchError, match='"autoscaler" using'):
+    with pytest.raises(StatusError, match='"autoscaler" using'):
         apply(scaled, workload({"replicas": 2}), WORKLOAD, field_manager("kubectl"))
 
 
@@ -268,7 +271,7 @@ def test_managed_fields_can_be_rewritten_and_cleared_but_not_through_a_subresour
 def test_a_configuration_that_cannot_be_applied_is_refused(
     config: Any, manager: str, code: int, message: str
 ) -> None:
-    with pytest.raises(PatchError, match=message) as refused:
+    with pytest.raises(StatusError, match=message) as refused:
         apply(None, config, WORKLOAD, field_manager(manager))
     assert refused.value.code == code
 
@@ -312,9 +315,9 @@ def test_what_two_apply_without_conflict_stands_in_the_object(first: Any, second
     live = apply(None, first, WORKLOAD, field_manager("a"))
     try:
         both = apply(live, second, WORKLOAD, field_manager("b"))
-    except PatchError as refused:
+    except StatusError as refused:
         assert refused.code == 409
-        assert refused.causes
+        assert refused.details["causes"]
         return
     for config, manager in ((first, "a"), (second, "b")):
         again = apply(both, config, WORKLOAD, field_manager(manager))
@@ -350,6 +353,6 @@ def test_any_configuration_and_any_managed_fields_are_taken_or_refused(
             for ignored in ({}, STATUS, SPEC):
                 try:
                     apply(content, patch, WORKLOAD, field_manager("a", ignored=ignored))
-                except PatchError as refused:
+                except StatusError as refused:
                     assert refused.code in (400, 409)
             track_update(live, odd, WORKLOAD, field_manager("u"))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from stromboli.embedded.patching.patch_errors import PatchError
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.strategic_merge import strategic_merge
 from stromboli.embedded.schemas.schema import Schema
 from tests.embedded.patching.workload import WORKLOAD, container, documents, workload, workloads
@@ -79,7 +79,7 @@ def test_lists_of_plain_values_merge_as_sets() -> None:
     ],
 )
 def test_what_cannot_be_merged_is_refused(patch: Any, code: int, message: str) -> None:
-    with pytest.raises(PatchError, match=message) as refused:
+    with pytest.raises(StatusError, match=message) as refused:
         merged({"containers": [A, B], "selector": {"a": "1"}, "strategy": {"type": "y"}}, patch)
     assert refused.value.code == code
 
@@ -129,5 +129,5 @@ def test_any_patch_is_merged_or_refused(content: Any, inside: Any, around: Any) 
     ):
         try:
             strategic_merge(content, patch, WORKLOAD)
-        except PatchError as refused:
+        except StatusError as refused:
             assert refused.code in (400, 422)

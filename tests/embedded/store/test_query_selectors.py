@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.kinds.status_errors import StatusError
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.store.query_selectors import Selector, parse_fields, parse_labels
 
 LABELS = {"app": "web", "n": "5", "empty": ""}

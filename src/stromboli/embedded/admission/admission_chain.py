@@ -10,8 +10,9 @@ from stromboli.embedded.admission.webhooks import Webhooks
 from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
-from stromboli.embedded.kinds.status_errors import cause, forbidden, not_found
+from stromboli.embedded.kinds.status_errors import forbidden, not_found
 from stromboli.embedded.rbac.policy_rules import User
+from stromboli.embedded.schemas.schema_problems import Problem
 from stromboli.embedded.store.object_store import Store
 
 
@@ -42,7 +43,7 @@ class AdmissionChain:
         if record.meta.deletion_timestamp:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             message = f"namespace {namespace} is being terminated"
-            raise forbidden(kind, name, why, [cause("metadata.namespace", message, "NamespaceTerminating")])
+            raise forbidden(kind, name, why, [Problem("metadata.namespace", "NamespaceTerminating", message)])
 
     def set_defaults(self, kind: Kind, namespace: str, content: Content) -> None:
         """Set defaults of a new object that depend on others."""

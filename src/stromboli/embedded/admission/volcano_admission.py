@@ -9,8 +9,8 @@ from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
 from stromboli.api.types.scheduling import Queue
 from stromboli.embedded.admission.admission_request import AdmissionRequest
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
 

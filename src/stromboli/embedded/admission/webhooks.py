@@ -17,10 +17,10 @@ import msgspec
 from stromboli.api.selectors import matches_labels
 from stromboli.embedded.admission.admission_request import AdmissionRequest, admission_review
 from stromboli.embedded.admission.webhook_configuration import Webhook, WebhookConfiguration
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kinds.status_errors import StatusError, bad_request
+from stromboli.embedded.kinds.status_errors import bad_request
 from stromboli.embedded.patching.json_patch import json_patch
-from stromboli.embedded.patching.patch_errors import PatchError
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change
 from stromboli.kube.bounded_body import read_body
@@ -190,7 +190,7 @@ def _patched(webhook: Webhook, patch: str, content: Content) -> Content:
         if isinstance(changed, dict) and isinstance(changed.get("metadata"), dict):
             return changed
         why = "what it leaves is no object"
-    except (PatchError, ValueError, binascii.Error) as error:
+    except (StatusError, ValueError, binascii.Error) as error:
         why = str(error)[:500]
     raise StatusError(
         500, f'Internal error occurred: the patch of webhook "{webhook.name}" cannot be applied: {why}'

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.status_errors import StatusError, forbidden
+from stromboli.embedded.kinds.status_errors import forbidden
 from stromboli.embedded.rbac.access_reviews import BadReview, complete_review
 from stromboli.embedded.rbac.authorizer import RBAC_RESOURCES, Authorizer, forbidden_message
 from stromboli.embedded.rbac.escalation import escalation_error

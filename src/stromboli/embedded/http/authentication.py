@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.identity import (
     ANONYMOUS,
@@ -14,7 +15,7 @@ from stromboli.embedded.auth.identity import (
     service_account_groups,
     user_of_certificate,
 )
-from stromboli.embedded.kinds.status_errors import StatusError, bad_request
+from stromboli.embedded.kinds.status_errors import bad_request
 from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store
 

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.http.query_parameters import Query, read_number
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.status_errors import StatusError, bad_request, expired
+from stromboli.embedded.kinds.status_errors import bad_request, expired
 from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.query_selectors import Selector, parse_fields, parse_labels

@@ -8,8 +8,9 @@ from typing import Any
 
 from aiohttp import web
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.http.query_parameters import Query, read_flag, read_number
-from stromboli.embedded.kinds.status_errors import StatusError, bad_request
+from stromboli.embedded.kinds.status_errors import bad_request
 from stromboli.embedded.nodes.pod_logs import LogQuery, LogSource
 from stromboli.embedded.store.records import Record
 

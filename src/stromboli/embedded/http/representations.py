@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.http.list_pages import Page, encode_page
 from stromboli.embedded.kinds.kind import Content, Kind
-from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.store.records import Record
 from stromboli.embedded.tables.builtin_printers import printer_for

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import msgspec
 
 from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.yaml_reader import documents
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.field_managers import field_manager
 from stromboli.embedded.kinds.kind import Content, Kind
-from stromboli.embedded.kinds.status_errors import StatusError, bad_request
-from stromboli.embedded.patching.patch_errors import PatchError, check_depth
+from stromboli.embedded.kinds.status_errors import bad_request
+from stromboli.embedded.patching.document_depth import check_depth
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC, check_media, patched
 from stromboli.embedded.patching.server_side_apply import apply
 from stromboli.embedded.protobuf import protobuf_reader
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Change = Callable[[Content], Content]
 _YAML = ("application/yaml", APPLY)
 
@@ -31,26 +30,21 @@ def decode_body(data: bytes, content_type: str) -> Any:
         if content_type == protobuf_reader.MEDIA:
             return protobuf_reader.read(data)
         if content_type in _YAML and not data.lstrip().startswith(b"{"):
-            return _check_nesting(_single(list(islice(documents(data.decode()), 2))))
-        if content_type in ("", "application/json", *_YAML, MERGE, STRATEGIC, JSON):
-            return _check_nesting(msgspec.json.decode(data))
+            content = _single(list(islice(documents(data.decode()), 2)))
+        elif content_type in ("", "application/json", *_YAML, MERGE, STRATEGIC, JSON):
+            content = msgspec.json.decode(data)
+        else:
+            raise StatusError(415, f"the body of the request was in an unknown format: {content_type[:100]}")
     except (ValueError, RecursionError, Unreadable) as error:
         raise bad_request(f"error decoding the body: {str(error)[:500]}") from None
-    raise StatusError(415, f"the body of the request was in an unknown format: {content_type[:100]}")
+    check_depth(content, "body")
+    return content
 
 
 def _single(contents: list[Any]) -> Any:
     if len(contents) != 1:
         raise bad_request(f"the body must hold one document, not {len(contents) or 'none'}")
     return contents[0]
-
-
-def _check_nesting(content: Any) -> Any:
-    try:
-        check_depth(content, "body")
-    except PatchError as error:
-        raise bad_request(error.message) from None
-    return content
 
 
 def read_replacement(data: bytes, content_type: str) -> Change:
@@ -61,11 +55,9 @@ def read_replacement(data: bytes, content_type: str) -> Change:
 
 def read_patch(kind: Kind, data: bytes, content_type: str) -> Change:
     """The function that applies a patch to an object."""
-    with_status_errors(check_media)(content_type, kind.definition is None)
+    check_media(content_type, kind.definition is None)
     patch = decode_body(data, content_type)
-    return lambda content: with_status_errors(patched)(
-        content, patch, content_type, object_schemas.schema(kind)
-    )
+    return lambda content: patched(content, patch, content_type, object_schemas.schema(kind))
 
 
 def read_apply(
@@ -75,9 +67,7 @@ def read_apply(
     config = decode_body(data, APPLY)
     _check_fields(kind, config)
     applier = field_manager(kind, manager, subresource)
-    return lambda content: with_status_errors(apply)(
-        content, config, object_schemas.schema(kind), applier, force
-    )
+    return lambda content: apply(content, config, object_schemas.schema(kind), applier, force)
 
 
 def _check_fields(kind: Kind, config: Any) -> None:
@@ -89,16 +79,3 @@ def _check_fields(kind: Kind, config: Any) -> None:
         subject = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {kind.group}/{kind.version}, Kind={kind.kind}"
         listed = ", ".join(f".{path}: field not declared in schema" for path in unknown[:20])
         raise bad_request(f"failed to create typed patch object ({subject}): {listed}")
-
-
-def with_status_errors(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function, with PatchError turned into a StatusError."""
-
-    def called(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return function(*args, **kwargs)
-        except PatchError as error:
-            details = {"causes": error.causes} if error.causes else None
-            raise StatusError(error.code, error.message, error.reason, details) from None
-
-    return called

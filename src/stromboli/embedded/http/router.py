@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from aiohttp import web
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.identity import Tokens
 from stromboli.embedded.http import list_pages, request_bodies
@@ -26,12 +27,13 @@ from stromboli.embedded.http.representations import (
 from stromboli.embedded.http.request_paths import RequestInfo, parse_request
 from stromboli.embedded.http.watch_responses import serve_watch
 from stromboli.embedded.kinds.builtin_kinds import REVIEWS
-from stromboli.embedded.kinds.status_errors import StatusError, cause, invalid_options, no_such_resource
+from stromboli.embedded.kinds.status_errors import invalid_options, no_such_resource
 from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.objects import deletion, subresources
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions, WriteResult
 from stromboli.embedded.patching.patch_request import APPLY
 from stromboli.embedded.rbac.policy_rules import User
+from stromboli.embedded.schemas.schema_problems import unsupported
 from stromboli.embedded.store.records import Key, Record
 from stromboli.embedded.store.version_log import WriteFailed
 from stromboli.embedded.store.watch_hub import WatchHub
@@ -244,8 +246,7 @@ class Router:
 def _write_options(user: User, query: Query, request: web.BaseRequest) -> WriteOptions:
     dry_run = query.get("dryRun", "")
     if dry_run not in ("", "All"):
-        message = f'Unsupported value: ["{dry_run[:100]}"]: supported values: "All"'
-        raise invalid_options("CreateOptions", cause("dryRun", message, "FieldValueNotSupported"))
+        raise invalid_options("CreateOptions", unsupported("dryRun", [dry_run[:100]], ("All",)))
     manager = query.get("fieldManager") or request.headers.get("User-Agent", "unknown").partition("/")[0]
     return WriteOptions(user, dry_run == "All", manager[:128], query.get("fieldValidation", "Warn"))
 

@@ -8,11 +8,12 @@ import random
 import msgspec
 from aiohttp import web
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.http.list_pages import read_selector
 from stromboli.embedded.http.query_parameters import Query, read_flag, read_number
 from stromboli.embedded.http.representations import WHOLE, Representation, encode_object, negotiate
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.status_errors import StatusError, bad_request, expired
+from stromboli.embedded.kinds.status_errors import bad_request, expired
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.watch_hub import Encoder, Watch, WatchHub, bookmark, encode_whole, watch_event
 

@@ -8,8 +8,15 @@ from typing import Any
 
 from stromboli.embedded.kinds.builtin_kinds import BUILT_IN, REVIEWS
 from stromboli.embedded.kinds.kind import SCALE, STATUS, Kind, ScalePaths, Subresource
-from stromboli.embedded.kinds.status_errors import Cause, cause, required
 from stromboli.embedded.schemas.crd_schemas import SchemaError, from_crd
+from stromboli.embedded.schemas.schema_problems import (
+    INVALID,
+    UNSUPPORTED,
+    Problem,
+    invalid,
+    required,
+    unsupported,
+)
 
 _VERSION = re.compile(r"v([0-9]{1,9})(?:(alpha|beta)([0-9]{1,9}))?")
 _STAGES = (None, "beta", "alpha")
@@ -129,7 +136,7 @@ def _defined(spec: dict[str, Any], version: dict[str, Any], storage_version: str
     )
 
 
-def definition_problems(definition: dict[str, Any]) -> list[Cause]:
+def definition_problems(definition: dict[str, Any]) -> list[Problem]:
     """Why this server cannot serve a CustomResourceDefinition."""
     spec = definition.get("spec") or {}
     names = spec.get("names") or {}
@@ -147,33 +154,29 @@ def definition_problems(definition: dict[str, Any]) -> list[Cause]:
         return problems
     expected, name = f"{names['plural']}.{spec['group']}", definition["metadata"].get("name", "")
     if name != expected:
-        message = f'Invalid value: "{name}": must be spec.names.plural+"."+spec.group'
-        problems.append(cause("metadata.name", message))
+        problems.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
     if spec.get("scope") not in ("Namespaced", "Cluster"):
-        message = f'Unsupported value: "{spec.get("scope", "")}": supported values: "Cluster", "Namespaced"'
-        problems.append(cause("spec.scope", message, "FieldValueNotSupported"))
+        problems.append(unsupported("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced")))
     if name == expected and expected in _BUILT_IN_IDS:
-        message = (
-            f'Invalid value: "{name}": the server has this resource from the start; choose another group'
-        )
-        problems.append(cause("metadata.name", message))
+        detail = "the server has this resource from the start; choose another group"
+        problems.append(invalid("metadata.name", name, detail))
     problems += _version_problems(spec)
     return problems or _schema_problems(spec["versions"])
 
 
-def _version_problems(spec: dict[str, Any]) -> list[Cause]:
+def _version_problems(spec: dict[str, Any]) -> list[Problem]:
     versions = spec["versions"]
-    problems: list[Cause] = []
+    problems: list[Problem] = []
     names = [version.get("name") for version in versions]
     if len(set(names)) < len(names):
-        problems.append(cause("spec.versions", "Invalid value: must contain unique version names"))
+        message = "Invalid value: must contain unique version names"
+        problems.append(Problem("spec.versions", INVALID, message))
     if sum(bool(version.get("storage")) for version in versions) != 1:
         message = "Invalid value: must have exactly one version marked as storage version"
-        problems.append(cause("spec.versions", message))
+        problems.append(Problem("spec.versions", INVALID, message))
     if not any(version.get("served") for version in versions):
-        problems.append(
-            cause("spec.versions", "Invalid value: must have at least one version with served: true")
-        )
+        message = "Invalid value: must have at least one version with served: true"
+        problems.append(Problem("spec.versions", INVALID, message))
     strategy = (spec.get("conversion") or {}).get("strategy") or "None"
     if strategy != "None" and any(
         version.get("served") and not version.get("storage") for version in versions
@@ -182,7 +185,7 @@ def _version_problems(spec: dict[str, Any]) -> list[Cause]:
             f'Unsupported value: "{strategy}": the embedded API server asks no webhook for a conversion: use "None",'
             " or serve the stored version alone"
         )
-        problems.append(cause("spec.conversion.strategy", message, "FieldValueNotSupported"))
+        problems.append(Problem("spec.conversion.strategy", UNSUPPORTED, message))
     for index, version in enumerate(versions):
         if version.get("served") and not (version.get("schema") or {}).get("openAPIV3Schema"):
             field = f"spec.versions[{index}].schema.openAPIV3Schema"
@@ -190,11 +193,11 @@ def _version_problems(spec: dict[str, Any]) -> list[Cause]:
     return problems
 
 
-def _schema_problems(versions: list[dict[str, Any]]) -> list[Cause]:
+def _schema_problems(versions: list[dict[str, Any]]) -> list[Problem]:
     for index, version in enumerate(versions):
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         try:
             from_crd(schema, f"spec.versions[{index}].schema.openAPIV3Schema")
         except SchemaError as error:
-            return [problem.cause() for problem in error.problems]
+            return error.problems
     return []

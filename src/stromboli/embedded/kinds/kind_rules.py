@@ -10,7 +10,7 @@ from stromboli.api.types.pod import pod_resources
 from stromboli.embedded.kinds import object_metadata
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import definition_problems
-from stromboli.embedded.kinds.status_errors import Cause, cause
+from stromboli.embedded.schemas.schema_problems import Problem, forbidden, invalid
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -174,20 +174,18 @@ def update_generation(kind: Kind, content: Content, old: Content, subresource: s
 
 # -- validation
 
-IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
 
-
-def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:
+def problems(kind: Kind, content: Content, old: Content | None) -> list[Problem]:
     if kind.id == DEFINITIONS:
         return definition_problems(content) + _scope_problems(content, old)
     if old is not None and kind.id in ("configmaps", "secrets") and old.get("immutable"):
         changed = any(content.get(name) != old.get(name) for name in ("data", "binaryData", "immutable"))
-        return [cause("data", IMMUTABLE, "FieldValueForbidden")] if changed else []
+        return [forbidden("data", "field is immutable when `immutable` is set")] if changed else []
     return []
 
 
-def _scope_problems(content: Content, old: Content | None) -> list[Cause]:
+def _scope_problems(content: Content, old: Content | None) -> list[Problem]:
     scope, before = ((version or {}).get("spec", {}).get("scope") for version in (content, old))
     if old is None or scope == before:
         return []
-    return [cause("spec.scope", f'Invalid value: "{scope}": field is immutable')]
+    return [invalid("spec.scope", scope, "field is immutable")]

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from stromboli.embedded.kinds.kind import Content, Kind
-from stromboli.embedded.kinds.status_errors import Cause
 from stromboli.embedded.schemas import builtin_schemas, kind_semantics, normalization
 from stromboli.embedded.schemas.crd_schemas import from_crd
 from stromboli.embedded.schemas.metadata_rules import label_problems, metadata_problems
 from stromboli.embedded.schemas.normalization import ValidationResult
 from stromboli.embedded.schemas.schema import Schema
+from stromboli.embedded.schemas.schema_problems import Problem
 
 
 @lru_cache(1024)
@@ -31,14 +31,14 @@ def normalize(kind: Kind, content: Content) -> ValidationResult:
     return result
 
 
-def subresource_problems(api_version: str, kind: str, content: Content) -> list[Cause]:
+def subresource_problems(api_version: str, kind: str, content: Content) -> list[Problem]:
     """What is wrong with the body of a subresource, such as a Binding, and with the labels in it."""
     described = builtin_schemas.schema(api_version, kind)
     if described is None:
         return []
     problems = normalization.normalize(content, described).problems
     labels = (content.get("metadata") or {}).get("labels") if not problems else None
-    return [problem.cause() for problem in (*problems, *label_problems(labels or {}, "metadata.labels"))]
+    return [*problems, *label_problems(labels or {}, "metadata.labels")]
 
 
 def unknown_fields(kind: Kind, content: Any) -> list[str]:
@@ -51,12 +51,11 @@ def prune(kind: Kind, content: Any) -> list[str]:
     return normalization.prune(content, schema(kind))
 
 
-def problems(kind: Kind, content: Content, old: Content | None) -> list[Cause]:
+def problems(kind: Kind, content: Content, old: Content | None) -> list[Problem]:
     """What is wrong with an object whose types are valid."""
     if kind.definition is not None:
-        problems = metadata_problems(content["metadata"], kind.kind)
-    else:
-        problems = kind_semantics.problems(content, kind.kind)
-        if old is not None:
-            problems += kind_semantics.update_problems(old, content, kind.kind)
-    return [problem.cause() for problem in problems]
+        return metadata_problems(content["metadata"], kind.kind)
+    problems = kind_semantics.problems(content, kind.kind)
+    if old is not None:
+        problems += kind_semantics.update_problems(old, content, kind.kind)
+    return problems

@@ -10,7 +10,6 @@ from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
 from stromboli.embedded.schemas.normalization import VALID, ValidationResult
-from stromboli.embedded.schemas.schema_problems import Problem
 
 
 class OfflineSchemas:
@@ -37,8 +36,7 @@ class OfflineSchemas:
         normalized = copy.deepcopy(content)
         unknown, problems = object_schemas.normalize(kind, normalized)
         if not problems and isinstance(normalized.get("metadata"), dict):
-            causes = object_schemas.problems(kind, normalized, None)
-            problems = [Problem(cause["field"], cause["reason"], cause["message"]) for cause in causes]
+            problems = object_schemas.problems(kind, normalized, None)
         return ValidationResult(unknown, problems)
 
     def _kind(self, content: Content) -> Kind | None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 
-from stromboli.embedded.kinds.status_errors import StatusError
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.kube_controllers.definition_controller import DefinitionController
 from stromboli.embedded.kube_controllers.event_expiry import EventExpiry

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.object_metadata import remove_finalizer
-from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions, Preconditions, delete
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions

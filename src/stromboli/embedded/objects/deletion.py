@@ -9,19 +9,14 @@ from typing import Any
 import msgspec
 
 from stromboli.embedded.admission.admission_request import AdmissionRequest
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds import object_metadata
 from stromboli.embedded.kinds.kind import Content, Kind
-from stromboli.embedded.kinds.status_errors import (
-    StatusError,
-    bad_request,
-    cause,
-    forbidden,
-    invalid_options,
-    success,
-)
+from stromboli.embedded.kinds.status_errors import bad_request, forbidden, invalid_options, success
 from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions, is_removable
+from stromboli.embedded.schemas.schema_problems import unsupported
 from stromboli.embedded.store.records import Record
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
@@ -63,9 +58,7 @@ def read_options(body: Any, query: Any) -> DeleteOptions:
     if options.dry_run is None and query.get("dryRun"):
         options.dry_run = (query["dryRun"],)
     if options.policy not in _POLICIES:
-        listed = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
-        message = f'Unsupported value: "{options.policy[:100]}": supported values: {listed}'
-        problem = cause("propagationPolicy", message, "FieldValueNotSupported")
+        problem = unsupported("propagationPolicy", options.policy[:100], (*_POLICIES, "nil"))
         raise invalid_options("DeleteOptions", problem)
     if not 0 <= (options.grace_period_seconds or 0) <= LONGEST_GRACE:
         raise bad_request(f"gracePeriodSeconds: must be between 0 and {LONGEST_GRACE}")

@@ -10,8 +10,8 @@ import msgspec
 
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kinds.status_errors import StatusError
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Record
 

@@ -17,17 +17,10 @@ from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas
 from stromboli.embedded.kinds.field_managers import with_managed_fields
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
-from stromboli.embedded.kinds.status_errors import (
-    already_exists,
-    bad_request,
-    cause,
-    conflict,
-    invalid,
-    not_found,
-    required,
-)
+from stromboli.embedded.kinds.status_errors import already_exists, bad_request, conflict, invalid, not_found
 from stromboli.embedded.objects.kind_versions import to_served_version, to_storage_version
 from stromboli.embedded.rbac.policy_rules import User
+from stromboli.embedded.schemas import schema_problems
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Key, Record
 
@@ -80,7 +73,9 @@ class Objects:
         name = name if isinstance(name, str) else ""
         warnings = _prune_and_default(kind, content, options)
         if not name:
-            raise invalid(kind, "", [required("metadata.name", "name or generateName is required")])
+            raise invalid(
+                kind, "", [schema_problems.required("metadata.name", "name or generateName is required")]
+            )
         object_metadata.fill_system_fields(kind, namespace, meta)
         self.admission.check_namespace(kind, namespace, name)
         kind_rules.prepare_for_create(kind, content)
@@ -183,10 +178,10 @@ class Objects:
             raise conflict(kind, name, why)
 
     def _check(self, kind: Kind, content: Content, old: Content | None) -> None:
-        causes = object_schemas.problems(kind, content, old)
-        causes += kind_rules.problems(kind, content, old)
-        if causes:
-            raise invalid(kind, str(content["metadata"].get("name", "")), causes)
+        problems = object_schemas.problems(kind, content, old)
+        problems += kind_rules.problems(kind, content, old)
+        if problems:
+            raise invalid(kind, str(content["metadata"].get("name", "")), problems)
 
     # -- writes by the server itself
 
@@ -251,8 +246,7 @@ def _prune_and_default(kind: Kind, content: Content, options: WriteOptions) -> t
     """Prune, set defaults and check types; returns warnings about unknown fields, as `fieldValidation` asks."""
     result = object_schemas.normalize(kind, content)
     if result.problems:
-        causes = [problem.cause() for problem in result.problems]
-        raise invalid(kind, str(content["metadata"].get("name", "")), causes)
+        raise invalid(kind, str(content["metadata"].get("name", "")), result.problems)
     unknown = [f'unknown field "{path}"' for path in result.unknown]
     if unknown and options.validation == "Strict":
         raise bad_request(
@@ -279,5 +273,5 @@ def _check_finalizers(kind: Kind, meta: Content, old: Content) -> None:
     added = set(meta.get("finalizers") or ()) - set(old.get("finalizers") or ())
     if added:
         why = f"no new finalizers can be added if the object is being deleted, found new finalizers {sorted(added)}"
-        problem = cause("metadata.finalizers", f"Forbidden: {why}", "FieldValueForbidden")
+        problem = schema_problems.forbidden("metadata.finalizers", why)
         raise invalid(kind, str(meta.get("name")), [problem])

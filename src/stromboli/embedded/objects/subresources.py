@@ -6,21 +6,15 @@ from typing import Any
 
 import msgspec
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import DEFAULT_LIFETIME, Tokens
 from stromboli.embedded.kinds import object_metadata, object_schemas
 from stromboli.embedded.kinds.kind import Content, Kind, ScalePaths
-from stromboli.embedded.kinds.status_errors import (
-    StatusError,
-    bad_request,
-    cause,
-    conflict,
-    invalid,
-    invalid_options,
-    required,
-)
+from stromboli.embedded.kinds.status_errors import bad_request, conflict, invalid, invalid_options
 from stromboli.embedded.objects import disruption_budgets
 from stromboli.embedded.objects.deletion import delete, read_options
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
+from stromboli.embedded.schemas import schema_problems
 from stromboli.embedded.store.records import Record, read_field
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
@@ -33,9 +27,9 @@ def check_body(kind: Kind, name: str, subresource: str, body: Any) -> None:
     entry = kind.subresource(subresource)
     assert entry is not None, subresource
     version = f"{entry.group}/{entry.version}" if entry.group else "v1"
-    causes = object_schemas.subresource_problems(version, entry.kind, body)
-    if causes:
-        raise invalid(kind, name, causes)
+    problems = object_schemas.subresource_problems(version, entry.kind, body)
+    if problems:
+        raise invalid(kind, name, problems)
 
 
 # -- binding
@@ -50,7 +44,7 @@ def bind(
         raise bad_request("name in URL does not match name in Binding object")
     node = target.get("name")
     if not node or target.get("kind", "Node") not in ("", "Node"):
-        raise invalid(kind, name, [required("target.name", "a node is needed")])
+        raise invalid(kind, name, [schema_problems.required("target.name", "a node is needed")])
     record = objects.get(kind, namespace, name)
     pod = record.object()
     if why := _why_not_bindable(pod, meta):
@@ -151,7 +145,7 @@ def apply_scale(kind: Kind, content: Content, scale: Any) -> Content:
     replicas = spec.get("replicas", 0)
     content["metadata"]["resourceVersion"] = meta.get("resourceVersion") or ""
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
-        problem = cause("spec.replicas", f"Invalid value: {replicas}: must be greater than or equal to 0")
+        problem = schema_problems.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_options("Scale", problem, "autoscaling", str(content["metadata"]["name"]))
     *path, last = (kind.scale or ScalePaths()).spec.split(".")
     parent = content

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.patching.patch_errors import PatchError, check_depth
+from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.patching.document_depth import check_depth
 from stromboli.embedded.schemas.value_formats import json_equal
 
 MAX_OPERATIONS = 10_000
@@ -21,11 +22,11 @@ def json_patch(document: Any, operations: Any) -> Any:
     """The document after all operations."""
     check_depth(operations)
     if not isinstance(operations, list):
-        raise PatchError(400, "a JSON patch is a list of operations")
+        raise StatusError(400, "a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         count = len(operations)
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}"
-        raise PatchError(413, message)
+        raise StatusError(413, message)
     patched = CopyOnWriteDocument(document)
     for operation in operations:
         patched.apply(operation)
@@ -44,10 +45,10 @@ class CopyOnWriteDocument:
 
     def apply(self, operation: Any) -> None:
         if not isinstance(operation, dict):
-            raise PatchError(400, f"an operation of a JSON patch is an object, not {_excerpt(operation)}")
+            raise StatusError(400, f"an operation of a JSON patch is an object, not {_excerpt(operation)}")
         apply = _OPERATIONS.get(operation.get("op", ""))
         if apply is None:
-            raise PatchError(400, f"unknown operation {_excerpt(operation.get('op'))} in a JSON patch")
+            raise StatusError(400, f"unknown operation {_excerpt(operation.get('op'))} in a JSON patch")
         apply(self, operation)
 
     # -- operations
@@ -78,7 +79,7 @@ class CopyOnWriteDocument:
         text = msgspec.json.encode(value)
         self._copied += len(text)
         if self._copied > MAX_COPIED:
-            raise PatchError(413, f"a JSON patch may copy at most {MAX_COPIED} bytes")
+            raise StatusError(413, f"a JSON patch may copy at most {MAX_COPIED} bytes")
         self._put(_path(operation, "path"), msgspec.json.decode(text))
 
     def test(self, operation: dict[str, Any]) -> None:
@@ -159,17 +160,17 @@ _OPERATIONS: dict[Any, Callable[[CopyOnWriteDocument, dict[str, Any]], None]] = 
 def _path(operation: dict[str, Any], name: str) -> list[str]:
     text = operation.get(name)
     if not isinstance(text, str):
-        raise PatchError(400, f"operation {_excerpt(operation.get('op'))} of a JSON patch needs {name!r}")
+        raise StatusError(400, f"operation {_excerpt(operation.get('op'))} of a JSON patch needs {name!r}")
     if not text:
         return []
     if not text.startswith("/"):
-        raise PatchError(400, f"a path in a JSON patch begins with a slash, not {_excerpt(text)}")
+        raise StatusError(400, f"a path in a JSON patch begins with a slash, not {_excerpt(text)}")
     return [token.replace("~1", "/").replace("~0", "~") for token in text[1:].split("/")]
 
 
 def _value(operation: dict[str, Any]) -> Any:
     if "value" not in operation:
-        raise PatchError(400, f"operation {_excerpt(operation.get('op'))} of a JSON patch needs 'value'")
+        raise StatusError(400, f"operation {_excerpt(operation.get('op'))} of a JSON patch needs 'value'")
     return operation["value"]
 
 
@@ -188,8 +189,8 @@ def _number(token: str) -> int | None:
     return int(token) if plain else None
 
 
-def _refused(why: str) -> PatchError:
-    return PatchError(422, f"the server rejected our request due to an error in our request: {why}")
+def _refused(why: str) -> StatusError:
+    return StatusError(422, f"the server rejected our request due to an error in our request: {why}")
 
 
 def _text(path: list[str]) -> str:

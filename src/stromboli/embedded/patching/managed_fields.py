@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.patching.document_depth import MAX_DEPTH
 from stromboli.embedded.patching.field_sets import FieldSet, union
-from stromboli.embedded.patching.patch_errors import MAX_DEPTH, PatchError
 
 MAX_UPDATERS = 10
 """Updaters with an entry of their own; the oldest entries beyond them are merged."""
@@ -66,10 +67,10 @@ ManagedFields = dict[ManagerKey, ManagedFieldsEntry]
 
 
 def decode_managed_fields(raw: Any) -> ManagedFields:
-    """Entries by manager. PatchError if they are malformed."""
+    """Entries by manager. StatusError if they are malformed."""
     managers: ManagedFields = {}
     if raw is not None and not isinstance(raw, list):
-        raise PatchError(400, "metadata.managedFields is a list")
+        raise StatusError(400, "metadata.managedFields is a list")
     for item in raw or ():
         entry = _read(item)
         existing = managers.get(entry.id, entry)
@@ -79,14 +80,16 @@ def decode_managed_fields(raw: Any) -> ManagedFields:
 
 def _read(raw: Any) -> ManagedFieldsEntry:
     if not isinstance(raw, dict) or raw.get("operation") not in ("Apply", "Update"):
-        raise PatchError(400, "an entry of metadata.managedFields has the operation Apply or Update")
+        raise StatusError(400, "an entry of metadata.managedFields has the operation Apply or Update")
     if raw.get("fieldsType") != "FieldsV1":
-        raise PatchError(400, "an entry of metadata.managedFields has the fieldsType FieldsV1")
+        raise StatusError(400, "an entry of metadata.managedFields has the fieldsType FieldsV1")
     fields = raw.get("fieldsV1") or {}
     _check(fields, 0)
     texts = [raw.get(name) or "" for name in ("manager", "apiVersion", "subresource", "time")]
     if not all(isinstance(text, str) for text in texts):
-        raise PatchError(400, "manager, apiVersion, subresource and time of metadata.managedFields are texts")
+        raise StatusError(
+            400, "manager, apiVersion, subresource and time of metadata.managedFields are texts"
+        )
     manager, version, subresource, time = texts
     return ManagedFieldsEntry(
         manager=manager[:MAX_NAME],
@@ -100,10 +103,10 @@ def _read(raw: Any) -> ManagedFieldsEntry:
 
 def _check(fields: Any, depth: int) -> None:
     if not isinstance(fields, dict) or depth > MAX_DEPTH:
-        raise PatchError(400, "fieldsV1 of metadata.managedFields is a tree of objects")
+        raise StatusError(400, "fieldsV1 of metadata.managedFields is a tree of objects")
     for key, children in fields.items():
         if key != "." and key[:2] not in ("f:", "k:", "v:", "i:"):
-            raise PatchError(400, f"fieldsV1 of metadata.managedFields has no key {key[:64]!r}")
+            raise StatusError(400, f"fieldsV1 of metadata.managedFields has no key {key[:64]!r}")
         _check(children, depth + 1)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.embedded.patching.patch_errors import PatchError, check_depth
+from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.patching.document_depth import check_depth
 
 
 def merge_patch(document: Any, patch: Any) -> Any:
     """The document with the patch merged in; lists are replaced whole."""
     check_depth(patch)
     if not isinstance(patch, dict):
-        raise PatchError(400, f"a merge patch of an object is an object, not {type(patch).__name__}")
+        raise StatusError(400, f"a merge patch of an object is an object, not {type(patch).__name__}")
     return _merged(document, patch)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.json_patch import json_patch
 from stromboli.embedded.patching.merge_patch import merge_patch
-from stromboli.embedded.patching.patch_errors import PatchError
 from stromboli.embedded.patching.strategic_merge import strategic_merge
 from stromboli.embedded.schemas.schema import Schema
 
@@ -33,7 +33,7 @@ def check_media(media: str, built_in: bool) -> None:
     if media not in known:
         types = ", ".join(known)
         message = f"the body of the request was in an unknown format - accepted media types include: {types}"
-        raise PatchError(415, message)
+        raise StatusError(415, message)
 
 
 def patched(document: dict[str, Any], patch: Any, media: str, schema: Schema) -> dict[str, Any]:
@@ -45,5 +45,5 @@ def patched(document: dict[str, Any], patch: Any, media: str, schema: Schema) ->
     else:
         result = merge_patch(document, patch)
     if not isinstance(result, dict):
-        raise PatchError(422, "what the patch leaves is not an object")
+        raise StatusError(422, "what the patch leaves is not an object")
     return result

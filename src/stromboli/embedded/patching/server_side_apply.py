@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.patching.document_depth import check_depth
 from stromboli.embedded.patching.field_sets import FieldSet, difference, intersection, paths, union
 from stromboli.embedded.patching.managed_fields import (
     FieldManager,
@@ -20,7 +22,6 @@ from stromboli.embedded.patching.managed_fields import (
     decode_managed_fields,
     encode_managed_fields,
 )
-from stromboli.embedded.patching.patch_errors import PatchError, check_depth
 from stromboli.embedded.patching.typed_documents import (
     Comparison,
     compare,
@@ -30,6 +31,7 @@ from stromboli.embedded.patching.typed_documents import (
     with_named_fields,
 )
 from stromboli.embedded.schemas.schema import Schema
+from stromboli.embedded.schemas.schema_problems import Problem
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -78,7 +80,7 @@ def apply(
 ) -> Content:
     """The object after this configuration was applied; `live` is None for a new object.
 
-    PatchError with one cause per field if other managers own what would change. A result that equals `live` need not
+    StatusError with one cause per field if other managers own what would change. A result that equals `live` need not
     be stored.
     """
     _check_config(config, manager)
@@ -154,7 +156,7 @@ def _previous_managers(live: Content | None, new: Content, manager: FieldManager
         return {}
     try:
         return decode_managed_fields(sent) or decode_managed_fields(stored)
-    except PatchError:
+    except StatusError:
         return decode_managed_fields(stored)
 
 
@@ -195,13 +197,13 @@ def _refuse(conflicts: list[tuple[ManagedFieldsEntry, str]]) -> None:
     if not conflicts:
         return
     conflicts.sort(key=lambda conflict: str(conflict[0]))
-    causes = [
-        {"reason": "FieldManagerConflict", "message": f"conflict with {entry}", "field": path}
-        for entry, path in conflicts
-    ]
+    problems = [Problem(path, "FieldManagerConflict", f"conflict with {entry}") for entry, path in conflicts]
+    details = {"causes": [problem.cause() for problem in problems]}
     if len(conflicts) == 1:
         (entry, path), *_ = conflicts
-        raise PatchError(409, f"Apply failed with 1 conflict: conflict with {entry}: {path}", causes)
+        raise StatusError(
+            409, f"Apply failed with 1 conflict: conflict with {entry}: {path}", details=details
+        )
     lines = [f"Apply failed with {len(conflicts)} conflicts: "]
     named = ""
     for entry, path in conflicts:
@@ -209,7 +211,7 @@ def _refuse(conflicts: list[tuple[ManagedFieldsEntry, str]]) -> None:
             named = str(entry)
             lines.append(f"conflicts with {named}:")
         lines.append(f"- {path}")
-    raise PatchError(409, lines[0] + "\n".join(lines[1:]), causes)
+    raise StatusError(409, lines[0] + "\n".join(lines[1:]), details=details)
 
 
 def _client_side(live: Content, schema: Schema) -> FieldSet:
@@ -222,7 +224,7 @@ def _client_side(live: Content, schema: Schema) -> FieldSet:
         check_depth(applied)
         change = compare(applied, live, schema)
         return difference(difference(field_set_of(applied, schema), change.modified), change.removed)
-    except (PatchError, ValueError, AttributeError, RecursionError):
+    except (StatusError, ValueError, AttributeError, RecursionError):
         return {}
 
 
@@ -246,18 +248,18 @@ def _with_last_applied(result: Content, config: Content) -> Content:
 def _check_config(config: Content, manager: FieldManager) -> None:
     check_depth(config)
     if not isinstance(config, dict):
-        raise PatchError(400, "an apply patch is an object")
+        raise StatusError(400, "an apply patch is an object")
     if not manager.name:
-        raise PatchError(
+        raise StatusError(
             422,
             'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
         )
     if _stored(config) is not None:
-        raise PatchError(400, "metadata.managedFields must be nil")
+        raise StatusError(400, "metadata.managedFields must be nil")
     version = config.get("apiVersion")
     if version != manager.api_version:
         message = f"Specified patch version: {version}, expected: {manager.api_version}"
-        raise PatchError(400, f"Incorrect version specified in apply patch. {message}")
+        raise StatusError(400, f"Incorrect version specified in apply patch. {message}")
 
 
 def _metadata(content: Content) -> Content:

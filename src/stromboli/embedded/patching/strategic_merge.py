@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from stromboli.embedded.patching.patch_errors import PatchError, check_depth
+from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.patching.document_depth import check_depth
 from stromboli.embedded.schemas.schema import Schema
 
 _PATCH = "$patch"
@@ -22,7 +23,7 @@ def strategic_merge(document: dict[str, Any], patch: Any, schema: Schema) -> dic
     """The document with the patch merged in by its schema."""
     check_depth(patch)
     if not isinstance(patch, dict):
-        raise PatchError(400, f"a strategic merge patch is an object, not {type(patch).__name__}")
+        raise StatusError(400, f"a strategic merge patch is an object, not {type(patch).__name__}")
     return _map(document, patch, schema)
 
 
@@ -35,7 +36,7 @@ def _map(original: dict[str, Any], patch: dict[str, Any], schema: Schema) -> dic
     if directive == "delete":
         return {}
     if directive != "merge":
-        raise PatchError(
+        raise StatusError(
             400, f"unknown patch type {_excerpt(directive)}: replace, delete and merge are known"
         )
     result = _retained(original, patch)
@@ -63,7 +64,7 @@ def _retained(original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]
     keys = set(_unique(_entries(patch[_RETAIN], _RETAIN)))
     for key, value in patch.items():
         if value is not None and not key.startswith("$") and key not in keys:
-            raise PatchError(
+            raise StatusError(
                 400, f"{_RETAIN} lists every key that the patch sets, and {key[:64]!r} is missing"
             )
     return {key: value for key, value in original.items() if key in keys}
@@ -89,7 +90,7 @@ def _list(original: list[Any], patch: list[Any], schema: Schema, arrange: bool) 
         return _ordered(merged, patch, original, schema) if arrange else merged
     key = schema.merge_key
     if not key or not all(isinstance(entry, dict) for entry in (*original, *patch)):
-        raise PatchError(
+        raise StatusError(
             422, "only a list of objects with a merge key, or one of plain values, can be merged"
         )
     kept, added = _apply_directives(original, patch, key)
@@ -109,7 +110,7 @@ def _apply_directives(original: list[Any], patch: list[Any], key: str) -> tuple[
         elif directive is None:
             rest.append(entry)
         else:
-            raise PatchError(
+            raise StatusError(
                 400, f"unknown patch type {_excerpt(directive)} of an entry: delete and replace are known"
             )
     if replace:
@@ -186,9 +187,9 @@ def _key_of(entry: Any, key: str) -> Any:
     elif key in entry:
         name = entry[key]
     else:
-        raise PatchError(422, f"an entry of the list does not contain the declared merge key: {key}")
+        raise StatusError(422, f"an entry of the list does not contain the declared merge key: {key}")
     if isinstance(name, dict | list):
-        raise PatchError(422, f"an entry of the list has no plain value as its merge key {key}")
+        raise StatusError(422, f"an entry of the list has no plain value as its merge key {key}")
     return name
 
 
@@ -196,7 +197,7 @@ def _unique(values: Iterable[Any]) -> list[Any]:
     try:
         return list(dict.fromkeys(values))
     except TypeError:
-        raise PatchError(422, "a list of lists cannot be merged") from None
+        raise StatusError(422, "a list of lists cannot be merged") from None
 
 
 def _strip(value: Any) -> Any:
@@ -218,7 +219,7 @@ def _is_deleted(value: Any) -> bool:
 
 def _entries(value: Any, directive: str) -> list[Any]:
     if not isinstance(value, list):
-        raise PatchError(400, f"{directive[:80]} is followed by a list")
+        raise StatusError(400, f"{directive[:80]} is followed by a list")
     return value
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.field_sets import SELF, FieldSet, entry_key, insert, is_member, value_key
-from stromboli.embedded.patching.patch_errors import PatchError
 from stromboli.embedded.schemas.schema import Schema
 
 _ABSENT: Any = object()
@@ -40,7 +40,7 @@ def _entries(values: list[Any], schema: Schema, unique: bool) -> dict[str, Any]:
     for value in values:
         key = key_of(value)
         if unique and key in entries:
-            raise PatchError(400, f"duplicate entries for key [{key[2:][:200]}]")
+            raise StatusError(400, f"duplicate entries for key [{key[2:][:200]}]")
         entries.setdefault(key, value)
     return entries
 
@@ -52,7 +52,7 @@ def _path_element(schema: Schema) -> Callable[[Any], str]:
 
     def key_of(value: Any) -> str:
         if not isinstance(value, dict):
-            raise PatchError(
+            raise StatusError(
                 400, f"an entry of a list with keys {', '.join(schema.list_map_keys)} is an object"
             )
         return entry_key(value, defaults)

@@ -8,7 +8,14 @@ from typing import Any
 from stromboli.embedded.schemas.builtin_schemas import any_object, with_metadata
 from stromboli.embedded.schemas.regex_patterns import pattern_error
 from stromboli.embedded.schemas.schema import ANYTHING, KEYWORDS, Rule, Schema
-from stromboli.embedded.schemas.schema_problems import Problem, duplicate, invalid, required, unsupported
+from stromboli.embedded.schemas.schema_problems import (
+    Problem,
+    duplicate,
+    forbidden,
+    invalid,
+    required,
+    unsupported,
+)
 
 MAX_DEPTH = 64
 MAX_NODES = 20_000
@@ -158,17 +165,15 @@ class _Parser:
         if not raw.get("type") and not free:
             self._add(required(f"{path}.type", "must not be empty for specified object fields"))
         if raw.get("$ref"):
-            self._add(Problem(f"{path}.$ref", "FieldValueForbidden", "Forbidden: $ref is not supported"))
+            self._add(forbidden(f"{path}.$ref", "$ref is not supported"))
         if raw.get("type") == "array" and raw.get("items") is None:
             self._add(required(f"{path}.items", "must be specified"))
         if raw.get("properties") and raw.get("additionalProperties") not in (None, False):
-            detail = "Forbidden: additionalProperties and properties are mutual exclusive"
-            self._add(Problem(f"{path}.additionalProperties", "FieldValueForbidden", detail))
+            detail = "additionalProperties and properties are mutual exclusive"
+            self._add(forbidden(f"{path}.additionalProperties", detail))
         if raw.get("uniqueItems"):
-            detail = (
-                "Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-            )
-            self._add(Problem(f"{path}.uniqueItems", "FieldValueForbidden", detail))
+            detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+            self._add(forbidden(f"{path}.uniqueItems", detail))
 
     # -- nested schemas
 

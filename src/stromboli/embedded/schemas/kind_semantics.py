@@ -7,7 +7,7 @@ from typing import Any
 
 from stromboli.embedded.schemas.metadata_rules import label_problems, metadata_problems
 from stromboli.embedded.schemas.pod_semantics import pod_problems, pod_update_problems, set_pod_defaults
-from stromboli.embedded.schemas.schema_problems import Problem, invalid
+from stromboli.embedded.schemas.schema_problems import Problem, invalid, required, unsupported
 
 Content = dict[str, Any]
 
@@ -131,11 +131,9 @@ def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[P
     policy = spec.get("restartPolicy", "Always")
     path = ".".join((*_TEMPLATES[kind], "restartPolicy"))
     if kind in ("Job", "CronJob") and policy == "Always":
-        message = f'Required value: valid values: "OnFailure", "Never", and not "{policy}"'
-        yield Problem(path, "FieldValueRequired", message)
+        yield required(path, f'valid values: "OnFailure", "Never", and not "{policy}"')
     elif kind in _SELECTING and policy != "Always":
-        message = f'Unsupported value: "{policy}": supported values: "Always"'
-        yield Problem(path, "FieldValueNotSupported", message)
+        yield unsupported(path, policy, ("Always",))
     if kind in _SELECTING:
         yield from _selector_problems(content["spec"])
 

@@ -8,7 +8,7 @@ from typing import Any
 from stromboli.api.name_rules import dns_label_errors, dns_subdomain_errors
 from stromboli.api.resources.quantity import QuantityError, exact
 from stromboli.embedded.schemas.metadata_rules import label_problems
-from stromboli.embedded.schemas.schema_problems import Problem, duplicate, invalid, required
+from stromboli.embedded.schemas.schema_problems import Problem, duplicate, forbidden, invalid, required
 
 Spec = dict[str, Any]
 
@@ -136,7 +136,7 @@ def pod_update_problems(old: Spec, new: Spec) -> Iterator[Problem]:
         return
     gates = old.get("schedulingGates") or []
     if len(new.get("schedulingGates") or []) > len(gates):
-        yield Problem("spec.schedulingGates", "FieldValueForbidden", "Forbidden: only deletion is allowed")
+        yield forbidden("spec.schedulingGates", "only deletion is allowed")
     if gates:
         mutable = ("schedulingGates", "nodeSelector", "affinity")
         before, after = (
@@ -145,7 +145,7 @@ def pod_update_problems(old: Spec, new: Spec) -> Iterator[Problem]:
     if before != after:
         changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
         fields = ", ".join(f"spec.{key}" for key in changed)
-        yield Problem("spec", "FieldValueForbidden", f"Forbidden: {_MUTABLE}; this one changes {fields}")
+        yield forbidden("spec", f"{_MUTABLE}; this one changes {fields}")
 
 
 def _immutable(spec: Spec) -> Spec:

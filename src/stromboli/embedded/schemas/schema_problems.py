@@ -22,6 +22,7 @@ _MAX_SHOWN = 200
 
 INVALID, REQUIRED, TYPE = "FieldValueInvalid", "FieldValueRequired", "FieldValueTypeInvalid"
 UNSUPPORTED, DUPLICATE = "FieldValueNotSupported", "FieldValueDuplicate"
+FORBIDDEN = "FieldValueForbidden"
 TOO_LONG, TOO_MANY = "FieldValueTooLong", "FieldValueTooMany"
 
 
@@ -57,6 +58,10 @@ def unsupported(field: str, value: Any, supported: tuple[Any, ...]) -> Problem:
 
 def duplicate(field: str, value: Any) -> Problem:
     return Problem(field, DUPLICATE, f"Duplicate value: {format_value(value)}")
+
+
+def forbidden(field: str, detail: str) -> Problem:
+    return Problem(field, FORBIDDEN, f"Forbidden: {detail}")
 
 
 def too_long(field: str, limit: int) -> Problem:
