@@ -3,7 +3,7 @@
 import pytest
 
 from stromboli.embedded.api_status import StatusError
-from stromboli.embedded.patching.patch_request import JSON, MERGE, STRATEGIC, check_media, media_type, patched
+from stromboli.embedded.patching.patch_request import JSON, MERGE, STRATEGIC, check_media, patched
 from tests.embedded.patching.workload import WORKLOAD, container, workload
 
 
@@ -13,10 +13,6 @@ def test_each_type_has_its_way_with_lists() -> None:
     assert len(patched(content, patch, MERGE, WORKLOAD)["spec"]["containers"]) == 1
     assert len(patched(content, patch, STRATEGIC, WORKLOAD)["spec"]["containers"]) == 2
     assert patched(content, [{"op": "remove", "path": "/spec"}], JSON, WORKLOAD) == workload()
-
-
-def test_parameters_of_the_header_do_not_matter() -> None:
-    assert media_type("Application/Merge-Patch+JSON; charset=utf-8") == MERGE
 
 
 def test_objects_of_crds_take_no_strategic_merge_patch() -> None:

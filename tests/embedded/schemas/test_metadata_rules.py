@@ -82,4 +82,4 @@ def test_two_owners_cannot_both_be_in_charge() -> None:
     ],
 )
 def test_kinds_have_rules_for_their_names(kind: str, name: str, fits: bool) -> None:
-    assert (metadata_problems({"name": name}, kind) == []) is fits
+    assert (list(metadata_problems({"name": name}, kind)) == []) is fits

@@ -15,7 +15,7 @@ BORN = "2023-11-14T22:12:20Z"  # a minute before
 def row(group, resource, **thing):
     thing.setdefault("metadata", {}).setdefault("name", "x")
     thing["metadata"].setdefault("creationTimestamp", BORN)
-    printer = printer_for(group, resource)
+    printer = printer_for(f"{resource}.{group}" if group else resource)
     cells = printer.print_row(thing, NOW)
     assert len(cells) == len(printer.columns)
     return dict(zip([column.name for column in printer.columns], cells, strict=True))
@@ -239,7 +239,7 @@ JSON = st.recursive(
     ),
 )
 def test_no_object_breaks_a_table(kind, content):
-    printer = printer_for(*kind)
+    printer = printer_for(kind)
     printed = table(printer, [content, {"metadata": {"name": "sound"}}], NOW, include="None")
     assert [len(row["cells"]) for row in printed["rows"]] == [len(printer.columns)] * 2
 
@@ -276,7 +276,7 @@ def test_a_custom_kind_that_asks_for_nothing_shows_its_age():
 )
 def test_a_row_brings_as_much_of_the_object_as_was_asked_for(include, shown):
     printed = table(
-        printer_for("", "pods"), [{"metadata": {"name": "x"}, "status": {"phase": "Failed"}}], NOW, include
+        printer_for("pods"), [{"metadata": {"name": "x"}, "status": {"phase": "Failed"}}], NOW, include
     )
     assert printed["rows"][0].get("object") == shown
     assert printed["rows"][0]["conditions"][0]["reason"] == "Failed"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 from msgspec import field
@@ -44,7 +43,6 @@ def _is_resource(pattern: str, plural: str, subresource: str) -> bool:
 
 class WebhookClientConfig(msgspec.Struct, rename="camel"):
     url: str = ""
-    service: dict[str, Any] | None = None
     ca_bundle: str = ""
 
 

@@ -61,7 +61,7 @@ def negotiate(accept: str, include: str = "") -> Representation:
 def _layout(kind: Kind) -> TablePrinter:
     if kind.definition is not None:
         return crd_printer(kind.definition.get("additionalPrinterColumns"))
-    return printer_for(kind.group, kind.plural)
+    return printer_for(kind.id)
 
 
 def encode_list(kind: Kind, page: Page, representation: Representation) -> bytes:

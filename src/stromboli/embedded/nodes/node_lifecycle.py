@@ -67,11 +67,6 @@ class NodeLifecycle:
             left = [taint for taint in node.spec.taints or () if taint.get("key") != UNREACHABLE]
             self._writes.patch_node(node.name, {"spec": {"taints": left or None}})
 
-    def delete_orphans(self, pods: Iterable[NodePod]) -> None:
-        """The node of these pods was deleted, and so are they."""
-        for pod in pods:
-            self._writes.delete_pod(pod)
-
     def close(self) -> None:
         self._timers.clear()
 

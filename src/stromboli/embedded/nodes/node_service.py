@@ -171,7 +171,7 @@ class NodeService:
         for pod in state.pods.values():
             self._runtimes[state.kind].drop(pod.uid)
             self._node_names.pop(pod.uid, None)
-        self._lifecycle.delete_orphans(state.pods.values())
+            self._writes.delete_pod(pod)
 
     def _ready(self, name: str, kind: str) -> Content:
         """The status of a node that is Ready."""

@@ -17,11 +17,6 @@ APPLY = "application/apply-patch+yaml"
 """Its body is a configuration: see `server_side_apply.apply`."""
 
 
-def media_type(header: str) -> str:
-    """A Content-Type header without its parameters."""
-    return header.partition(";")[0].strip().lower()
-
-
 def accepted_patch_types(built_in: bool) -> tuple[str, ...]:
     """The patches that a kind accepts: objects of CRDs have no merge keys, so no strategic merge."""
     return (JSON, MERGE, STRATEGIC, APPLY) if built_in else (JSON, MERGE, APPLY)

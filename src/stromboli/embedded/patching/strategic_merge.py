@@ -119,10 +119,7 @@ def _apply_directives(original: list[Any], patch: list[Any], key: str) -> tuple[
 
 
 def _merged(original: list[Any], patch: list[Any], key: str, schema: Schema) -> list[Any]:
-    positions: dict[Any, int] = {}
-    result = list(original)
-    for index, entry in enumerate(original):
-        positions.setdefault(_key_of(entry, key), index)
+    positions, result = _positions(original, key), list(original)
     for entry in patch:
         name = _key_of(entry, key)
         if name in positions:

@@ -137,30 +137,16 @@ def _float(raw: Value) -> float:
     return value
 
 
-def _timestamp(raw: Value) -> tuple[int, int]:
+def _time(raw: Value, micro: bool = False) -> str | None:
     fields = dict(_fields(memoryview(_bytes(raw))))
-    return _number(fields.get(1, 0)), _number(fields.get(2, 0))
-
-
-def _time(raw: Value) -> str | None:
-    seconds, nanoseconds = _timestamp(raw)
+    seconds, nanoseconds = _number(fields.get(1, 0)), _number(fields.get(2, 0))
     if not seconds and not nanoseconds:
         return None
-    return _formatted(seconds) + "Z"
-
-
-def _microtime(raw: Value) -> str | None:
-    seconds, nanoseconds = _timestamp(raw)
-    if not seconds and not nanoseconds:
-        return None
-    return f"{_formatted(seconds)}.{nanoseconds // 1000:06d}Z"
-
-
-def _formatted(seconds: int) -> str:
     try:
-        return f"{_EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
+        text = f"{_EPOCH + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"
     except OverflowError:
         raise BadMessage("protobuf: a time that no calendar has") from None
+    return f"{text}.{nanoseconds // 1000:06d}Z" if micro else f"{text}Z"
 
 
 def _first(raw: Value) -> bytes:
@@ -192,7 +178,7 @@ _SCALARS: dict[str, Callable[[Value], Any]] = {
     "f": _float,
     "bytes": lambda raw: base64.b64encode(_bytes(raw)).decode(),
     "time": _time,
-    "microtime": _microtime,
+    "microtime": lambda raw: _time(raw, micro=True),
     "duration": _duration,
     "quantity": lambda raw: _first(raw).decode(errors="replace"),
     "intstr": _int_or_string,

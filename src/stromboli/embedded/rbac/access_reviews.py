@@ -9,13 +9,6 @@ from stromboli.embedded.rbac.policy_rules import Attributes, PolicyRule, User
 
 Content = dict[str, Any]
 
-REVIEWS = {
-    "selfsubjectaccessreviews": "SelfSubjectAccessReview",
-    "subjectaccessreviews": "SubjectAccessReview",
-    "localsubjectaccessreviews": "LocalSubjectAccessReview",
-    "selfsubjectrulesreviews": "SelfSubjectRulesReview",
-    "selfsubjectreviews": "SelfSubjectReview",
-}
 _RESOURCE_ATTRIBUTES = ("verb", "group", "resource", "subresource", "name", "namespace")
 
 
@@ -74,8 +67,6 @@ def _user_info(user: User) -> Content:
     info: Content = {"username": user.name, "groups": list(user.groups)}
     if user.uid:
         info["uid"] = user.uid
-    if user.extra:
-        info["extra"] = {key: list(values) for key, values in user.extra}
     return info
 
 

@@ -18,7 +18,6 @@ class User(NamedTuple):
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
-    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 class Attributes(NamedTuple):
@@ -71,12 +70,8 @@ class PolicyRule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
             yield Attributes(verb, path=path)
         names = self.resource_names or ("",)
         for verb, group, resource, name in product(self.verbs, self.api_groups, self.resources, names):
-            yield Attributes(verb, group, *_split(resource), name=name)
-
-
-def _split(resource: str) -> tuple[str, str]:
-    plain, _, subresource = resource.partition("/")
-    return plain, subresource
+            plural, _, subresource = resource.partition("/")
+            yield Attributes(verb, group, plural, subresource, name)
 
 
 def _path_matches(rule: str, path: str) -> bool:

@@ -22,18 +22,13 @@ Check = Callable[[Any], bool]
 _PLAIN = {"string": str, "boolean": bool}
 
 
-def compiled(schema: Schema) -> Check:
-    """The check of an object; compiled once for each schema."""
-    return _check(schema)
-
-
 @lru_cache(maxsize=16384)
-def _check(schema: Schema) -> Check:
+def compiled(schema: Schema) -> Check:
     """The check of a value; kinds that share a type share its check."""
     if schema.all_of or schema.any_of or schema.one_of or schema.none_of or schema.rules:
         return _combined(schema)
     if schema.nullable:
-        inner_check = _check(msgspec.structs.replace(schema, nullable=False))
+        inner_check = compiled(msgspec.structs.replace(schema, nullable=False))
         return lambda value: value is None or inner_check(value)
     return _typed(schema)
 
@@ -60,13 +55,13 @@ def _typed(schema: Schema) -> Check:
 def _combined(schema: Schema) -> Check:
     """Combined schemas are rare and validated the slow way; defaults are still set by the compiled check."""
     inner = msgspec.structs.replace(schema, all_of=(), any_of=(), one_of=(), none_of=None, rules=())
-    inner_check = _check(inner)
+    inner_check = compiled(inner)
     return lambda value: inner_check(value) and not problems(value, schema)
 
 
 def _object(schema: Schema) -> Check:
     plain = {key: _PLAIN[property.type] for key, property in schema.properties.items() if _is_plain(property)}
-    checks = {key: _check(property) for key, property in schema.properties.items() if key not in plain}
+    checks = {key: compiled(property) for key, property in schema.properties.items() if key not in plain}
     factories = {key: _default(property) for key, property in schema.properties.items()}
     defaults = [(key, factory) for key, factory in factories.items() if factory is not None]
     others = _values(schema)
@@ -121,7 +116,7 @@ def _map(schema: Schema, inner_check: Check) -> Check:
 def _values(schema: Schema) -> Check | None:
     """The check of other fields than the properties; None if there must be none."""
     if schema.additional_properties is not None:
-        return _check(schema.additional_properties)
+        return compiled(schema.additional_properties)
     return _accept if schema.preserve_unknown_fields else None
 
 
@@ -141,7 +136,7 @@ def _default(schema: Schema) -> Callable[[], Any] | None:
     if schema.default is msgspec.UNSET:
         return None
     value = msgspec.json.decode(msgspec.json.encode(schema.default))
-    _check(schema)(value)
+    compiled(schema)(value)
     if not isinstance(value, dict | list):
         return lambda: value
     if not value:
@@ -151,7 +146,7 @@ def _default(schema: Schema) -> Callable[[], Any] | None:
 
 
 def _list(schema: Schema) -> Check:
-    inner_check = _check(schema.items) if schema.items is not None else _accept
+    inner_check = compiled(schema.items) if schema.items is not None else _accept
     minimum, maximum = schema.min_items or 0, schema.max_items
     unique = schema.unique_items
 

@@ -116,7 +116,7 @@ def _set_rolling(spec: Content, field: str, defaults: Content) -> None:
 
 def problems(content: Content, kind: str) -> list[Problem]:
     """What is wrong with an object of a built-in kind whose types are right."""
-    result = metadata_problems(content.get("metadata") or {}, kind)
+    result = list(metadata_problems(content.get("metadata") or {}, kind))
     if kind == "Pod":
         result += pod_problems(content.get("spec") or {})
     elif kind in _TEMPLATES:

@@ -48,23 +48,18 @@ def label_problems(labels: dict[str, str], path: str) -> Iterator[Problem]:
             yield invalid(path, value, error)
 
 
-def metadata_problems(metadata: dict[str, Any], kind: str) -> list[Problem]:
+def metadata_problems(metadata: dict[str, Any], kind: str) -> Iterator[Problem]:
     """What is wrong with the metadata of an object whose types are right and whose name was generated, if need be."""
-    return list(_metadata_problems(metadata, name_errors(kind)))
-
-
-def _metadata_problems(
-    metadata: dict[str, Any], name_errors: Callable[[str], tuple[str, ...]]
-) -> Iterator[Problem]:
+    errors_of = name_errors(kind)
     name = metadata.get("name")
     prefix = metadata.get("generateName")
     if prefix:
-        for error in name_errors(prefix.rstrip("-.") or prefix):
+        for error in errors_of(prefix.rstrip("-.") or prefix):
             yield invalid("metadata.generateName", prefix, error)
     if not name:
         yield required("metadata.name", "name or generateName is required")
     else:
-        for error in name_errors(name):
+        for error in errors_of(name):
             yield invalid("metadata.name", name, error)
     if labels := metadata.get("labels"):
         yield from label_problems(labels, "metadata.labels")

@@ -52,13 +52,6 @@ _SCALARS = {
 }
 
 
-class Section(msgspec.Struct, frozen=True):
-    """The package of a group of types, and the API version of their kinds."""
-
-    package: str
-    api_version: str
-
-
 class Notation:
     """Schemas in the notation, split into blocks at once and parsed when they are used."""
 
@@ -76,18 +69,17 @@ class Notation:
             self._split(text)
 
     def _split(self, text: str) -> None:
-        section = Section("", "")
+        package = api_version = ""
         for keyword, rest in _BLOCK.findall(text):
             if keyword == "in":
-                package, _, version = rest.partition(" of ")
-                section = Section(package, version)
+                package, _, api_version = rest.partition(" of ")
                 continue
             name = rest.split(maxsplit=1)[0]
-            self._blocks[section.package, name] = rest
-            self._packages.setdefault(name, section.package)
+            self._blocks[package, name] = rest
+            self._packages.setdefault(name, package)
             if keyword == "kind":
-                self.kinds[section.api_version, name] = section.package
-                self._kind_types.add((section.package, name))
+                self.kinds[api_version, name] = package
+                self._kind_types.add((package, name))
 
     def kind(self, api_version: str, kind: str) -> Schema | None:
         """The schema of a kind, or None."""

@@ -10,6 +10,7 @@ from stromboli.embedded.tables.table_printer import (
     NONE,
     Cells,
     Content,
+    PrintRow,
     format_labels,
     format_list,
     name_of,
@@ -18,38 +19,35 @@ from stromboli.embedded.tables.table_printer import (
     selector_text,
 )
 
-DEFAULT = printer("Name | Age", lambda content, now: [name_of(content), age(content, now)])
 CREATED_AT = printer(
     "Name | Created At",
     lambda content, _: [name_of(content), nested_map(content, "metadata").get("creationTimestamp") or ""],
 )
 
 
-def _count(*path: str) -> Callable[[Content, float], Cells]:
-    """A row of name, number of entries, and age."""
-
-    def print_row(content: Content, now: float) -> Cells:
-        return [name_of(content), len(nested_map(content, *path[:-1]).get(path[-1]) or ()), age(content, now)]
-
-    return print_row
+def _named(cell: Callable[[Content], Any]) -> PrintRow:
+    """A row of the name, this cell, and the age."""
+    return lambda content, now: [name_of(content), cell(content), age(content, now)]
 
 
-def _namespace(namespace: Content, now: float) -> Cells:
-    return [name_of(namespace), nested_map(namespace, "status").get("phase") or "", age(namespace, now)]
+def _field(*path: str) -> PrintRow:
+    """A row of the name, a field or nothing, and the age."""
+    return _named(lambda content: nested_map(content, *path[:-1]).get(path[-1]) or "")
+
+
+def _count(*path: str) -> PrintRow:
+    """A row of the name, a number of entries, and the age."""
+    return _named(lambda content: len(nested_map(content, *path[:-1]).get(path[-1]) or ()))
 
 
 def _event(event: Content, now: float) -> Cells:
-    """Core events have a count and two times, those of events.k8s.io a series."""
-    series = nested_map(event, "series")
-    first = event.get("firstTimestamp") or event.get("deprecatedFirstTimestamp") or event.get("eventTime")
-    last = (
-        series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("deprecatedLastTimestamp")
-    )
-    regarding = nested_map(event, "involvedObject") or nested_map(event, "regarding")
-    source = nested_map(event, "source") or nested_map(event, "deprecatedSource")
+    """Old recorders set a count and two times, new ones eventTime and a series."""
+    series, source = nested_map(event, "series"), nested_map(event, "source")
+    first = event.get("firstTimestamp") or event.get("eventTime")
+    last = series.get("lastObservedTime") or event.get("lastTimestamp")
+    regarding = nested_map(event, "involvedObject")
     component = source.get("component") or event.get("reportingComponent")
-    host = source.get("host") or event.get("reportingInstance")
-    reporters = [component or event.get("reportingController"), host]
+    reporters = [component, source.get("host") or event.get("reportingInstance")]
     return [
         ago(last or first, now),
         event.get("type") or "",
@@ -57,15 +55,11 @@ def _event(event: Content, now: float) -> Cells:
         f"{str(regarding.get('kind', '')).lower()}/{regarding.get('name', '')}",
         regarding.get("fieldPath") or "",
         ", ".join(str(reporter) for reporter in reporters if reporter),
-        str(event.get("message") or event.get("note") or "").strip(),
+        str(event.get("message") or "").strip(),
         ago(first, now),
-        series.get("count") or event.get("count") or event.get("deprecatedCount") or 1,
+        series.get("count") or event.get("count") or 1,
         name_of(event),
     ]
-
-
-def _lease(lease: Content, now: float) -> Cells:
-    return [name_of(lease), nested_map(lease, "spec").get("holderIdentity") or "", age(lease, now)]
 
 
 def _service(service: Content, now: float) -> Cells:
@@ -99,26 +93,19 @@ def _port(port: Content) -> str:
     return f"{port.get('port')}{behind}/{port.get('protocol', 'TCP')}"
 
 
-def _endpoints(endpoints: Content, now: float) -> Cells:
-    addresses = [
-        f"{address.get('ip')}:{port.get('port')}"
-        for subset in endpoints.get("subsets") or ()
-        for port in subset.get("ports") or ()
-        for address in subset.get("addresses") or ()
-    ]
-    return [name_of(endpoints), format_list(addresses), age(endpoints, now)]
+def _addresses(endpoints: Content) -> str:
+    return format_list(
+        [
+            f"{address.get('ip')}:{port.get('port')}"
+            for subset in endpoints.get("subsets") or ()
+            for port in subset.get("ports") or ()
+            for address in subset.get("addresses") or ()
+        ]
+    )
 
 
 def _secret(secret: Content, now: float) -> Cells:
     return [name_of(secret), secret.get("type") or "Opaque", len(secret.get("data") or ()), age(secret, now)]
-
-
-def _config_map(config_map: Content, now: float) -> Cells:
-    return [
-        name_of(config_map),
-        len(config_map.get("data") or ()) + len(config_map.get("binaryData") or ()),
-        age(config_map, now),
-    ]
 
 
 def _quota(quota: Content, now: float) -> Cells:
@@ -174,25 +161,41 @@ def _binding(binding: Content, now: float) -> Cells:
     ]
 
 
-def _network_policy(policy: Content, now: float) -> Cells:
-    return [name_of(policy), selector_text(nested_map(policy, "spec").get("podSelector")), age(policy, now)]
-
-
-NAMESPACES = printer("Name | Status | Age", _namespace)
-EVENTS = printer(
-    "Last Seen | Type | Reason | Object | Subobject+ | Source+ | Message | First Seen+ | Count#+ | Name+",
-    _event,
-)
-LEASES = printer("Name | Holder | Age", _lease)
-SERVICES = printer("Name | Type | Cluster-IP | External-IP | Port(s) | Age | Selector+", _service)
-ENDPOINTS = printer("Name | Endpoints | Age", _endpoints)
-SECRETS = printer("Name | Type | Data# | Age", _secret)
-CONFIG_MAPS = printer("Name | Data# | Age", _config_map)
-SERVICE_ACCOUNTS = printer("Name | Secrets# | Age", _count("secrets"))
-WEBHOOKS = printer("Name | Webhooks# | Age", _count("webhooks"))
-CSI_NODES = printer("Name | Drivers# | Age", _count("spec", "drivers"))
-QUOTAS = printer("Name | Request | Limit | Age", _quota)
-PRIORITY_CLASSES = printer("Name | Value# | Global-Default | Age | PreemptionPolicy", _priority_class)
-BUDGETS = printer("Name | Min Available | Max Unavailable | Allowed Disruptions# | Age", _budget)
 BINDINGS = printer("Name | Role | Age | Users+ | Groups+ | ServiceAccounts+", _binding)
-NETWORK_POLICIES = printer("Name | Pod-Selector | Age", _network_policy)
+WEBHOOKS = printer("Name | Webhooks# | Age", _count("webhooks"))
+PRINTERS = {
+    "namespaces": printer("Name | Status | Age", _field("status", "phase")),
+    "events": printer(
+        "Last Seen | Type | Reason | Object | Subobject+ | Source+ | Message | First Seen+ | Count#+ | Name+",
+        _event,
+    ),
+    "leases.coordination.k8s.io": printer("Name | Holder | Age", _field("spec", "holderIdentity")),
+    "services": printer("Name | Type | Cluster-IP | External-IP | Port(s) | Age | Selector+", _service),
+    "endpoints": printer("Name | Endpoints | Age", _named(_addresses)),
+    "secrets": printer("Name | Type | Data# | Age", _secret),
+    "configmaps": printer(
+        "Name | Data# | Age",
+        _named(lambda content: len(content.get("data") or ()) + len(content.get("binaryData") or ())),
+    ),
+    "serviceaccounts": printer("Name | Secrets# | Age", _count("secrets")),
+    "resourcequotas": printer("Name | Request | Limit | Age", _quota),
+    "limitranges": CREATED_AT,
+    "csinodes.storage.k8s.io": printer("Name | Drivers# | Age", _count("spec", "drivers")),
+    "priorityclasses.scheduling.k8s.io": printer(
+        "Name | Value# | Global-Default | Age | PreemptionPolicy", _priority_class
+    ),
+    "poddisruptionbudgets.policy": printer(
+        "Name | Min Available | Max Unavailable | Allowed Disruptions# | Age", _budget
+    ),
+    "networkpolicies.networking.k8s.io": printer(
+        "Name | Pod-Selector | Age",
+        _named(lambda policy: selector_text(nested_map(policy, "spec").get("podSelector"))),
+    ),
+    "roles.rbac.authorization.k8s.io": CREATED_AT,
+    "clusterroles.rbac.authorization.k8s.io": CREATED_AT,
+    "rolebindings.rbac.authorization.k8s.io": BINDINGS,
+    "clusterrolebindings.rbac.authorization.k8s.io": BINDINGS,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": WEBHOOKS,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": WEBHOOKS,
+    "customresourcedefinitions.apiextensions.k8s.io": CREATED_AT,
+}

@@ -76,15 +76,18 @@ def _storage_class(storage_class: Content, now: float) -> Cells:
     ]
 
 
-VOLUMES = printer(
-    "Name | Capacity | Access Modes | Reclaim Policy | Status | Claim | StorageClass | VolumeAttributesClass"
-    " | Reason | Age | VolumeMode+",
-    _volume,
-)
-CLAIMS = printer(
-    "Name | Status | Volume | Capacity | Access Modes | StorageClass | VolumeAttributesClass | Age | VolumeMode+",
-    _claim,
-)
-STORAGE_CLASSES = printer(
-    "Name | Provisioner | ReclaimPolicy | VolumeBindingMode | AllowVolumeExpansion | Age", _storage_class
-)
+PRINTERS = {
+    "persistentvolumes": printer(
+        "Name | Capacity | Access Modes | Reclaim Policy | Status | Claim | StorageClass | VolumeAttributesClass"
+        " | Reason | Age | VolumeMode+",
+        _volume,
+    ),
+    "persistentvolumeclaims": printer(
+        "Name | Status | Volume | Capacity | Access Modes | StorageClass | VolumeAttributesClass | Age"
+        " | VolumeMode+",
+        _claim,
+    ),
+    "storageclasses.storage.k8s.io": printer(
+        "Name | Provisioner | ReclaimPolicy | VolumeBindingMode | AllowVolumeExpansion | Age", _storage_class
+    ),
+}

@@ -27,7 +27,7 @@ def table(
         "kind": "Table",
         "apiVersion": version,
         "metadata": meta or {},
-        "columnDefinitions": [column.definition() for column in printer.columns] if headers else [],
+        "columnDefinitions": printer.columns if headers else (),
         "rows": [_row(printer, content, now, include) for content in contents],
     }
 

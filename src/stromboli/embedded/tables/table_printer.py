@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 Content = dict[str, Any]
 """An object as plain JSON."""
 Cells = list[Any]
@@ -18,24 +20,14 @@ UNSET = "<unset>"
 INVALID = "<invalid>"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column; those of priority 1 appear with `-o wide` only."""
+class Column(msgspec.Struct, frozen=True):
+    """A column definition of a Table; columns of priority 1 appear with `-o wide` only."""
 
     name: str
     type: str = "string"
     format: str = ""
     priority: int = 0
     description: str = ""
-
-    def definition(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "type": self.type,
-            "format": self.format,
-            "description": self.description,
-            "priority": self.priority,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,34 +42,19 @@ class TablePrinter:
         try:
             return self.print_row(content, now)
         except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError):
-            meta = content.get("metadata")
-            name = meta.get("name") if isinstance(meta, dict) else None
-            return [
-                str(name or INVALID) if column.name == "Name" else _blank(column) for column in self.columns
-            ]
-
-
-def _blank(column: Column) -> Any:
-    return None if column.type in ("integer", "number", "boolean") else INVALID
-
-
-def columns(headers: str) -> tuple[Column, ...]:
-    """From `Name | Data# | Age | IP+`: a plus for wide output only, a hash for a whole number."""
-    return tuple(_column(header.strip()) for header in headers.split("|"))
-
-
-def _column(header: str) -> Column:
-    name = header.rstrip("+#")
-    return Column(
-        name,
-        "integer" if "#" in header else "string",
-        "name" if name == "Name" else "",
-        1 if "+" in header else 0,
-    )
+            name = str(nested_map(content, "metadata").get("name") or INVALID)
+            cells = {"Name": name, "integer": None, "number": None, "boolean": None}
+            return [cells.get(column.name, cells.get(column.type, INVALID)) for column in self.columns]
 
 
 def printer(headers: str, print_row: PrintRow) -> TablePrinter:
-    return TablePrinter(columns(headers), print_row)
+    """From `Name | Data# | Age | IP+`: a plus for wide output only, a hash for a whole number."""
+    columns = []
+    for header in headers.split(" | "):
+        name = header.rstrip("+#")
+        type = "integer" if "#" in header else "string"
+        columns.append(Column(name, type, "name" if name == "Name" else "", int("+" in header)))
+    return TablePrinter(tuple(columns), print_row)
 
 
 # -- helpers of rows

@@ -128,20 +128,26 @@ def _cron_job(cron_job: Content, now: float) -> Cells:
     ]
 
 
-DEPLOYMENTS = printer(
-    "Name | Ready | Up-to-date | Available | Age | Containers+ | Images+ | Selector+", _deployment
-)
 REPLICA_SETS = printer(
     "Name | Desired# | Current# | Ready# | Age | Containers+ | Images+ | Selector+", _replica_set
 )
-STATEFUL_SETS = printer("Name | Ready | Age | Containers+ | Images+", _stateful_set)
-DAEMON_SETS = printer(
-    "Name | Desired# | Current# | Ready# | Up-to-date# | Available# | Node Selector | Age"
-    " | Containers+ | Images+ | Selector+",
-    _daemon_set,
-)
-JOBS = printer("Name | Status | Completions | Duration | Age | Containers+ | Images+ | Selector+", _job)
-CRON_JOBS = printer(
-    "Name | Schedule | Timezone | Suspend | Active# | Last Schedule | Age | Containers+ | Images+ | Selector+",
-    _cron_job,
-)
+PRINTERS = {
+    "deployments.apps": printer(
+        "Name | Ready | Up-to-date | Available | Age | Containers+ | Images+ | Selector+", _deployment
+    ),
+    "replicasets.apps": REPLICA_SETS,
+    "replicationcontrollers": REPLICA_SETS,
+    "statefulsets.apps": printer("Name | Ready | Age | Containers+ | Images+", _stateful_set),
+    "daemonsets.apps": printer(
+        "Name | Desired# | Current# | Ready# | Up-to-date# | Available# | Node Selector | Age"
+        " | Containers+ | Images+ | Selector+",
+        _daemon_set,
+    ),
+    "jobs.batch": printer(
+        "Name | Status | Completions | Duration | Age | Containers+ | Images+ | Selector+", _job
+    ),
+    "cronjobs.batch": printer(
+        "Name | Schedule | Timezone | Suspend | Active# | Last Schedule | Age | Containers+ | Images+ | Selector+",
+        _cron_job,
+    ),
+}
