@@ -1,48 +1,237 @@
-"""OpenAPI documents of all registered kinds."""
+"""OpenAPI documents: v3 per group and version, v2 for all kinds.
+
+kubectl uses v3 for `explain`, for the merge keys of `apply`, and to find out whether the server validates; older ones
+use v2, as protobuf. Documents are built when they are first requested, and again only where a kind has changed.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from stromboli.embedded.http.openapi_protobuf import encoded
 from stromboli.embedded.kinds import object_schemas
+from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.patching.patch_request import accepted_patch_types
-from stromboli.embedded.schemas import openapi
-from stromboli.embedded.schemas.openapi import Resource
+from stromboli.embedded.schemas import builtin_schemas
+from stromboli.embedded.schemas.schema import KEYWORDS, Schema
+
+Node = dict[str, Any]
 
 ROOT = "/openapi/"
-_V3 = f"{ROOT}v3"
+_V3 = f"{ROOT}v3/"
+_INFO = {"title": "Kubernetes", "version": "unversioned"}
+PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+PROTOBUF_ACCEPTED = (PROTOBUF, PROTOBUF.replace(".v1.0", "@v1.0"))
+"""`Accept` of clients that want protobuf; the second, which most send, is not a valid content type."""
+_GVK = "x-kubernetes-group-version-kind"
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 
 
-class OpenApiDocuments:
-    """The documents below /openapi, cached until a kind is registered or unregistered."""
+# -- documents
 
-    def __init__(self, registry: KindRegistry):
-        self._registry = registry
-        self._resources: tuple[Resource, ...] = ()
-        self._generation = -1
 
-    def document(self, path: str, accept: str) -> tuple[bytes, str] | None:
-        """A document and its content type; None if there is no such path."""
-        if self._generation != self._registry.generation:
-            self._resources = tuple(self._served_resources())
-            self._generation = self._registry.generation
-        if path == f"{ROOT}v2":
-            if any(media_type in accept for media_type in openapi.PROTOBUF_ACCEPTED):
-                return openapi.v2_protobuf(self._resources), openapi.PROTOBUF
-            return openapi.v2(self._resources), "application/json"
-        if path == _V3:
-            return openapi.index(self._resources), "application/json"
-        document = openapi.document(self._resources, path.removeprefix(f"{_V3}/"))
-        return None if document is None else (document, "application/json")
+def openapi_document(registry: KindRegistry, path: str, accept: str) -> tuple[bytes, str] | None:
+    """A document below /openapi and its content type; None if there is no such path."""
+    kinds = tuple(registry)
+    if path == f"{ROOT}v2":
+        if any(media_type in accept for media_type in PROTOBUF_ACCEPTED):
+            return v2_protobuf(kinds), PROTOBUF
+        return v2(kinds), "application/json"
+    if path == f"{ROOT}v3":
+        return index(kinds), "application/json"
+    group = _by_root(kinds).get(path.removeprefix(_V3))
+    return (v3(group), "application/json") if group else None
 
-    def _served_resources(self) -> list[Resource]:
-        return [
-            Resource(
-                api_version=kind.api_version,
-                kind=kind.kind,
-                plural=kind.plural,
-                namespaced=kind.namespaced,
-                schema=object_schemas.schema(kind),
-                patch_types=accepted_patch_types(kind.definition is None),
+
+def index(kinds: Iterable[Kind]) -> bytes:
+    """/openapi/v3: the URL of each document, with a hash that changes when it does."""
+    paths = {}
+    for root, group in _by_root(kinds).items():
+        digest = hashlib.sha256(v3(group)).hexdigest()[:32].upper()
+        paths[root] = {"serverRelativeURL": f"{_V3}{root}?hash={digest}"}
+    return msgspec.json.encode({"paths": paths})
+
+
+def _by_root(kinds: Iterable[Kind]) -> dict[str, tuple[Kind, ...]]:
+    """Kinds by group and version, such as `apis/batch/v1`."""
+    roots: dict[str, tuple[Kind, ...]] = {}
+    for kind in kinds:
+        roots[_root(kind)] = (*roots.get(_root(kind), ()), kind)
+    return roots
+
+
+def _root(kind: Kind) -> str:
+    return f"apis/{kind.api_version}" if kind.group else f"api/{kind.version}"
+
+
+@lru_cache(maxsize=128)
+def v3(kinds: tuple[Kind, ...]) -> bytes:
+    """A group and version, as JSON."""
+    schemas = _Definitions("#/components/schemas/", is_v3=True)
+    schemas.add(kinds)
+    paths = _paths(kinds, _patch_v3)
+    components = {"schemas": schemas.definitions}
+    return msgspec.json.encode({"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": components})
+
+
+@lru_cache(maxsize=2)
+def v2(kinds: tuple[Kind, ...]) -> bytes:
+    """All kinds, as JSON."""
+    return msgspec.json.encode(_swagger(kinds))
+
+
+@lru_cache(maxsize=2)
+def v2_protobuf(kinds: tuple[Kind, ...]) -> bytes:
+    """All kinds, as protobuf (`PROTOBUF_ACCEPTED`)."""
+    return encoded(_swagger(kinds))
+
+
+def _swagger(kinds: Sequence[Kind]) -> Node:
+    definitions = _Definitions("#/definitions/", is_v3=False)
+    definitions.add(kinds)
+    paths = _paths(kinds, _patch_v2)
+    return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions.definitions}
+
+
+# -- paths: only what kubectl reads
+
+
+def _paths(kinds: Iterable[Kind], patch: Any) -> Node:
+    paths: Node = {}
+    for kind in kinds:
+        scope = "namespaces/{namespace}/" if kind.namespaced else ""
+        path = f"/{_root(kind)}/{scope}{kind.plural}"
+        shared = {_GVK: _gvk(kind), "responses": {"200": {"description": "OK"}}}
+        paths[path] = {"get": shared, "post": {**shared, **patch(None)}}
+        paths[f"{path}/{{name}}"] = {
+            "get": shared,
+            "put": {**shared, **patch(None)},
+            "patch": {**shared, **patch(accepted_patch_types(kind.definition is None))},
+            "delete": shared,
+        }
+    return paths
+
+
+def _patch_v3(media: tuple[str, ...] | None) -> Node:
+    text = {"type": "string"}
+    parameters = [{"name": name, "in": "query", "schema": text} for name in _PARAMETERS]
+    content = {media: {"schema": {"type": "object"}} for media in media or ("application/json",)}
+    return {"parameters": parameters, "requestBody": {"content": content}}
+
+
+def _patch_v2(media: tuple[str, ...] | None) -> Node:
+    parameters = [{"name": name, "in": "query", "type": "string"} for name in _PARAMETERS]
+    return {"parameters": parameters, "consumes": list(media or ("application/json",))}
+
+
+def _gvk(kind: Kind) -> Node:
+    return {"group": kind.group, "kind": kind.kind, "version": kind.version}
+
+
+# -- schemas
+
+
+class _Definitions:
+    """Schemas by name, with those that they refer to."""
+
+    def __init__(self, prefix: str, is_v3: bool) -> None:
+        self.definitions: dict[str, Node] = {}
+        self._prefix = prefix
+        self._is_v3 = is_v3
+
+    def add(self, kinds: Iterable[Kind]) -> None:
+        for kind in kinds:
+            schema = object_schemas.schema(kind)
+            name = schema.name or ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
+            self.definitions[name] = {**self._body(schema), _GVK: [_gvk(kind)]}
+
+    def _ref(self, name: str) -> Node:
+        if name not in self.definitions:
+            self.definitions[name] = {}
+            self.definitions[name] = (
+                self._quantity() if name == _QUANTITY else self._body(builtin_schemas.named(name))
             )
-            for kind in self._registry
-        ]
+        return {"$ref": self._prefix + name}
+
+    def _quantity(self) -> Node:
+        text: Node = {"description": "A number with an optional suffix: 500m, 2, 1Gi."}
+        return text | (
+            {"oneOf": [{"type": "string"}, {"type": "number"}]} if self._is_v3 else {"type": "string"}
+        )
+
+    def _node(self, schema: Schema) -> Node:
+        if schema.format == "quantity":
+            ref, own = self._ref(_QUANTITY), ""
+        elif schema.name:
+            ref, own = self._ref(schema.name), builtin_schemas.named(schema.name).description
+        else:
+            return self._body(schema)
+        extra: Node = {}
+        if schema.description and schema.description != own:
+            extra["description"] = schema.description
+        if schema.default is not msgspec.UNSET:
+            extra["default"] = schema.default
+        if schema.patch_strategies:
+            extra["x-kubernetes-patch-strategy"] = ",".join(schema.patch_strategies)
+        if self._is_v3 and extra:
+            return {"allOf": [ref], **extra}
+        return {**ref, **extra}
+
+    def _body(self, schema: Schema) -> Node:
+        node: Node = {"description": schema.description} if schema.description else {}
+        if schema.int_or_string:
+            node["format"] = "int-or-string"
+            node |= (
+                {"oneOf": [{"type": "integer"}, {"type": "string"}]} if self._is_v3 else {"type": "string"}
+            )
+        elif schema.type:
+            node["type"] = schema.type
+        if schema.default is not msgspec.UNSET:
+            node["default"] = schema.default
+        if schema.properties and (
+            self._is_v3 or not schema.preserve_unknown_fields
+        ):  # kubectl takes those of v2 for all fields
+            node["properties"] = {key: self._node(property) for key, property in schema.properties.items()}
+        if schema.items is not None:
+            node["items"] = self._node(schema.items)
+        if schema.additional_properties is not None:
+            node["additionalProperties"] = self._node(schema.additional_properties)
+        node |= _limits(schema)
+        return node | (self._combined(schema) if self._is_v3 else {})
+
+    def _combined(self, schema: Schema) -> Node:
+        """What v2 cannot express."""
+        node: Node = {"nullable": True} if schema.nullable else {}
+        for name, group in (("allOf", schema.all_of), ("anyOf", schema.any_of), ("oneOf", schema.one_of)):
+            if group:
+                node[name] = [self._node(part) for part in group]
+        if schema.none_of is not None:
+            node["not"] = self._node(schema.none_of)
+        if schema.rules:
+            node["x-kubernetes-validations"] = [
+                {"rule": rule.rule, "message": rule.message} for rule in schema.rules
+            ]
+        return node
+
+
+def _limits(schema: Schema) -> Node:
+    """Validations and extensions."""
+    node: Node = {}
+    if schema.required:
+        node["required"] = list(schema.required)
+    if schema.enum:
+        node["enum"] = list(schema.enum)
+    for field, name in KEYWORDS.items():
+        value = getattr(schema, field)
+        if value is not None and value is not False and value not in ("", ()):
+            node[name] = value
+    if schema.patch_strategies:
+        node["x-kubernetes-patch-strategy"] = ",".join(schema.patch_strategies)
+    return node

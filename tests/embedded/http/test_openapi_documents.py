@@ -3,25 +3,26 @@
 import json
 from typing import Any
 
-from stromboli.embedded.schemas import builtin_schemas
-from stromboli.embedded.schemas.crd_schemas import from_crd
-from stromboli.embedded.schemas.openapi import Resource, document, index, v2, v2_protobuf, v3
-from stromboli.kube.request import MERGE, STRATEGIC
-from tests.embedded.schemas.manifests import OPENAPI, SCHEMA
-
-PLURALS = {"Endpoints": "endpoints", "NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
-BUILT_IN = tuple(
-    Resource(version, kind, PLURALS.get(kind, f"{kind.lower()}s"), True, schema, (MERGE, STRATEGIC))
-    for version, kind in builtin_schemas.notation().kinds
-    if (schema := builtin_schemas.schema(version, kind)) is not None
-)
-CUSTOM = Resource("example.com/v1", "Thing", "things", True, SCHEMA, (MERGE,))
+from stromboli.embedded.http.openapi_documents import index, openapi_document, v2, v2_protobuf, v3
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind_registry import KindRegistry
+from tests.embedded.schemas.manifests import OPENAPI
 
 
-def read(root: str, resources: tuple[Resource, ...] = (*BUILT_IN, CUSTOM)) -> Any:
-    text = document(resources, root)
-    assert text is not None
-    return json.loads(text)
+def custom_kind(schema: dict[str, Any]) -> Kind:
+    definition = {"schema": {"openAPIV3Schema": schema}}
+    return Kind("example.com", "v1", "things", "Thing", definition=definition)
+
+
+BUILT_IN = tuple(KindRegistry())
+CUSTOM = custom_kind(OPENAPI)
+REGISTRY = KindRegistry((*BUILT_IN, CUSTOM))
+
+
+def read(root: str) -> Any:
+    document = openapi_document(REGISTRY, f"/openapi/v3/{root}", "application/json")
+    assert document is not None
+    return json.loads(document[0])
 
 
 def references(node: Any) -> set[str]:
@@ -42,15 +43,13 @@ def test_every_reference_leads_somewhere() -> None:
 
 def test_the_index_names_each_group_with_a_hash_that_changes_with_it() -> None:
     before, after = (
-        json.loads(index((*BUILT_IN, Resource("example.com/v1", "Thing", "things", True, schema, False))))[
-            "paths"
-        ]
-        for schema in (SCHEMA, from_crd({"type": "object"}))
+        json.loads(index((*BUILT_IN, custom_kind(schema))))["paths"]
+        for schema in (OPENAPI, {"type": "object"})
     )
     assert {"api/v1", "apis/apps/v1", "apis/batch/v1", "apis/example.com/v1"} <= before.keys()
     assert before["apis/apps/v1"] == after["apis/apps/v1"]
     assert before["apis/example.com/v1"] != after["apis/example.com/v1"]
-    assert document(BUILT_IN, "apis/nonsense/v1") is None
+    assert openapi_document(REGISTRY, "/openapi/v3/apis/nonsense/v1", "application/json") is None
 
 
 def test_merge_keys_and_kinds_stand_where_kubectl_looks() -> None:
@@ -115,9 +114,9 @@ def messages(data: bytes) -> dict[int, list[bytes]]:
 
 
 def test_protobuf_and_json_documents_are_equal() -> None:
-    resources = (*BUILT_IN, CUSTOM)
-    swagger = json.loads(v2(resources))
-    top = messages(v2_protobuf(resources))
+    kinds = (*BUILT_IN, CUSTOM)
+    swagger = json.loads(v2(kinds))
+    top = messages(v2_protobuf(kinds))
     assert top[1] == [b"2.0"]
     definitions = {}
     for entry in messages(top[9][0])[1]:
