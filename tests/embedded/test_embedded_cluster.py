@@ -12,7 +12,7 @@ import pytest
 
 from stromboli.embedded.cluster_services import ServiceConfig, nodes
 from stromboli.embedded.data_folder import DataFolder
-from stromboli.embedded.embedded_cluster import NOWHERE, Cluster, ServiceFailed
+from stromboli.embedded.embedded_cluster import NOWHERE, EmbeddedCluster, ServiceFailed
 from stromboli.embedded.nodes.node_groups import node_manifests
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import default_policy
@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataFolder:
 
 def test_a_part_that_gives_up_is_named(folder: DataFolder) -> None:
     async def scenario() -> None:
-        async with Cluster(folder, config(), services=(nodes, breaking)) as cluster:
+        async with EmbeddedCluster(folder, config(), services=(nodes, breaking)) as cluster:
             with pytest.raises(ServiceFailed, match="breaking gave up: no more"):
                 await asyncio.wait_for(cluster.wait_failed(), 20)
 
@@ -58,7 +58,7 @@ def test_a_part_that_gives_up_is_named(folder: DataFolder) -> None:
 def test_a_part_that_does_not_start_leaves_nothing_behind(folder: DataFolder) -> None:
     async def scenario() -> None:
         with pytest.raises(ValueError, match="not today"):
-            async with Cluster(folder, config(), services=(nodes, never_starts)):
+            async with EmbeddedCluster(folder, config(), services=(nodes, never_starts)):
                 pass
         assert len(asyncio.all_tasks()) == 1
 
@@ -71,7 +71,7 @@ def test_if_its_port_was_taken_meanwhile_it_takes_another(folder: DataFolder) ->
         folder.last_port = taken.getsockname()[1]
 
         async def scenario() -> str:
-            async with Cluster(folder, config(), services=(nodes,)) as cluster:
+            async with EmbeddedCluster(folder, config(), services=(nodes,)) as cluster:
                 return cluster.url
 
         assert not asyncio.run(scenario()).endswith(f":{folder.last_port}")
@@ -83,7 +83,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_an_error(folder: DataFolder) 
         port = taken.getsockname()[1]
 
         async def scenario() -> None:
-            async with Cluster(folder, config(), port=port, services=(nodes,)):
+            async with EmbeddedCluster(folder, config(), port=port, services=(nodes,)):
                 pass
 
         with pytest.raises(OSError, match="in use"):

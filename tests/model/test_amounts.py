@@ -16,8 +16,8 @@ from stromboli.model.amounts import (
     minimum_or_unlimited,
     minimum_or_zero,
     minus,
-    names,
     plus,
+    positive_dimensions,
     same,
     share,
     shift,
@@ -132,7 +132,7 @@ def test_excess_is_never_negative() -> None:
 
 
 def test_names_are_the_dimensions_that_are_there() -> None:
-    assert names({CPU: 1, MEMORY: 0.05, PODS: 1}) == [CPU, PODS]
+    assert positive_dimensions({CPU: 1, MEMORY: 0.05, PODS: 1}) == [CPU, PODS]
 
 
 @pytest.mark.parametrize(

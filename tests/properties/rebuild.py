@@ -159,7 +159,7 @@ def _job_sums(cluster: Cluster, job: Job) -> dict[str, Any]:
 def _rebuilt_job(cluster: Cluster, job: Job, tasks: list[Task]) -> dict[str, Any]:
     groups: dict[str, list[Task]] = {}
     for task in tasks:
-        groups.setdefault(task.group.id, []).append(task)
+        groups.setdefault(task.sub_job.id, []).append(task)
     roles = {task.role for task in tasks if task.role}
     return {
         "tasks": sorted(task.uid for task in tasks),

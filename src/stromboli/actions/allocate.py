@@ -17,7 +17,7 @@ from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
 from stromboli.model.job import Job, SubJob
 from stromboli.model.task import Task
-from stromboli.policy.accepted_arguments import error_cache
+from stromboli.policy.ignored_arguments import error_cache
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.redistribution import redistribute
 from stromboli.engine.placement.evaluation import fits
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.placement.verdict import Verdict, verdict_text
+from stromboli.engine.redistribution import redistribute
 from stromboli.engine.session import Session
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Ints, Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.policy.accepted_arguments import error_cache
 from stromboli.policy.arguments import arg
+from stromboli.policy.ignored_arguments import error_cache
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,17 @@ from functools import partial
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
+from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import clear_node, has_enough, would_admit
 from stromboli.engine.eviction.starving_jobs import (
-    commit_evictions,
-    lost_pods_lately,
     make_room_for_job,
     pending_ungated,
     pipeline_without_eviction,
     starving_jobs,
 )
 from stromboli.engine.eviction.victim_candidates import VictimCandidates
-from stromboli.engine.eviction.victim_search import VictimSearch
+from stromboli.engine.eviction.victim_selection import VictimSelection
 from stromboli.engine.points import Choice
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
@@ -28,8 +27,8 @@ from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.policy.accepted_arguments import error_cache
 from stromboli.policy.arguments import arg
+from stromboli.policy.ignored_arguments import error_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +59,12 @@ def preempt(session: Session) -> None:
     def accepts(task: Task, victim: Task) -> bool:
         return _may_be_victim_of(task, victim) and arguments.has_run_long_enough(session, victim)
 
-    def victim_search(may_take_from: Callable[[Task, Job], bool]) -> VictimSearch:
+    def victim_selection(may_take_from: Callable[[Task, Job], bool]) -> VictimSelection:
         statuses = (Status.BOUND, Status.RUNNING)
         candidates = VictimCandidates("preemptable", statuses, may_take_from, accepts)
-        return VictimSearch(session, candidates, arguments)
+        return VictimSelection(session, candidates, arguments)
 
-    between_jobs, within_job = victim_search(_is_other_job), victim_search(_is_same_job)
+    between_jobs, within_job = victim_selection(_is_other_job), victim_selection(_is_same_job)
     starving = [job for job in starving_jobs(session) if not _has_network_topology(job)]
     for _, jobs in session.jobs_by_queue(starving).visits():
         visited = []
@@ -98,7 +97,7 @@ def _has_network_topology(job: Job) -> bool:
     )
 
 
-def _preempt_within(session: Session, search: VictimSearch, arguments: Arguments, job: Job) -> None:
+def _preempt_within(session: Session, search: VictimSelection, arguments: Arguments, job: Job) -> None:
     """Within a job, each task by itself; the first that finds no place ends it."""
     if lost_pods_lately(session, job, arguments):
         return
@@ -112,7 +111,7 @@ def _preempt_within(session: Session, search: VictimSearch, arguments: Arguments
                 commit_evictions(session, trial, arguments)
 
 
-def _make_room(search: VictimSearch, arguments: Arguments, trial: Statement, task: Task) -> bool:
+def _make_room(search: VictimSelection, arguments: Arguments, trial: Statement, task: Task) -> bool:
     session = search.session
     if not task.may_preempt:
         return False
@@ -135,7 +134,7 @@ def _waits_for_nominated_node(session: Session, task: Task) -> bool:
     )
 
 
-def _clear_first(search: VictimSearch, task: Task) -> bool:
+def _clear_first(search: VictimSelection, task: Task) -> bool:
     """Evict on the first node by score to which the task is then admitted."""
     for node in search.nodes_by_score(task):
         choice = search.choose(task, node) or Choice([])
@@ -149,7 +148,7 @@ def _clear_first(search: VictimSearch, task: Task) -> bool:
 # -- topology-aware: comparing nodes by their victims
 
 
-def _clear_best(arguments: Arguments, search: VictimSearch, task: Task) -> bool:
+def _clear_best(arguments: Arguments, search: VictimSelection, task: Task) -> bool:
     """Of several nodes the one that loses least; one that loses nobody wins at once (spec 02 6.4)."""
     session = search.session
     share = len(session.cluster.columns) * arguments.candidate_percentage // 100
@@ -168,7 +167,7 @@ def _clear_best(arguments: Arguments, search: VictimSearch, task: Task) -> bool:
     )
 
 
-def _needed_victims(search: VictimSearch, task: Task, node: Node) -> Choice | None:
+def _needed_victims(search: VictimSelection, task: Task, node: Node) -> Choice | None:
     """The victims that a node must lose for the task: evict until it fits, then restore those it can do without."""
     session, choice = search.session, search.choose(task, node) or Choice([])
     if not has_enough(session, task, node, choice.victims):

@@ -15,14 +15,14 @@ from stromboli.engine.eviction.starving_jobs import (
     starving_jobs,
 )
 from stromboli.engine.eviction.victim_candidates import VictimCandidates
-from stromboli.engine.eviction.victim_search import VictimSearch
+from stromboli.engine.eviction.victim_selection import VictimSelection
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.policy.accepted_arguments import error_cache
 from stromboli.policy.arguments import arg
+from stromboli.policy.ignored_arguments import error_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def reclaim(session: Session) -> None:
         required=True,
         key=lambda task: task.job.priority if task.job and arguments.same_queue else None,
     )
-    search = VictimSearch(session, candidates, arguments)
+    search = VictimSelection(session, candidates, arguments)
     jobs_by_queue = session.jobs_by_queue(starving_jobs(session))
     for _, jobs in jobs_by_queue.visits(skip=session.rules.overused):
         for job in jobs:
@@ -64,7 +64,7 @@ def _may_take_from(same_queue: bool, task: Task, job: Job) -> bool:
     return job.queue.reclaimable
 
 
-def _make_room(search: VictimSearch, trial: Statement, task: Task) -> bool:
+def _make_room(search: VictimSelection, trial: Statement, task: Task) -> bool:
     session = search.session
     queue = session.queue_of(task)
     if queue is None or not task.may_preempt or not session.rules.preemptive(queue, [task]):
@@ -74,7 +74,7 @@ def _make_room(search: VictimSearch, trial: Statement, task: Task) -> bool:
     return search.run(task, _clear_first)
 
 
-def _clear_first(search: VictimSearch, task: Task) -> bool:
+def _clear_first(search: VictimSelection, task: Task) -> bool:
     """Evict on the first node where the task then fits; nodes without candidates are passed over."""
     # quirk: spec 02 5: filters and limits of queues above are not asked again after an eviction
     fits = would_admit if search.options.fewest_victims else has_enough

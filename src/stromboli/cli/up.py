@@ -18,7 +18,7 @@ from stromboli.daemon import log_format
 
 if TYPE_CHECKING:
     from stromboli.embedded.data_folder import DataFolder
-    from stromboli.embedded.embedded_cluster import Cluster
+    from stromboli.embedded.embedded_cluster import EmbeddedCluster
 
 SIMULATED = "4x8cpu,32Gi"
 REAL = "2x4cpu,8Gi"
@@ -84,7 +84,7 @@ def up(
     """Start a cluster on this machine: an API server for kubectl, nodes, the scheduler and the controllers."""
     from stromboli.embedded.cluster_services import ServiceConfig
     from stromboli.embedded.data_folder import DataFolder, FolderError
-    from stromboli.embedded.embedded_cluster import NOWHERE, Cluster
+    from stromboli.embedded.embedded_cluster import NOWHERE, EmbeddedCluster
     from stromboli.embedded.nodes.durations import BadDuration, parse_duration
     from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
     from stromboli.embedded.nodes.pod_stages import StageDelays
@@ -111,7 +111,7 @@ def up(
     except (BadNodes, BadDuration, FolderError) as error:
         raise Usage(str(error)) from None
     try:
-        status = asyncio.run(_run(Cluster(folder, config, host, port), folder))
+        status = asyncio.run(_run(EmbeddedCluster(folder, config, host, port), folder))
     except OSError as error:
         print_error(f"cannot start: {_start_error(error, host, port or folder.last_port)}")
         status = 1
@@ -135,7 +135,7 @@ def _policy(file: Path | None, preset: str | None, catalog: Any, lenient: bool) 
     return chosen_policy(file, preset or PRESET, catalog, lenient)
 
 
-async def _run(cluster: Cluster, folder: DataFolder) -> int:
+async def _run(cluster: EmbeddedCluster, folder: DataFolder) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -163,7 +163,7 @@ async def _run(cluster: Cluster, folder: DataFolder) -> int:
         await cluster.__aexit__()
 
 
-def _print_instructions(cluster: Cluster, folder: DataFolder) -> None:
+def _print_instructions(cluster: EmbeddedCluster, folder: DataFolder) -> None:
     lines = [
         f"A cluster runs at {cluster.url}. To use it:",
         "",

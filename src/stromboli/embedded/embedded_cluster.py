@@ -26,10 +26,10 @@ class ServiceFailed(Exception):
     """A service of the cluster ended."""
 
 
-class Cluster:
+class EmbeddedCluster:
     """Runs between `async with` and its end; `wait_failed` raises if a service ends.
 
-    async with Cluster(folder, config) as cluster:
+    async with EmbeddedCluster(folder, config) as cluster:
         ...  # cluster.url, cluster.kubeconfig
     """
 
@@ -49,7 +49,7 @@ class Cluster:
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[object]] = []
 
-    async def __aenter__(self) -> Cluster:
+    async def __aenter__(self) -> EmbeddedCluster:
         sys.setswitchinterval(SWITCH_INTERVAL)
         try:
             await self._start()

@@ -15,7 +15,7 @@ from stromboli.engine.outcome import report_outcome
 from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import POINTS, Plugin
 from stromboli.engine.plugin_failures import CycleLost, Failure, failure_of
-from stromboli.engine.points import charge, sort_keys
+from stromboli.engine.points import attribute_error, sort_keys
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Cluster, Dirty
@@ -182,7 +182,7 @@ class Engine:
         try:
             yield
         except Exception as error:
-            charge(error, plugin.name, point)
+            attribute_error(error, plugin.name, point)
             raise
         outcome.plugins[plugin.name, _VOLCANO_HOOKS[point]] = self._timer() - begin
 

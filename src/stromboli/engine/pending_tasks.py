@@ -52,8 +52,8 @@ def pending_tasks(session: Session, job: Job) -> PendingTasks:
     """What there is to place for a job: pending tasks that ask for something and are held at no foreign gate."""
     by_group: dict[SubJob, list[Task]] = {}
     for task in job.by_status[Status.PENDING]:
-        if task.group is not None and not task.best_effort and not _foreign_gate(task):
-            by_group.setdefault(task.group, []).append(task)
+        if task.sub_job is not None and not task.best_effort and not _foreign_gate(task):
+            by_group.setdefault(task.sub_job, []).append(task)
     for tasks in by_group.values():
         tasks.sort(key=session.task_key, reverse=True)
     return PendingTasks(session, by_group, _required(session, job))

@@ -1,7 +1,7 @@
 """How the answers of several plugins to one question combine: each rule once (spec 01 9, 02 0.5).
 
 A combining rule takes the methods that answer, tier by tier, and returns the one function that the engine calls. What a
-method raises leaves with the name of its plugin and point, so that a failure is charged to whoever was asked.
+method raises leaves with the name of its plugin and point, so that a failure is attributed to whoever was asked.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ def depends_on_everything(methods: Iterable[Method]) -> bool:
     return any(getattr(method, "__depends__", "item") == "everything" for method in methods)
 
 
-def charge(error: Exception, plugin: str, point: str) -> None:
+def attribute_error(error: Exception, plugin: str, point: str) -> None:
     """Note on an error which plugin was asked what; of plugins that ask each other, the innermost stands."""
     if not hasattr(error, "__asked__"):
         error.__asked__ = (plugin, point)  # type: ignore[attr-defined]
 
 
-def charge_method(error: Exception, method: Method) -> None:
+def attribute_method(error: Exception, method: Method) -> None:
     """Note on an error that this method of a plugin raised it."""
-    charge(error, plugin_of(method), method.__name__)
+    attribute_error(error, plugin_of(method), method.__name__)
 
 
-def charged(method: Method) -> Method:
+def attributed(method: Method) -> Method:
     """The method, noting its plugin on what it raises: for combining rules that plugins bring along."""
 
     @functools.wraps(method)
@@ -86,14 +86,14 @@ def plugin_of(method: Method) -> str:
 
 
 def answers(methods: Iterable[Method], items: Sequence[Any]) -> Iterator[Any]:
-    """Ask one method after the other, as far as answers are taken; an error is charged to the plugin asked."""
+    """Ask one method after the other, as far as answers are taken; an error is attributed to the plugin asked."""
     for method in methods:
         try:
             answer = method(*items)
             if isinstance(answer, GeneratorType):
                 answer = list(answer)  # a generator raises only when it is read
         except Exception as error:
-            charge_method(error, method)
+            attribute_method(error, method)
             raise
         yield answer
 
@@ -112,7 +112,7 @@ def sort_keys(tiers: Tiers) -> Method:
             for method in methods:
                 parts.append(method(item))
         except Exception as error:
-            charge_method(error, method)
+            attribute_method(error, method)
             raise
         return tuple(parts)
 
@@ -135,7 +135,7 @@ def every(tiers: Tiers) -> Method:
                 if not method(*items):
                     return False
         except Exception as error:
-            charge_method(error, method)
+            attribute_method(error, method)
             raise
         return True
 

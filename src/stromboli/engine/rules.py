@@ -12,8 +12,8 @@ from stromboli.engine.points import (
     Method,
     Point,
     answers,
-    charge,
-    charged,
+    attribute_error,
+    attributed,
     depends_on_everything,
     vote,
 )
@@ -70,7 +70,7 @@ class Rules:
             name: point.combine(
                 self._methods(point)
                 if name in POINTS
-                else [[charged(method) for method in tier] for tier in self._methods(point)]
+                else [[attributed(method) for method in tier] for tier in self._methods(point)]
             )
             for name, point in points.items()
         }
@@ -160,7 +160,7 @@ def _charged_bound(plugin: Plugin, bound: Bound) -> Callable[[Job], bool]:
         try:
             return bound.may(job)
         except Exception as error:
-            charge(error, plugin.name, "victim_bound")
+            attribute_error(error, plugin.name, "victim_bound")
             raise
 
     return may

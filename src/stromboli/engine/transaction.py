@@ -15,7 +15,7 @@ from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.decisions import Bind, Decision, Event, Evict
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import CycleLost, failure_of
-from stromboli.engine.points import charge
+from stromboli.engine.points import attribute_error
 from stromboli.engine.statement import Statement
 from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
 from stromboli.model.status import Status
@@ -74,7 +74,7 @@ class Undo:
 
 
 def _lost_cycle(failed: ListenerFailed) -> CycleLost:
-    charge(failed.cause, getattr(failed.listener, "name", ""), "on_move")
+    attribute_error(failed.cause, getattr(failed.listener, "name", ""), "on_move")
     return CycleLost(failure_of(failed.cause))
 
 
@@ -104,7 +104,7 @@ class Transaction:
         return Statement(self)
 
     def move(self, task: Task, status: Status, node: Node | None) -> Refused | None:
-        """Move a task and reason it; a listener may refuse."""
+        """Move a task and enter it in the journal; a listener may refuse."""
         try:
             change = self.cluster.move(task, status, node)
         except ListenerFailed as error:
@@ -243,8 +243,8 @@ class Transaction:
         """Remember why a task was not placed; its role counts as failed in its sub-job."""
         if task.job is not None:
             self.verdicts.setdefault(task.job, {})[task] = verdict
-        if task.group is not None:
-            self._failed_roles.setdefault(task.group, set()).add(task.role)
+        if task.sub_job is not None:
+            self._failed_roles.setdefault(task.sub_job, set()).add(task.role)
 
     def clear_failed_roles(self, sub_job: SubJob) -> None:
         """A sub-job is tried afresh: what its tasks met in an earlier turn no longer counts against their roles."""

@@ -129,7 +129,7 @@ def excess(left: Vector, right: Vector) -> Amounts:
     return {dim: amount - right.get(dim, 0) for dim, amount in left.items() if amount > right.get(dim, 0)}
 
 
-def names(amounts: Vector) -> list[int]:
+def positive_dimensions(amounts: Vector) -> list[int]:
     """The dimensions with an amount above the tolerance."""
     return [dim for dim, amount in amounts.items() if amount >= EPSILON]
 

@@ -201,8 +201,8 @@ class Cluster:
             self._weigh(task, task.status, task.node, 1)
         if task.job is not None:
             task.job.tasks[task.uid] = task
-            if task.group is not None:
-                task.group.tasks[task] = None
+            if task.sub_job is not None:
+                task.sub_job.tasks[task] = None
             shift(task.job.total, task.request)
             self._count(task.job, task, task.status, 1)
             self._sum(task.job, task, task.status, 1)
@@ -221,10 +221,10 @@ class Cluster:
             self._sum(task.job, task, task.status, -1)
             shift(task.job.total, task.request, -1)
             del task.job.tasks[task.uid]
-            if task.group is not None:
-                del task.group.tasks[task]
-                if not task.group.tasks:
-                    task.job.sub_jobs.pop(task.group.id, None)
+            if task.sub_job is not None:
+                del task.sub_job.tasks[task]
+                if not task.sub_job.tasks:
+                    task.job.sub_jobs.pop(task.sub_job.id, None)
             self.mark_dirty(task.job)
         if self.reservations:
             self.reservations.update(task.uid)
@@ -307,8 +307,8 @@ class Cluster:
             job.by_status[status][task] = None
         else:
             del job.by_status[status][task]
-        if task.group is not None:
-            task.group.count(status, best_effort, sign)
+        if task.sub_job is not None:
+            task.sub_job.count(status, best_effort, sign)
         if task.role:
             counts = job.role_counts.get(task.role)
             if counts is None:

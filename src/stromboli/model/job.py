@@ -23,7 +23,7 @@ class JobId(NamedTuple):
     name: str
 
 
-class Gang:
+class TaskCounts:
     """Counts of tasks by status with the predicates over them; what a job and a sub-job have in common."""
 
     __slots__ = ("counts", "minimum", "pending_best_effort", "ready_count")
@@ -68,7 +68,7 @@ class Gang:
         return self.counts[Status.PIPELINED] + self.ready_count < self.minimum
 
 
-class SubJob(Gang):
+class SubJob(TaskCounts):
     """Tasks that a sub-group policy groups; a job without policies has one sub-job with all tasks."""
 
     __slots__ = ("id", "job", "match_index", "policy", "tasks")
@@ -90,7 +90,7 @@ class SubJob(Gang):
         return f"SubJob({self.id})"
 
 
-class Job(Gang):
+class Job(TaskCounts):
     """The tasks of one PodGroup; without its PodGroup (`group`) or its queue it takes no part in a cycle."""
 
     __slots__ = (
@@ -215,8 +215,9 @@ class Job(Gang):
     # -- roles
 
     @property
-    def roles_bind(self) -> bool:
-        """# quirk: spec 01 3.2: role minimums are ignored when they add up to more than minMember."""
+    def role_minimums_apply(self) -> bool:
+        """Whether each role must reach its own minimum; not if these add up to more than minMember."""
+        # quirk: spec 01 3.2
         return bool(self.role_minimums) and self.minimum >= sum(self.role_minimums.values())
 
     def _roles_have(self, statuses: tuple[Status, ...], with_best_effort: bool) -> bool:
@@ -234,15 +235,15 @@ class Job(Gang):
 
     @property
     def roles_valid(self) -> bool:
-        return not self.roles_bind or self._roles_have(VALID_STATUSES, with_best_effort=False)
+        return not self.role_minimums_apply or self._roles_have(VALID_STATUSES, with_best_effort=False)
 
     @property
     def roles_ready(self) -> bool:
-        return not self.roles_bind or self._roles_have(READY_STATUSES, with_best_effort=True)
+        return not self.role_minimums_apply or self._roles_have(READY_STATUSES, with_best_effort=True)
 
     @property
     def roles_pipelined(self) -> bool:
-        return not self.roles_bind or self._roles_have(
+        return not self.role_minimums_apply or self._roles_have(
             (*READY_STATUSES, Status.PIPELINED), with_best_effort=True
         )
 

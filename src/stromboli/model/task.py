@@ -30,7 +30,6 @@ class Task:
         "condition",
         "created",
         "gates",
-        "group",
         "job",
         "label_set",
         "name",
@@ -51,6 +50,7 @@ class Task:
         "shape",
         "started",
         "status",
+        "sub_job",
         "terminating",
         "uid",
         "zone",
@@ -67,7 +67,7 @@ class Task:
         self.created = created
         self.order = (*_index(name), created, uid)
         self.job: Job | None = None
-        self.group: SubJob | None = None
+        self.sub_job: SubJob | None = None
         self.status = Status.PENDING
         self.node: Node | None = None
         self.annotations: dict[str, str] = {}

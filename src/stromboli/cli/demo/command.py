@@ -20,7 +20,7 @@ from stromboli.cli.output import console
 if TYPE_CHECKING:
     from stromboli.cli.demo.chronicle import Chronicle
     from stromboli.cli.demo.frame import Frame
-    from stromboli.embedded.embedded_cluster import Cluster
+    from stromboli.embedded.embedded_cluster import EmbeddedCluster
 
 TIME_LIMIT = 55.0
 LINES_SHOWN = 8
@@ -62,7 +62,7 @@ def play(show: Show, print_line: Callable[[str], None], speed: float) -> Rendera
     from stromboli.cli.up import PRESET
     from stromboli.embedded.cluster_services import ServiceConfig
     from stromboli.embedded.data_folder import DataFolder
-    from stromboli.embedded.embedded_cluster import NOWHERE, Cluster
+    from stromboli.embedded.embedded_cluster import NOWHERE, EmbeddedCluster
     from stromboli.embedded.nodes.node_groups import node_manifests
     from stromboli.extensions import load_catalog
 
@@ -78,7 +78,7 @@ def play(show: Show, print_line: Callable[[str], None], speed: float) -> Rendera
         task = asyncio.current_task()
         assert task is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        async with Cluster(folder, config) as cluster:
+        async with EmbeddedCluster(folder, config) as cluster:
             return await _play_chapters(cluster, show, print_line, speed)
 
     try:
@@ -90,7 +90,7 @@ def play(show: Show, print_line: Callable[[str], None], speed: float) -> Rendera
 
 
 async def _play_chapters(
-    cluster: Cluster, show: Show, print_line: Callable[[str], None], speed: float
+    cluster: EmbeddedCluster, show: Show, print_line: Callable[[str], None], speed: float
 ) -> RenderableType:
     """Submit one chapter after the other and show what happens, until all jobs are done."""
     from stromboli.cli.demo.chronicle import Chronicle

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import guarantees_hold
-from stromboli.engine.eviction.starving_jobs import commit_evictions, lost_pods_lately, starving_jobs
+from stromboli.engine.eviction.starving_jobs import starving_jobs
 from stromboli.engine.eviction.victim_bundles import Bundle, allowed_bundles, bundles_of, only_complete_gangs
 from stromboli.engine.pending_tasks import pending_tasks
 from stromboli.engine.placement.evaluation import fits
@@ -70,12 +71,12 @@ def evict_for_gangs(session: Session, eviction: GangEviction) -> None:
             if lost_pods_lately(session, job, options):
                 continue
             with session.guard(job), session.statement() as trial:
-                search = GangVictimSearch(session, eviction, options, job)
+                search = GangVictimSelection(session, eviction, options, job)
                 if search.make_room() and session.rules.job_pipelined(job):
                     commit_evictions(session, trial, options)
 
 
-class GangVictimSearch:
+class GangVictimSelection:
     """The search for a domain and for bundles with which a job can start."""
 
     def __init__(self, session: Session, eviction: GangEviction, options: GangEvictionOptions, job: Job):

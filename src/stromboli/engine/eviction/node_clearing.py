@@ -14,7 +14,7 @@ from stromboli.model.amounts import Vector, less_equal, minus, plus, total_of
 from stromboli.model.queue import lineage
 
 if TYPE_CHECKING:
-    from stromboli.engine.eviction.victim_search import VictimSearch
+    from stromboli.engine.eviction.victim_selection import VictimSelection
     from stromboli.engine.points import Choice
     from stromboli.engine.session import Session
     from stromboli.engine.statement import Statement
@@ -38,7 +38,9 @@ def has_enough(session: Session, task: Task, node: Node, victims: Iterable[Task]
     return less_equal(task.request, plus(future, total_of(victim.request for victim in victims)))
 
 
-def clear_node(search: VictimSearch, action: str, task: Task, node: Node, choice: Choice, fits: Fits) -> bool:
+def clear_node(
+    search: VictimSelection, action: str, task: Task, node: Node, choice: Choice, fits: Fits
+) -> bool:
     """Evict chosen victims on a node until the task fits there, and pipeline the task to it."""
     session, no_harm = search.session, search.options.no_harm
     reason = EvictionReason(action, task.job.key if task.job else "", choice.by)
@@ -64,7 +66,7 @@ def clear_node(search: VictimSearch, action: str, task: Task, node: Node, choice
     return False
 
 
-def _is_harmless_victim(search: VictimSearch, task: Task, victim: Task) -> bool:
+def _is_harmless_victim(search: VictimSelection, task: Task, victim: Task) -> bool:
     """Whether a victim's gang can spare it or may go as a whole, and its queue's guarantee holds without it.
 
     The plugins of the first tier must allow the victim by itself, even where a later tier chose it.
@@ -80,14 +82,14 @@ def _is_harmless_victim(search: VictimSearch, task: Task, victim: Task) -> bool:
     return not is_complete(job) or Surplus(job).take(victim) or _may_evict_whole(search, task, job)
 
 
-def _may_leave_its_group(search: VictimSearch, task: Task, victim: Task) -> bool:
+def _may_leave_its_group(search: VictimSelection, task: Task, victim: Task) -> bool:
     """Not if its group may only be evicted as a whole and some member of it must stay."""
     job = victim.job
     return job is None or not job.disrupted_as_group or _may_evict_whole(search, task, job)
 
 
 def _evict_whole_gangs(
-    search: VictimSearch, trial: Statement, task: Task, reason: EvictionReason, complete: set[Job]
+    search: VictimSelection, trial: Statement, task: Task, reason: EvictionReason, complete: set[Job]
 ) -> bool:
     """Evict the rest of groups that go as a whole, and of gangs that were complete and are no more.
 
@@ -102,7 +104,7 @@ def _evict_whole_gangs(
     return True
 
 
-def _may_evict_whole(search: VictimSearch, task: Task, job: Job) -> bool:
+def _may_evict_whole(search: VictimSelection, task: Task, job: Job) -> bool:
     members = search.members(job)
     if len(members) != job.allocated_count:
         return False

@@ -1,11 +1,11 @@
-"""The walk over starving jobs, and how evicting actions commit what they found (spec 02 5, 6, 7)."""
+"""The walk over starving jobs, for which evicting actions make room (spec 02 5, 6, 7)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stromboli.engine.eviction.unneeded_victims import restore_unneeded_victims
+from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.statement import Statement
 from stromboli.model.status import Status
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.task import Task
-
-EVICTED = "evicted"
-"""The key of the cluster's memory under which it is kept which jobs lost pods lately, and until when that counts."""
 
 MakeRoom = Callable[[Statement, "Task"], bool]
 """Makes room for one task within a statement; whether the task got some."""
@@ -63,37 +60,3 @@ def pipeline_without_eviction(session: Session, trial: Statement, task: Task) ->
         return False
     place = session.place(task)
     return isinstance(place, Place) and trial.pipeline(task, place.node, evicted=not place.now) is None
-
-
-def commit_evictions(session: Session, trial: Statement, options: EvictionOptions) -> None:
-    """Commit a statement, less the evictions that are not needed, and reserve the room that was cleared.
-
-    A job for which nobody has to go is left to allocate: pipelined again in every cycle, it would never be bound.
-    """
-    if options.fewest_victims:
-        restore_unneeded_victims(session, trial, options.no_harm)
-    evicted = trial.evicted()
-    pipelined = [change.task for change in trial.changes() if change.status is Status.PIPELINED]
-    # Once somebody is evicted, room that was free is reserved too: without it the eviction was in vain.
-    cleared = [task for task in pipelined if evicted or session.is_nominated(task)]
-    if cleared or not options.fewest_victims:
-        for task in cleared:
-            session.reserve(task, options.hold_seconds)
-        _remember_losers(session, {victim.job for victim in evicted if victim.job is not None}, options)
-        trial.commit()
-
-
-def lost_pods_lately(session: Session, job: Job, options: EvictionOptions) -> bool:
-    """Whether a job lost pods so lately that it may not evict: else it and its evictor could take turns forever."""
-    until: float = session.cluster.memory.get(EVICTED, {}).get(job.key, 0.0)
-    return options.hold_seconds > 0 and session.now < until
-
-
-def _remember_losers(session: Session, jobs: set[Job], options: EvictionOptions) -> None:
-    """Remember which jobs lost pods, for as long as the room that they left is reserved."""
-    if options.hold_seconds > 0:
-        memory = session.cluster.memory
-        before = memory.get(EVICTED, {})
-        current = {key: until for key, until in before.items() if until > session.now}
-        memory[EVICTED] = current | {job.key: session.now + options.hold_seconds for job in jobs}
-        session.record(lambda: memory.update({EVICTED: before}), committed=True)

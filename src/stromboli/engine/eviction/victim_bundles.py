@@ -72,7 +72,7 @@ class Surplus:
             role: sum(job.role_counts.get(role, ())[status] for status in READY_STATUSES) - minimum
             if role in job.role_counts
             else -minimum
-            for role, minimum in (job.role_minimums.items() if job.roles_bind else ())
+            for role, minimum in (job.role_minimums.items() if job.role_minimums_apply else ())
         }
         self._spare_groups = {
             policy.name: sum(
@@ -96,14 +96,14 @@ class Surplus:
         return True
 
     def _group_can_spare(self, task: Task) -> bool:
-        group = task.group
+        group = task.sub_job
         if group is None or group in self._broken or group.policy is None:
             return True
         return self._spare_groups.get(group.policy.name, 1) > 0
 
     def _break(self, task: Task) -> None:
         """The first task taken from a ready sub-group costs the job that sub-group."""
-        group = task.group
+        group = task.sub_job
         if group is not None and group.policy is not None and group not in self._broken:
             self._broken.add(group)
             if group.policy.name in self._spare_groups:

@@ -57,7 +57,7 @@ def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Bools:
         for check in checked(filter, task, nodes):
             passing &= check.passes
     except Exception as error:
-        filter.charge(error)
+        filter.attribute_error(error)
         raise
     return passing
 
@@ -67,7 +67,7 @@ def scored(score: NodeScore, task: Task, nodes: Nodes) -> Floats:
     try:
         return _finite(score.score(task, nodes), nodes)
     except Exception as error:
-        score.charge(error)
+        score.attribute_error(error)
         raise
 
 
@@ -251,7 +251,7 @@ class Evaluation:
                 total = batch if score.batch else single
                 total += part * score.weight if score.weight != 1 and score.reads != "static" else part
         except Exception as error:
-            score.charge(error)
+            score.attribute_error(error)
             raise
         single += batch
         if not np.isfinite(single).all():
@@ -294,7 +294,7 @@ class Evaluation:
             try:
                 return (function.version(task), self._objects)
             except Exception as error:
-                function.charge(error)
+                function.attribute_error(error)
                 raise
         if function.reads in ("usage", "pods"):
             return self.columns.clock
@@ -358,7 +358,7 @@ class Evaluation:
             try:
                 final = _finite(score.finish(task, nodes, raw, read_only(candidates)), nodes)
             except Exception as error:
-                score.charge(error)
+                score.attribute_error(error)
                 raise
             known = self._groups[id(score)] = (raw, candidates, final * score.weight)
         return known[2]

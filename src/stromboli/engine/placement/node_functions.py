@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stromboli.engine.points import charge
+from stromboli.engine.points import attribute_error
 from stromboli.model.node_columns import (
     ALLOCATABLE,
     IDLE,
@@ -89,9 +89,9 @@ class NodeFilter:
     version: Version | None = None
     """For `pods`: a value that differs whenever the answer may."""
 
-    def charge(self, error: Exception) -> None:
+    def attribute_error(self, error: Exception) -> None:
         """Note on an error that it came up in this filter."""
-        charge(error, self.plugin, _simple_form(self.checks, "filter_nodes") or "node_filters")
+        attribute_error(error, self.plugin, _simple_form(self.checks, "filter_nodes") or "node_filters")
 
 
 Finish = Callable[["Task", "Nodes", Column, Column], Column]
@@ -112,9 +112,9 @@ class NodeScore:
     batch: bool = False
     """Added after all scores that are not: the order in which Volcano adds, to the last bit."""
 
-    def charge(self, error: Exception) -> None:
+    def attribute_error(self, error: Exception) -> None:
         """Note on an error that it came up in this score."""
-        charge(error, self.plugin, _simple_form(self.score, "score_nodes") or "node_scores")
+        attribute_error(error, self.plugin, _simple_form(self.score, "score_nodes") or "node_scores")
 
 
 def checked(filter: NodeFilter, task: Task, nodes: Nodes) -> Iterator[Check]:
@@ -125,7 +125,7 @@ def checked(filter: NodeFilter, task: Task, nodes: Nodes) -> Iterator[Check]:
                 raise BadAnswer(f"expected `yield Check(passes, reason)`, got {check!r}")
             yield check
     except Exception as error:
-        filter.charge(error)
+        filter.attribute_error(error)
         raise
 
 

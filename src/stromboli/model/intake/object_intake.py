@@ -224,7 +224,7 @@ class Intake:
 
     def _attach_tasks(self, job: Job, tasks: list[Task]) -> None:
         for task in tasks:
-            task.group = sub_job_of(job, task.label_set.labels)
+            task.sub_job = sub_job_of(job, task.label_set.labels)
             self.cluster.enter(task)
 
     def _drop_if_empty(self, job: Job) -> None:
@@ -268,7 +268,7 @@ class Intake:
         id = _job_id(pod, ours)
         if id is not None:
             task.job = self._job(id)
-            task.group = sub_job_of(task.job, task.label_set.labels)
+            task.sub_job = sub_job_of(task.job, task.label_set.labels)
         if observation.node and ON_NODE[task.status]:
             task.node = node_named(self.cluster, observation.node)
         cluster.enter(task)

@@ -1,10 +1,10 @@
-"""Victims of queues ancestors what they deserve, down to that and never below a guarantee (spec 03 7.3)."""
+"""Victims of queues above what they deserve, down to that and never below a guarantee (spec 03 7.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stromboli.model.amounts import Amounts, Vector, less_equal, minus, names, shift, some_over
+from stromboli.model.amounts import Amounts, Vector, less_equal, minus, positive_dimensions, shift, some_over
 from stromboli.model.dimensions import PODS
 from stromboli.model.job import Job
 from stromboli.model.status import Status
@@ -80,7 +80,7 @@ def has_victims(other: QueueShare, job: Job) -> bool:
 
 def rival_dimensions(request: Vector) -> frozenset[int]:
     """The resources that a victim can free for a task: all but pods."""
-    return frozenset(names(request)) - {PODS}
+    return frozenset(positive_dimensions(request)) - {PODS}
 
 
 def _may_lose(candidate: Task, other: QueueShare, left: RemainingAllocations) -> bool:
@@ -98,7 +98,7 @@ def _exceeds_deserved(candidate: Task, share: QueueShare, left: RemainingAllocat
 
 def _uses_nothing_deserved(candidate: Task, share: QueueShare) -> bool:
     """Whether it uses nothing that its queue deserves; pods count here."""
-    return not {*names(candidate.request)} & {*names(share.deserved)}
+    return not {*positive_dimensions(candidate.request)} & {*positive_dimensions(share.deserved)}
 
 
 def _cannot_claim(task: Task, own: QueueShare, levels: int) -> bool:

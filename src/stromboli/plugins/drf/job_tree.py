@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from stromboli.api import names
-from stromboli.model.amounts import Amounts, Vector, dominant_share, minus, shift, times
-from stromboli.model.amounts import names as dimensions
+from stromboli.model.amounts import Amounts, Vector, dominant_share, minus, positive_dimensions, shift, times
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 
 
 class JobTree:
-    """All jobs; a change of left_node updates only the nodes above it."""
+    """All jobs; a change of one job updates only the nodes above it."""
 
     def __init__(self, jobs: Iterable[Job], total: Vector):
         self.root = TreeNode(None, 1.0)
@@ -49,7 +48,7 @@ class JobTree:
     def _compute_free_dims(self) -> set[int]:
         """The resources of which something is free."""
         used, total = self._used, self._total
-        return {dim for dim in dimensions(total) if used.get(dim, 0) < total[dim]}
+        return {dim for dim in positive_dimensions(total) if used.get(dim, 0) < total[dim]}
 
     def _update(self) -> None:
         """Update all nodes, children first; without recursion, as a path may be of any length."""
@@ -90,11 +89,11 @@ class TreeNode:
         return leaf
 
     def is_saturated(self, free_dims: set[int]) -> bool:
-        """Whether a job has all it requests of some resource, or requests left_node of which nothing is free."""
+        """Whether a job has all it requests of some resource, or requests a resource of which nothing is free."""
         return any(
             self.request.get(dim, 0) != 0
             and (self.held[dim] >= self.request.get(dim, 0) or dim not in free_dims)
-            for dim in dimensions(self.held)
+            for dim in positive_dimensions(self.held)
         )
 
     def sum_up(self, total: Vector) -> None:

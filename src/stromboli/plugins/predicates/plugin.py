@@ -19,7 +19,7 @@ from stromboli.policy.arguments import arg
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class UtilizationPoint:
     """One point of a piecewise linear function: at this utilization, that score."""
 
     utilization: int = arg("utilization", 0, "How much of a volume's capacity is asked for, in percent.")
@@ -68,7 +68,9 @@ class Switches:
         "volumebinding.bindTimeoutSeconds", 600, f"How long to wait for volumes to bind. {_NOT_YET}"
     )
     binding_weight: int = arg("volumebinding.weight", 1, _OFF)
-    binding_shape: tuple[Shape, ...] = arg("volumebinding.shape", (Shape(0, 10), Shape(100, 0)), _OFF)
+    binding_shape: tuple[UtilizationPoint, ...] = arg(
+        "volumebinding.shape", (UtilizationPoint(0, 10), UtilizationPoint(100, 0)), _OFF
+    )
     device_timeout: int = arg(
         "dynamicresources.filterTimeoutSeconds",
         10,

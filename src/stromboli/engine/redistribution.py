@@ -104,7 +104,7 @@ def _place_tasks(session: Session, trial: Statement, job: Job, tasks: list[Task]
             placed += 1
             if session.rules.job_ready(job):
                 break
-        elif task.group is None or not worth_going_on(session, task.group):
+        elif task.sub_job is None or not worth_going_on(session, task.sub_job):
             break
     return placed
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import has_enough
 from stromboli.engine.eviction.victim_candidates import VictimCandidates
-from stromboli.engine.eviction.victim_search import VictimSearch
+from stromboli.engine.eviction.victim_selection import VictimSelection
 from stromboli.engine.plugin import Bound, Plugin
 from stromboli.engine.rules import Rules
 from stromboli.engine.transaction import EvictionReason
@@ -54,7 +54,7 @@ def test_a_node_that_is_not_asked_could_not_have_served(seed: int) -> None:
         lambda task, job: job is not task.job and job.queue is task.job.queue,
         accepts=lambda task, victim: victim.best_effort or not task.best_effort,
     )
-    search = VictimSearch(session, candidates, EvictionOptions())
+    search = VictimSelection(session, candidates, EvictionOptions())
     takers = [task for task in cluster.tasks.values() if task.status is Status.PENDING and task.job]
 
     def check() -> None:
@@ -119,7 +119,7 @@ def test_if_no_harm_is_to_be_done_nodes_are_not_asked_for_whom_the_first_tier_sp
     candidates = VictimCandidates("preemptable", (Status.RUNNING,), lambda task, job: job is not task.job)
 
     def asked(no_harm: bool) -> list[str]:
-        nodes = VictimSearch(session, candidates, EvictionOptions(no_harm=no_harm)).nodes_in_order(
+        nodes = VictimSelection(session, candidates, EvictionOptions(no_harm=no_harm)).nodes_in_order(
             task_of(cluster, "t")
         )
         return [place.name for place in nodes]
@@ -154,7 +154,7 @@ def test_within_a_tier_only_whom_all_name_goes_and_an_empty_intersection_stays_e
     candidates = VictimCandidates("preemptable", (Status.RUNNING,), lambda task, job: job is not task.job)
 
     def chosen(*plugins: type[Plugin], fewest_victims: bool = False) -> list[str]:
-        search = VictimSearch(
+        search = VictimSelection(
             session_over(cluster, *plugins), candidates, EvictionOptions(fewest_victims=fewest_victims)
         )
         choice = search.choose(task_of(cluster, "t"), cluster.nodes["n0"])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 
-class VictimSearch:
+class VictimSelection:
     """The search for victims in one run of an action."""
 
     def __init__(self, session: Session, candidates: VictimCandidates, options: EvictionOptions):
@@ -35,14 +35,14 @@ class VictimSearch:
         self._candidates = candidates
         self._freeable: dict[Hashable, FreeableRoom] = {}
         self._failed: dict[Hashable, tuple[int, int]] = {}
-        self._searches: list[VictimSearch] = [self]
+        self._searches: list[VictimSelection] = [self]
         """This search, and those among its candidates up to some priority."""
         self._last_tier: int | None = None
         """The last tier whose choice counts, where not all do."""
-        self._by_priority: dict[int, VictimSearch] = {}
+        self._by_priority: dict[int, VictimSelection] = {}
         self._priorities_for: dict[Job | None, list[int]] = {}
 
-    def run(self, task: Task, clear: Callable[[VictimSearch, Task], bool]) -> bool:
+    def run(self, task: Task, clear: Callable[[VictimSelection, Task], bool]) -> bool:
         """Let `clear` look for a node and its victims among these candidates, unless a like task failed before.
 
         With `fewestVictims`, victims that the first tier allows are looked for on every node, those of the lowest
@@ -59,7 +59,7 @@ class VictimSearch:
         self._failed[self._failure_key(task)] = self._state_version()
         return False
 
-    def _up_to_priority(self, priority: int) -> VictimSearch:
+    def _up_to_priority(self, priority: int) -> VictimSelection:
         search = self._by_priority.get(priority)
         if search is None:
             candidates = self._candidates
@@ -69,7 +69,7 @@ class VictimSearch:
                 return job is not None and job.priority <= priority and candidates.accepts(task, victim)
 
             limited = replace(candidates, accepts=accepts)
-            search = VictimSearch(self.session, limited, self.options)
+            search = VictimSelection(self.session, limited, self.options)
             search._searches = self._searches
             search._last_tier = self.session.rules.first_tier(candidates.point)
             self._searches.append(search)
