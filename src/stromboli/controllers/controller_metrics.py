@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    disable_created_metrics,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
-from stromboli.daemon.metric_types import OWN_PREFIX, PREFIX, ExactCounter, exponential, forget
+from stromboli.daemon.metric_types import OWN_PREFIX, PREFIX, ExactCounter, exponential, exposition, forget
 
 JOB = ("job_name", "queue_name")
 GROUP_PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
@@ -84,4 +77,6 @@ class Metrics:
 
     def text(self) -> bytes:
         """In Prometheus' text format."""
-        return generate_latest(self.registry)
+        return exposition(
+            self.registry, self.completed_jobs, self.failed_jobs, self.succeeded_flows, self.failed_flows
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
@@ -25,6 +25,7 @@ class ExactCounter(Collector):
     def __init__(
         self, name: str, documentation: str, labelnames: Sequence[str] = (), *, registry: CollectorRegistry
     ):
+        self.name = name
         self._values = Gauge(name, documentation, labelnames, registry=None)
         registry.register(self)
 
@@ -41,6 +42,14 @@ class ExactCounter(Collector):
         for family in self._values.collect():
             family.type = "counter"
             yield family
+
+
+def exposition(registry: CollectorRegistry, *exact: ExactCounter) -> bytes:
+    """All metrics in Prometheus' text format; in HELP and TYPE the library adds `_total` to the name of any counter."""
+    text = generate_latest(registry)
+    for counter in exact:
+        text = text.replace(f" {counter.name}_total ".encode(), f" {counter.name} ".encode())
+    return text
 
 
 def forget(metric: ExactCounter | MetricWrapperBase, *labels: str) -> None:

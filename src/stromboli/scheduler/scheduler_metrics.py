@@ -15,13 +15,12 @@ from prometheus_client import (
     Histogram,
     ProcessCollector,
     disable_created_metrics,
-    generate_latest,
 )
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from stromboli.daemon.metric_types import OWN_PREFIX, PREFIX, ExactCounter, exponential, forget
+from stromboli.daemon.metric_types import OWN_PREFIX, PREFIX, ExactCounter, exponential, exposition, forget
 
 Counts = NDArray[np.int64] | int
 JOB = ("job_name", "queue", "job_namespace")
@@ -179,10 +178,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """As Prometheus reads it."""
-        shown = generate_latest(self.registry)
-        for name in (b"total_preemption_attempts", b"job_retry_counts"):
-            shown = shown.replace(b" volcano_" + name + b"_total ", b" volcano_" + name + b" ")
-        return shown
+        return exposition(self.registry, self.preemptions, self.retries)
 
     # -- making
 
