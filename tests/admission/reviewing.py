@@ -37,7 +37,7 @@ def cluster(*queues: Queue, **settings: Any) -> Context:
 
 def submitted(kind: str, content: dict[str, Any], context: Context | None = None) -> AdmissionResult:
     """The object with defaults, and its problems, when it is created."""
-    return admit(GROUPS[kind], kind, CREATE, content, None, context or cluster())
+    return admit(GROUPS[kind], kind, content, context or cluster())
 
 
 def texts(

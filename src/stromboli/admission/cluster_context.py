@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -22,6 +22,8 @@ from stromboli.kube.reflector import Reflector
 from stromboli.kube.request import ApiError, NoResponse, Request
 
 log = logging.getLogger(__name__)
+
+Kind = TypeVar("Kind", Namespace, Queue)
 
 LOOKUP_TIMEOUT = 2.0
 """In seconds; the API server gives a webhook ten."""
@@ -57,10 +59,10 @@ class ClusterContext:
     async def _read_queue(self, name: str) -> None:
         """A queue that was created a moment ago may not have come by the watch yet."""
         queue = await self._read(Queue, name)
-        if isinstance(queue, Queue) and self.queues.get(name) is None:
+        if queue is not None and self.queues.get(name) is None:
             self.queues.put(queue)
 
-    async def _read(self, kind: type[Object], name: str) -> Object | None:
+    async def _read(self, kind: type[Kind], name: str) -> Kind | None:
         try:
             answer = await self._client.send(
                 Request("GET", RESOURCES[kind].path(name=name)), timeout=LOOKUP_TIMEOUT
@@ -73,12 +75,11 @@ class ClusterContext:
 
     # -- what the reflector calls
 
-    def put(self, thing: Object, new: bool) -> None:
-        if isinstance(thing, Queue):
-            self.queues.put(thing)
+    def put(self, obj: Object, new: bool) -> None:
+        self.queues.put(cast(Queue, obj))
 
-    def drop(self, thing: Object) -> None:
-        self.queues.drop(thing.name)
+    def drop(self, obj: Object) -> None:
+        self.queues.drop(obj.name)
 
     def unusable(self, problem: Any) -> None:
         log.warning("left out: %s", problem)

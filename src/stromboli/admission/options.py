@@ -82,33 +82,25 @@ ACCEPTED = flags.Accepted(flags.LOGGING, switches=flags.LOGGING_SWITCHES)
 def parse(arguments: Sequence[str]) -> Options:
     """What the command line says; `BadFlag` if it makes no sense."""
     options = flags.parse(Options, ACCEPTED, arguments)
-    for problem in _problems(options):
-        raise BadFlag(problem)
-    return options
-
-
-def _problems(options: Options) -> list[str]:
-    problems = []
     if not 1 <= options.port <= 65535:
-        problems.append(
+        raise BadFlag(
             "Configured port is invalid: the port should be in the range of 1 and 65535"
             f" (--port is {options.port})"
         )
     for review in options.enabled_admission:
         if review not in REVIEWS:
-            problems.append(
+            raise BadFlag(
                 f"enabled admission {review} not found on the admission registered map;"
                 f" --enabled-admission takes {', '.join(REVIEWS)}"
             )
     if not (options.webhook_url or options.webhook_service_name or options.webhook_namespace):
-        problems.append(
+        raise BadFlag(
             "failed to start webhooks as both 'url' and 'namespace/name' of webhook are empty;"
             " set --webhook-namespace and --webhook-service-name, or --webhook-url"
         )
-    given = [bool(file) for file in (options.tls_cert_file, options.tls_private_key_file)]
-    if any(given) and not all(given):
-        problems.append("--tls-cert-file and --tls-private-key-file go together")
-    return problems
+    if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
+        raise BadFlag("--tls-cert-file and --tls-private-key-file go together")
+    return options
 
 
 _HELP_ORDER = """

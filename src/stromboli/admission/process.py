@@ -114,7 +114,7 @@ class Process(DaemonProcess[Options]):
     async def _serve(self, stack: AsyncExitStack, cluster: ClusterContext, context: ssl.SSLContext) -> None:
         app = web.Application(client_max_size=MAX_BODY)
         for path in self.options.reviews:
-            app.router.add_post(path, handler(REVIEWS[path], cluster))
+            app.router.add_post(path, handler(REVIEWS[path], cluster.context_for))
         runner = web.AppRunner(
             app,
             access_log=None,

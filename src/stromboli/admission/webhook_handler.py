@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from aiohttp import web
@@ -36,16 +36,13 @@ class AdmissionReview(msgspec.Struct, rename="camel", gc=False):
     api_version: str = ""
 
 
-class ContextSource(Protocol):
-    """Provides what the rules may know besides the object."""
-
-    async def context_for(self, review: Review, request: AdmissionRequest) -> Context: ...
-
+ContextFor = Callable[[Review, AdmissionRequest], Awaitable[Context]]
+"""What the rules of a review may know besides the object."""
 
 _read = msgspec.json.Decoder(AdmissionReview).decode
 
 
-def handler(review: Review, contexts: ContextSource) -> Callable[[web.Request], Awaitable[web.Response]]:
+def handler(review: Review, context_for: ContextFor) -> Callable[[web.Request], Awaitable[web.Response]]:
     """The HTTP handler of one endpoint."""
 
     async def answer(http: web.Request) -> web.Response:
@@ -57,18 +54,18 @@ def handler(review: Review, contexts: ContextSource) -> Callable[[web.Request], 
             return web.Response(status=413, text="request body too large")
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             return web.Response(status=400, text=f"not an AdmissionReview: {error}")
-        response = await respond(review, admission_review.request, contexts)
+        response = await respond(review, admission_review.request, context_for)
         body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
         return web.Response(body=msgspec.json.encode(body), content_type="application/json")
 
     return answer
 
 
-async def respond(review: Review, request: AdmissionRequest, contexts: ContextSource) -> dict[str, Any]:
+async def respond(review: Review, request: AdmissionRequest, context_for: ContextFor) -> dict[str, Any]:
     """Allowed, allowed with a patch, or refused with all problems."""
     if refusal := _mismatch(review, request):
         return _refused(request, refusal)
-    context = await contexts.context_for(review, request)
+    context = await context_for(review, request)
     try:
         if review.default is not None and isinstance(request.object, dict):
             patch = difference(request.object, with_defaults(review, request.object, context))

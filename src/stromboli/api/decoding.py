@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import msgspec
 
 from stromboli.api.errors import BadObject
-from stromboli.api.types.kinds import GROUPS, kind_of
+from stromboli.api.types.kinds import kind_of
 from stromboli.api.types.meta import Object
 
 Raw = bytes | msgspec.Raw
+Kind = TypeVar("Kind", bound=Object)
 
 _LOCATION = re.compile(r"^(?P<problem>.*) - at `(?:key in )?\$\.?(?P<field>.*)`$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
@@ -49,9 +51,6 @@ class PartialObject(msgspec.Struct, gc=False):
 
 
 _read_type_meta = msgspec.json.Decoder(TypeMeta).decode
-_readers: dict[type[Object], Callable[[Raw], Object]] = {
-    kind: msgspec.json.Decoder(kind).decode for kinds in GROUPS.values() for kind in kinds
-}
 
 
 def decode(source: Raw | Mapping[str, Any]) -> Object | None:
@@ -72,10 +71,11 @@ def kind_in(raw: Raw) -> tuple[str, type[Object] | None]:
     return type_meta.kind, kind_of(type_meta.api_version, type_meta.kind)
 
 
-def decode_as(kind: type[Object], raw: Raw) -> Object:
-    """The object, known to be of that kind."""
+def decode_as(kind: type[Kind], raw: Raw) -> Kind:
+    """The object, known to be of that kind; BadObject if it is malformed."""
+    decode_raw: Callable[[Raw], Kind] = _decoder(kind)
     try:
-        return _reader(kind)(raw)
+        return decode_raw(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if "got `null`" not in str(error):
             raise _explained(error, raw) from None
@@ -85,11 +85,9 @@ def decode_as(kind: type[Object], raw: Raw) -> Object:
         raise _explained(error, raw) from None
 
 
-def _reader(kind: type[Object]) -> Callable[[Raw], Object]:
-    """Kinds that only controllers read get their decoder when they are first read."""
-    if kind not in _readers:
-        _readers[kind] = msgspec.json.Decoder(kind).decode
-    return _readers[kind]
+@cache
+def _decoder(kind: type[Kind]) -> Callable[[Raw], Kind]:
+    return msgspec.json.Decoder(kind).decode
 
 
 def explain(error: Exception, content: Any = None) -> tuple[str, str]:
@@ -127,16 +125,15 @@ def _without_nulls(value: Any, is_user_map: bool = False) -> Any:
 def _with_value(field: str, problem: str, content: Any) -> str:
     """The problem with the value that is wrong, unless it is a large one or named already."""
     try:
-        for step in _STEP.findall(field):
-            content = content[int(step[1:-1]) if step[0] == "[" else step]
+        value = _value_at(field, content)
     except (LookupError, TypeError, ValueError):
         return problem
-    if not problem.startswith("expected") or not isinstance(content, str | int | float):
+    if not problem.startswith("expected") or not isinstance(value, str | int | float):
         return problem
-    value = msgspec.json.encode(content).decode()
-    if len(value) > _MAX_VALUE_LENGTH:
-        value = value[:_MAX_VALUE_LENGTH] + "..."
-    return f"{problem} {value}" if _GOT.search(problem) else f"{problem}, got {value}"
+    text = msgspec.json.encode(value).decode()
+    if len(text) > _MAX_VALUE_LENGTH:
+        text = text[:_MAX_VALUE_LENGTH] + "..."
+    return f"{problem} {text}" if _GOT.search(problem) else f"{problem}, got {text}"
 
 
 def _with_key(field: str, problem: str, content: Any) -> str:
@@ -145,11 +142,16 @@ def _with_key(field: str, problem: str, content: Any) -> str:
     if head == field or got is None:
         return field
     try:
-        for step in _STEP.findall(head):
-            content = content[int(step[1:-1]) if step[0] == "[" else step]
-        return next(f"{head}.{key}" for key, value in content.items() if type(value) is _TYPES[got[1]])
+        entries = _value_at(head, content).items()
+        return next(f"{head}.{key}" for key, value in entries if type(value) is _TYPES[got[1]])
     except (LookupError, TypeError, ValueError, AttributeError, StopIteration):
         return field
+
+
+def _value_at(field: str, content: Any) -> Any:
+    for step in _STEP.findall(field):
+        content = content[int(step[1:-1]) if step[0] == "[" else step]
+    return content
 
 
 def _content(raw: Raw) -> Any:

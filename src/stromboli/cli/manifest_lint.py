@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stromboli.admission.rules.admission_table import CREATE, admit
+from stromboli.admission.rules.admission_table import admit
 from stromboli.admission.rules.field import Problem
 from stromboli.admission.rules.rule_context import Context, QueueIndex, Settings
 from stromboli.api import names
@@ -128,11 +128,9 @@ def _queues(manifests: Iterable[_Manifest]) -> QueueIndex:
     for manifest in manifests:
         if manifest.kind == "Queue" and manifest.group == "scheduling.volcano.sh":
             try:
-                queue = decode_as(Queue, msgspec.json.encode(manifest.content))
+                known.put(decode_as(Queue, msgspec.json.encode(manifest.content)))
             except (BadObject, RecursionError):
                 continue  # reported when its turn comes
-            if isinstance(queue, Queue):
-                known.put(queue)
     return known
 
 
@@ -141,14 +139,14 @@ def _problems(
 ) -> Iterator[Problem]:
     """First what the schema says, then the rules, except for fields that the schema has complained about."""
     content, group, kind = manifest.content, manifest.group, manifest.kind
-    result = admit(group, kind, CREATE, content, None, _context(content, queues, settings))
+    result = admit(group, kind, content, _context(content, queues, settings))
     reported = set()
     for path in schemas.validate(content).unknown:
         yield Problem(path, None, f'unknown field "{path}"', _UNKNOWN, shows_field=True)
     for problem in schemas.validate(result.object).problems:
         reported.add(problem.field)
         yield Problem(problem.field, None, str(problem), shows_field=True)
-    rules = list(result.problems)
+    rules = list(result.report)
     if kind == "JobTemplate" or (group, kind) == (_JOBS, "CronJob"):
         rules += _problems_inside(manifest, queues, settings)
     yield from (problem for problem in rules if problem.field not in reported)
@@ -167,7 +165,7 @@ def _problems_inside(manifest: _Manifest, queues: QueueIndex, settings: Settings
     spec = manifest.content.get("spec")
     inside, spec = ("", spec) if manifest.kind == "JobTemplate" else ("spec.jobTemplate.", _template(spec))
     job = {"metadata": {"name": "job"}, "spec": spec}
-    for problem in admit(_JOBS, "Job", CREATE, job, None, _context(job, queues, settings)).problems:
+    for problem in admit(_JOBS, "Job", job, _context(job, queues, settings)).report:
         yield problem._replace(field=f"{inside}{problem.field}")
 
 

@@ -177,8 +177,6 @@ def _is_retryable(error: ApiError | NoResponse) -> bool:
 def decode_response(kind: type[Kind], answer: bytes) -> Kind:
     """The object in an answer of the API server."""
     try:
-        obj = decode_as(kind, answer)
+        return decode_as(kind, answer)
     except BadObject as error:
         raise NoResponse(f"the API server's answer is no {kind.__name__}: {error}") from None
-    assert isinstance(obj, kind)
-    return obj

@@ -58,10 +58,6 @@ class AdmissionResult(NamedTuple):
     object: dict[str, Any]
     report: Report
 
-    @property
-    def problems(self) -> list[Problem]:
-        return list(self.report)
-
 
 def _on_create(check: Callable[[Field, Context], None]) -> Check:
     return lambda field, old, operation, context: check(field, context)
@@ -144,7 +140,6 @@ REVIEWS = {
     )
 }
 """By path, as Volcano's webhook server has them."""
-KINDS = {(review.resource.group, review.resource.kind) for review in REVIEWS.values()}
 
 
 def with_defaults(review: Review, content: dict[str, Any], context: Context) -> dict[str, Any]:
@@ -167,16 +162,14 @@ def validate(review: Review, content: Any, old: Any, operation: str, context: Co
     return report
 
 
-def admit(group: str, kind: str, operation: str, content: Any, old: Any, context: Context) -> AdmissionResult:
-    """Set defaults, then validate. Objects of kinds without rules pass as they are."""
+def admit(group: str, kind: str, content: Any, context: Context) -> AdmissionResult:
+    """Set the defaults of a new object, then validate it. Objects of kinds without rules pass as they are."""
     report = Report()
     for review in REVIEWS.values():
-        reviewed = review.resource.group, review.resource.kind
-        if reviewed != (group, kind) or operation not in review.operations:
-            continue
-        content = with_defaults(review, content, context)
-        for problem in validate(review, content, old, operation, context):
-            report.add(problem)
+        if (review.resource.group, review.resource.kind) == (group, kind):
+            content = with_defaults(review, content, context)
+            for problem in validate(review, content, None, CREATE, context):
+                report.add(problem)
     return AdmissionResult(content, report)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from stromboli.admission.rules import dependency_cycles, lifecycle_policy_rules, task_rules
 from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.network_topology_rules import check_topology
-from stromboli.admission.rules.rule_context import Context, Queues
+from stromboli.admission.rules.rule_context import Context, QueueIndex
 from stromboli.api import names
 from stromboli.api.name_rules import dns_subdomain_errors, qualified_name_errors
 
@@ -114,7 +114,7 @@ def _check_volumes(volumes: Field) -> None:
             name.wrong(f"invalid VolumeClaimName {name.text()} : [{' '.join(errors)}]")
 
 
-def _check_queue(field: Field, queues: Queues) -> None:
+def _check_queue(field: Field, queues: QueueIndex) -> None:
     name = field.text()
     queue = queues.get(name)
     if queue is None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from stromboli.admission.rules.field import Field
-from stromboli.admission.rules.rule_context import Queues
+from stromboli.admission.rules.rule_context import QueueIndex
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.resources.quantity import QuantityError, format_bytes, format_milli, whole
@@ -13,7 +13,7 @@ from stromboli.api.types.scheduling import Queue
 Amounts = Mapping[str, int]
 
 
-def check_parent(parent: Field, queue: Queue, queues: Queues, max_depth: int) -> None:
+def check_parent(parent: Field, queue: Queue, queues: QueueIndex, max_depth: int) -> None:
     """Report a parent that is missing, too deep, or has pods of its own."""
     name = queue.spec.parent
     if name in ("", names.ROOT_QUEUE):
@@ -44,7 +44,7 @@ def check_parent(parent: Field, queue: Queue, queues: Queues, max_depth: int) ->
         )
 
 
-def check_amounts(spec: Field, queue: Queue, queues: Queues) -> None:
+def check_amounts(spec: Field, queue: Queue, queues: QueueIndex) -> None:
     """Report amounts that do not fit those of ancestors or descendants."""
     parent = queue.spec.parent
     if parent not in ("", names.ROOT_QUEUE):
@@ -70,7 +70,7 @@ def allocated_pods(queue: Queue) -> int:
         return 0
 
 
-def _ancestors(queue: Queue, queues: Queues) -> Iterator[tuple[str, Queue | None]]:
+def _ancestors(queue: Queue, queues: QueueIndex) -> Iterator[tuple[str, Queue | None]]:
     """The ancestors from the parent on, without the root; the last is None if it does not exist."""
     name = queue.spec.parent
     while name not in ("", names.ROOT_QUEUE):
@@ -81,7 +81,7 @@ def _ancestors(queue: Queue, queues: Queues) -> Iterator[tuple[str, Queue | None
         name = known.spec.parent
 
 
-def _check_against_ancestors(spec: Field, queue: Queue, queues: Queues) -> None:
+def _check_against_ancestors(spec: Field, queue: Queue, queues: QueueIndex) -> None:
     seen: set[str] = set()
     left = _capability(queue)
     for name, above in _ancestors(queue, queues):
@@ -99,7 +99,9 @@ def _check_against_ancestors(spec: Field, queue: Queue, queues: Queues) -> None:
                 )
 
 
-def _check_against_descendants(spec: Field, queue: Queue, children: Iterable[Queue], queues: Queues) -> None:
+def _check_against_descendants(
+    spec: Field, queue: Queue, children: Iterable[Queue], queues: QueueIndex
+) -> None:
     for resource, mine in _capability(queue).items():
         most = max(_nearest_capability(child, resource, queues, {queue.name}) for child in children)
         if most > mine:
@@ -110,7 +112,7 @@ def _check_against_descendants(spec: Field, queue: Queue, children: Iterable[Que
             )
 
 
-def _nearest_capability(queue: Queue, resource: str, queues: Queues, seen: set[str]) -> int:
+def _nearest_capability(queue: Queue, resource: str, queues: QueueIndex, seen: set[str]) -> int:
     """The capability of a queue or, where it sets none, the largest among its descendants' nearest ones."""
     own = _capability(queue).get(resource)
     if own is not None:

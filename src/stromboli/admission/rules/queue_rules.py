@@ -8,7 +8,7 @@ import msgspec
 from stromboli.admission.rules import queue_hierarchy_rules
 from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.quantity_rules import check_amounts
-from stromboli.admission.rules.rule_context import Context, Queues
+from stromboli.admission.rules.rule_context import Context, QueueIndex
 from stromboli.admission.rules.semantic_equality import same
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
@@ -85,7 +85,7 @@ def check_deletion(queue: Field, context: Context) -> None:
         )
 
 
-def _check_fields(queue: Field, queues: Queues | None) -> None:
+def _check_fields(queue: Field, queues: QueueIndex | None) -> None:
     spec = queue["spec"].renamed(f"{_BODY}.spec")
     capability = check_amounts(_with_texts(spec["capability"]))
     deserved = check_amounts(_with_texts(spec["deserved"]))
@@ -129,7 +129,7 @@ def _check_order(
             )
 
 
-def _check_hierarchy(queue: Field, queues: Queues | None) -> None:
+def _check_hierarchy(queue: Field, queues: QueueIndex | None) -> None:
     annotations = queue["metadata"]["annotations"]
     path, weights = annotations[names.HIERARCHY].text(), annotations[names.HIERARCHY_WEIGHTS].text()
     if not path and not weights:
@@ -173,13 +173,12 @@ def _check_root(spec: Field, old: Any) -> None:
 def _decoded(queue: Field) -> Queue | None:
     plain = {key: queue.value.get(key) for key in ("metadata", "spec") if isinstance(queue.value, dict)}
     try:
-        decoded = decode_as(Queue, msgspec.json.encode(plain))
+        return decode_as(Queue, msgspec.json.encode(plain))
     except (BadObject, RecursionError) as error:
         path = error.field if isinstance(error, BadObject) else ""
         text = error.problem if isinstance(error, BadObject) else "nested too deeply"
         queue[path or "spec"].wrong(text)
         return None
-    return decoded if isinstance(decoded, Queue) else None
 
 
 def _spec_of(old: Any) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """What the rules may know besides the object itself."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from stromboli.admission.rules.resource_groups import ResourceGroup
 from stromboli.api import names
@@ -11,19 +10,8 @@ from stromboli.api.types.scheduling import Queue
 JOB_PLUGINS = ("ssh", "env", "svc", "tensorflow", "mpi", "pytorch", "hcclrank", "ray")
 
 
-class Queues(Protocol):
-    """The queues that exist."""
-
-    def get(self, name: str) -> Queue | None: ...
-
-    def children(self, parent: str) -> Sequence[Queue]:
-        """Queues that name this one as their parent, by name."""
-
-    def all(self) -> Iterable[Queue]: ...
-
-
 class QueueIndex:
-    """Queues by name and by parent."""
+    """The queues that exist, by name and by parent."""
 
     def __init__(self, queues: Iterable[Queue] = ()) -> None:
         self._by_name: dict[str, Queue] = {}
@@ -48,6 +36,7 @@ class QueueIndex:
         return self._by_name.get(name)
 
     def children(self, parent: str) -> list[Queue]:
+        """Queues that name this one as their parent, by name."""
         children = self._by_parent.get(parent, {})
         return [children[name] for name in sorted(children)]
 
@@ -73,7 +62,7 @@ class Settings:
 class Context:
     """What the rules know besides the object. Without queues (None), queues are not checked."""
 
-    queues: Queues | None = None
+    queues: QueueIndex | None = None
     namespace_queue: str | None = None
     """The queue that the object's namespace names for its groups."""
     settings: Settings = field(default_factory=Settings)

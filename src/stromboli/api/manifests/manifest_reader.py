@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from stromboli.api.decoding import decode_as, kind_in
@@ -104,12 +105,8 @@ class Manifests:
         result = []
         for source, its_kind, _ in self._entries:
             if its_kind is kind:
-                try:
-                    obj = decode_as(its_kind, source.raw)
-                except BadObject:
-                    continue
-                if isinstance(obj, kind):
-                    result.append((source.where, obj))
+                with suppress(BadObject):
+                    result.append((source.where, decode_as(kind, source.raw)))
         return result
 
     def _decode(self, source: Source, kind: type[Object], index: int) -> Object | None:

@@ -14,7 +14,7 @@ from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.storage import PersistentVolumeClaim
-from stromboli.api.types.volcano_job import Job, JobPod, JobStatus, Manifest
+from stromboli.api.types.volcano_job import Job, JobStatus, Manifest
 from stromboli.controllers.api_writer import LeaseLost
 from stromboli.controllers.context import Context
 from stromboli.controllers.job.expectations import Expectations
@@ -142,9 +142,7 @@ class Executor:
         answer = await self._writer.create(PodGroup, manifest, namespace)
         if answer is None:
             raise Stale(f"PodGroup {manifest['metadata']['name']} exists already")
-        group = decode_as(PodGroup, answer)
-        assert isinstance(group, PodGroup)
-        expectations.group_created(group)
+        expectations.group_created(decode_as(PodGroup, answer))
 
     # -- pods
 
@@ -180,7 +178,6 @@ class Executor:
             if answer is None:
                 raise Stale(f'pod "{name}" was there and is gone')
         pod = decode_as(Pod, answer)
-        assert isinstance(pod, JobPod)
         if job.metadata.uid not in controller_uid(pod):
             raise NameTaken(f'pod "{name}" exists already and is not of this job; delete or rename it')
         expectations.pod_created(pod)

@@ -73,9 +73,6 @@ class VolcanoAdmission:
 
     def _put(self, record: Record) -> None:
         try:
-            queue = decode_as(Queue, record.data)
+            self._queues.put(decode_as(Queue, record.data))
         except BadObject:
             self._queues.drop(record.key.name)
-            return
-        if isinstance(queue, Queue):
-            self._queues.put(queue)
