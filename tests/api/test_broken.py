@@ -9,7 +9,7 @@ import pytest
 
 from stromboli.api.errors import BadInput, Problem
 from stromboli.api.manifests import manifest_sources
-from stromboli.api.manifests.manifest_reader import read_paths
+from stromboli.api.manifests.manifest_reader import open_paths
 
 BROKEN = Path(__file__).parent / "data" / "broken"
 REQUESTS = "spec.containers[0].resources.requests"
@@ -59,7 +59,7 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
 
 def only_problem(path: Path) -> Problem:
     with pytest.raises(BadInput) as caught:
-        read_paths([str(path)])
+        list(open_paths([str(path)]))
     (problem,) = caught.value.problems
     return problem
 
@@ -76,8 +76,9 @@ def test_a_broken_manifest_is_explained(file: str) -> None:
 
 def test_every_broken_manifest_is_expected_and_all_are_told_when_we_keep_going() -> None:
     assert {path.name for path in BROKEN.iterdir()} == set(EXPECTED)
-    loaded = read_paths([str(BROKEN)], keep_going=True)
-    blamed = {Path(problem.file.partition("#")[0]).name for problem in loaded.problems}
+    manifests = open_paths([str(BROKEN)], keep_going=True)
+    assert list(manifests)
+    blamed = {Path(problem.file.partition("#")[0]).name for problem in manifests.problems}
     assert blamed == set(EXPECTED)
 
 
@@ -132,7 +133,7 @@ def test_random_bytes_are_only_ever_a_problem(tmp_path: Path) -> None:
     for index in range(200):
         suffix = ".json" if index % 2 else ".yaml"
         (tmp_path / f"{index}{suffix}").write_bytes(os.urandom(50))
-    assert len(read_paths([str(tmp_path)], keep_going=True).problems) >= 200
+    assert len(open_paths([str(tmp_path)], keep_going=True).problems) >= 200
 
 
 def test_a_file_of_more_than_a_gibibyte_is_refused_unread(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from stromboli.api import names
 from stromboli.api.resources.quantity import INT64_MAX, INT64_MIN
 from stromboli.api.types.meta import LabelSelector, Requirement
 from stromboli.api.types.node import Taint
-from stromboli.api.types.pod import NodeSelector, NodeSelectorTerm, Toleration
+from stromboli.api.types.pod import NodeSelectorTerm, Toleration
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _LABEL_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
@@ -25,11 +25,6 @@ def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) ->
         requirement.operator in _LABEL_OPERATORS and _requirement_matches(requirement, labels)
         for requirement in selector.match_expressions
     )
-
-
-def matches_node_selector(required: NodeSelector, labels: Mapping[str, str], name: str) -> bool:
-    """Whether one of the terms matches; no terms match nothing."""
-    return any(matches_node_term(term, labels, name) for term in required.node_selector_terms)
 
 
 def matches_node_term(term: NodeSelectorTerm, labels: Mapping[str, str], name: str) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stromboli.api.errors import BadInput
-from stromboli.api.manifests.case_files import is_case, read_case, read_cases
+from stromboli.api.manifests.case_files import is_case, read_case
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import Queue
 
@@ -26,15 +26,9 @@ def test_a_case_loads_whole(path: Path) -> None:
     assert all(obj.spec.scheduler_name for obj in objects if isinstance(obj, Pod))
 
 
-def test_a_folder_of_cases_is_read_in_order() -> None:
+def test_a_folder_of_cases_is_recognised_by_its_first_file(tmp_path: Path) -> None:
     assert is_case(str(DATA))
-    names = [case.name for case in read_cases(str(DATA))]
-    assert len(names) == len(list(DATA.iterdir()))
-
-
-def test_a_folder_without_cases_is_a_problem(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="in this folder"):
-        read_cases(str(tmp_path))
+    assert not is_case(str(tmp_path))
 
 
 def test_a_case_may_leave_out_everything_but_its_objects(tmp_path: Path) -> None:

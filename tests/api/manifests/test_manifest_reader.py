@@ -7,18 +7,15 @@ from pathlib import Path
 import pytest
 
 from stromboli.api.errors import BadInput
-from stromboli.api.manifests.manifest_reader import open_paths, read_paths
+from stromboli.api.manifests.manifest_reader import open_paths
 from stromboli.api.types.pod import Pod
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {{name: {}}}\n"
 
 
 def names_in(*paths: Path, keep_going: bool = False) -> list[str]:
-    return [
-        obj.name
-        for obj in read_paths(map(str, paths), keep_going).objects
-        if obj.name not in ("root", "default")
-    ]
+    objects = open_paths(map(str, paths), keep_going)
+    return [obj.name for obj in objects if obj.name not in ("root", "default")]
 
 
 def test_a_file_may_hold_many_documents(tmp_path: Path) -> None:
@@ -58,7 +55,7 @@ def test_each_object_knows_where_it_came_from(tmp_path: Path) -> None:
     single, several = tmp_path / "one.yaml", tmp_path / "two.yaml"
     single.write_text(NODE.format("a"))
     several.write_text(NODE.format("b") + "---\n" + NODE.format("c"))
-    places = [item.where for item in read_paths([str(single), str(several)]).items]
+    places = [item.where for item in open_paths([str(single), str(several)]).items()]
     assert places == [str(single), f"{several}#0", f"{several}#1", "(implied)", "(implied)"]
 
 
@@ -67,9 +64,9 @@ def test_other_kinds_are_counted_not_read(tmp_path: Path) -> None:
     file.write_text(
         "kind: ConfigMap\ndata: {}\n---\nkind: Deployment\n---\nkind: ConfigMap\n---\n" + NODE.format("n")
     )
-    loaded = read_paths([str(file)])
-    assert loaded.skipped == {"ConfigMap": 2, "Deployment": 1}
-    assert loaded.objects[0].name == "n"
+    manifests = open_paths([str(file)])
+    assert manifests.skipped == {"ConfigMap": 2, "Deployment": 1}
+    assert next(iter(manifests)).name == "n"
 
 
 def test_yaml_means_what_it_means_to_kubectl(tmp_path: Path) -> None:
@@ -79,7 +76,7 @@ def test_yaml_means_what_it_means_to_kubectl(tmp_path: Path) -> None:
         "  annotations: {day: 2026-08-01, at: 12:30, version: v1}\n"
         "  labels: &l {zone: a}\nstatus: {capacity: {cpu: 1e3, memory: 0x10}}\n"
     )
-    node = read_paths([str(file)]).objects[0]
+    node = next(iter(open_paths([str(file)])))
     assert node.metadata.annotations == {"day": "2026-08-01", "at": "12:30", "version": "v1"}
     assert node.metadata.creation_timestamp is not None
 
@@ -91,7 +88,7 @@ def test_aliases_and_merge_keys_work_in_moderation(tmp_path: Path) -> None:
         "- kind: Node\n  metadata: {name: b, labels: *common}\n"
         "- kind: Node\n  metadata: {name: c, labels: {<<: *common, disk: ssd}}\n"
     )
-    labels = [obj.metadata.labels for obj in read_paths([str(file)]).objects[:3]]
+    labels = [obj.metadata.labels for obj in list(open_paths([str(file)]))[:3]]
     assert labels == [{"zone": "z"}, {"zone": "z"}, {"zone": "z", "disk": "ssd"}]
 
 
@@ -100,13 +97,13 @@ def test_the_first_problem_stops_unless_we_keep_going(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text(NODE.format("b"))
     (tmp_path / "c.yaml").write_text("[")
     with pytest.raises(BadInput) as caught:
-        read_paths([str(tmp_path)])
+        list(open_paths([str(tmp_path)]))
     assert len(caught.value.problems) == 1
     assert "--keep-going" in str(caught.value)
 
-    loaded = read_paths([str(tmp_path)], keep_going=True)
-    assert loaded.objects[0].name == "b"
-    assert {Path(problem.file).name for problem in loaded.problems} == {"a.yaml", "c.yaml"}
+    manifests = open_paths([str(tmp_path)], keep_going=True)
+    assert [obj.name for obj in manifests][0] == "b"
+    assert {Path(problem.file).name for problem in manifests.problems} == {"a.yaml", "c.yaml"}
 
 
 def test_what_comes_before_a_syntax_error_is_kept(tmp_path: Path) -> None:
@@ -128,12 +125,14 @@ def test_what_comes_before_a_syntax_error_is_kept(tmp_path: Path) -> None:
 )
 def test_amounts_in_a_status_are_checked_too(tmp_path: Path, status: str, field: str) -> None:
     (tmp_path / "p.json").write_text(f'{{"kind": "Pod", "metadata": {{"name": "p"}}, "status": {status}}}')
-    (problem,) = read_paths([str(tmp_path)], keep_going=True).problems
+    manifests = open_paths([str(tmp_path)], keep_going=True)
+    list(manifests)
+    (problem,) = manifests.problems
     assert (problem.subject, problem.field) == ("Pod p", field)
 
 
 def test_a_missing_file_and_an_empty_folder_are_problems(tmp_path: Path) -> None:
-    problems = read_paths([str(tmp_path), str(tmp_path / "gone.yaml")], keep_going=True).problems
+    problems = open_paths([str(tmp_path), str(tmp_path / "gone.yaml")], keep_going=True).problems
     assert [problem.text for problem in problems] == [
         "no *.yaml, *.yml or *.json in this folder",
         "cannot be read: No such file or directory",

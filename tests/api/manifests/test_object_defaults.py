@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from stromboli.api.manifests.case_files import read_case
-from stromboli.api.manifests.manifest_reader import read_paths
+from stromboli.api.manifests.manifest_reader import open_paths
 from stromboli.api.manifests.object_defaults import FIRST_CREATION
-from stromboli.api.types.meta import Object
 
 Manifest = dict[str, Any]
 
@@ -26,9 +25,7 @@ def load(tmp_path: Path) -> Any:
         file.write_bytes(
             msgspec.json.encode({"objects": manifests} if case else {"kind": "List", "items": manifests})
         )
-        objects: list[Object] = (
-            list(read_case(str(file)).objects) if case else read_paths([str(file)]).objects
-        )
+        objects = read_case(str(file)).objects if case else open_paths([str(file)])
         return {f"{type(obj).__name__}/{obj.key}": obj for obj in objects}
 
     return load

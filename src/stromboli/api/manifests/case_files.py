@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from stromboli.api.errors import BadInput, Problem, Problems, Unreadable
@@ -54,15 +53,6 @@ def read_case(path: str, keep_going: bool = False) -> Case:
     sources = (Source(path, index, raw, of_case=True) for index, raw in enumerate(case.objects or ()))
     name = case.name or os.path.basename(path).removesuffix(".json")
     return Case(name, case.config, Manifests(sources, problems), case.observed)
-
-
-def read_cases(path: str) -> Iterator[Case]:
-    """The cases of a folder, in order of name, or the one in a file."""
-    try:
-        files = find_files(path)
-    except Unreadable as error:
-        raise BadInput([Problem(path, "", "", str(error))]) from None
-    return map(read_case, files)
 
 
 def _case_file(path: str) -> CaseFile:

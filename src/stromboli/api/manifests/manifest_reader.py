@@ -1,4 +1,4 @@
-"""Objects from files, checked and with defaults: all at once, or one at a time to save memory."""
+"""Objects from files, checked and with defaults, decoded one at a time to save memory."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -31,23 +31,12 @@ class Item(NamedTuple):
     object: Object
 
 
-class Loaded(NamedTuple):
-    """All objects in input order, the problems, and the number of objects of other kinds by kind."""
-
-    items: list[Item]
-    problems: list[Problem]
-    skipped: Counter[str]
-
-    @property
-    def objects(self) -> list[Object]:
-        return [item.object for item in self.items]
-
-
 class Manifests:
     """The objects of files. Iterating decodes them one by one and collects problems."""
 
     def __init__(self, sources: Iterable[Source], problems: Problems) -> None:
         self.skipped: Counter[str] = Counter()
+        """The number of objects of other kinds, by kind."""
         self._problems = problems
         self._entries: list[tuple[Source, type[Object], int]] = []
         for index, source in enumerate(sources):
@@ -129,16 +118,12 @@ class Manifests:
 
 
 def open_paths(paths: Iterable[str], keep_going: bool = False) -> Manifests:
-    """The objects of files, folders and standard input (`-`), to be decoded one at a time."""
+    """The objects of files, folders and standard input (`-`).
+
+    The first problem raises BadInput, unless bad objects are to be left out.
+    """
     problems = Problems(keep_going)
     return Manifests(_sources(paths, problems), problems)
-
-
-def read_paths(paths: Iterable[str], keep_going: bool = False) -> Loaded:
-    """All objects at once. The first problem raises BadInput, unless bad objects are to be left out."""
-    manifests = open_paths(paths, keep_going)
-    items = list(manifests.items())
-    return Loaded(items, manifests.problems, manifests.skipped)
 
 
 def _sources(paths: Iterable[str], problems: Problems) -> Iterator[Source]:
