@@ -1,6 +1,7 @@
 """Checks beyond types: amounts in range, metadata of limited size, queues that form a tree."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
@@ -20,9 +21,14 @@ MAX_METADATA = 1024 * 1024
 def check_object(obj: Object, size: int = MAX_METADATA + 1) -> None:
     """Raise BadObject if the object cannot be used. A small one (`size` in bytes) cannot have too much metadata."""
     _check_metadata(obj, size)
-    check = _CHECKS.get(type(obj))
-    if check is not None:
-        check(obj)
+    if isinstance(obj, Pod):
+        _check_pod(obj)
+    elif isinstance(obj, NativePodGroup):
+        _check_native_group(obj)
+    elif isinstance(obj, PodGroup):
+        check_amounts(obj.spec.min_resources or {}, "spec.minResources")
+    for field in _RESOURCE_LISTS.get(type(obj), ()):
+        check_amounts(attrgetter(field)(obj), field)
 
 
 def check_queues(queues: Iterable[Queue]) -> dict[str, BadObject]:
@@ -102,15 +108,6 @@ def _check_resources(resources: Resources, where: str) -> int:
     return largest
 
 
-def _check_node(node: Node) -> None:
-    check_amounts(node.status.allocatable, "status.allocatable")
-    check_amounts(node.status.capacity, "status.capacity")
-
-
-def _check_pod_group(group: PodGroup) -> None:
-    check_amounts(group.spec.min_resources or {}, "spec.minResources")
-
-
 def _check_native_group(group: NativePodGroup) -> None:
     """Refuse what we do not support and must not ignore."""
     spec = group.spec
@@ -124,33 +121,10 @@ def _check_native_group(group: NativePodGroup) -> None:
         )
 
 
-def _check_queue(queue: Queue) -> None:
-    check_amounts(queue.spec.capability, "spec.capability")
-    check_amounts(queue.spec.deserved, "spec.deserved")
-    check_amounts(queue.spec.guarantee.resource, "spec.guarantee.resource")
-
-
-def _check_quota(quota: ResourceQuota) -> None:
-    check_amounts(quota.spec.hard, "spec.hard")
-    check_amounts(quota.status.hard, "status.hard")
-    check_amounts(quota.status.used, "status.used")
-
-
-def _check_volume(volume: PersistentVolume) -> None:
-    check_amounts(volume.spec.capacity, "spec.capacity")
-
-
-def _check_claim(claim: PersistentVolumeClaim) -> None:
-    _check_resources(claim.spec.resources, "spec.resources")
-
-
-_CHECKS: dict[type[Object], Callable[..., None]] = {
-    NativePodGroup: _check_native_group,
-    Node: _check_node,
-    PersistentVolume: _check_volume,
-    PersistentVolumeClaim: _check_claim,
-    Pod: _check_pod,
-    PodGroup: _check_pod_group,
-    Queue: _check_queue,
-    ResourceQuota: _check_quota,
+_RESOURCE_LISTS: dict[type[Object], tuple[str, ...]] = {
+    Node: ("status.allocatable", "status.capacity"),
+    PersistentVolume: ("spec.capacity",),
+    PersistentVolumeClaim: ("spec.resources.requests", "spec.resources.limits"),
+    Queue: ("spec.capability", "spec.deserved", "spec.guarantee.resource"),
+    ResourceQuota: ("spec.hard", "status.hard", "status.used"),
 }

@@ -102,7 +102,7 @@ def test_the_first_problem_stops_unless_we_keep_going(tmp_path: Path) -> None:
     assert "--keep-going" in str(caught.value)
 
     manifests = open_paths([str(tmp_path)], keep_going=True)
-    assert [obj.name for obj in manifests][0] == "b"
+    assert [obj.name for obj in manifests] == ["b", "root", "default"]
     assert {Path(problem.file).name for problem in manifests.problems} == {"a.yaml", "c.yaml"}
 
 
