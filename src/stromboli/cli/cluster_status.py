@@ -11,25 +11,29 @@ import msgspec
 from rich.table import Table
 
 from stromboli.api import names
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.api.types.volcano_job import Job
 from stromboli.cli.output import console
+from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.embedded.data_folder import FolderError, RunningCluster
 from stromboli.embedded.tables.age_text import duration_text
 from stromboli.embedded.tables.node_rows import state_text
 from stromboli.kube.api_client import Client
-from stromboli.kube.api_resources import Resource
+from stromboli.kube.api_resources import RESOURCES, Resource
 from stromboli.kube.cluster_access import find_access
 from stromboli.kube.credentials import BadConfig
 from stromboli.kube.request import ApiError, NoResponse
 
 PAGE = 500
-_VOLCANO = ("scheduling.volcano.sh", "v1beta1")
-RESOURCES = {
-    "nodes": Resource("", "v1", "nodes", "Node", namespaced=False),
-    "pods": Resource("", "v1", "pods", "Pod"),
-    "queues": Resource(*_VOLCANO, "queues", "Queue", namespaced=False),
-    "podgroups": Resource(*_VOLCANO, "podgroups", "PodGroup"),
-    "jobs": Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job"),
-}
+_LISTED = (
+    RESOURCES[Node],
+    RESOURCES[Pod],
+    RESOURCES[Queue],
+    RESOURCES[PodGroup],
+    WATCHED_RESOURCES[Job],
+)
 Content = dict[str, Any]
 
 
@@ -37,7 +41,7 @@ async def read_status(running: RunningCluster) -> Content:
     """The status as plain data, as JSON shows it."""
     try:
         async with Client(find_access(str(running.kubeconfig))) as client:
-            objects = {name: await _all(client, resource) for name, resource in RESOURCES.items()}
+            objects = {resource.plural: await _all(client, resource) for resource in _LISTED}
     except (NoResponse, BadConfig) as error:
         raise FolderError(f"{running.url} does not answer: {error}") from None
     return {

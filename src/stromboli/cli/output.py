@@ -33,22 +33,14 @@ def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 
 
-def write_as(format: Format, value: Any) -> None:
-    """Write JSON or YAML."""
-    (write_yaml if format is Format.YAML else write_json)(value)
-
-
-def write_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def write_line(value: Any) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False))
-
-
-def write_yaml(value: Any) -> None:
-    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDE)
-    typer.echo(text.rstrip())
+def write_as(format: Format | PlanFormat, value: Any) -> None:
+    """Write YAML, JSON, or JSON on one line."""
+    if format in (Format.YAML, PlanFormat.YAML):
+        text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDE).rstrip()
+    else:
+        indent = None if format is PlanFormat.JSONL else 2
+        text = json.dumps(value, indent=indent, ensure_ascii=False)
+    typer.echo(text)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -1,17 +1,16 @@
 """`stromboli plan`: what would a cycle decide for this cluster?"""
 
 import sys
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import typer
 
 from stromboli.api.manifests.manifest_sources import rereadable
 from stromboli.cli.cli_errors import EXPECTED, Usage, print_error
-from stromboli.cli.output import PlanFormat, console, write_json, write_line, write_yaml
+from stromboli.cli.output import PlanFormat, console, write_as
 from stromboli.cli.plan_inputs import Input, inputs_of, with_progress
 from stromboli.cli.plan_text import print_plan
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, case_policy, chosen_policy, preset_names
@@ -134,13 +133,13 @@ def _plan_all(inputs: list[Input], options: PlanOptions, output: PlanFormat) -> 
             plan = _plan_one(source, options)
             if plan.lost and output is PlanFormat.JSONL:
                 failed = True
-                write_line({"name": source.name, "error": f"the cycle is lost: {plan.lost}"})
+                write_as(output, {"name": source.name, "error": f"the cycle is lost: {plan.lost}"})
             else:
                 failed |= _show(plan, output, source.name)
         except EXPECTED as error:
             failed = True
             if output is PlanFormat.JSONL:
-                write_line({"name": source.name, "error": str(error)})
+                write_as(output, {"name": source.name, "error": str(error)})
             else:
                 print_error(f"{source.name}: {error}")
     return failed
@@ -151,12 +150,7 @@ def _show(plan: Plan, output: PlanFormat, title: str = "") -> bool:
     if output is PlanFormat.TABLE:
         print_plan(console(), plan, title)
     else:
-        write: Callable[[Any], None] = {
-            PlanFormat.JSON: write_json,
-            PlanFormat.JSONL: write_line,
-            PlanFormat.YAML: write_yaml,
-        }[output]
         if output is PlanFormat.YAML and title:
             typer.echo("---")
-        write({"name": title, **document(plan)} if title else document(plan))
+        write_as(output, {"name": title, **document(plan)} if title else document(plan))
     return plan.failed

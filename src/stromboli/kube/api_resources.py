@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 import msgspec
@@ -55,9 +56,16 @@ VERSIONS = {
 
 
 def _plural(kind: str) -> str:
-    """As Kubernetes makes plurals: Queue, queues; PriorityClass, priorityclasses."""
-    word = kind.lower()
+    """As Kubernetes makes plurals: Queue, queues; PriorityClass, priorityclasses; NetworkPolicy, networkpolicies."""
+    word = re.sub("(?<![aeiou])y$", "ie", kind.lower())
     return word + "es" if word.endswith("s") else word + "s"
+
+
+def resource_of(manifest: Mapping[str, Any]) -> Resource:
+    """The resource of a manifest, by its version and kind."""
+    group, _, version = str(manifest["apiVersion"]).rpartition("/")
+    kind = str(manifest["kind"])
+    return Resource(group, version, _plural(kind), kind)
 
 
 RESOURCES: dict[type[Object], Resource] = {

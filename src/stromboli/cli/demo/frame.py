@@ -11,18 +11,13 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.resources.quantity import milli
 from stromboli.api.resources.quota_charges import pod_charges
-from stromboli.api.types.pod import pod_resources
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod, pod_resources
+from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.kube.api_client import Client
-from stromboli.kube.api_resources import EVENTS, Resource
+from stromboli.kube.api_resources import EVENTS, RESOURCES
 
-_VOLCANO = ("scheduling.volcano.sh", "v1beta1")
-RESOURCES = (
-    Resource("", "v1", "nodes", "Node", namespaced=False),
-    Resource("", "v1", "pods", "Pod"),
-    Resource(*_VOLCANO, "podgroups", "PodGroup"),
-    Resource(*_VOLCANO, "queues", "Queue", namespaced=False),
-    EVENTS,
-)
+_LISTED = (RESOURCES[Node], RESOURCES[Pod], RESOURCES[PodGroup], RESOURCES[Queue], EVENTS)
 Manifest = dict[str, Any]
 
 
@@ -99,7 +94,7 @@ class Frame:
 
 
 async def read_frame(client: Client) -> Frame:
-    bodies = await asyncio.gather(*(client.list(resource) for resource in RESOURCES))
+    bodies = await asyncio.gather(*(client.list(resource) for resource in _LISTED))
     return build_frame(*(msgspec.json.decode(body)["items"] for body in bodies))
 
 

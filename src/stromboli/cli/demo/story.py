@@ -10,7 +10,7 @@ from stromboli.api.manifests.yaml_reader import documents
 from stromboli.embedded.nodes.durations import parse_duration
 from stromboli.embedded.nodes.node_annotations import RUN_TIME
 from stromboli.kube.api_client import Client
-from stromboli.kube.api_resources import Resource
+from stromboli.kube.api_resources import resource_of
 from stromboli.kube.request import ApiError
 
 NODES = "8x4cpu,16Gi"
@@ -53,8 +53,6 @@ CHAPTERS = (
     Chapter(16, "06-model.yaml", "research submits model, a gang of 4 x 4 CPU: all four or none"),
     Chapter(18, "07-greedy.yaml", "research submits greedy, 2 x 48 CPU"),
 )
-_PLURALS = {"PriorityClass": "priorityclasses"}
-_CLUSTER = ("Namespace", "Queue", "PriorityClass")
 
 
 def folder() -> Path:
@@ -79,16 +77,8 @@ def manifests(file: str, speed: float = 1.0) -> list[Manifest]:
 async def submit(client: Client, objects: list[Manifest]) -> str:
     """Create all of them, as `kubectl create` would; the message of the first refusal, if there is one."""
     for content in objects:
-        meta = content["metadata"]
         try:
-            await client.create(_resource(content), content, meta.get("namespace", ""))
+            await client.create(resource_of(content), content, content["metadata"].get("namespace", ""))
         except ApiError as error:
             return str(error)
     return ""
-
-
-def _resource(content: Manifest) -> Resource:
-    group, _, version = content["apiVersion"].rpartition("/")
-    kind = content["kind"]
-    plural = _PLURALS.get(kind, f"{kind.lower()}s")
-    return Resource(group, version, plural, kind, kind not in _CLUSTER)

@@ -18,17 +18,7 @@ from stromboli.controllers.api_writer import ApiWriter
 from stromboli.controllers.controller import SyncError
 from stromboli.controllers.job.plugins.job_plugin import Attachment
 from stromboli.controllers.owner_references import controller_reference
-from stromboli.kube.api_resources import Resource
-
-PLURALS = {"NetworkPolicy": "networkpolicies", "Ingress": "ingresses"}
-"""Plurals that are not formed by adding an s."""
-
-
-def resource_of(manifest: Manifest) -> Resource:
-    """The resource of a manifest's kind."""
-    group, _, version = str(manifest["apiVersion"]).rpartition("/")
-    kind = str(manifest["kind"])
-    return Resource(group, version, PLURALS.get(kind, f"{kind.lower()}s"), kind)
+from stromboli.kube.api_resources import resource_of
 
 
 async def attach(writer: ApiWriter, job: Job, wanted: Iterable[Attachment]) -> None:
