@@ -1,27 +1,29 @@
-"""Metric types that the library does not have: they are shown as its own are."""
+"""What the metrics of scheduler and controllers have in common."""
 
 from __future__ import annotations
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-from stromboli.daemon.metric_types import ExactCounter, exponential, forget
+from stromboli.daemon.metric_types import MetricSet, exponential, forget
 
 
 def test_buckets_grow_by_a_factor() -> None:
     assert exponential(1, 100, 3) == pytest.approx([1, 10, 100])
 
 
-def test_an_exact_counter_is_a_counter_under_the_very_name_it_was_given() -> None:
-    registry = CollectorRegistry()
-    counter = ExactCounter("jobs_done", "Jobs", ("queue",), registry=registry)
-    counter.labels("a").inc()
-    counter.labels("a").inc(2)
-    counter.labels("b").inc()
-    forget(counter, "b")
-    forget(counter, "never there")
-    (family,) = registry.collect()
-    assert (family.name, family.type) == ("jobs_done", "counter")
-    assert [(sample.name, sample.labels, sample.value) for sample in family.samples] == [
-        ("jobs_done", {"queue": "a"}, 3.0)
+def test_counters_are_shown_under_the_very_names_they_were_given() -> None:
+    metrics = MetricSet()
+    bare = metrics._counter("jobs_done", "Jobs", ("queue",))
+    metrics._counter("tries_total", "Tries", prefix="our_").inc()
+    bare.labels("a").inc(3)
+    bare.labels("b").inc()
+    forget(bare, "b")
+    forget(bare, "never there")
+    assert metrics.text().decode().splitlines() == [
+        "# HELP volcano_jobs_done Jobs",
+        "# TYPE volcano_jobs_done counter",
+        'volcano_jobs_done{queue="a"} 3.0',
+        "# HELP our_tries_total Tries",
+        "# TYPE our_tries_total counter",
+        "our_tries_total 1.0",
     ]

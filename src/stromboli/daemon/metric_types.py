@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
-from prometheus_client.core import Metric
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.metrics import MetricWrapperBase
-from prometheus_client.registry import Collector
 
 PREFIX = "volcano_"
 OWN_PREFIX = "stromboli_"
+
+
+class MetricSet:
+    """Metrics in a registry of their own, each with the very name that it is given."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # Volcano shows none
+        self.registry = CollectorRegistry()
+        self._bare_counters: list[str] = []
+        """Counters whose names do not end in `_total`, as some of Volcano's do not; the library appends it."""
+
+    def text(self) -> bytes:
+        """In Prometheus' text format."""
+        shown = generate_latest(self.registry)
+        for name in self._bare_counters:
+            shown = shown.replace(f"{name}_total".encode(), name.encode())
+        return shown
+
+    def _gauge(self, name: str, text: str, labels: Sequence[str] = (), prefix: str = PREFIX) -> Gauge:
+        return Gauge(prefix + name, text, labels, registry=self.registry)
+
+    def _counter(self, name: str, text: str, labels: Sequence[str] = (), prefix: str = PREFIX) -> Counter:
+        if not name.endswith("_total"):
+            self._bare_counters.append(prefix + name)
+        return Counter(prefix + name, text, labels, registry=self.registry)
+
+    def _histogram(
+        self, name: str, text: str, buckets: Sequence[float], labels: Sequence[str] = ()
+    ) -> Histogram:
+        return Histogram(PREFIX + name, text, labels, registry=self.registry, buckets=buckets)
 
 
 def exponential(first: float, last: float, count: int) -> list[float]:
@@ -19,40 +54,7 @@ def exponential(first: float, last: float, count: int) -> list[float]:
     return [first * (last / first) ** (step / (count - 1)) for step in range(count)]
 
 
-class ExactCounter(Collector):
-    """A counter whose name does not end in `_total`, as some of Volcano's do not."""
-
-    def __init__(
-        self, name: str, documentation: str, labelnames: Sequence[str] = (), *, registry: CollectorRegistry
-    ):
-        self.name = name
-        self._values = Gauge(name, documentation, labelnames, registry=None)
-        registry.register(self)
-
-    def labels(self, *values: str) -> Gauge:
-        return self._values.labels(*values)
-
-    def inc(self) -> None:
-        self._values.inc()
-
-    def remove(self, *values: str) -> None:
-        self._values.remove(*values)
-
-    def collect(self) -> Iterable[Metric]:
-        for family in self._values.collect():
-            family.type = "counter"
-            yield family
-
-
-def exposition(registry: CollectorRegistry, *exact: ExactCounter) -> bytes:
-    """All metrics in Prometheus' text format; in HELP and TYPE the library adds `_total` to the name of any counter."""
-    text = generate_latest(registry)
-    for counter in exact:
-        text = text.replace(f" {counter.name}_total ".encode(), f" {counter.name} ".encode())
-    return text
-
-
-def forget(metric: ExactCounter | MetricWrapperBase, *labels: str) -> None:
-    """Take a label set out, if it is there."""
+def forget(metric: MetricWrapperBase, *labels: str) -> None:
+    """Remove a label set, if the metric has it."""
     with suppress(KeyError):
         metric.remove(*labels)

@@ -8,19 +8,12 @@ from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
-)
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
-from stromboli.daemon.metric_types import OWN_PREFIX, PREFIX, ExactCounter, exponential, exposition, forget
+from stromboli.daemon.metric_types import OWN_PREFIX, PREFIX, MetricSet, exponential, forget
 
 Counts = NDArray[np.int64] | int
 JOB = ("job_name", "queue", "job_namespace")
@@ -87,12 +80,11 @@ class QueueAmounts:
             forget(self._others, queue, resource)
 
 
-class Metrics:
-    """All of them, in a registry of their own."""
+class Metrics(MetricSet):
+    """All metrics of a scheduler."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # Volcano shows none
-        self.registry = CollectorRegistry()
+        super().__init__()
         ms = exponential(1, 5000, 20)
         self.cycle = self._histogram("e2e_scheduling_latency_milliseconds", "A whole cycle", ms)
         self.open = self._histogram("open_session_duration_milliseconds", "Opening a session", ms)
@@ -127,13 +119,11 @@ class Metrics:
         self.job_last = self._gauge("e2e_job_scheduling_last_time", "When a job was last given room", JOB)
         self.attempts = self._counter("schedule_attempts_total", "Tasks tried, by result", ("result",))
         self.victims = self._gauge("pod_preemption_victims", "Victims of the last preemption")
-        self.preemptions = self._exact_counter("total_preemption_attempts", "Preemptions tried")
+        self.preemptions = self._counter("total_preemption_attempts", "Preemptions tried")
         self.evictions = self._counter("eviction_transactions_total", "Batches of evictions", ("action",))
         self.short_tasks = self._gauge("unschedule_task_count", "Tasks short of minMember", ("job_id",))
         self.short_jobs = self._gauge("unschedule_job_count", "Jobs short of minMember")
-        self.retries = self._exact_counter(
-            "job_retry_counts", "Cycles in which a job was not ready", ("job_id",)
-        )
+        self.retries = self._counter("job_retry_counts", "Cycles in which a job was not ready", ("job_id",))
         self.job_share = self._gauge("job_share", "A job's dominant share", ("job_ns", "job_id"))
         self.amounts = {family: QueueAmounts(family, self.registry) for family in QUEUE_FAMILIES}
         self.queue_share = self._gauge("queue_share", "What a queue has of what it deserves", QUEUE)
@@ -145,11 +135,8 @@ class Metrics:
             self._gauge(name, "Declared for dashboards, never set, as in Volcano", ("namespace_name",))
         self._add_devices()
         self._add_own()
-        self.requests = Counter(
-            "rest_client_requests_total",
-            "Requests by answer",
-            ("code", "method", "host"),
-            registry=self.registry,
+        self.requests = self._counter(
+            "rest_client_requests_total", "Requests by answer", ("code", "method", "host"), prefix=""
         )
         ProcessCollector(registry=self.registry)
 
@@ -166,32 +153,14 @@ class Metrics:
         self.pending_jobs = self._gauge("queue_pending_jobs", "Jobs with pending tasks", QUEUE, own)
         self.pending_tasks = self._gauge("queue_pending_tasks", "Pending tasks", QUEUE, own)
         self.oldest = self._gauge("queue_oldest_pending_seconds", "Age of the oldest pending job", QUEUE, own)
-        self.decisions = self._counter("decisions", "Decisions, by kind", ("decision",), own)
-        self.failures = self._counter("write_failures", "Binds and evictions that failed", ("decision",), own)
-        self.lost = self._counter("lost_cycles", "Cycles that came to nothing", (), own)
+        self.decisions = self._counter("decisions_total", "Decisions, by kind", ("decision",), own)
+        self.failures = self._counter(
+            "write_failures_total", "Binds and evictions that failed", ("decision",), own
+        )
+        self.lost = self._counter("lost_cycles_total", "Cycles that came to nothing", (), own)
         self.mirror_lag = self._gauge("mirror_lag_seconds", "Age of the oldest unapplied change", (), own)
         self.waiting_writes = self._gauge("waiting_writes", "Objects with something to be written", (), own)
         self.dropped_events = self._gauge(
             "dropped_events", "Events left out because there were too many", (), own
         )
         self.leader = self._gauge("leader", "1 if this one leads", (), own)
-
-    def text(self) -> bytes:
-        """As Prometheus reads it."""
-        return exposition(self.registry, self.preemptions, self.retries)
-
-    # -- making
-
-    def _gauge(self, name: str, text: str, labels: Sequence[str] = (), prefix: str = PREFIX) -> Gauge:
-        return Gauge(prefix + name, text, labels, registry=self.registry)
-
-    def _counter(self, name: str, text: str, labels: Sequence[str] = (), prefix: str = PREFIX) -> Counter:
-        return Counter(prefix + name, text, labels, registry=self.registry)
-
-    def _exact_counter(self, name: str, text: str, labels: Sequence[str] = ()) -> ExactCounter:
-        return ExactCounter(PREFIX + name, text, labels, registry=self.registry)
-
-    def _histogram(
-        self, name: str, text: str, buckets: Sequence[float], labels: Sequence[str] = ()
-    ) -> Histogram:
-        return Histogram(PREFIX + name, text, labels, registry=self.registry, buckets=buckets)
