@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -32,10 +33,10 @@ async def running_controllers(
     *kinds: type[Controller[Any]],
     options: Options | None = None,
     clock: Callable[[], float] | None = None,
-    may_write: Callable[[], bool] = lambda: True,
+    write_time_left: Callable[[], float] = lambda: math.inf,
 ) -> AsyncIterator[ControllerRunner]:
     """A runner that works as long as the block lasts."""
-    runner = ControllerRunner(api, options, may_write, clock=clock or SettableClock(), kinds=kinds)  # type: ignore[arg-type]
+    runner = ControllerRunner(api, options, write_time_left, clock=clock or SettableClock(), kinds=kinds)  # type: ignore[arg-type]
     running = asyncio.create_task(runner.run())
     try:
         yield runner

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
 
 from stromboli.api.types.meta import ObjectMeta
-from stromboli.controllers.api_writer import ATTEMPTS, FOREGROUND, ApiWriter, LeaseLost
+from stromboli.controllers.api_writer import ATTEMPTS, FOREGROUND, ApiWriter
 from stromboli.controllers.watched_kinds import Pod
+from stromboli.kube.guarded_client import LeaseLost
 from stromboli.kube.request import ApiError
 from tests.kube.fake_api import BROKEN, GONE, LOST, Clock, FakeApi, body
 
@@ -25,10 +27,10 @@ BUSY = ApiError(429, "TooManyRequests", "later", retry_after=3)
 
 
 def write(
-    api: FakeApi, how: Callable[[ApiWriter], Awaitable[object]], may: Callable[[], bool] = lambda: True
+    api: FakeApi, how: Callable[[ApiWriter], Awaitable[object]], left: Callable[[], float] = lambda: math.inf
 ) -> object:
     async def run() -> object:
-        return await how(ApiWriter(api, may, sleep=Clock().sleep))
+        return await how(ApiWriter(api, left, sleep=Clock().sleep))
 
     return asyncio.run(run())
 
@@ -95,8 +97,15 @@ def test_a_deletion_that_conflicts_for_another_reason_has_failed() -> None:
 
 def test_a_deposed_leader_writes_nothing_and_stops_trying() -> None:
     api = FakeApi([LOST])
-    leads = iter([True, False])
+    left = iter([15.0, 0.0])
     with pytest.raises(LeaseLost):
-        write(api, lambda writer: writer.delete(POD), lambda: next(leads))
+        write(api, lambda writer: writer.delete(POD), lambda: next(left))
     assert len(api.requests) == 1
-    assert write(FakeApi([SAID]), lambda writer: writer.read(Pod, "a", "ns"), lambda: False) is not None
+    assert write(FakeApi([SAID]), lambda writer: writer.read(Pod, "a", "ns"), lambda: 0.0) is not None
+
+
+@pytest.mark.parametrize(("left", "timeout"), [(math.inf, 30.0), (4.0, 4.0)])
+def test_a_write_ends_before_another_replica_can_lead(left: float, timeout: float) -> None:
+    api = FakeApi()
+    write(api, lambda writer: writer.delete(POD), lambda: left)
+    assert api.timeouts == [timeout]

@@ -196,7 +196,7 @@ def test_a_deposed_leader_writes_nothing_more() -> None:
         api = InMemoryApi()
         leads = True
         api.put("queues", queue("a"))
-        async with running_controllers(api, Marking, may_write=lambda: leads) as runner:
+        async with running_controllers(api, Marking, write_time_left=lambda: 60.0 * leads) as runner:
             await wait_until_idle(api, runner)
             assert marked(api) == {"a"}
             leads = False

@@ -13,6 +13,7 @@ from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options, parse
 from stromboli.controllers.recorder import Recorder
 from stromboli.kube.event_recorder import EventRecorder
+from stromboli.kube.guarded_client import GuardedClient
 from tests.deploy.manifests import DEPLOY, Manifest, build, documents, name_of, only
 from tests.deploy.test_rbac import Right, rights_of
 from tests.kube.fake_api import FakeApi
@@ -70,7 +71,11 @@ WRITES: dict[str, set[Right]] = {
 def _watched(name: str) -> set[Right]:
     """What a controller watches, as it says itself."""
     api = FakeApi()
-    context = Context(ApiWriter(api), Recorder(api, EventRecorder("", "", lambda: 0.0)), Options())
+    context = Context(
+        ApiWriter(api),
+        Recorder(GuardedClient(api, lambda: 1.0), EventRecorder("", "", lambda: 0.0)),
+        Options(),
+    )
     (kind,) = (one for one in CONTROLLERS if one.name == name)
     places = [store.resource for store in kind(context).stores]
     return {(one.group, one.plural, verb) for one in places for verb in ("list", "watch")}

@@ -69,7 +69,7 @@ def body(request: Request) -> Any:
 
 def pod(uid: str, node: str = "") -> bytes:
     spec = {"nodeName": node} if node else {}
-    return msgspec.json.encode({"metadata": {"uid": uid}, "spec": spec})
+    return msgspec.json.encode({"metadata": {"name": "web-0", "uid": uid}, "spec": spec})
 
 
 LOST = NoResponse("the connection broke")

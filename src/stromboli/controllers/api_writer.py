@@ -7,6 +7,7 @@ as a precondition, deletions the uid.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from stromboli.api.errors import BadObject
 from stromboli.api.types.meta import Object
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.api_resources import Resource
+from stromboli.kube.guarded_client import GuardedClient
 from stromboli.kube.rate_limits import Backoff, Sleep
 from stromboli.kube.request import MERGE, Api, ApiError, NoResponse, Request, is_gone
 
@@ -27,26 +29,22 @@ ATTEMPTS = 4
 FOREGROUND, BACKGROUND = "Foreground", "Background"
 
 
-class LeaseLost(Exception):
-    """The lease is not held any more, so nothing may be written."""
-
-
 class ApiWriter:
     """All writes of all controllers."""
 
     def __init__(
         self,
         api: Api,
-        may_write: Callable[[], bool] = lambda: True,
-        timeout: float = TIMEOUT,
+        write_time_left: Callable[[], float] = lambda: math.inf,
         backoff: Backoff = Backoff(first=0.1, longest=2.0),  # noqa: B008 - frozen
         sleep: Sleep = asyncio.sleep,
         on_write: Callable[[str, str], None] = lambda verb, resource: None,
     ) -> None:
-        """`on_write` is called with verb and resource of every write that succeeded."""
+        """`write_time_left` is as for `GuardedClient`. `on_write` is called with verb and resource of every write
+        that succeeded.
+        """
         self._api = api
-        self._may_write = may_write
-        self._timeout = timeout
+        self._guarded = GuardedClient(api, write_time_left)
         self._backoff = backoff
         self._sleep = sleep
         self._on_write = on_write
@@ -141,7 +139,7 @@ class ApiWriter:
 
     async def read_at(self, resource: Resource, name: str, namespace: str = "") -> bytes | None:
         try:
-            return await self._send(Request("GET", resource.path(namespace, name)))
+            return await self._send(self._api, Request("GET", resource.path(namespace, name)))
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -150,15 +148,13 @@ class ApiWriter:
     # -- requests
 
     async def _write(self, request: Request) -> bytes:
-        return await self._send(request, self._may_write)
+        return await self._send(self._guarded, request)
 
-    async def _send(self, request: Request, may_send: Callable[[], bool] = lambda: True) -> bytes:
+    async def _send(self, api: Api, request: Request) -> bytes:
         failures = 0
         while True:
-            if not may_send():
-                raise LeaseLost(f"{request.method} {request.path}: not written, the lease is lost")
             try:
-                return await self._api.send(request, self._timeout)
+                return await api.send(request, TIMEOUT)
             except (ApiError, NoResponse) as error:
                 failures += 1
                 if failures >= ATTEMPTS or not _is_retryable(error):

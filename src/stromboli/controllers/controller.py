@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stromboli.api.types.meta import Object
-from stromboli.controllers.api_writer import LeaseLost
 from stromboli.controllers.context import Context
 from stromboli.controllers.store import Store
 from stromboli.controllers.workqueue import WorkQueue
+from stromboli.kube.guarded_client import LeaseLost
 from stromboli.kube.request import ApiError, NoResponse
 
 log = logging.getLogger(__name__)

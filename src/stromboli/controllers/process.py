@@ -8,7 +8,6 @@ import logging
 from contextlib import AsyncExitStack
 from functools import partial
 
-from stromboli.controllers.api_writer import TIMEOUT
 from stromboli.controllers.controller_metrics import Metrics
 from stromboli.controllers.options import Options
 from stromboli.controllers.runner import ControllerRunner
@@ -34,12 +33,8 @@ class Process(ElectedProcess[Options]):
         return await self._lead(partial(self._run_controllers, client))
 
     async def _run_controllers(self, client: Client) -> int:
-        if self._election is None:
-            timeout = TIMEOUT
-        else:  # a write that begins while we lead must end before another replica may lead
-            timeout = max(1.0, self._election.settings.duration - self._election.settings.deadline)
         runner = self._runner = ControllerRunner(
-            client, self.options, self._may_write, self._metrics, self._identity, timeout
+            client, self.options, self._write_time_left, self._metrics, self._identity
         )
         stopping = asyncio.create_task(self._stop_with_process(runner))
         gc.freeze()  # imported modules are never collected
@@ -70,7 +65,7 @@ class Process(ElectedProcess[Options]):
         return f"not in step with the API server yet: {', '.join(left)}" if left else ""
 
     async def metrics(self) -> bytes:
-        self._metrics.leader.set(1 if self._runner is not None and self._may_write() else 0)
+        self._metrics.leader.set(1 if self._runner is not None and self._write_time_left() > 0 else 0)
         if self._runner is not None:
             self._runner.measure()
         return self._metrics.text()

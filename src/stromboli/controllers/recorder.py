@@ -5,28 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
 
 from stromboli.api import names
 from stromboli.api.types.meta import Object
 from stromboli.controllers.user_event import UserEvent
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
-from stromboli.kube.request import Api, ApiError, NoResponse
+from stromboli.kube.guarded_client import GuardedClient, LeaseLost
+from stromboli.kube.request import ApiError, NoResponse
 
 log = logging.getLogger(__name__)
 
 MAX_PENDING = 2000
-TIMEOUT = 10.0
 
 
 class Recorder:
     """The event recorder of all controllers."""
 
-    def __init__(self, api: Api, events: EventRecorder, may_write: Callable[[], bool] = lambda: True) -> None:
-        self._api = api
+    def __init__(self, client: GuardedClient, events: EventRecorder) -> None:
+        self._client = client
         self._events = events
-        self._may_write = may_write
         self._pending: deque[PendingEvent] = deque()
         self._wake = asyncio.Event()
         self._drained = asyncio.Event()
@@ -73,13 +71,13 @@ class Recorder:
 
     async def _write(self, event: PendingEvent) -> None:
         for _ in range(2):
-            request = self._events.request(event) if self._may_write() else None
+            request = self._events.request(event)
             if request is None:
                 return
             try:
-                await self._api.send(request, TIMEOUT)
+                await self._client.send(request)
                 return
-            except (ApiError, NoResponse) as error:
+            except (ApiError, NoResponse, LeaseLost) as error:
                 if not self._events.failed(event, error):
                     log.debug("an event was not written: %s", error)
                     return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Collection
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from stromboli.api import names
 from stromboli.api.types.meta import Object
 from stromboli.controllers import selection
-from stromboli.controllers.api_writer import TIMEOUT, ApiWriter
+from stromboli.controllers.api_writer import ApiWriter
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.controller_list import CONTROLLERS
@@ -24,6 +25,7 @@ from stromboli.controllers.recorder import Recorder
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.api_client import Client
 from stromboli.kube.event_recorder import EventRecorder
+from stromboli.kube.guarded_client import GuardedClient
 from stromboli.kube.reflector import Reflector
 
 log = logging.getLogger(__name__)
@@ -40,18 +42,19 @@ class ControllerRunner:
         self,
         client: Client,
         options: Options | None = None,
-        may_write: Callable[[], bool] = lambda: True,
+        write_time_left: Callable[[], float] = lambda: math.inf,
         metrics: Metrics | None = None,
         instance: str = COMPONENT,
-        timeout: float = TIMEOUT,
         clock: Callable[[], float] = time.time,
         kinds: Collection[type[Controller[Any]]] = CONTROLLERS,
     ) -> None:
-        """`may_write` is asked before every write; `timeout` is how long one may take."""
+        """`write_time_left` is as for `GuardedClient`."""
         self.options = options = options if options is not None else Options()
         self.metrics = metrics = metrics if metrics is not None else Metrics()
-        writer = ApiWriter(client, may_write, timeout, on_write=metrics.on_write)
-        self.recorder = Recorder(client, EventRecorder(COMPONENT, instance, clock), may_write)
+        writer = ApiWriter(client, write_time_left, on_write=metrics.on_write)
+        self.recorder = Recorder(
+            GuardedClient(client, write_time_left), EventRecorder(COMPONENT, instance, clock)
+        )
         self.context = Context(writer, self.recorder, options, metrics, clock)
         self.controllers = self._create(kinds)
         self.reflectors = [

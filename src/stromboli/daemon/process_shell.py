@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 import socket
@@ -92,8 +93,9 @@ class ElectedProcess(DaemonProcess[AnyElectedOptions]):
         self._identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._election: Election | None = None
 
-    def _may_write(self) -> bool:
-        return self._election is None or self._election.may_write()
+    def _write_time_left(self) -> float:
+        """The seconds for which surely no other replica leads; zero if we must not write."""
+        return math.inf if self._election is None else self._election.write_time_left()
 
     def _join_election(self, lease_client: Client) -> None:
         settings = self.options.lease_settings(self._identity)

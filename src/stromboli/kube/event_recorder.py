@@ -7,7 +7,6 @@ An event that repeats raises a count. More than ten that differ only in their me
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from stromboli.kube.api_resources import LEASES, RESOURCES
+from stromboli.kube.bounded_cache import BoundedCache
 from stromboli.kube.request import MERGE, ApiError, Request
 from stromboli.kube.timestamps import micro_time, timestamp
 
@@ -80,16 +80,6 @@ class TokenBucket:
     refilled: float
 
 
-class BoundedCache(OrderedDict[Any, Any]):
-    """The most recent entries, by key."""
-
-    def put(self, key: Any, value: Any) -> None:
-        self[key] = value
-        self.move_to_end(key)
-        if len(self) > CACHE_SIZE:
-            self.popitem(last=False)
-
-
 class EventRecorder:
     """Turns events into requests, or into nothing where the limit is reached."""
 
@@ -99,9 +89,7 @@ class EventRecorder:
         self._component = component
         self._instance = instance
         self._clock = clock
-        self._written: BoundedCache = BoundedCache()
-        self._similar: BoundedCache = BoundedCache()
-        self._buckets: BoundedCache = BoundedCache()
+        self._written, self._similar, self._buckets = (BoundedCache(CACHE_SIZE) for _ in range(3))
 
     def request(self, event: PendingEvent) -> Request | None:
         """The request that records it, or None if its object has too many."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 import signal
 import sys
@@ -52,9 +51,8 @@ class Process(ElectedProcess[Options]):
             await stack.enter_async_context(self._counting_client(cycle_metrics)) for _ in range(2)
         ]
         self._join_election(lease_client)
-        write_time_left = self._election.write_time_left if self._election is not None else lambda: math.inf
         replica = self._replica = Replica(
-            options, client, self._identity, write_time_left, self._catalog, self._policy, cycle_metrics
+            options, client, self._identity, self._write_time_left, self._catalog, self._policy, cycle_metrics
         )
         introspection = self._introspection = Introspection(
             options, client, replica, self._election, cycle_metrics.metrics

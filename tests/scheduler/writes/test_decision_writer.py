@@ -24,10 +24,9 @@ from stromboli.engine.decisions import (
 )
 from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import ApiError, Request, RequestWithdrawn
+from stromboli.kube.request import ApiError, Request
 from stromboli.scheduler.writes import decision_writer as writing
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
-from stromboli.scheduler.writes.guarded_client import GuardedClient, WriteFailed
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from tests.kube.fake_api import BROKEN, CONFLICT, GONE, LOST, FakeApi, body, pod
 
@@ -318,29 +317,6 @@ def test_a_server_cannot_ask_for_more_than_a_while() -> None:
     assert len(api.writes) == 2
 
 
-def test_a_request_that_had_to_wait_is_withdrawn_once_another_leads() -> None:
-    leads = True
-
-    class Waiting(FakeApi):
-        async def send(self, request: Request, timeout: float) -> bytes:
-            nonlocal leads
-            leads = False  # while we wait for a connection
-            assert request.still_wanted is not None
-            if not request.still_wanted():
-                raise RequestWithdrawn
-            return await super().send(request, timeout)
-
-    api = Waiting()
-    client = GuardedClient(api, lambda: 60.0 * leads)
-
-    async def run() -> None:
-        with pytest.raises(WriteFailed, match="no longer the leader"):
-            await client.send(Request("POST", "/x", b"{}"))
-
-    asyncio.run(run())
-    assert api.requests == []
-
-
 def test_no_more_requests_are_in_flight_than_allowed_and_binds_go_first() -> None:
     api = FakeApi()
     api.delay = 0.001
@@ -356,13 +332,6 @@ def test_a_bind_that_replaces_a_waiting_condition_goes_before_other_conditions()
     waiting = [PodCondition("ns", f"w-{n}", f"w{n}", "Unschedulable", "m") for n in range(3)]
     write(api, *waiting, condition("no room"), BIND, workers=1)
     assert [request.method for request in api.writes] == ["POST", "PATCH", "PATCH", "PATCH"]
-
-
-@pytest.mark.parametrize(("left", "timeout"), [(60.0, 10.0), (4.0, 4.0)])
-def test_a_request_never_outlives_the_time_for_which_nobody_else_leads(left: float, timeout: float) -> None:
-    api = FakeApi()
-    asyncio.run(GuardedClient(api, lambda: left).send(Request("POST", "/x", b"{}")))
-    assert api.timeouts == [timeout]
 
 
 def test_who_may_no_longer_write_writes_nothing_and_reports_nothing() -> None:

@@ -15,7 +15,6 @@ from stromboli.api.decoding import decode_as
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Job, JobStatus, Manifest
-from stromboli.controllers.api_writer import LeaseLost
 from stromboli.controllers.context import Context
 from stromboli.controllers.job.expectations import Expectations
 from stromboli.controllers.job.job_phases import Phase
@@ -38,6 +37,7 @@ from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.owner_references import controller_uid
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
+from stromboli.kube.guarded_client import LeaseLost
 from stromboli.kube.request import ApiError, NoResponse
 
 Action = Callable[[], Awaitable[None]]

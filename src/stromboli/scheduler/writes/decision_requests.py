@@ -48,10 +48,6 @@ def binding(bind: Bind) -> Request:
     return _request("POST", pod_path(bind.namespace, bind.name, "binding"), body)
 
 
-def reading_pod(namespace: str, name: str) -> Request:
-    return Request("GET", pod_path(namespace, name))
-
-
 def eviction_mark(evict: Evict, message: str, scheduler: str, now: float) -> Request:
     """Sets the conditions of a pod that is to be evicted."""
     since = timestamp(now)

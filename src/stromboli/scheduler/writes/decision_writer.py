@@ -28,13 +28,14 @@ from stromboli.engine.decisions import (
     QueueStatus,
     ShardStatus,
 )
+from stromboli.kube.bounded_cache import BoundedCache
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
+from stromboli.kube.guarded_client import GuardedClient, LeaseLost
 from stromboli.kube.keyed_queue import KeyedQueue
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import Api, ApiError, NoResponse, Request, is_transient
+from stromboli.kube.request import Api, ApiError, NoResponse, Request, is_gone, is_transient
 from stromboli.scheduler.writes import decision_requests
-from stromboli.scheduler.writes.guarded_client import GuardedClient, ObjectGone, WriteFailed
-from stromboli.scheduler.writes.pod_writes import PodWrites
+from stromboli.scheduler.writes.pod_writes import PodNotBindable, PodWrites
 from stromboli.scheduler.writes.status_writes import StatusWrites
 from stromboli.scheduler.writes.write_orders import URGENT, WriteFailure, WriteOrder, merge
 
@@ -75,8 +76,9 @@ class DecisionWriter:
         self._clock = clock
         self._queue: KeyedQueue[WriteOrder] = KeyedQueue(self._write, workers, merge)
         self._client = GuardedClient(api, write_time_left)
-        pods = PodWrites(self._client, lambda order: self.submit([order]), scheduler, wall)
-        statuses = StatusWrites(self._client, wall)
+        written = BoundedCache(MAX_OBJECTS)
+        pods = PodWrites(self._client, written, lambda order: self.submit([order]), scheduler, wall)
+        statuses = StatusWrites(self._client, written, wall)
         self._writes: dict[type[Decision], Callable[[WriteOrder, Any], Awaitable[None]]] = {
             Bind: pods.bind,
             Evict: pods.evict,
@@ -119,15 +121,13 @@ class DecisionWriter:
 
     async def _write(self, order: WriteOrder) -> float | None:
         """Execute an order; after how many seconds to try again, if at all."""
-        if not self._client.may_write():
-            return None
-        now = self._clock()
-        order.since = now if order.since is None else order.since
+        order.since = self._clock() if order.since is None else order.since
         try:
-            with suppress(ObjectGone):
-                await self._writes[type(order.decision)](order, order.decision)
-        except WriteFailed as error:
-            self._give_up(order, str(error), error.gone)
+            await self._send(order)
+        except LeaseLost:
+            return None
+        except PodNotBindable as error:
+            self._give_up(order, str(error), gone=True)
         except (ApiError, NoResponse) as error:
             order.tries += 1
             order.doubtful |= isinstance(error, NoResponse)
@@ -141,6 +141,14 @@ class DecisionWriter:
         else:
             self._done(order, self._clock() - order.since)
         return None
+
+    async def _send(self, order: WriteOrder) -> None:
+        """An object that no longer exists needs no write; but of a bind we must know what became of it."""
+        try:
+            await self._writes[type(order.decision)](order, order.decision)
+        except ApiError as error:
+            if not is_gone(error) or isinstance(order.decision, Bind):
+                raise
 
     def _may_retry(self, order: WriteOrder, error: Exception) -> bool:
         if not is_transient(error):
@@ -168,7 +176,7 @@ class DecisionWriter:
     async def _write_plain(
         self, request: Callable[[Any], Request], _: WriteOrder, decision: Decision
     ) -> None:
-        await self._client.send_unless_gone(request(decision))
+        await self._client.send(request(decision))
 
     async def _write_event(self, order: WriteOrder, decision: Event) -> None:
         subject = ObjectReference(

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stromboli.engine.decisions import NativeGroupCondition, PodGroupStatus, QueueStatus
+from stromboli.kube.bounded_cache import BoundedCache
+from stromboli.kube.guarded_client import GuardedClient
 from stromboli.kube.timestamps import timestamp
 from stromboli.scheduler.writes import decision_requests
-from stromboli.scheduler.writes.guarded_client import GuardedClient
 from stromboli.scheduler.writes.write_orders import WriteOrder
 
 
 class StatusWrites:
     """Executes orders about PodGroups and queues."""
 
-    def __init__(self, client: GuardedClient, wall: Callable[[], float]):
+    def __init__(self, client: GuardedClient, written: BoundedCache, wall: Callable[[], float]):
+        """`written` holds what was last written of each object, as its next patch depends on it."""
         self._client = client
+        self._written = written
         self._wall = wall
 
     async def write_group_status(self, order: WriteOrder, status: PodGroupStatus) -> None:
@@ -23,28 +26,28 @@ class StatusWrites:
         key = ("PodGroup", status.namespace, status.name, order.uid)
         current = decision_requests.group_conditions(order.conditions, status, self._wall())
         fresh = {condition.type for condition in status.conditions}
-        written: dict[str, dict[str, str]] = self._client.last_written(key, {})
+        written: dict[str, dict[str, str]] = self._written.get(key, {})
         conditions = current | {type: entry for type, entry in written.items() if type not in fresh}
         request = decision_requests.group_status(status, order.uid, conditions.values())
-        await self._client.send_unless_gone(request)
-        self._client.remember(key, {type: conditions[type] for type in (*written, *fresh)})
+        await self._client.send(request)
+        self._written.put(key, {type: conditions[type] for type in (*written, *fresh)})
 
     async def write_native_condition(self, order: WriteOrder, condition: NativeGroupCondition) -> None:
         """A condition keeps its transition time as long as its status stays the same."""
         key = ("NativePodGroup", condition.namespace, condition.name, order.uid)
         transitions = {current.status: current.last_transition_time for current in order.conditions}
-        status, since = self._client.last_written(key, ("", ""))
+        status, since = self._written.get(key, ("", ""))
         if status != condition.status:
             before = transitions.get(condition.status)
             since = timestamp(before.timestamp() if before is not None else self._wall())
         request = decision_requests.native_condition(
             condition, order.uid, order.api_version, order.generation, since
         )
-        await self._client.send_unless_gone(request)
-        self._client.remember(key, (condition.status, since))
+        await self._client.send(request)
+        self._written.put(key, (condition.status, since))
 
     async def write_queue_status(self, order: WriteOrder, status: QueueStatus) -> None:
         key = ("Queue", status.name)
-        written = {*order.resources, *self._client.last_written(key, ())}
-        await self._client.send_unless_gone(decision_requests.queue_status(status, written))
-        self._client.remember(key, tuple(status.allocated))
+        written = {*order.resources, *self._written.get(key, ())}
+        await self._client.send(decision_requests.queue_status(status, written))
+        self._written.put(key, tuple(status.allocated))
