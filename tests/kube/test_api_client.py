@@ -71,6 +71,25 @@ def test_a_list_is_asked_for_by_page() -> None:
     assert server.asked[0].path == "/api/v1/pods?limit=500&continue=a%2Fb%3D"
 
 
+def test_requests_are_counted_by_method_and_status() -> None:
+    counted: list[tuple[str, str]] = []
+
+    async def run(url: str) -> None:
+        count = lambda method, status: counted.append((method, status))  # noqa: E731
+        async with Client(Access(url), count=count) as client:
+            await client.send(GET)
+            await client.create(PODS, {}, "ns")
+            with pytest.raises(ApiError):
+                await client.send(GET)
+        async with Client(Access("http://127.0.0.1:1"), count=count) as client:
+            with pytest.raises(NoResponse):
+                await client.send(GET)
+
+    with serving(replies(b"{}", b"{}", refused(404, "NotFound", "no"))) as server:
+        asyncio.run(run(server.url))
+    assert counted == [("GET", "200"), ("POST", "201"), ("GET", "404"), ("GET", "<error>")]
+
+
 def test_a_refusal_says_why() -> None:
     missing = serving(lambda asked: refused(404, "NotFound", 'pods "web" not found'))
     with missing as server, pytest.raises(ApiError, match='pods "web" not found') as failed:

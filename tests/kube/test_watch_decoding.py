@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.kube.watch_decoding import EventType, LineSplitter, ListDecoder, WatchEventDecoder
+from stromboli.kube.watch_decoding import LineSplitter, ListDecoder, WatchEventDecoder
 
 
 def pod(name: str = "web", version: str = "7", **spec: Any) -> dict[str, Any]:
@@ -27,13 +27,10 @@ def line(type: str, thing: Any) -> bytes:
 BAD = pod("bad", priority="high")
 
 
-@pytest.mark.parametrize(
-    ("type", "event_type"),
-    [("ADDED", EventType.PUT), ("MODIFIED", EventType.PUT), ("DELETED", EventType.DROP)],
-)
-def test_an_object_comes_goes_or_changes(type: str, event_type: EventType) -> None:
+@pytest.mark.parametrize("type", ["ADDED", "MODIFIED", "DELETED"])
+def test_an_object_comes_goes_or_changes(type: str) -> None:
     read = WatchEventDecoder(Pod).decode(line(type, pod(schedulerName="volcano")))
-    assert (read.type, read.resource_version, read.decoded.key) == (event_type, "7", "default/web")
+    assert (read.type, read.resource_version, read.decoded.key) == (type, "7", "default/web")
     assert isinstance(read.decoded.object, Pod)
     assert read.decoded.object.spec.scheduler_name == "volcano"
 
@@ -43,21 +40,21 @@ def test_a_bookmark_only_tells_how_far_we_are() -> None:
     read = WatchEventDecoder(Pod).decode(
         line("BOOKMARK", marked | {"spec": {"containers": None}, "status": {}})
     )
-    assert (read.type, read.resource_version, read.decoded.object) == (EventType.BOOKMARK, "99", None)
+    assert (read.type, read.resource_version, read.decoded.object) == ("BOOKMARK", "99", None)
 
 
 def test_a_refusal_comes_with_its_reason() -> None:
     read = WatchEventDecoder(Pod).decode(line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}))
-    assert read.type is EventType.ERROR
+    assert read.type == "ERROR"
     assert read.status is not None
     assert (read.status.code, read.status.reason) == (410, "Expired")
 
 
-@pytest.mark.parametrize(("type", "event_type"), [("ADDED", EventType.PUT), ("DELETED", EventType.DROP)])
-def test_a_bad_object_is_still_known_by_its_marks(type: str, event_type: EventType) -> None:
+@pytest.mark.parametrize("type", ["ADDED", "DELETED"])
+def test_a_bad_object_is_still_known_by_its_marks(type: str) -> None:
     read = WatchEventDecoder(Pod).decode(line(type, BAD))
     assert (read.type, read.resource_version, read.decoded.key, read.decoded.object) == (
-        event_type,
+        type,
         "7",
         "default/bad",
         None,

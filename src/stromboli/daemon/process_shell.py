@@ -69,9 +69,11 @@ class DaemonProcess(ABC, Generic[AnyOptions]):
             await cancel(stopping)
             await cancel(working)
 
-    async def _open_client(self, stack: AsyncExitStack) -> Client:
+    async def _open_client(
+        self, stack: AsyncExitStack, count: Callable[[str, str], None] = lambda method, status: None
+    ) -> Client:
         limiter = RateLimiter(self.options.kube_api_qps, self.options.kube_api_burst)
-        return await stack.enter_async_context(Client(self._access, limiter))
+        return await stack.enter_async_context(Client(self._access, limiter, count=count))
 
     async def _serve_endpoints(
         self,

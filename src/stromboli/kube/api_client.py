@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from urllib.parse import urlencode
@@ -27,9 +27,10 @@ MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 """Of a response, at most."""
 TIMEOUT = 30.0
 ATTEMPTS = 5
-QPS, BURST = 2000.0, 2000
 UNLIMITED = RateLimiter(0, 0)
 LARGEST_REFUSAL = 256 * 1024
+NO_RESPONSE = "<error>"
+"""Counted in place of a status."""
 HEADERS = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": f"stromboli/{__version__}"}
 
 
@@ -64,11 +65,14 @@ class Client:
         limiter: RateLimiter = UNLIMITED,
         backoff: Backoff = Backoff(longest=10.0),  # noqa: B008 - frozen
         sleep: Sleep = asyncio.sleep,
+        count: Callable[[str, str], None] = lambda method, status: None,
     ) -> None:
+        """`count` is called with method and status of every request except watches, as Go's clients count them."""
         self.access = access
         self._limiter = limiter
         self._backoff = backoff
         self._sleep = sleep
+        self._count = count
         self._session: aiohttp.ClientSession | None = None
         """For streams, and for all requests through a proxy."""
         self._pool: ConnectionPool | None = None
@@ -96,16 +100,28 @@ class Client:
         self, request: Request, timeout: float = TIMEOUT, max_bytes: int = MAX_RESPONSE_BYTES
     ) -> bytes:
         """Send once and return the body. `ApiError` if the server refuses, `NoResponse` if the outcome is unknown."""
+        status = NO_RESPONSE
         try:
             async with asyncio.timeout(timeout):
-                try:
-                    return await self._send_once(request, max_bytes)
-                except ApiError as error:
-                    if error.status != 401 or not self.access.credentials.rejected():
-                        raise
-                return await self._send_once(request, max_bytes)
+                body = await self._send_authenticated(request, max_bytes)
+            status = "201" if request.method == "POST" else "200"
+            return body
+        except ApiError as error:
+            status = str(error.status)
+            raise
         except TimeoutError:
             raise NoResponse(f"{self._description(request)}: no answer within {timeout:g} seconds") from None
+        finally:
+            self._count(request.method, status)
+
+    async def _send_authenticated(self, request: Request, max_bytes: int) -> bytes:
+        """Twice if our credentials were rejected and others may be had."""
+        try:
+            return await self._send_once(request, max_bytes)
+        except ApiError as error:
+            if error.status != 401 or not self.access.credentials.rejected():
+                raise
+        return await self._send_once(request, max_bytes)
 
     async def _send_once(self, request: Request, max_bytes: int) -> bytes:
         await self._limiter.take()

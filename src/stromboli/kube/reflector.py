@@ -20,7 +20,6 @@ from stromboli.kube.rate_limits import Backoff, Clock, Jitter, Sleep
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.kube.watch_decoding import (
     DecodedObject,
-    EventType,
     LineSplitter,
     ListDecoder,
     ListPage,
@@ -251,17 +250,17 @@ class Reflector:
 
     def _handle(self, event: WatchEvent) -> None:
         type, decoded, status = event
-        if type is EventType.ERROR:
+        if type == "ERROR":
             assert status is not None
             if status.code == 410 or status.reason in ("Expired", "Gone"):
                 raise Expired(status.message or "the resource version is too old")
             raise ApiError(status.code or 500, status.reason, status.message)
-        if type is EventType.PUT:
-            self._put(decoded)
-        elif type is EventType.DROP:
+        if type == "DELETED":
             before = self.known.get(decoded.key)
             if before is not None and before.uid == decoded.metadata.uid:
                 self._drop(decoded.key)
+        elif type != "BOOKMARK":
+            self._put(decoded)
         self.version = event.resource_version or self.version
         self.events += 1
         if self._failures:

@@ -7,7 +7,6 @@ the invalid one is reported and the others are used.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 from typing import Any, NamedTuple
 
 import msgspec
@@ -120,19 +119,10 @@ class ListDecoder:
 # -- a watch
 
 
-class EventType(Enum):
-    """What a watch event says about an object."""
-
-    PUT = "put"
-    DROP = "drop"
-    BOOKMARK = "bookmark"
-    ERROR = "error"
-
-
 class WatchEvent(NamedTuple):
-    """One event of a watch."""
+    """One event of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
 
-    type: EventType
+    type: str
     decoded: DecodedObject
     status: Status | None = None
 
@@ -148,7 +138,7 @@ class _RawEvent(msgspec.Struct, gc=False):
 
 _read_raw_event = msgspec.json.Decoder(_RawEvent).decode
 _read_status = msgspec.json.Decoder(Status).decode
-_EVENT_TYPES = {"ADDED": EventType.PUT, "MODIFIED": EventType.PUT, "DELETED": EventType.DROP}
+_OBJECT_EVENTS = ("ADDED", "MODIFIED", "DELETED")
 
 
 class WatchEventDecoder:
@@ -163,9 +153,8 @@ class WatchEventDecoder:
         """`ValueError` if this is no watch event: then the rest of the stream cannot be trusted either."""
         try:
             event = self._decode(line)
-            type = _EVENT_TYPES.get(event.type)
-            if type is not None:
-                return WatchEvent(type, _checked(event.object, len(line)))
+            if event.type in _OBJECT_EVENTS:
+                return WatchEvent(event.type, _checked(event.object, len(line)))
         except _DECODE_ERRORS:
             pass
         return self._decode_parts(line)
@@ -174,17 +163,14 @@ class WatchEventDecoder:
         try:
             raw = _read_raw_event(line)
             if raw.type == "ERROR":
-                return WatchEvent(
-                    EventType.ERROR, DecodedObject(PartialMetadata(), None), _read_status(raw.object)
-                )
+                return WatchEvent(raw.type, DecodedObject(PartialMetadata(), None), _read_status(raw.object))
         except _DECODE_ERRORS as error:
             raise ValueError(f"no event of a watch: {error}") from None
         if raw.type == "BOOKMARK":
-            return WatchEvent(EventType.BOOKMARK, DecodedObject(_metadata_of(raw.object), None))
-        type = _EVENT_TYPES.get(raw.type)
-        if type is None:
+            return WatchEvent(raw.type, DecodedObject(_metadata_of(raw.object), None))
+        if raw.type not in _OBJECT_EVENTS:
             raise ValueError(f"no event of a watch: type {raw.type[:40]!r}")
-        return WatchEvent(type, _decode_object(self._kind, raw.object))
+        return WatchEvent(raw.type, _decode_object(self._kind, raw.object))
 
 
 class LineSplitter:

@@ -15,8 +15,6 @@ from stromboli.daemon.process_shell import ElectedProcess
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
-from stromboli.kube.counting_client import CountingClient
-from stromboli.kube.rate_limits import RateLimiter
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import CycleMetrics
@@ -47,9 +45,8 @@ class Process(ElectedProcess[Options]):
     async def _run(self, stack: AsyncExitStack) -> int:
         sys.setswitchinterval(SWITCH_INTERVAL)
         options, cycle_metrics = self.options, CycleMetrics(Metrics())
-        client, lease_client = [
-            await stack.enter_async_context(self._counting_client(cycle_metrics)) for _ in range(2)
-        ]
+        count = partial(cycle_metrics.request_sent, self._access.server.partition("://")[2])
+        client, lease_client = [await self._open_client(stack, count) for _ in range(2)]
         self._join_election(lease_client)
         replica = self._replica = Replica(
             options, client, self._identity, self._write_time_left, self._catalog, self._policy, cycle_metrics
@@ -69,11 +66,6 @@ class Process(ElectedProcess[Options]):
         ending = asyncio.create_task(self._stop_with(replica))
         stack.callback(ending.cancel)
         return await self._lead(partial(self._schedule, replica, client))
-
-    def _counting_client(self, cycle_metrics: CycleMetrics) -> Client:
-        limiter = RateLimiter(self.options.kube_api_qps, self.options.kube_api_burst)
-        host = self._access.server.partition("://")[2]
-        return CountingClient(self._access, limiter, partial(cycle_metrics.request_sent, host))
 
     async def _stop_with(self, replica: Replica) -> None:
         """Stop the process when the cycle thread or the watches crashed, also while on standby."""
