@@ -6,7 +6,6 @@ import pytest
 
 from stromboli.engine.plugin import Plugin
 from stromboli.extensions import load_catalog
-from stromboli.policy.policy import default_policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduling_loop import Scheduler
 from stromboli.simulator.rehearsal import Rehearsal
@@ -14,14 +13,6 @@ from stromboli.testing.policy_text import catalog_with
 
 GOOD = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n'
 WRONG = 'actions: "alocate"\n'
-
-
-class Slow(Rehearsal):
-    """A world in which looking at the news takes three seconds."""
-
-    def sync(self) -> None:
-        self.sleep(3.0)
-        super().sync()
 
 
 class Unbuildable(Plugin):
@@ -36,13 +27,6 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "scheduler.conf"
     path.write_text(GOOD)
     return path
-
-
-def test_a_period_passes_after_each_cycle_however_long_it_took() -> None:
-    catalog = load_catalog()
-    world, rounds = Slow(), iter([True, True, False])
-    Scheduler(world, default_policy(catalog), catalog, period=2.0).run(lambda: next(rounds))
-    assert world.now() == 2 * (3.0 + 2.0)
 
 
 def test_a_changed_file_is_taken_over_before_the_next_cycle(file: Path) -> None:

@@ -1,6 +1,6 @@
 """The loop: sync the mirrored cluster, run a cycle, hand over decisions, reload the policy.
 
-It knows the world only as something that mirrors a cluster, executes decisions and owns the clock: a real cluster, an
+It knows the world only as something that mirrors a cluster, executes decisions and has a clock: a real cluster, an
 embedded one, or a rehearsal in memory.
 """
 
@@ -41,9 +41,6 @@ class World(Protocol):
     def now(self) -> float:
         """Seconds since 1970."""
 
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-
 
 class Scheduler:
     """A policy applied to a world, cycle after cycle."""
@@ -82,12 +79,6 @@ class Scheduler:
         outcome = self.engine.cycle(cluster, now)
         self.world.execute(outcome.decisions)
         return outcome
-
-    def run(self, go_on: Callable[[], bool] = lambda: True) -> None:
-        """Cycle after cycle, a period of rest after each, as long as `go_on` says so."""
-        while go_on():
-            self.cycle()
-            self.world.sleep(self.period)
 
     def reload(self) -> None:
         """Take over a changed policy file; if it is wrong, the last good one stays in force, and that is said."""

@@ -219,9 +219,7 @@ class Story:
     def __init__(self, policy: tuple[str, ...]) -> None:
         self.problems: list[UnusableObject] = []
         self.mirror = ClusterMirror(ObjectServer(), report=self.problems.append)
-        self.world = KubernetesWorld(
-            self.mirror, self.mirror.seam, lambda orders: None, lambda: float(building.EPOCH)
-        )
+        self.world = KubernetesWorld(self.mirror, lambda orders: None, lambda: float(building.EPOCH))
         self.engine = building.engine(*policy, actions=ACTIONS)
         self.bound: dict[str, str] = {}
 

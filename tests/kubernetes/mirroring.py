@@ -94,7 +94,7 @@ async def until(mirror: ClusterMirror, condition: Callable[[], bool], what: str,
         mirror.sync()
         if condition():
             return
-        assert time.monotonic() < end, f"waited {seconds:g} seconds for {what}; {mirror.problems}"
+        assert time.monotonic() < end, f"waited {seconds:g} seconds for {what}; {mirror.unsynced}"
         await asyncio.sleep(0.05)
 
 

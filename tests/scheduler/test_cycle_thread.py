@@ -43,16 +43,13 @@ class World:
         self._note("cycle")
         return SimpleNamespace(decisions=[], seconds={})
 
-    def sleep(self, seconds: float) -> None:
-        self.seam.sleep(seconds)
-
     def _note(self, what: str) -> None:
         self.done.append(what)
         self.threads.add(threading.current_thread().name)
 
 
-def thread_over(world: World) -> CycleThread:
-    scheduler = SimpleNamespace(cycle=world.cycle, period=0.001, world=world)
+def thread_over(world: World, period: float = 0.001) -> CycleThread:
+    scheduler = SimpleNamespace(cycle=world.cycle, period=period, world=world)
     cycle_metrics = SimpleNamespace(cycle=lambda outcome: None)
     return CycleThread(world, scheduler, cycle_metrics, world.seam)  # type: ignore[arg-type]
 
@@ -83,6 +80,20 @@ def test_it_follows_until_it_leads_and_then_decides_until_it_is_stopped() -> Non
     assert world.done.count("take over") == 1
     assert not thread.crashed
     assert not world.seam.leads
+
+
+def test_no_cycle_begins_once_it_is_stopped() -> None:
+    async def story() -> World:
+        world = World()
+        thread = thread_over(world, period=60)
+        thread.start()
+        world.seam.lead()
+        await until(lambda: "cycle" in world.done)
+        world.seam.stop()
+        await asyncio.wait_for(thread.ended.wait(), 5)
+        return world
+
+    assert asyncio.run(story()).done == ["take over", "cycle"]
 
 
 def test_whoever_is_stopped_while_standing_by_decides_nothing() -> None:

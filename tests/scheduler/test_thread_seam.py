@@ -82,9 +82,10 @@ def test_a_replica_leads_from_when_it_is_told_until_it_is_stopped() -> None:
     seam.lead()
     assert seam.wait_to_lead(0)
     assert seam.leads
+    assert not seam.wait_to_stop(0)
     seam.stop()
     assert not seam.leads
-    seam.sleep(60)
+    assert seam.wait_to_stop(60)
 
 
 def test_a_standby_that_is_stopped_never_leads() -> None:

@@ -66,8 +66,7 @@ class CycleThread:
                 self._cycle()
                 gc.collect()
                 gc.freeze()  # what is there stays for long
-            while not self._seam.stopped:
-                self._world.sleep(self._scheduler.period)
+            while not self._seam.wait_to_stop(self._scheduler.period):
                 self._cycle()
         except BaseException:
             crashed = True

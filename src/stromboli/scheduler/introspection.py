@@ -63,7 +63,7 @@ class Introspection:
         metrics, writer = self._metrics, self._replica.writer
         leads = self._replica.seam.leads and (self._election is None or self._election.may_write())
         metrics.leader.set(1 if leads else 0)
-        metrics.mirror_lag.set(self._replica.mirror.lag)
+        metrics.mirror_lag.set(self._replica.seam.changes.age)
         metrics.waiting_writes.set(len(writer))
         metrics.dropped_events.set(writer.dropped + writer.events.dropped)
         async with self._metrics_lock:

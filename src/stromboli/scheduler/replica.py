@@ -71,11 +71,7 @@ class Replica:
             self.seam,
         )
         self.world = KubernetesWorld(
-            self.mirror,
-            self.seam,
-            self._submit,
-            patience=options.gang_bind_timeout,
-            shards=node_shards(options),
+            self.mirror, self._submit, patience=options.gang_bind_timeout, shards=node_shards(options)
         )
         self.writer = DecisionWriter(
             client,

@@ -64,16 +64,12 @@ class ThreadSeam:
 
     def stop(self) -> None:
         """End all waiting: no further cycle is wanted. From any thread."""
-        self._stopped.set()
+        self._stopped.set()  # first, else we would seem to lead for a moment
         self._released.set()
 
     @property
     def leads(self) -> bool:
-        return self._released.is_set() and not self.stopped
-
-    @property
-    def stopped(self) -> bool:
-        return self._stopped.is_set()
+        return self._released.is_set() and not self._stopped.is_set()
 
     # -- from the cycle's thread
 
@@ -96,6 +92,6 @@ class ThreadSeam:
         """Wait so long, or until we lead or are stopped; whether that is so."""
         return self._released.wait(seconds)
 
-    def sleep(self, seconds: float) -> None:
-        """Sleep so long, or until we are stopped."""
-        self._stopped.wait(seconds)
+    def wait_to_stop(self, seconds: float) -> bool:
+        """Wait so long, or until we are stopped; whether that is so."""
+        return self._stopped.wait(seconds)

@@ -270,14 +270,6 @@ def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(
     assert "RuntimeError: a bug" in problems[0].text
 
 
-def test_lag_is_how_long_news_wait() -> None:
-    mirror = mirror_of()
-    assert mirror.lag == 0
-    mirror.seam.changes.put(decoded(node("n1")), new=True)
-    assert mirror.lag >= 0
-    assert len(mirror.seam.changes) == 1
-
-
 def test_a_pod_that_ran_nowhere_is_still_heard_of() -> None:
     mirror = mirror_of(*WORLD)
     for version, phase in enumerate(("Running", "Succeeded"), start=2):

@@ -15,7 +15,6 @@ from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
-from stromboli.scheduler.thread_seam import ThreadSeam
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from tests import building
 
@@ -49,7 +48,6 @@ class Story:
         self.wrong_by = 0.0
         self.world = KubernetesWorld(
             self.mirror,
-            ThreadSeam(),
             self.orders.extend,
             wall=lambda: self.now + self.wrong_by,
             clock=lambda: self.now,

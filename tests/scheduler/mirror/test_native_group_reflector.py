@@ -21,7 +21,6 @@ from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
-from stromboli.scheduler.thread_seam import ThreadSeam
 from stromboli.scheduler.writes.write_orders import WriteOrder, merge
 from tests import building
 from tests.kube.fake_api import GONE, FakeApi, body
@@ -56,6 +55,10 @@ def member(name: str) -> dict[str, Any]:
 # -- the mirror
 
 
+def absent_groups(mirror: ClusterMirror) -> list[str]:
+    return [reflector.resource.group for reflector in mirror.reflectors if reflector.installed is False]
+
+
 @pytest.mark.parametrize(("version", "spec"), [("v1alpha2", V1ALPHA2), ("v1beta1", V1BETA1)])
 def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str, Any]) -> None:
     server = ObjectServer(*WORLD, native(version, spec), member("x"))
@@ -71,7 +74,7 @@ def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str,
     assert (job.minimum, job.disrupted_as_group, len(job.tasks)) == (2, True, 1)
     assert job.native is not None
     assert job.native.api_version == f"{NATIVE}/{version}"
-    assert "podgroups.scheduling.k8s.io" not in " ".join(map(str, mirror.absent))
+    assert NATIVE not in absent_groups(mirror)
     assert checked(mirror, server) == []
 
 
@@ -90,8 +93,8 @@ def test_a_server_without_native_groups_is_nothing_to_worry_about() -> None:
             return mirror
 
     mirror = asyncio.run(story())
-    assert [resource.group for resource in mirror.absent] == [NATIVE]
-    assert not mirror.problems
+    assert absent_groups(mirror) == [NATIVE]
+    assert not any(reflector.problem for reflector in mirror.reflectors)
     assert "native groups" in absence(RESOURCES[NativePodGroup])
 
 
@@ -268,7 +271,7 @@ def test_orders_know_the_uid_the_version_and_what_stands_there() -> None:
     stood = Condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "older words")
     thing.status = NativePodGroupStatus((stood,))
     mirror.incoming += [building.queue(), thing]
-    world = KubernetesWorld(mirror, ThreadSeam(), orders.extend, lambda: 0.0)
+    world = KubernetesWorld(mirror, orders.extend, lambda: 0.0)
     world.sync()
     said = Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room")
     world.execute([SAID, said])
@@ -287,7 +290,7 @@ def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
     bound.status.conditions = (since,)
     waiting = building.pod("g-x-1", native="g")
     mirror.incoming += [building.queue(), building.node("n1"), building.native_group("g", 2), bound, waiting]
-    world = KubernetesWorld(mirror, ThreadSeam(), orders.extend, lambda: now[0], clock=lambda: now[0])
+    world = KubernetesWorld(mirror, orders.extend, lambda: now[0], clock=lambda: now[0])
     now[0] = building.EPOCH + 1.0
     world.sync()
     now[0] += PATIENCE

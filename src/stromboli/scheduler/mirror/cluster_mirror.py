@@ -19,7 +19,7 @@ from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.kube.api_client import Client
-from stromboli.kube.api_resources import RESOURCES, Resource
+from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.reflector import Expired, Reflector, UnusableObject, list_pages
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.model.cluster import Cluster
@@ -32,7 +32,6 @@ from stromboli.scheduler.thread_seam import TIMEOUT, ThreadSeam
 
 log = logging.getLogger(__name__)
 
-ALL_KINDS = tuple(RESOURCES)
 ESSENTIAL = (Pod, Node, PodGroup, Queue)
 ROUNDS = 3
 
@@ -49,7 +48,7 @@ class ClusterMirror:
         client: Client,
         schedulers: Iterable[str] = (names.SCHEDULER_NAME,),
         default_queue: str = names.DEFAULT_QUEUE,
-        kinds: Iterable[type[Object]] = ALL_KINDS,
+        kinds: Iterable[type[Object]] = RESOURCES,
         wanted: Callable[[Object], bool] = lambda _: True,
         report: Callable[[UnusableObject], None] = lambda problem: None,
         pod_arrived: Callable[[float], None] = lambda created: None,
@@ -106,11 +105,6 @@ class ClusterMirror:
             await reflector.synced.wait()
 
     @property
-    def lag(self) -> float:
-        """Seconds that the oldest change has been waiting for a cycle."""
-        return self.seam.changes.age
-
-    @property
     def _waiting(self) -> list[Reflector]:
         return [reflector for reflector in self.reflectors if not reflector.synced.is_set()]
 
@@ -123,18 +117,6 @@ class ClusterMirror:
     def missing_essentials(self) -> list[str]:
         """Those of them without which no decision would be sound."""
         return [waiting.resource.plural for waiting in self._waiting if waiting.kind in ESSENTIAL]
-
-    @property
-    def absent(self) -> list[Resource]:
-        """The kinds that the server does not have."""
-        return [reflector.resource for reflector in self.reflectors if reflector.installed is False]
-
-    @property
-    def problems(self) -> list[str]:
-        """The kinds that cannot be listed or watched at the moment, each with the reason."""
-        return [
-            f"{reflector.resource}: {reflector.problem}" for reflector in self.reflectors if reflector.problem
-        ]
 
     async def check(self, rounds: int = ROUNDS, pause: float = 1.0) -> list[Difference]:
         """Where the model differs from fresh lists; only what differs in the same way several times in a row."""

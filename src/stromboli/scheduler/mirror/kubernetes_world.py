@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from stromboli.api import names
 from stromboli.engine.decisions import (
@@ -29,7 +29,6 @@ from stromboli.model.task import Condition, Task
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE, PartialGangs
-from stromboli.scheduler.thread_seam import ThreadSeam
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 
 log = logging.getLogger(__name__)
@@ -49,7 +48,6 @@ class KubernetesWorld:
     def __init__(
         self,
         mirror: ClusterMirror,
-        seam: ThreadSeam,
         submit: Callable[[list[WriteOrder]], None],
         wall: Callable[[], float] = time.time,
         patience: float = PATIENCE,
@@ -61,7 +59,6 @@ class KubernetesWorld:
         A partial gang is evicted after `patience` seconds, or never if that is zero.
         """
         self._mirror = mirror
-        self._seam = seam
         self._submit = submit
         self._wall = wall
         self._clock = clock
@@ -78,9 +75,6 @@ class KubernetesWorld:
 
     def now(self) -> float:
         return self._wall()
-
-    def sleep(self, seconds: float) -> None:
-        self._seam.sleep(seconds)
 
     def failed(self, failure: WriteFailure) -> None:
         """A bind or an eviction failed."""
@@ -159,7 +153,11 @@ class KubernetesWorld:
             self._submit(list(self._orders(decisions)))
 
     def _orders(self, decisions: Sequence[Decision]) -> Iterator[WriteOrder]:
-        uids = dict(_pod_uids(decisions))
+        uids = {
+            (decision.namespace, decision.name): decision.uid
+            for decision in decisions
+            if isinstance(decision, Bind | Evict | PodCondition)
+        }
         for decision in decisions:
             match decision:
                 case Event() if is_premature(self.cluster, decision):
@@ -199,12 +197,6 @@ def is_premature(cluster: Cluster, event: Event) -> bool:
 def _job_id(decision: Event | PodGroupStatus | NativeGroupCondition) -> JobId:
     kind = {PodGroupStatus: "PodGroup", NativeGroupCondition: KIND}.get(type(decision)) or decision.kind  # type: ignore[union-attr]
     return JobId(kind, decision.namespace, decision.name)
-
-
-def _pod_uids(decisions: Iterable[Decision]) -> Iterator[tuple[tuple[str, str], str]]:
-    for decision in decisions:
-        if isinstance(decision, Bind | Evict | PodCondition):
-            yield (decision.namespace, decision.name), decision.uid
 
 
 def _bind_failed(task: Task, bind: Bind, why: str) -> Iterator[Decision]:
