@@ -61,7 +61,6 @@ class PodWrites:
                 raise PodNotBindable("the pod is gone") from None
             raise
         pod = decode_as(Pod, body)
-        assert isinstance(pod, Pod)
         if pod.metadata.uid != bind.uid:
             raise PodNotBindable("the pod is gone, and another one has its name")
         if pod.spec.node_name not in ("", bind.node):
