@@ -7,9 +7,14 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
+from msgspec.structs import fields
+
 from stromboli.api import names
 from stromboli.api.decoding import decode
 from stromboli.api.manifests.object_defaults import FIRST_CREATION
+from stromboli.api.types.meta import Record
+from stromboli.api.types.native_group import NativePodGroupSpec
+from stromboli.api.types.scheduling import PodGroupSpec, QueueSpec
 from stromboli.engine.decisions import Event
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
@@ -72,12 +77,11 @@ def queue(
     created: float | None = None,
     **spec: Any,
 ) -> Manifest:
-    meta = _metadata(name, None, annotations, created)
     return {
         "apiVersion": VOLCANO,
         "kind": "Queue",
-        "metadata": meta,
-        "spec": spec,
+        "metadata": _metadata(name, None, annotations, created),
+        "spec": _known(QueueSpec, spec),
         "status": {"state": state},
     }
 
@@ -97,7 +101,7 @@ def group(
         "apiVersion": VOLCANO,
         "kind": "PodGroup",
         "metadata": _metadata(name, None, annotations, created, namespace),
-        "spec": {"minMember": minimum, **spec},
+        "spec": {"minMember": minimum, **_known(PodGroupSpec, spec)},
         "status": {"phase": phase},
     }
 
@@ -114,11 +118,12 @@ def native_group(
 ) -> Manifest:
     """A PodGroup of Kubernetes' own; without a minimum its pods are no gang."""
     meta = _metadata(name, labels, annotations, created, "default")
+    policy: Manifest = {"gang": {"minCount": minimum}} if minimum else {"basic": {}}
     return {
         "apiVersion": f"scheduling.k8s.io/{version}",
         "kind": "PodGroup",
         "metadata": {"generation": 1, **meta},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": minimum}} if minimum else {"basic": {}}, **spec},
+        "spec": {"schedulingPolicy": policy, **_known(NativePodGroupSpec, spec)},
     }
 
 
@@ -167,6 +172,14 @@ def pod(
     return merged(base, extra)
 
 
+def sub_group_policy(
+    name: str, *keys: str, size: int = 1, least: int = 0, selector: Mapping[str, str] | None = None
+) -> Manifest:
+    """Pods that share the values of these labels belong together."""
+    policy: Manifest = {"name": name, "matchLabelKeys": keys, "subGroupSize": size, "minSubGroups": least}
+    return policy if selector is None else {**policy, "labelSelector": {"matchLabels": dict(selector)}}
+
+
 def priority_class(name: str, value: int, *, default: bool = False) -> Manifest:
     return {
         "apiVersion": "scheduling.k8s.io/v1",
@@ -205,6 +218,13 @@ def _metadata(
     if created is not None:
         meta["creationTimestamp"] = (FIRST_CREATION + timedelta(seconds=created)).isoformat()
     return meta
+
+
+def _known(type: type[Record], spec: Manifest) -> Manifest:
+    """A misspelled field would go unnoticed: decoding passes over what it does not know."""
+    unknown = spec.keys() - {field.encode_name for field in fields(type)}
+    assert not unknown, unknown
+    return spec
 
 
 def _resources(given: Mapping[str, Any]) -> dict[str, str]:

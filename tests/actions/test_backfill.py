@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from stromboli.api.types.meta import Object
+from collections.abc import Iterable
+
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind
 from stromboli.engine.plugin import Plugin
 from stromboli.model.cluster import Change
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
-from tests.building import cluster_of, engine, group, idle_pod, job_of, node, pod, queue, running, task_of
+from stromboli.testing import World
+from tests.manifests import Manifest, group, job_named, node, pod, queue, task_named
 
 
-def backfill(*objects: Object, tiers: str = "gang", own: list[type[Plugin]] | None = None) -> Outcome:
-    outcome = engine(tiers, actions="allocate, backfill", own=own or []).cycle(
-        cluster_of(queue(), *objects), 0.0
-    )
+def backfill(*objects: Manifest, tiers: str = "gang", own: Iterable[type[Plugin]] = ()) -> Outcome:
+    outcome = World().add(*objects).run("allocate, backfill", tiers, plugin_classes=own).outcome
     assert outcome.lost is None
     return outcome
 
@@ -25,37 +25,37 @@ def bound(outcome: Outcome) -> list[str]:
 
 
 def test_a_task_that_asks_for_nothing_runs_on_a_full_node() -> None:
-    outcome = backfill(node("n0", cpu=1), running("r", "n0"), group("job", 1), idle_pod("a", "job"))
+    outcome = backfill(node("n0", cpu=1), pod("r", on="n0"), group("job", 1), pod("a", "job", cpu=0))
     assert bound(outcome) == ["a"]
 
 
 def test_a_node_that_shrank_under_its_pods_takes_nobody() -> None:
     """The last look before a bind compares what is asked with what is idle, below zero here."""
-    shrunken = [node("n0", cpu=1), running("r", "n0", cpu=2), group("job", 1), idle_pod("a", "job")]
+    shrunken = [node("n0", cpu=1), pod("r", on="n0", cpu=2), group("job", 1), pod("a", "job", cpu=0)]
     outcome = backfill(*shrunken)
     assert bound(outcome) == []
-    (verdict,) = outcome.session.verdicts[job_of(outcome.session.cluster, "job")].values()
+    (verdict,) = outcome.session.verdicts[job_named(outcome.session.cluster, "job")].values()
     assert verdict.message == "Insufficient cpu"
     assert bound(backfill(*shrunken, node("n1", cpu=1))) == ["a"]
 
 
 def test_a_node_without_a_pod_slot_takes_nobody_even_without_predicates() -> None:
-    outcome = backfill(node("n0", pods=1), running("r", "n0"), group("job", 1), idle_pod("a", "job"))
+    outcome = backfill(node("n0", pods=1), pod("r", on="n0"), group("job", 1), pod("a", "job", cpu=0))
     assert bound(outcome) == []
 
 
 def test_tasks_of_an_unready_gang_are_not_bound() -> None:
     outcome = backfill(
-        node("n0", cpu=1), group("job", 3), idle_pod("a", "job"), *[pod(f"b{n}", "job") for n in (0, 1)]
+        node("n0", cpu=1), group("job", 3), pod("a", "job", cpu=0), *[pod(f"b{n}", "job") for n in (0, 1)]
     )
     assert bound(outcome) == []
-    assert task_of(outcome.session.cluster, "a").status is Status.PENDING
+    assert task_named(outcome.session.cluster, "a").status is Status.PENDING
 
 
 def test_a_best_effort_task_that_makes_its_gang_ready_binds_what_the_gang_holds() -> None:
     """The gang was kept: one task allocated, one promised; with the third it has enough."""
-    leaving = running("old", "n0", cpu=2, dying=True)
-    objects = [pod("a-x-0", "job", cpu=1), pod("a-x-1", "job", cpu=2), idle_pod("a-x-2", "job")]
+    leaving = pod("old", on="n0", cpu=2, terminating=True)
+    objects = [pod("a-x-0", "job", cpu=1), pod("a-x-1", "job", cpu=2), pod("a-x-2", "job", cpu=0)]
     outcome = backfill(node("n0", cpu=3), leaving, group("job", 3), *objects)
     assert bound(outcome) == []
     assert outcome.pipelined == {"default/a-x-1": "n0"}
@@ -68,12 +68,12 @@ def test_gated_tasks_and_jobs_that_wait_are_passed_over() -> None:
         node("n0"),
         queue("other"),
         group("in"),
-        idle_pod("gated", "in", gates=["wait"]),
+        pod("gated", "in", cpu=0, gates=["wait"]),
         group("short", 2),
-        idle_pod("lonely", "short"),
+        pod("lonely", "short", cpu=0),
     )
     assert bound(outcome) == []
-    assert "Not enough valid tasks" in outcome.session.objections[job_of(outcome.session.cluster, "short")]
+    assert "Not enough valid tasks" in outcome.session.objections[job_named(outcome.session.cluster, "short")]
 
 
 def test_limits_of_the_queue_do_not_matter() -> None:
@@ -83,7 +83,7 @@ def test_limits_of_the_queue_do_not_matter() -> None:
         def overused(self, queue: Queue) -> bool:
             return True
 
-    outcome = backfill(node("n0"), group("job", 1), idle_pod("a", "job"), tiers="gang, full", own=[Full])
+    outcome = backfill(node("n0"), group("job", 1), pod("a", "job", cpu=0), tiers="gang, full", own=[Full])
     assert bound(outcome) == ["a"]
 
 
@@ -95,13 +95,18 @@ def test_a_refusal_is_told_and_the_next_task_is_tried() -> None:
             return "not this one" if change.task.name == "a" and not change.undo else None
 
     outcome = backfill(
-        node("n0"), group("job"), idle_pod("a", "job"), idle_pod("b", "job"), tiers="gang, not-a", own=[NotA]
+        node("n0"),
+        group("job"),
+        pod("a", "job", cpu=0),
+        pod("b", "job", cpu=0),
+        tiers="gang, not-a",
+        own=[NotA],
     )
     assert bound(outcome) == ["b"]
-    assert task_of(outcome.session.cluster, "a").condition.message == "not this one"
+    assert task_named(outcome.session.cluster, "a").condition.message == "not this one"
 
 
 def test_without_nodes_there_is_no_place() -> None:
-    outcome = backfill(group("job", 1), idle_pod("a", "job"))
+    outcome = backfill(group("job", 1), pod("a", "job", cpu=0))
     assert bound(outcome) == []
-    assert task_of(outcome.session.cluster, "a").condition.message == "0/0 nodes are unavailable"
+    assert task_named(outcome.session.cluster, "a").condition.message == "0/0 nodes are unavailable"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from stromboli.api.types.meta import Object
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.model.job import Job
-from tests.building import cluster_of, engine, group, queue
+from stromboli.testing import World
+from tests.manifests import Manifest, group, phases, queue
 
 
 class OnlyTwo(Plugin):
@@ -26,30 +26,29 @@ class OnlyTwo(Plugin):
         self._seen.append(f"{job.name} in from {job.phase or 'nothing'}")
 
 
-def enqueue(*objects: Object) -> tuple[list[str], dict[str, str]]:
-    running = engine("only-two", actions="enqueue", own=[OnlyTwo])
-    outcome = running.cycle(cluster_of(*objects), 0.0)
-    phases = {job.name: job.phase for job in outcome.session.cluster.jobs.values()}
-    return running.rules.plugins[0]._seen, phases
+def enqueue(*objects: Manifest) -> tuple[list[str], dict[str, str]]:
+    world = World().add(*objects)
+    world.run("enqueue", "only-two", plugin_classes=[OnlyTwo])
+    return world.plugin("only-two")._seen, phases(world)
 
 
 NEEDS = {"cpu": "1"}
 
 
 def test_a_refused_job_does_not_hold_up_the_next() -> None:
-    seen, phases = enqueue(
+    seen, phase_of = enqueue(
         queue(),
-        group("huge", 1, phase="Pending", resources=NEEDS, created=0),
-        group("small", 1, phase="", resources=NEEDS, created=1),
+        group("huge", 1, phase="Pending", minResources=NEEDS, created=0),
+        group("small", 1, phase="", minResources=NEEDS, created=1),
     )
     assert seen == ["huge?", "small?", "small in from nothing"]
-    assert phases == {"huge": "Pending", "small": "Inqueue"}
+    assert phase_of == {"huge": "Pending", "small": "Inqueue"}
 
 
 def test_a_job_without_minimum_resources_is_let_in_unasked() -> None:
-    seen, phases = enqueue(queue(), group("huge", 1, phase="Pending"))
+    seen, phase_of = enqueue(queue(), group("huge", 1, phase="Pending"))
     assert seen == ["huge in from Pending"]
-    assert phases == {"huge": "Inqueue"}
+    assert phase_of == {"huge": "Inqueue"}
 
 
 def test_a_queue_comes_back_after_each_job_and_the_older_one_first() -> None:
@@ -59,8 +58,8 @@ def test_a_queue_comes_back_after_each_job_and_the_older_one_first() -> None:
 
 
 def test_a_job_that_is_in_already_or_takes_no_part_is_not_asked() -> None:
-    seen, phases = enqueue(
+    seen, phase_of = enqueue(
         queue(), group("in", 1, phase="Inqueue"), group("lost", 1, phase="Pending", queue="missing")
     )
     assert seen == []
-    assert phases == {"in": "Inqueue", "lost": "Pending"}
+    assert phase_of == {"in": "Inqueue", "lost": "Pending"}

@@ -6,9 +6,8 @@ import pytest
 
 from stromboli.engine.placement.node_placement import Place
 from stromboli.testing import World
-from tests.building import session_over
-from tests.evicting import GENTLE, STOCK, policy
-from tests.evicting import pod as pod_manifest
+from tests.eviction_policies import GENTLE, STOCK
+from tests.manifests import pod, policy
 from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums
 
 HOLDING = policy("enqueue, allocate, preempt", STOCK, preempt=GENTLE)
@@ -50,7 +49,7 @@ def test_the_victim_that_comes_back_does_not_take_the_room(hold: str, bound: dic
     world.job("new", cpu=1, queue="mine")
     assert world.run(policy=config).evicted == ["default/old-1"]
     world.task("new-0")
-    world.add(pod_manifest("old-9", "old", cpu=1))
+    world.add(pod("old-9", "old", cpu=1))
     assert world.step().bound_per_job == bound
 
 
@@ -96,7 +95,7 @@ def test_the_hold_ends_with_its_time_and_others_may_have_the_room() -> None:
     world = cleared(policy("enqueue, allocate, preempt", STOCK, preempt={**GENTLE, "holdFor": "10s"}))
     gate = {"schedulingGates": [{"name": "wait"}], "priority": 9}
     world.task("new-0")
-    world.add(pod_manifest("new-0", "new", cpu=2, spec=gate))  # its owner is held up elsewhere
+    world.add(pod("new-0", "new", cpu=2, spec=gate))  # its owner is held up elsewhere
     world.job("third", cpu=2, priority=1)
     assert world.step().binds == {}
     assert world.sleep(20).step().binds == {"default/third-0": "n1"}
@@ -110,9 +109,15 @@ def test_the_share_of_the_queue_above_is_kept_too() -> None:
     )
     world.job("old", minimum=0, cpu=1, priority=1, running_on="n1", queue="second")
     world.job("new", pods=2, cpu=1, priority=9, queue="second")
-    plugins = "priority gang conformance | predicates capacity nodeorder"
-    flat = policy("enqueue, allocate, preempt", plugins, preempt=GENTLE)
-    tree = flat.replace("name: capacity\n", "name: capacity\n    enableHierarchy: true\n")
+    tree = policy(
+        "enqueue, allocate, preempt",
+        *(
+            "priority gang conformance | predicates",
+            {"name": "capacity", "enableHierarchy": True},
+            "nodeorder",
+        ),
+        preempt=GENTLE,
+    )
     assert world.run(policy=tree).evicted == ["default/old-0"]
     assert world.cluster.queues["team"].reserved_below[0] == 2000
     world.job("sibling", cpu=1, queue="first")
@@ -125,7 +130,7 @@ def test_looking_for_room_changes_nothing() -> None:
     world = cleared(HOLDING)
     cluster, task = world.cluster, world.task("new-0")
     node = cluster.nodes["n1"]
-    session = session_over(cluster)
+    session = world.session()
     before = (fingerprint(cluster), cluster.columns.clock, len(session.journal), len(session.rollbacks))
     place = session.place(task)
     assert isinstance(place, Place)

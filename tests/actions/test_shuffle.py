@@ -16,7 +16,8 @@ from stromboli.engine.plugin import Plugin
 from stromboli.model.cluster import Change
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from tests.building import cluster_of, engine, group, native_group, node, pod, queue, running
+from stromboli.testing import World
+from tests.manifests import Manifest, group, native_group, node, pod
 
 
 class Restless(Plugin):
@@ -76,9 +77,9 @@ class Broken(Plugin):
 OWN = [Restless, Picky, Careless, OneOnly, Guard, Broken]
 
 
-def shuffle(*tiers: str, objects: Iterable[Object] = (), actions: str = "shuffle") -> Outcome:
-    world = cluster_of(queue(), node("n0", cpu=8), *objects)
-    outcome = engine(*tiers, actions=actions, own=OWN).cycle(world, 0.0)
+def shuffle(*tiers: str, objects: Iterable[Object | Manifest] = (), actions: str = "shuffle") -> Outcome:
+    world = World().add(node("n0", cpu=8), *objects)
+    outcome = world.run(actions, " | ".join(tiers), plugin_classes=OWN).outcome
     assert outcome.lost is None
     return outcome
 
@@ -90,12 +91,12 @@ def evictions(outcome: Outcome) -> dict[str, str]:
     }
 
 
-def three() -> list[Object]:
-    return [group("job", 3), *(running(name, "n0", "job") for name in "abc")]
+def three() -> list[Manifest]:
+    return [group("job", 3), *(pod(name, "job", on="n0") for name in "abc")]
 
 
 def test_running_tasks_that_a_plugin_names_are_evicted_whatever_their_gang_needs() -> None:
-    waiting = [group("new"), pod("d", "new"), running("free", "n0")]
+    waiting = [group("new"), pod("d", "new"), pod("free", on="n0")]
     outcome = shuffle("gang, restless", objects=[*three(), *waiting])
     assert evictions(outcome) == dict.fromkeys("abc", "tier 1 (restless)")
     first = next(decision for decision in outcome.decisions if isinstance(decision, Evict))
@@ -103,8 +104,8 @@ def test_running_tasks_that_a_plugin_names_are_evicted_whatever_their_gang_needs
 
 
 def test_a_native_group_that_goes_as_a_whole_leaves_if_all_of_it_is_named() -> None:
-    members = [running(name, "n0", native="job") for name in "abc"]
-    whole, single = native_group("job", 3, mode="PodGroup"), native_group("job", 3)
+    members = [pod(name, on="n0", native="job") for name in "abc"]
+    whole, single = native_group("job", 3, disruptionMode="PodGroup"), native_group("job", 3)
     assert set(evictions(shuffle("restless", objects=[whole, *members]))) == set("abc")
     assert set(evictions(shuffle("picky", objects=[whole, *members]))) == set()
     assert set(evictions(shuffle("restless", "one-only", objects=[whole, *members]))) == set()
@@ -125,13 +126,13 @@ def test_the_first_tier_that_names_any_decides() -> None:
 
 
 def test_others_limit_what_was_named_from_any_tier_the_last_of_the_last_job_first() -> None:
-    younger = [group("young", created=9), running("y-x-0", "n0", "young"), running("y-x-1", "n0", "young")]
+    younger = [group("young", created=9), pod("y-x-0", "young", on="n0"), pod("y-x-1", "young", on="n0")]
     for objects in ([*younger, *three()], [*three(), *younger]):
         assert evictions(shuffle("restless", "one-only", objects=objects)) == {"y-x-1": "tier 1 (restless)"}
 
 
 def test_who_is_not_running_does_not_leave() -> None:
-    leaving = running("old", "n0", "new", dying=True)
+    leaving = pod("old", "new", on="n0", terminating=True)
     objects = [*three(), group("new"), pod("d", "new"), leaving]
     assert evictions(shuffle("careless", objects=objects)).keys() == {"a", "b", "c"}
 
@@ -157,7 +158,7 @@ def test_a_plugin_that_fails_costs_the_shuffle_alone() -> None:
 
 def test_pdb_restricts_what_others_name_and_names_nobody_itself() -> None:
     """Volcano's pdb nominates every labelled pod that its budgets allow (spec 02 D5)."""
-    labelled = [running(name, "n0", "job", labels={"app": "web"}) for name in "abc"]
+    labelled = [pod(name, "job", on="n0", labels={"app": "web"}) for name in "abc"]
     budget = PodDisruptionBudget(
         ObjectMeta("web", "default"),
         PodDisruptionBudgetSpec(LabelSelector({"app": "web"})),

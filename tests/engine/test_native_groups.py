@@ -8,34 +8,31 @@ from typing import Any
 import pytest
 
 from stromboli.api import names
-from stromboli.api.types.meta import Object
+from stromboli.api.types.pod import Pod
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Decision, Event, Evict, NativeGroupCondition, PodCondition
-from tests.building import (
-    SINGLE,
-    WHOLE,
-    engine,
+from tests.manifests import (
+    Manifest,
     group,
+    job_named,
     native_group,
-    native_job_of,
     node,
     pod,
     priority_class,
     queue,
-    running,
-    task_of,
+    task_named,
 )
-from tests.properties.living import LivingWorld, binds
+from tests.properties.living import LivingWorld, binds, engine
 
 PLUGINS = ("priority, gang, conformance", "predicates, proportion")
 EVERYTHING = "enqueue, allocate, backfill, preempt, reclaim"
 
 
-def world_of(*things: Object, actions: str = "enqueue, allocate, backfill") -> LivingWorld:
+def world_of(*things: Manifest, actions: str = "enqueue, allocate, backfill") -> LivingWorld:
     return LivingWorld([queue(), *things], lambda: engine(*PLUGINS, actions=actions))
 
 
-def members(name: str, count: int, **terms: Any) -> list[Object]:
+def members(name: str, count: int, **terms: Any) -> list[Manifest]:
     return [pod(f"{name}-x-{number}", native=name, **terms) for number in range(count)]
 
 
@@ -74,13 +71,13 @@ def test_a_gang_that_does_not_fit_holds_nothing() -> None:
 def test_what_was_scheduled_once_stays_so() -> None:
     world = world_of(node("n1", cpu=2), native_group("g", 2), *members("g", 2))
     assert conditions(world.step().decisions) == [("True", "Scheduled")]
-    for task in list(native_job_of(world.intake.cluster, "g").tasks.values()):
-        world.drop(world.objects[type(pod("a")), task.key])
+    for task in list(job_named(world.intake.cluster, "g").tasks.values()):
+        world.drop(world.objects[Pod, task.key])
     world.put(pod("late", native="g", cpu=9))
     outcome = world.step()
     assert not conditions(outcome.decisions)
     assert any(isinstance(one, PodCondition) for one in outcome.decisions)
-    assert not native_job_of(world.intake.cluster, "g").waits_for_queue
+    assert not job_named(world.intake.cluster, "g").waits_for_queue
 
 
 def test_pods_of_a_basic_group_start_one_by_one() -> None:
@@ -92,10 +89,10 @@ def test_pods_of_a_basic_group_start_one_by_one() -> None:
 
 def test_each_pod_of_a_basic_group_may_take_the_place_of_another() -> None:
     things = [
-        group("low", priority_class="low"),
-        running("low-0", "n1", "low"),
+        group("low", priorityClassName="low"),
+        pod("low-0", "low", on="n1"),
         native_group("g", priority=5),
-        running("g-x-0", "n1", native="g"),
+        pod("g-x-0", on="n1", native="g"),
         pod("g-x-1", native="g"),
     ]
     world = world_of(node("n1", cpu=2), priority_class("low", -5), *things, actions=EVERYTHING)
@@ -110,7 +107,7 @@ def test_a_full_queue_takes_no_more_of_them() -> None:
 
 
 def test_a_group_with_pods_of_other_schedulers_only_is_left_alone() -> None:
-    other = running("a", "n1", native="g", scheduler="default-scheduler")
+    other = pod("a", on="n1", native="g", scheduler="default-scheduler")
     outcome = world_of(node("n1"), native_group("g", 3), other).step()
     assert not [one for one in outcome.decisions if isinstance(one, NativeGroupCondition | Event)]
 
@@ -141,15 +138,15 @@ def test_a_pod_whose_group_is_in_no_queue_is_told_so() -> None:
 # -- how they may be disturbed
 
 
-def crowd(mode: Any, minimum: int, **terms: Any) -> list[Object]:
+def crowd(mode: Any, minimum: int, **terms: Any) -> list[Manifest]:
     """A gang of three over two nodes that are full with it."""
     return [
         node("n1", cpu=2),
         node("n2", cpu=1),
-        native_group("old", minimum, mode=mode, priority=1, **terms),
-        running("old-x-0", "n1", native="old"),
-        running("old-x-1", "n1", native="old"),
-        running("old-x-2", "n2", native="old"),
+        native_group("old", minimum, disruptionMode=mode, priority=1, **terms),
+        pod("old-x-0", on="n1", native="old"),
+        pod("old-x-1", on="n1", native="old"),
+        pod("old-x-2", on="n2", native="old"),
     ]
 
 
@@ -157,13 +154,13 @@ ALL = ["old-x-0", "old-x-1", "old-x-2"]
 URGENT = [native_group("new", 1, priority=9), pod("new-x-0", native="new", priority=9)]
 
 
-@pytest.mark.parametrize("mode", ["PodGroup", WHOLE])
+@pytest.mark.parametrize("mode", ["PodGroup", {"all": {}}])
 @pytest.mark.parametrize("minimum", [0, 1, 3])
 def test_a_group_goes_as_a_whole_if_it_says_so(mode: Any, minimum: int) -> None:
     assert evicted(world_of(*crowd(mode, minimum), *URGENT, actions=EVERYTHING).cycle()) == ALL
 
 
-@pytest.mark.parametrize("mode", ["", "Pod", SINGLE])
+@pytest.mark.parametrize("mode", ["", "Pod", {"single": {}}])
 @pytest.mark.parametrize("minimum", [0, 1, 3])
 def test_else_a_single_pod_goes(mode: Any, minimum: int) -> None:
     assert len(evicted(world_of(*crowd(mode, minimum), *URGENT, actions=EVERYTHING).cycle())) == 1
@@ -171,10 +168,9 @@ def test_else_a_single_pod_goes(mode: Any, minimum: int) -> None:
 
 def test_nobody_of_it_goes_if_one_must_stay() -> None:
     things = crowd("PodGroup", 1)[:-1]
-    firm = running("old-x-2", "n2", native="old", annotations={names.PREEMPTABLE: "false"})
+    firm = pod("old-x-2", on="n2", native="old", annotations={names.PREEMPTABLE: "false"})
     assert not evicted(world_of(*things, firm, *URGENT, actions=EVERYTHING).cycle())
-    critical = running("old-x-2", "n2", native="old")
-    critical.spec.priority_class_name = names.SYSTEM_NODE_CRITICAL
+    critical = pod("old-x-2", on="n2", native="old", spec={"priorityClassName": names.SYSTEM_NODE_CRITICAL})
     assert not evicted(world_of(*things, critical, *URGENT, actions=EVERYTHING).cycle())
 
 
@@ -193,7 +189,7 @@ def test_a_raid_takes_all_of_it_or_what_it_can_spare(mode: str, count: int) -> N
 
 
 def test_a_group_that_never_preempts_waits() -> None:
-    patient = native_group("new", 1, priority=9, preemption="Never")
+    patient = native_group("new", 1, priority=9, preemptionPolicy="Never")
     things = [*crowd("", 1), patient, pod("new-x-0", native="new", priority=9)]
     assert not evicted(world_of(*things, actions=EVERYTHING).cycle())
     assert not evicted(world_of(*things, actions="allocate, gangpreempt").cycle())
@@ -201,7 +197,7 @@ def test_a_group_that_never_preempts_waits() -> None:
 
 def test_a_group_that_goes_as_a_whole_does_not_disturb_itself() -> None:
     def within(mode: str) -> list[str]:
-        things = [native_group("g", 2, mode=mode), running("g-x-0", "n1", native="g", priority=1)]
+        things = [native_group("g", 2, disruptionMode=mode), pod("g-x-0", on="n1", native="g", priority=1)]
         urgent = [pod("g-x-1", native="g", priority=9)]
         return evicted(world_of(node("n1", cpu=1), *things, *urgent, actions=EVERYTHING).cycle())
 
@@ -214,5 +210,5 @@ def test_the_event_of_an_eviction_is_about_the_native_group() -> None:
         (one.kind, one.name) for one in outcome.decisions if isinstance(one, Event) and one.reason == "Evict"
     }
     assert ("NativePodGroup", "old") in about
-    assert task_of(outcome.session.cluster, "new-x-0").job is not None
+    assert task_named(outcome.session.cluster, "new-x-0").job is not None
     assert not [one for one in outcome.decisions if isinstance(one, Bind)]

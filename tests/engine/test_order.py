@@ -14,7 +14,8 @@ from stromboli.engine.points import depends
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
-from tests.building import cluster_of, group, node, pod, queue, session_over, task_of
+from stromboli.testing import World
+from tests.manifests import group, node, pod, queue, task_named
 
 
 def quiet(item: object) -> nullcontext[None]:
@@ -109,7 +110,7 @@ def test_queues_take_turns_by_what_they_hold_after_each() -> None:
         for number in range(3):
             things.append(group(f"{name}{number}", queue=name, created=number))
             things.append(pod(f"{name}-{number}", f"{name}{number}", cpu=1 if name == "a" else 2))
-    session = session_over(cluster_of(*things), LeastHeld)
+    session = World().add(*things).session(LeastHeld)
     order = []
     for _, job in JobsByQueue(session, session.jobs()).turns():
         order.append(job.name)
@@ -121,12 +122,12 @@ def test_queues_take_turns_by_what_they_hold_after_each() -> None:
 def test_a_job_that_comes_back_waits_behind_those_that_hold_less() -> None:
     things = [queue(), node("n0", cpu=64), group("x", created=0), group("y", created=1)]
     things.extend(pod(f"{job}-{number}", job) for job in "xy" for number in range(2))
-    session = session_over(cluster_of(*things), LeastHeld)
+    session = World().add(*things).session(LeastHeld)
     jobs_by_queue = JobsByQueue(session, session.jobs())
     order = []
     for _, job in jobs_by_queue.turns():
         order.append(job.name)
-        task = task_of(session.cluster, f"{job.name}-{order.count(job.name) - 1}")
+        task = task_named(session.cluster, f"{job.name}-{order.count(job.name) - 1}")
         session.move(task, Status.ALLOCATED, session.cluster.nodes["n0"])
         if order.count(job.name) < 2:
             jobs_by_queue.push(job)
@@ -135,23 +136,24 @@ def test_a_job_that_comes_back_waits_behind_those_that_hold_less() -> None:
 
 def test_an_order_that_follows_everything_is_asked_again_after_every_move() -> None:
     things = [queue(), node("n0"), *(group(name) for name in "abc"), *(pod(name, name) for name in "abc")]
-    session = session_over(cluster_of(*things), Fashion)
+    session = World().add(*things).session(Fashion)
     order = []
     for _, job in JobsByQueue(session, session.jobs()).turns():
         order.append(job.name)
-        session.move(task_of(session.cluster, job.name), Status.ALLOCATED, session.cluster.nodes["n0"])
+        session.move(task_named(session.cluster, job.name), Status.ALLOCATED, session.cluster.nodes["n0"])
         session.rules.plugins[0].backwards = True
     assert order == ["a", "c", "b"]
 
 
 def test_a_queue_that_is_skipped_once_is_left_out_for_good() -> None:
     things = [queue("a"), queue("b"), *(group(f"{name}{n}", queue=name) for name in "ab" for n in range(2))]
-    session = session_over(cluster_of(*things), LeastHeld)
+    session = World().add(*things).session(LeastHeld)
     turns = JobsByQueue(session, session.jobs()).turns(skip=lambda queue: queue.name == "a")
     assert [job.name for _, job in turns] == ["b0", "b1"]
 
 
 def test_draining_takes_queue_after_queue() -> None:
-    things = [queue("b"), queue("a"), *(group(f"{name}{n}", queue=name) for name in "ba" for n in (1, 0))]
-    session = session_over(cluster_of(*things), LeastHeld)
+    things = [queue("b", created=0), queue("a", created=0)]
+    things += [group(f"{name}{n}", queue=name, created=0) for name in "ba" for n in (1, 0)]
+    session = World().add(*things).session(LeastHeld)
     assert [job.name for job in JobsByQueue(session, session.jobs()).drain()] == ["a0", "a1", "b0", "b1"]

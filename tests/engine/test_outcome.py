@@ -6,37 +6,26 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Decision, Event, PodCondition, PodGroupStatus, QueueStatus
 from stromboli.engine.outcome import job_message, wait_condition
 from stromboli.engine.placement.verdict import verdict_text
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
-from tests.building import (
-    cluster_of,
-    engine,
-    group,
-    idle_pod,
-    job_of,
-    node,
-    pod,
-    queue,
-    running,
-    session_over,
-    task_of,
-)
+from stromboli.testing import World
+from stromboli.testing.world import NOON
+from tests.manifests import Manifest, group, job_named, node, pod, queue, task_named
 
 
-def cycle(*things: Object, tiers: str = "gang", actions: str = "enqueue, allocate, backfill") -> Outcome:
-    return engine(tiers, actions=actions).cycle(cluster_of(*things), 0.0)
+def cycle(*things: Manifest, tiers: str = "gang", actions: str = "enqueue, allocate, backfill") -> Outcome:
+    return World().add(*things).run(actions, tiers).outcome
 
 
 def of_kind(outcome: Outcome, kind: type[Decision]) -> list[Any]:
     return [one for one in outcome.decisions if isinstance(one, kind)]
 
 
-def status_of(*things: Object, **more: Any) -> PodGroupStatus:
+def status_of(*things: Manifest, **more: Any) -> PodGroupStatus:
     (status,) = of_kind(cycle(queue(), node("n0", cpu=4), *things, **more), PodGroupStatus)
     return status
 
@@ -44,8 +33,8 @@ def status_of(*things: Object, **more: Any) -> PodGroupStatus:
 # -- phases
 
 
-def done(name: str, phase: str, **more: Any) -> Object:
-    return pod(name, "job", phase=phase, node="n0", **more)
+def done(name: str, phase: str, **more: Any) -> Manifest:
+    return pod(name, "job", phase=phase, on="n0", **more)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +43,7 @@ def done(name: str, phase: str, **more: Any) -> Object:
         (2, "Inqueue", [done("a", "Running"), pod("b", "job", cpu=99)], "Unknown"),
         (1, "Inqueue", [done("a", "Succeeded"), done("b", "Failed")], "Completed"),
         (2, "Inqueue", [done("a", "Failed"), done("b", "Pending")], "Running"),
-        (1, "Inqueue", [done("a", "Running", dying=True)], "Running"),
+        (1, "Inqueue", [done("a", "Running", terminating=True)], "Running"),
         (2, "Inqueue", [done("a", "Pending"), done("b", "Pending")], "Running"),
         (2, "Running", [done("a", "Pending"), pod("b", "job", cpu=99)], "Pending"),
         (1, "Pending", [pod("a", "job", cpu=99)], "Inqueue"),
@@ -64,14 +53,14 @@ def done(name: str, phase: str, **more: Any) -> Object:
          "leaving pods count", "bound pods count", "fallen below its minimum", "let in by enqueue",
          "no minimum and no pods (quirk)"],
 )  # fmt: skip
-def test_the_phase_follows_the_table(minimum: int, phase: str, pods: list[Object], expected: str) -> None:
+def test_the_phase_follows_the_table(minimum: int, phase: str, pods: list[Manifest], expected: str) -> None:
     outcome = cycle(queue(), node("n0", cpu=4), group("job", minimum, phase=phase), *pods)
-    assert job_of(outcome.session.cluster, "job").phase == expected
+    assert job_named(outcome.session.cluster, "job").phase == expected
 
 
 def test_a_job_whose_pods_are_being_bound_stays_in_the_queue() -> None:
     outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job"))
-    assert job_of(outcome.session.cluster, "job").phase == "Inqueue"
+    assert job_named(outcome.session.cluster, "job").phase == "Inqueue"
 
 
 def test_a_phase_let_in_by_enqueue_is_written_with_counts_and_condition() -> None:
@@ -81,7 +70,7 @@ def test_a_phase_let_in_by_enqueue_is_written_with_counts_and_condition() -> Non
     assert (status.phase, status.running, status.succeeded, status.failed) == ("Running", 1, 1, 0)
     (condition,) = status.conditions
     assert (condition.type, condition.reason) == ("Scheduled", "tasks in gang are ready to be scheduled")
-    assert condition.transition_id == "0-1"
+    assert condition.transition_id == f"{NOON:.0f}-1"
 
 
 def test_an_unready_gang_is_told_how_many_tasks_are_missing_and_why() -> None:
@@ -97,7 +86,7 @@ def test_an_unready_gang_is_told_how_many_tasks_are_missing_and_why() -> None:
 
 def test_a_gang_on_its_way_out_is_not_called_unschedulable() -> None:
     status = status_of(
-        group("job", 1, phase="Running"), done("a", "Running", dying=True), done("b", "Failed")
+        group("job", 1, phase="Running"), done("a", "Running", terminating=True), done("b", "Failed")
     )
     assert status.conditions == ()
 
@@ -108,17 +97,17 @@ def test_a_gang_on_its_way_out_is_not_called_unschedulable() -> None:
 def test_the_job_message_counts_statuses_as_strings() -> None:
     things = [queue(), node("n0"), group("job", 2)]
     things += [pod(f"p{number}", "job") for number in range(11)]
-    things += [running("r0", "n0", "job"), running("r1", "n0", "job")]
-    session = session_over(cluster_of(*things))
-    job = job_of(session.cluster, "job")
+    things += [pod("r0", "job", on="n0"), pod("r1", "job", on="n0")]
+    session = World().add(*things).session()
+    job = job_named(session.cluster, "job")
     assert job_message(session, job) == (
         "pod group is ready, 11 Pending, 2 Running, 2 minAvailable; Pending: 11 Unschedulable"
     )
 
 
 def test_the_origin_is_the_objection_to_the_job_or_the_first_verdict() -> None:
-    session = session_over(cluster_of(queue(), group("job", 1), pod("a", "job")))
-    job, task = job_of(session.cluster, "job"), task_of(session.cluster, "a")
+    session = World().add(group("job", 1), pod("a", "job")).session()
+    job, task = job_named(session.cluster, "job"), task_named(session.cluster, "a")
     session.explain(task, verdict_text("no room"))
     assert job_message(session, job).endswith("Pending: 1 Unschedulable. Origin reason is a: no room")
     session.objections[job] = "not valid"
@@ -126,8 +115,8 @@ def test_the_origin_is_the_objection_to_the_job_or_the_first_verdict() -> None:
 
 
 def test_a_task_stands_where_its_last_trial_left_it() -> None:
-    session = session_over(cluster_of(queue(), node("n0"), group("job", 1), pod("a", "job")))
-    task, n0 = task_of(session.cluster, "a"), session.cluster.nodes["n0"]
+    session = World().add(node("n0"), group("job", 1), pod("a", "job")).session()
+    task, n0 = task_named(session.cluster, "a"), session.cluster.nodes["n0"]
     assert wait_condition(session, task, "the job's words") == ("Unschedulable", "the job's words", "")
     session.explain(task, verdict_text("no room"))
     assert wait_condition(session, task, "").message == "no room"
@@ -171,7 +160,7 @@ def test_a_group_gets_an_event_while_it_waits_and_one_when_it_is_ready() -> None
     assert event.message.startswith(
         "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvail"
     )
-    outcome = cycle(queue(), node("n0"), group("job", 1), running("a", "n0", "job"))
+    outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job", on="n0"))
     assert of_kind(outcome, Event) == [
         Event("PodGroup", "default", "job", "Normal", "Scheduled", "pod group is ready")
     ]
@@ -179,7 +168,7 @@ def test_a_group_gets_an_event_while_it_waits_and_one_when_it_is_ready() -> None
 
 def test_nothing_is_told_about_a_job_that_takes_no_part() -> None:
     outcome = cycle(node("n0"), group("job", 1, queue="missing"), pod("a", "job"))
-    assert outcome.decisions == []
+    assert {type(decision) for decision in outcome.decisions} == {QueueStatus}
 
 
 # -- queues
@@ -188,18 +177,18 @@ def test_nothing_is_told_about_a_job_that_takes_no_part() -> None:
 def test_a_queue_shows_what_its_jobs_and_those_below_it_hold() -> None:
     things = [queue("root"), queue("dept"), queue("team", parent="dept"), queue("lost", parent="nowhere")]
     things += [group("a", 1, queue="team"), group("b", 1, queue="lost"), node("n0", cpu=8)]
-    outcome = cycle(*things, pod("a", "a", cpu=2), running("b", "n0", "b", cpu=1))
+    outcome = cycle(*things, pod("a", "a", cpu=2), pod("b", "b", on="n0", cpu=1))
     held = {one.name: one.allocated["cpu"] for one in of_kind(outcome, QueueStatus)}
-    assert held == {"root": "3", "dept": "2", "team": "2", "lost": "1"}
+    assert held == {"root": "3", "default": "0", "dept": "2", "team": "2", "lost": "1"}
 
 
 def test_a_circle_of_queues_ends_where_it_closes() -> None:
-    queues = cluster_of(queue("a", parent="b"), queue("b", parent="a")).queues
+    queues = World().add(queue("a", parent="b"), queue("b", parent="a")).cluster.queues
     assert [one.name for one in lineage(queues["a"], queues)] == ["a", "b"]
 
 
 def test_best_effort_pods_that_wait_count_for_readiness() -> None:
-    session = session_over(cluster_of(queue(), node("n0"), group("job", 1), idle_pod("a", "job")))
-    job = job_of(session.cluster, "job")
+    session = World().add(node("n0"), group("job", 1), pod("a", "job", cpu=0)).session()
+    job = job_named(session.cluster, "job")
     assert job.counts[Status.PENDING] == 1
     assert job_message(session, job).startswith("pod group is ready, 1 Pending, 1 minAvailable")

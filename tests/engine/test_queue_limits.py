@@ -6,7 +6,8 @@ from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
-from tests.building import cluster_of, group, job_of, node, pod, queue, running, task_of
+from stromboli.testing import World
+from tests.manifests import group, job_named, node, pod, task_named
 
 
 def pledges_of(cluster: Cluster) -> InqueueResources:
@@ -16,56 +17,55 @@ def pledges_of(cluster: Cluster) -> InqueueResources:
 
 
 def world(phase: str, *pods: object, minimum: int = 1) -> Cluster:
-    return cluster_of(
-        queue(), node("n1"), group("g", minimum, phase=phase, resources={"cpu": "3", "memory": "1Gi"}), *pods
-    )
+    owner = group("g", minimum, phase=phase, minResources={"cpu": "3", "memory": "1Gi"})
+    return World().add(node("n1"), owner, *pods).cluster
 
 
 def test_a_job_that_was_let_in_is_owed_what_it_lacks_of_its_minimum() -> None:
-    cluster = world("Inqueue", running("g-0", "n1", "g"), pod("g-1", "g"))
+    cluster = world("Inqueue", pod("g-0", "g", on="n1", memory="1Gi"), pod("g-1", "g", memory="1Gi"))
     assert pledges_of(cluster).of(cluster.queues["default"]) == {CPU: 2000, 2: -1}
 
 
 def test_a_job_that_runs_is_owed_it_only_once_it_has_started() -> None:
-    short = world("Running", running("g-0", "n1", "g"), minimum=2)
-    begun = world("Running", running("g-0", "n1", "g"), minimum=1)
+    short = world("Running", pod("g-0", "g", on="n1", memory="1Gi"), minimum=2)
+    begun = world("Running", pod("g-0", "g", on="n1", memory="1Gi"), minimum=1)
     assert pledges_of(short).of(short.queues["default"]) == {2: -1}
     assert pledges_of(begun).of(begun.queues["default"]) == {CPU: 2000, 2: -1}
 
 
 def test_what_a_job_has_beyond_its_minimum_is_credited() -> None:
-    cluster = world("Running", running("g-0", "n1", "g", cpu=4, memory="1Gi"))
+    cluster = world("Running", pod("g-0", "g", on="n1", cpu=4, memory="1Gi"))
     assert pledges_of(cluster).of(cluster.queues["default"]) == {CPU: -1000, 2: -1}
 
 
 def test_a_job_that_waits_is_owed_nothing_until_it_is_let_in() -> None:
-    cluster = world("Pending", pod("g-0", "g"))
+    cluster = world("Pending", pod("g-0", "g", memory="1Gi"))
     pledges, home = pledges_of(cluster), cluster.queues["default"]
     assert pledges.of(home) == {}
-    promised = pledges.admit(job_of(cluster, "g"))
+    promised = pledges.admit(job_named(cluster, "g"))
     assert promised == pledges.of(home) == {CPU: 3000, MEMORY: 2**30}
 
 
 def test_what_was_promised_is_counted_anew_when_the_next_session_opens() -> None:
-    cluster = world("Pending", pod("g-0", "g"))
-    pledges, job = pledges_of(cluster), job_of(cluster, "g")
+    cluster = world("Pending", pod("g-0", "g", memory="1Gi"))
+    pledges, job = pledges_of(cluster), job_named(cluster, "g")
     pledges.admit(job)
     cluster.dirty = Dirty()
     cluster.dirty.everything = False
     cluster.set_phase(job, "Inqueue")
-    cluster.move(task_of(cluster, "g-0"), Status.ALLOCATED, cluster.nodes["n1"])
+    cluster.move(task_named(cluster, "g-0"), Status.ALLOCATED, cluster.nodes["n1"])
     pledges.opening(cluster, cluster.dirty)
     assert pledges.of(job.queue) == pledges_of(cluster).of(job.queue) == {CPU: 2000, 2: -1}
 
 
 def test_what_gated_pods_ask_for_is_not_held_for_their_job() -> None:
-    cluster = world("Inqueue", pod("g-0", "g", cpu=1, gates=("wait",)))
+    cluster = world("Inqueue", pod("g-0", "g", memory="1Gi", gates=("wait",)))
     assert pledges_of(cluster).of(cluster.queues["default"]) == {CPU: 2000}
 
 
 def test_a_job_that_left_its_queue_is_owed_nothing_there() -> None:
     cluster = world("Inqueue")
-    pledges, job, home = pledges_of(cluster), job_of(cluster, "g"), cluster.queues["default"]
+    pledges, job, home = pledges_of(cluster), job_named(cluster, "g"), cluster.queues["default"]
     cluster.join(job, None)
     pledges.opening(cluster, cluster.dirty)
     assert pledges.of(home) == {}

@@ -9,17 +9,18 @@ from stromboli.engine.session import Session
 from stromboli.engine.transaction import EvictionReason, TentativePlacement
 from stromboli.model.cluster import Change, Refused
 from stromboli.model.status import Status
-from tests.building import cluster_of, group, node, pod, queue, running, session_over, task_of
+from stromboli.testing import World
+from tests.manifests import group, node, pod, task_named
 
 
 @pytest.fixture
 def session() -> Session:
-    things = [node("n0"), pod("a", "job"), pod("b", "job"), running("r", "n0", "job")]
-    return session_over(cluster_of(queue(), group("job", 2), *things))
+    things = [node("n0"), pod("a", "job"), pod("b", "job"), pod("r", "job", on="n0", memory="1Gi")]
+    return World().add(group("job", 2), *things).session()
 
 
 def test_what_is_neither_kept_nor_committed_is_undone_and_remembered_as_a_trial(session: Session) -> None:
-    a, n0 = task_of(session.cluster, "a"), session.cluster.nodes["n0"]
+    a, n0 = task_named(session.cluster, "a"), session.cluster.nodes["n0"]
     with session.statement() as trial:
         assert trial.allocate(a, n0) is None
         assert len(trial) == 1
@@ -30,7 +31,7 @@ def test_what_is_neither_kept_nor_committed_is_undone_and_remembered_as_a_trial(
 
 
 def test_what_is_committed_leaves_as_binds_and_evictions(session: Session) -> None:
-    a, r = task_of(session.cluster, "a"), task_of(session.cluster, "r")
+    a, r = task_named(session.cluster, "a"), task_named(session.cluster, "r")
     with session.statement() as trial:
         trial.evict(r, EvictionReason("preempt", "default/job", "gang"))
         trial.allocate(a, session.cluster.nodes["n0"])
@@ -49,7 +50,7 @@ def test_what_is_committed_leaves_as_binds_and_evictions(session: Session) -> No
 
 
 def test_what_is_kept_holds_until_the_session_ends(session: Session) -> None:
-    a = task_of(session.cluster, "a")
+    a = task_named(session.cluster, "a")
     with session.statement() as trial:
         trial.pipeline(a, session.cluster.nodes["n0"])
         trial.keep()
@@ -61,7 +62,7 @@ def test_what_is_kept_holds_until_the_session_ends(session: Session) -> None:
 
 
 def test_an_inner_statement_that_is_kept_ends_with_the_outer_one(session: Session) -> None:
-    a, n0 = task_of(session.cluster, "a"), session.cluster.nodes["n0"]
+    a, n0 = task_named(session.cluster, "a"), session.cluster.nodes["n0"]
     with session.statement():
         with session.statement() as inner:
             inner.allocate(a, n0)
@@ -87,7 +88,7 @@ def test_a_statement_ends_once(session: Session) -> None:
 
 
 def test_an_eviction_that_is_taken_back_restores_the_status_of_before(session: Session) -> None:
-    r = task_of(session.cluster, "r")
+    r = task_named(session.cluster, "r")
     with session.statement() as trial:
         trial.evict(r, EvictionReason("preempt"))
         assert r.status is Status.RELEASING
@@ -95,7 +96,7 @@ def test_an_eviction_that_is_taken_back_restores_the_status_of_before(session: S
 
 
 def test_a_nomination_is_told_by_the_trial_of_a_task_for_which_somebody_was_evicted(session: Session) -> None:
-    a, n0 = task_of(session.cluster, "a"), session.cluster.nodes["n0"]
+    a, n0 = task_named(session.cluster, "a"), session.cluster.nodes["n0"]
     with session.statement() as trial:
         trial.pipeline(a, n0, evicted=True)
         assert session.is_nominated(a)
@@ -104,7 +105,7 @@ def test_a_nomination_is_told_by_the_trial_of_a_task_for_which_somebody_was_evic
 
 
 def test_release_gives_room_back_and_its_undo_takes_it_again(session: Session) -> None:
-    a, n0 = task_of(session.cluster, "a"), session.cluster.nodes["n0"]
+    a, n0 = task_named(session.cluster, "a"), session.cluster.nodes["n0"]
     with session.statement() as trial:
         trial.allocate(a, n0)
         trial.keep()
@@ -137,7 +138,7 @@ class Refuser:
 
 
 def test_a_refused_move_changes_nothing(session: Session) -> None:
-    a = task_of(session.cluster, "a")
+    a = task_named(session.cluster, "a")
     session.cluster.listeners = [Refuser(Status.ALLOCATED)]
     with session.statement() as trial:
         assert trial.allocate(a, session.cluster.nodes["n0"]) == Refused("no device left")
@@ -146,7 +147,7 @@ def test_a_refused_move_changes_nothing(session: Session) -> None:
 
 
 def test_a_bind_that_is_refused_does_not_leave(session: Session) -> None:
-    a, b = task_of(session.cluster, "a"), task_of(session.cluster, "b")
+    a, b = task_named(session.cluster, "a"), task_named(session.cluster, "b")
     session.cluster.listeners = [Refuser(Status.BINDING)]
     with session.statement() as trial:
         trial.allocate(a, session.cluster.nodes["n0"])

@@ -13,6 +13,7 @@ from stromboli.api.types.meta import Condition, Object
 from stromboli.api.types.native_group import NativePodGroup, condition_type
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.engine.catalog import Action
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import (
     Bind,
@@ -24,31 +25,45 @@ from stromboli.engine.decisions import (
     PodGroupStatus,
     QueueStatus,
 )
+from stromboli.engine.plugin import Plugin
 from stromboli.model.intake.object_intake import Intake
-from tests.building import EPOCH
+from stromboli.testing.policy_text import ACTIONS, catalog_with, policy_of
+from tests.manifests import EPOCH, Manifest, decoded
 
 _changed = msgspec.structs.replace
+
+
+def engine(
+    *tiers: str,
+    actions: str = ACTIONS,
+    plugin_classes: Iterable[type[Plugin]] = (),
+    action_functions: Iterable[Action] = (),
+) -> Engine:
+    """An engine without a world, whose tiers are lists of plugin names."""
+    catalog = catalog_with(plugin_classes, action_functions)
+    return Engine(policy_of(catalog, actions, " | ".join(tiers), ""), catalog)
 
 
 class LivingWorld:
     """All objects by name, a model that hears of every change, and what was decided so far."""
 
-    def __init__(self, things: Iterable[Object], make_engine: Callable[[], Engine]):
+    def __init__(self, objects: Iterable[Object | Manifest], make_engine: Callable[[], Engine]):
         self.intake = Intake()
         self.objects: dict[tuple[type[Object], str], Object] = {}
         self.make_engine = make_engine
         self.engine = make_engine()
-        self.now = float(EPOCH + 1000)
-        for thing in things:
-            self.put(thing)
+        self.now = EPOCH + 1000
+        for obj in objects:
+            self.put(obj)
 
-    def put(self, thing: Object) -> None:
-        self.objects[type(thing), thing.key] = thing
-        self.intake.put(thing)
+    def put(self, given: Object | Manifest) -> None:
+        obj = given if isinstance(given, Object) else decoded(given)
+        self.objects[type(obj), obj.key] = obj
+        self.intake.put(obj)
 
-    def drop(self, thing: Object) -> None:
-        del self.objects[type(thing), thing.key]
-        self.intake.drop(thing)
+    def drop(self, obj: Object) -> None:
+        del self.objects[type(obj), obj.key]
+        self.intake.drop(obj)
 
     def cycle(self) -> Outcome:
         outcome = self.engine.cycle(self.intake.cluster, self.now)

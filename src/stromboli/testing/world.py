@@ -13,7 +13,10 @@ from stromboli.api.types.meta import Object
 from stromboli.engine.catalog import Action
 from stromboli.engine.cycle import Engine
 from stromboli.engine.placement.node_functions import Nodes
+from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import Plugin
+from stromboli.engine.rules import Rules
+from stromboli.engine.session import Session
 from stromboli.extensions import load_catalog
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import JobId
@@ -62,6 +65,7 @@ class World:
     @property
     def cluster(self) -> Cluster:
         """The state itself, for looking at."""
+        self.rehearsal.cluster.settle()
         return self.rehearsal.cluster
 
     @property
@@ -154,6 +158,12 @@ class World:
             policy = policy_of(catalog, "", "", self._policy)
             self._scheduler = Scheduler(self.rehearsal, policy, catalog, **self._settings)
         return self._scheduler
+
+    def session(self, *plugin_classes: type[Plugin]) -> Session:
+        """A session outside of any cycle, with these plugins in one tier; they are not opened."""
+        rules = Rules([[plugin(None, {}) for plugin in plugin_classes]])
+        policy = policy_of(load_catalog(), "allocate", "", "")
+        return Session(self.cluster, policy, rules, Placement(rules), self.rehearsal.now(), "test")
 
     def scores(self, plugin: str, pod: str) -> dict[str, float]:
         """The score that a plugin gives each node for a pod, as things stand after the last cycle."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.status import Status
-from tests.building import cluster_of, group, node, pod, queue, running, session_over, task_of
+from stromboli.testing import World
+from tests.manifests import group, node, pod, task_named
 
 
 def test_an_attempt_that_is_undone_leaves_nominations_and_reasons_of_evictions_alone() -> None:
-    cluster = cluster_of(
-        *(queue(), node("n0", cpu=1), group("old"), running("victim", "n0", "old", cpu=1)),
-        *(group("new"), pod("t", "new", cpu=1)),
-    )
-    session, reason = session_over(cluster), EvictionReason("preempt", "default/new")
-    victim, task = task_of(cluster, "victim"), task_of(cluster, "t")
+    world = World().add(node("n0", cpu=1), group("old"), pod("victim", "old", on="n0", cpu=1))
+    world.add(group("new"), pod("t", "new", cpu=1))
+    session, cluster, reason = world.session(), world.cluster, EvictionReason("preempt", "default/new")
+    victim, task = task_named(cluster, "victim"), task_named(cluster, "t")
     with session.statement() as trial:
         trial.evict(victim, reason)
         trial.pipeline(task, cluster.nodes["n0"], evicted=True)

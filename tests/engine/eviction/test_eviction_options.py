@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
 from stromboli.testing import World
-from tests.building import built_in
-from tests.evicting import STOCK, pod, policy
+from tests.eviction_policies import STOCK
+from tests.manifests import pod, policy
 
 YOUNG, AGED = "2026-11-01T11:55:00Z", "2026-11-01T11:30:00Z"
 """When pods began; it is noon."""
@@ -92,7 +93,7 @@ def test_a_pod_that_was_just_started_here_is_young() -> None:
 @pytest.mark.parametrize("value", ["soon", "-1s"])
 def test_times_that_are_none_are_told_and_the_default_is_used(action: str, value: str) -> None:
     bad = {"holdFor": value, "minRunTime": value}
-    read = load_policy(policy(f"enqueue, {action}", STOCK, **{action: bad}), built_in())
+    read = load_policy(policy(f"enqueue, {action}", STOCK, **{action: bad}), load_catalog())
     assert len(read.warnings) == 2
     assert all("must be a duration such as 5m or 0s" in warning for warning in read.warnings)
     used = read.configurations[action]

@@ -6,25 +6,16 @@ from typing import Any
 
 from stromboli.engine.eviction.victim_bundles import Bundle, Surplus, allowed_bundles, bundles_of, is_complete
 from stromboli.model.job import Job
-from tests.building import (
-    cluster_of,
-    group,
-    job_of,
-    native_group,
-    native_job_of,
-    node,
-    policy_of,
-    queue,
-    running,
-)
+from stromboli.testing import World
+from tests.manifests import group, job_named, native_group, node, pod, sub_group_policy
 
 
 def gang(minimum: int, *pods: Any, **terms: Any) -> Job:
-    return job_of(cluster_of(queue(), node("n0", cpu=99), group("j", minimum, **terms), *pods), "j")
+    return job_named(World().add(node("n0", cpu=99), group("j", minimum, **terms), *pods).cluster, "j")
 
 
 def member(name: str, **more: Any) -> Any:
-    return running(name, "n0", "j", **more)
+    return pod(name, "j", on="n0", **more)
 
 
 def split(job: Job) -> dict[bool, list[str]]:
@@ -39,10 +30,12 @@ def test_the_least_important_members_are_the_surplus() -> None:
 
 
 def test_a_native_group_goes_pod_by_pod_or_as_a_whole() -> None:
-    members = [running(name, "n0", native="j") for name in "abc"]
+    members = [pod(name, on="n0", native="j") for name in "abc"]
 
     def parts(mode: str, count: int = 3) -> list[tuple[bool, list[str]]]:
-        job = native_job_of(cluster_of(queue(), node("n0"), native_group("j", 1, mode=mode), *members), "j")
+        job = job_named(
+            World().add(node("n0"), native_group("j", 1, disruptionMode=mode), *members).cluster, "j"
+        )
         bundles = bundles_of(job, list(job.tasks.values())[:count])
         return [(bundle.safe, [task.name for task in bundle.tasks]) for bundle in bundles]
 
@@ -66,15 +59,15 @@ def test_a_gang_without_surplus_is_one_whole_bundle_and_one_below_its_minimum_a_
 def test_a_role_gives_no_more_than_it_can_spare() -> None:
     roles = {"ps": 1, "worker": 1}
     pods = [member("p0", role="ps"), member("w0", role="worker"), member("w1", role="worker"), member("x")]
-    assert split(gang(2, *pods, roles=roles)) == {True: ["w0", "x"], False: ["p0", "w1"]}
+    assert split(gang(2, *pods, minTaskMember=roles)) == {True: ["w0", "x"], False: ["p0", "w1"]}
 
 
 def test_roles_that_ask_for_more_than_the_gang_do_not_count() -> None:
     pods = [member("p0", role="ps"), member("w0", role="worker"), member("w1", role="worker")]
-    assert split(gang(1, *pods, roles={"ps": 1, "worker": 2})) == {True: ["p0", "w0"], False: ["w1"]}
+    assert split(gang(1, *pods, minTaskMember={"ps": 1, "worker": 2})) == {True: ["p0", "w0"], False: ["w1"]}
 
 
-RACKS = policy_of("rack", "rack", size=2, least=1)
+RACKS = sub_group_policy("rack", "rack", size=2, least=1)
 
 
 def in_rack(name: str, rack: str) -> Any:
@@ -83,12 +76,12 @@ def in_rack(name: str, rack: str) -> Any:
 
 def test_of_ready_sub_groups_only_those_above_their_number_may_be_broken() -> None:
     pods = [in_rack("a0", "1"), in_rack("a1", "1"), in_rack("b0", "2"), in_rack("b1", "2")]
-    assert split(gang(2, *pods, policies=[RACKS])) == {True: ["a0", "a1"], False: ["b0", "b1"]}
+    assert split(gang(2, *pods, subGroupPolicy=[RACKS])) == {True: ["a0", "a1"], False: ["b0", "b1"]}
 
 
 def test_a_sub_group_that_is_broken_already_gives_first() -> None:
     pods = [in_rack("a0", "1"), in_rack("a1", "1"), in_rack("b0", "2")]
-    assert split(gang(2, *pods, policies=[RACKS])) == {True: ["b0"], False: ["a0", "a1"]}
+    assert split(gang(2, *pods, subGroupPolicy=[RACKS])) == {True: ["b0"], False: ["a0", "a1"]}
 
 
 def test_what_is_taken_from_the_surplus_is_gone_from_it() -> None:
@@ -100,8 +93,8 @@ def test_what_is_taken_from_the_surplus_is_gone_from_it() -> None:
 def test_a_gang_is_intact_with_members_roles_and_sub_groups() -> None:
     assert is_complete(gang(1, member("a")))
     assert not is_complete(gang(2, member("a")))
-    assert not is_complete(gang(1, member("a", role="ps"), roles={"worker": 1}))
-    assert not is_complete(gang(1, in_rack("a", "1"), policies=[RACKS]))
+    assert not is_complete(gang(1, member("a", role="ps"), minTaskMember={"worker": 1}))
+    assert not is_complete(gang(1, in_rack("a", "1"), subGroupPolicy=[RACKS]))
 
 
 # -- what plugins leave of them

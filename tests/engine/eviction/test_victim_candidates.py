@@ -13,17 +13,8 @@ from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from tests.building import (
-    cluster_of,
-    group,
-    node,
-    pod,
-    priority_class,
-    queue,
-    running,
-    session_over,
-    task_of,
-)
+from stromboli.testing import World
+from tests.manifests import group, node, pod, priority_class, queue, task_named
 
 
 class ByPriority(Plugin):
@@ -57,28 +48,26 @@ class Contrary(Plugin):
 
 
 def order(objects: list[Any], *plugins: type[Plugin]) -> list[str]:
-    cluster = cluster_of(
-        node("n0", cpu=99), queue(), group("taker"), pod("t", "taker"), priority_class("high", 9), *objects
-    )
-    session, taker = session_over(cluster, *plugins), task_of(cluster, "t")
-    victims = [task for task in cluster.tasks.values() if task is not taker]
+    world = World().add(node("n0", cpu=99), group("taker"), pod("t", "taker"), priority_class("high", 9))
+    session, taker = world.add(*objects).session(*plugins), world.task("t")
+    victims = [task for task in session.cluster.tasks.values() if task is not taker]
     random.Random(len(objects)).shuffle(victims)
     return [task.name for task in in_victim_order(session, taker, victims)]
 
 
 def test_within_a_job_the_last_task_goes_first() -> None:
-    objects = [group("a"), *(running(f"a-x-{n}", "n0", "a") for n in (0, 2, 1))]
+    objects = [group("a"), *(pod(f"a-x-{n}", "a", on="n0") for n in (0, 2, 1))]
     assert order(objects) == ["a-x-2", "a-x-1", "a-x-0"]
-    objects.append(running("a-x-9", "n0", "a", priority=5))
+    objects.append(pod("a-x-9", "a", on="n0", priority=5))
     assert order(objects, ByPriority) == ["a-x-2", "a-x-1", "a-x-0", "a-x-9"]
 
 
 def test_between_jobs_the_one_that_plugins_place_later_goes_first() -> None:
     objects = [
-        group("first", priority_class="high", created=5),
-        running("f-x-0", "n0", "first"),
+        group("first", priorityClassName="high", created=5),
+        pod("f-x-0", "first", on="n0"),
         group("last"),
-        running("l-x-0", "n0", "last"),
+        pod("l-x-0", "last", on="n0"),
     ]
     assert order(objects, ByPriority) == ["l-x-0", "f-x-0"]
 
@@ -86,7 +75,7 @@ def test_between_jobs_the_one_that_plugins_place_later_goes_first() -> None:
 def test_jobs_that_plugins_hold_equal_are_mixed_by_their_tasks_whatever_their_age() -> None:
     """spec 02 0.4: no creation-time fallback between jobs; tasks decide."""
     objects = [group("young", created=9), group("old")]
-    objects += [running(f"{name}-x-{n}", "n0", name) for name in ("young", "old") for n in (0, 1)]
+    objects += [pod(f"{name}-x-{n}", name, on="n0") for name in ("young", "old") for n in (0, 1)]
     names = order(objects, ByPriority)
     assert sorted(names[:2]) == ["old-x-1", "young-x-1"]
     assert sorted(names[2:]) == ["old-x-0", "young-x-0"]
@@ -94,7 +83,7 @@ def test_jobs_that_plugins_hold_equal_are_mixed_by_their_tasks_whatever_their_ag
 
 def test_between_queues_the_order_of_queues_is_turned_round_unless_a_plugin_says_otherwise() -> None:
     objects = [queue("a"), queue("b"), group("ja", queue="a"), group("jb", queue="b")]
-    objects += [running("ta-x-0", "n0", "ja"), running("tb-x-0", "n0", "jb")]
+    objects += [pod("ta-x-0", "ja", on="n0"), pod("tb-x-0", "jb", on="n0")]
     assert order(objects, ByName) == ["tb-x-0", "ta-x-0"]
     assert order(objects, ByName, Contrary) == ["ta-x-0", "tb-x-0"]
 
@@ -112,14 +101,14 @@ def test_between_queues_the_order_of_queues_is_turned_round_unless_a_plugin_says
         ({"labels": {"volcano.sh/preemptable": "false"}}, False),
         ({"group": "nobody"}, False),
         ({"group": ""}, False),
-        ({"dying": True}, False),
+        ({"terminating": True}, False),
     ],
     ids=str,
 )
 def test_only_pods_of_visible_jobs_that_may_be_preempted_are_candidates(
     change: dict[str, Any], candidate: bool
 ) -> None:
-    victim = running("v", "n0", **{"group": "job", **change})
-    cluster = cluster_of(queue(), node("n0"), group("job"), victim, group("taker"), pod("t", "taker"))
+    victim = pod("v", on="n0", **{"group": "job", **change})
+    cluster = World().add(node("n0"), group("job"), victim, group("taker"), pod("t", "taker")).cluster
     candidates = VictimCandidates("preemptable", (Status.RUNNING,), lambda task, job: job is not task.job)
-    assert bool(candidates.on_node(task_of(cluster, "t"), cluster.nodes["n0"])) is candidate
+    assert bool(candidates.on_node(task_named(cluster, "t"), cluster.nodes["n0"])) is candidate

@@ -17,18 +17,8 @@ from stromboli.engine.transaction import EvictionReason
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.testing import World
-from tests.building import (
-    cluster_of,
-    group,
-    node,
-    pod,
-    queue,
-    running,
-    session_over,
-    task_of,
-)
-from tests.evicting import STOCK
-from tests.evicting import pod as pod_manifest
+from tests.eviction_policies import STOCK
+from tests.manifests import group, node, pod, task_named
 from tests.properties.strategies import contest, examples
 
 
@@ -46,8 +36,8 @@ class Anybody(Plugin):
 def test_a_node_that_is_not_asked_could_not_have_served(seed: int) -> None:
     """The bound against the truth, while victims go, come back and are undone."""
     chance = random.Random(seed)
-    cluster = cluster_of(*contest(chance, nodes=chance.randint(1, 4)))
-    session = session_over(cluster, Anybody)
+    session = World().add(*contest(chance, nodes=chance.randint(1, 4))).session(Anybody)
+    cluster = session.cluster
     candidates = VictimCandidates(
         "preemptable",
         (Status.RUNNING, Status.BOUND),
@@ -95,9 +85,9 @@ def test_victims_that_were_never_offered_to_a_task_are_not_missed_by_it() -> Non
     world.job("busy", pods=1, minimum=0, cpu=1, priority=1, running_on="n2")
     world.job("new", pods=0, minimum=3, priority=9)
     on = {name: {"nodeSelector": {"kubernetes.io/hostname": name}, "priority": 9} for name in ("n1", "n2")}
-    world.add(pod_manifest("new-x-0", "new", spec=on["n1"]))
-    world.add(pod_manifest("new-x-1", "new", cpu=1, spec=on["n2"]))
-    world.add(pod_manifest("new-x-2", "new", spec=on["n2"]))
+    world.add(pod("new-x-0", "new", spec=on["n1"], cpu=0))
+    world.add(pod("new-x-1", "new", cpu=1, spec=on["n2"]))
+    world.add(pod("new-x-2", "new", spec=on["n2"], cpu=0))
     result = world.run("enqueue, preempt", STOCK)
     assert result.evicted == ["default/busy-0", "default/idle-0", "default/idle-1"]
 
@@ -112,15 +102,14 @@ class Nobody(Anybody):
 
 
 def test_if_no_harm_is_to_be_done_nodes_are_not_asked_for_whom_the_first_tier_spares() -> None:
-    objects = [queue(), node("n0", cpu=1), group("old"), running("a", "n0", "old", cpu=1)]
-    cluster = cluster_of(*objects, group("new"), pod("t", "new", cpu=1))
-    session = session_over(cluster)
+    objects = [node("n0", cpu=1), group("old"), pod("a", "old", on="n0", cpu=1)]
+    session = World().add(*objects, group("new"), pod("t", "new", cpu=1)).session()
     session.rules = Rules([[Nobody(None, {})], [Anybody(None, {})]])
     candidates = VictimCandidates("preemptable", (Status.RUNNING,), lambda task, job: job is not task.job)
 
     def asked(no_harm: bool) -> list[str]:
         nodes = VictimSelection(session, candidates, EvictionOptions(no_harm=no_harm)).nodes_in_order(
-            task_of(cluster, "t")
+            task_named(session.cluster, "t")
         )
         return [place.name for place in nodes]
 
@@ -144,20 +133,19 @@ def test_within_a_tier_only_whom_all_name_goes_and_an_empty_intersection_stays_e
             return candidates[1:]
 
     objects = [
-        queue(),
         node("n0", cpu=9),
         group("j"),
-        running("a-x-0", "n0", "j"),
-        running("a-x-1", "n0", "j"),
+        pod("a-x-0", "j", on="n0"),
+        pod("a-x-1", "j", on="n0"),
     ]
-    cluster = cluster_of(*objects, group("taker"), pod("t", "taker"))
+    world = World().add(*objects, group("taker"), pod("t", "taker"))
     candidates = VictimCandidates("preemptable", (Status.RUNNING,), lambda task, job: job is not task.job)
 
     def chosen(*plugins: type[Plugin], fewest_victims: bool = False) -> list[str]:
         search = VictimSelection(
-            session_over(cluster, *plugins), candidates, EvictionOptions(fewest_victims=fewest_victims)
+            world.session(*plugins), candidates, EvictionOptions(fewest_victims=fewest_victims)
         )
-        choice = search.choose(task_of(cluster, "t"), cluster.nodes["n0"])
+        choice = search.choose(world.task("t"), world.cluster.nodes["n0"])
         return [victim.name for victim in choice.victims] if choice else []
 
     assert chosen(Left) == ["a-x-1"]

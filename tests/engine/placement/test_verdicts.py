@@ -10,7 +10,8 @@ from stromboli.engine.placement.verdict import Reason, Verdict, verdict_everywhe
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.rules import Rules
 from stromboli.model.task import Task
-from tests.building import cluster_of, node, pod, running, task_of
+from stromboli.testing import World
+from tests.manifests import node, pod, task_named
 
 
 def test_reasons_are_counted_and_sorted_as_strings() -> None:
@@ -71,8 +72,8 @@ class Picky(Plugin):
 
 def test_what_does_not_fit_comes_first_and_a_filter_gives_its_first_reason() -> None:
     nodes = [node("n0", cpu=1), node("n1", memory="1Gi"), node("n2"), node("n3"), node("n4")]
-    cluster = cluster_of(*nodes, pod("p", cpu=2, memory="2Gi"))
-    found = Placement(Rules([[Picky(None, {})]])).find(cluster, task_of(cluster, "p"))
+    cluster = World().add(*nodes, pod("p", cpu=2, memory="2Gi")).cluster
+    found = Placement(Rules([[Picky(None, {})]])).find(cluster, task_named(cluster, "p"))
     assert isinstance(found, Verdict)
     assert found.message == (
         "0/5 nodes are unavailable: 1 Insufficient cpu, 1 Insufficient memory, 1 never three, 2 too high."
@@ -88,33 +89,37 @@ def test_what_does_not_fit_comes_first_and_a_filter_gives_its_first_reason() -> 
 
 
 def test_only_the_first_missing_resource_of_a_node_is_named() -> None:
-    cluster = cluster_of(node("n0", cpu=1, memory="1Gi", gpu=1), pod("p", cpu=2, memory="2Gi", gpu=2))
-    found = Placement(Rules([])).find(cluster, task_of(cluster, "p"))
+    cluster = (
+        World().add(node("n0", cpu=1, memory="1Gi", gpu=1), pod("p", cpu=2, memory="2Gi", gpu=2)).cluster
+    )
+    found = Placement(Rules([])).find(cluster, task_named(cluster, "p"))
     assert isinstance(found, Verdict)
     assert found.message == "0/1 nodes are unavailable: 1 Insufficient cpu."
 
 
 def test_a_pod_without_gpu_fits_a_node_whose_gpus_are_in_the_red() -> None:
-    cluster = cluster_of(node("n0", gpu=1), running("g", "n0", gpu=3), pod("p"), pod("q", gpu=1))
+    cluster = World().add(node("n0", gpu=1), pod("g", on="n0", gpu=3), pod("p"), pod("q", gpu=1)).cluster
     placement = Placement(Rules([]))
-    assert not isinstance(placement.find(cluster, task_of(cluster, "p")), Verdict)
-    refused = placement.find(cluster, task_of(cluster, "q"))
+    assert not isinstance(placement.find(cluster, task_named(cluster, "p")), Verdict)
+    refused = placement.find(cluster, task_named(cluster, "q"))
     assert isinstance(refused, Verdict)
     assert refused.message == "0/1 nodes are unavailable: 1 Insufficient nvidia.com/gpu."
 
 
 def test_of_equal_nodes_the_first_by_age_and_name_is_taken() -> None:
-    cluster = cluster_of(node("n1"), node("n0"), node("a", created=1), pod("p"))
-    place = Placement(Rules([])).find(cluster, task_of(cluster, "p"))
+    cluster = (
+        World().add(node("n1", created=0), node("n0", created=0), node("a", created=1), pod("p")).cluster
+    )
+    place = Placement(Rules([])).find(cluster, task_named(cluster, "p"))
     assert place == Place(cluster.nodes["n0"], now=True)
 
 
 def test_a_place_is_sought_only_within_the_given_nodes() -> None:
-    cluster = cluster_of(node("n0"), node("n1"), node("n2", cpu=1), pod("p", cpu=2))
+    cluster = World().add(node("n0"), node("n1"), node("n2", cpu=1), pod("p", cpu=2)).cluster
     placement = Placement(Rules([]))
-    assert placement.find(cluster, task_of(cluster, "p"), np.array([False, True, True])) == Place(
+    assert placement.find(cluster, task_named(cluster, "p"), np.array([False, True, True])) == Place(
         cluster.nodes["n1"], now=True
     )
-    nowhere = placement.find(cluster, task_of(cluster, "p"), np.array([False, False, True]))
+    nowhere = placement.find(cluster, task_named(cluster, "p"), np.array([False, False, True]))
     assert isinstance(nowhere, Verdict)
     assert nowhere.message == "0/1 nodes are unavailable: 1 Insufficient cpu."
