@@ -12,7 +12,7 @@ import pytest
 
 from stromboli.embedded.cluster_services import ServiceConfig, nodes
 from stromboli.embedded.data_folder import DataFolder
-from stromboli.embedded.embedded_cluster import NOWHERE, EmbeddedCluster, ServiceFailed
+from stromboli.embedded.embedded_cluster import EmbeddedCluster, ServiceFailed
 from stromboli.embedded.nodes.node_groups import node_manifests
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import default_policy
@@ -21,7 +21,7 @@ CATALOG = load_catalog()
 
 
 def config() -> ServiceConfig:
-    return ServiceConfig(NOWHERE, Path(), node_manifests(["2x4cpu"]), CATALOG, default_policy(CATALOG))
+    return ServiceConfig(node_manifests(["2x4cpu"]), CATALOG, default_policy(CATALOG))
 
 
 @asynccontextmanager

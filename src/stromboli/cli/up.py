@@ -84,7 +84,7 @@ def up(
     """Start a cluster on this machine: an API server for kubectl, nodes, the scheduler and the controllers."""
     from stromboli.embedded.cluster_services import ServiceConfig
     from stromboli.embedded.data_folder import DataFolder, FolderError
-    from stromboli.embedded.embedded_cluster import NOWHERE, EmbeddedCluster
+    from stromboli.embedded.embedded_cluster import EmbeddedCluster
     from stromboli.embedded.nodes.durations import BadDuration, parse_duration
     from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
     from stromboli.embedded.nodes.pod_stages import StageDelays
@@ -97,8 +97,6 @@ def up(
     try:
         delays = StageDelays(parse_duration(start_delay), parse_duration(run_time))
         config = ServiceConfig(
-            NOWHERE,
-            Path(),
             node_manifests(nodes or [REAL if real else SIMULATED], real),
             catalog,
             chosen,

@@ -49,8 +49,6 @@ SHUTDOWN_TIMEOUT = 5.0
 class ServiceConfig:
     """What services need to know."""
 
-    access: Access
-    data: Path
     nodes: list[Content]
     """Created if there are none yet, or if they were requested."""
     catalog: Catalog
@@ -60,6 +58,9 @@ class ServiceConfig:
     nodes_requested: bool = False
     job_plugins_dir: Path | None = None
     logs: PodLogs = field(default_factory=PodLogs)
+    access: Access = field(default_factory=lambda: Access("https://127.0.0.1"))
+    """With `data`, set by the cluster once its server listens."""
+    data: Path = Path()
 
 
 Service = Callable[[ServiceConfig], AbstractAsyncContextManager["asyncio.Task[object]"]]

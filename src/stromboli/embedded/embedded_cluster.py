@@ -14,7 +14,7 @@ from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugin
 from stromboli.embedded.cluster_services import SERVICES, Service, ServiceConfig
 from stromboli.embedded.data_folder import KUBECONFIG, DataFolder
 from stromboli.embedded.http.api_server import ApiServer
-from stromboli.kube.cluster_access import Access, find_access
+from stromboli.kube.cluster_access import find_access
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,3 @@ class EmbeddedCluster:
         task = done.pop()
         error = None if task.cancelled() else task.exception()
         raise ServiceFailed(f"{task.get_name()} gave up: {error or 'see the log'}") from error
-
-
-NOWHERE = Access("https://127.0.0.1")
-"""The access in a ServiceConfig until the server listens."""

@@ -8,7 +8,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -62,7 +61,7 @@ def play(show: Show, print_line: Callable[[str], None], speed: float) -> Rendera
     from stromboli.cli.up import PRESET
     from stromboli.embedded.cluster_services import ServiceConfig
     from stromboli.embedded.data_folder import DataFolder
-    from stromboli.embedded.embedded_cluster import NOWHERE, EmbeddedCluster
+    from stromboli.embedded.embedded_cluster import EmbeddedCluster
     from stromboli.embedded.nodes.node_groups import node_manifests
     from stromboli.extensions import load_catalog
 
@@ -70,9 +69,7 @@ def play(show: Show, print_line: Callable[[str], None], speed: float) -> Rendera
     policy = chosen_policy(None, PRESET, catalog, False)
     assert policy is not None
     folder = DataFolder(None)
-    config = ServiceConfig(
-        NOWHERE, Path(), node_manifests([NODES]), catalog, policy, period=SCHEDULE_PERIOD / speed
-    )
+    config = ServiceConfig(node_manifests([NODES]), catalog, policy, period=SCHEDULE_PERIOD / speed)
 
     async def story() -> RenderableType:
         task = asyncio.current_task()

@@ -11,7 +11,6 @@ from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import forbidden, not_found
-from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.schemas.schema_problems import Problem
 from stromboli.embedded.store.object_store import Store
 
@@ -27,7 +26,7 @@ class AdmissionChain:
         volcano: VolcanoAdmission | None = None,
     ):
         self._store = store
-        self._authorizer = authorizer
+        self.authorizer = authorizer
         self.quotas = Quotas(store)
         self.webhooks = Webhooks(store)
         self._volcano = volcano
@@ -49,14 +48,6 @@ class AdmissionChain:
         """Set defaults of a new object that depend on others."""
         if kind.id == "pods":
             set_pod_defaults(self._store, kind, namespace, content)
-
-    def check_escalation(self, kind: Kind, content: Content, user: User) -> None:
-        """Refuse roles that grant more than their author may do."""
-        self._authorizer.check_escalation(user, kind, content)
-
-    def check_quota(self, kind: Kind, content: Content, old: Content | None) -> None:
-        """Refuse what would exceed a quota."""
-        self.quotas.check(kind, str(content["metadata"].get("namespace", "")), content, old)
 
     def intercepts(self, request: AdmissionRequest) -> bool:
         """Whether Volcano's rules or a webhook cover a write."""

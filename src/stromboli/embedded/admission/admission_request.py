@@ -21,7 +21,7 @@ class AdmissionRequest(NamedTuple):
 
 def admission_review(request: AdmissionRequest, content: Content | None, old: Content | None) -> Content:
     """The AdmissionReview that webhooks are sent."""
-    kind, user = request.kind, request.user
+    kind = request.kind
     version = {"group": kind.group, "version": kind.version}
     body: Content = {
         "uid": str(uuid.uuid4()),
@@ -31,7 +31,7 @@ def admission_review(request: AdmissionRequest, content: Content | None, old: Co
         "requestResource": {**version, "resource": kind.plural},
         "name": request.name,
         "operation": request.operation,
-        "userInfo": {"username": user.name, "uid": user.uid, "groups": list(user.groups)},
+        "userInfo": request.user.info(),
         "object": content,
         "oldObject": old,
         "dryRun": request.dry_run,

@@ -40,10 +40,7 @@ def _set_priority(store: Store, kind: Kind, meta: Content, spec: Content) -> Non
         if record is not None:
             spec["priorityClassName"] = record.key.name
     priority_class = record.object() if record is not None else {}
-    value, policy = (
-        priority_class.get("value", 0),
-        priority_class.get("preemptionPolicy", "PreemptLowerPriority"),
-    )
+    value = priority_class.get("value", 0)
     if spec.get("priority") not in (None, value):
         why = (
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission"
@@ -51,7 +48,7 @@ def _set_priority(store: Store, kind: Kind, meta: Content, spec: Content) -> Non
         )
         raise forbidden(kind, str(meta.get("name", "")), why)
     spec["priority"] = value
-    spec.setdefault("preemptionPolicy", policy)
+    spec.setdefault("preemptionPolicy", priority_class.get("preemptionPolicy", "PreemptLowerPriority"))
 
 
 def _default_class(store: Store) -> Record | None:

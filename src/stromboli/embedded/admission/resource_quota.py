@@ -13,12 +13,10 @@ from stromboli.api.resources.qos import BEST_EFFORT, qos_class
 from stromboli.api.resources.quantity import exact
 from stromboli.api.resources.quota_charges import Charges, add_charges, format_charge, pod_charges
 from stromboli.api.types.pod import pod_resources
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.status_errors import forbidden
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
-
-Content = dict[str, Any]
 
 QUOTAS = "resourcequotas"
 _ZERO = Fraction()
@@ -126,11 +124,11 @@ class Quotas:
                     if content is not None and _in_scope(quota, key.resource, content):
                         add_charges(total, usage(key.resource, content), sign)
 
-    def check(self, kind: Kind, namespace: str, content: Content, old: Content | None = None) -> None:
+    def check(self, kind: Kind, content: Content, old: Content | None = None) -> None:
         """Refuse what would exceed a quota."""
         if not kind.namespaced or not len(self._store.table(QUOTAS)):
             return
-        for record in self._store.list(QUOTAS, namespace):
+        for record in self._store.list(QUOTAS, content["metadata"]["namespace"]):
             quota = record.object()
             hard = (quota.get("spec") or {}).get("hard") or {}
             if not _in_scope(quota, kind.id, content):

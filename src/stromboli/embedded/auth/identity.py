@@ -12,15 +12,14 @@ from typing import Any
 
 import msgspec
 
+from stromboli.embedded.rbac.authorizer import MASTERS
 from stromboli.embedded.rbac.policy_rules import User
 
 ISSUER = "https://kubernetes.default.svc"
 LONGEST_LIFETIME = 24 * 3600 * 365
 SHORTEST_LIFETIME = 600
 DEFAULT_LIFETIME = 3600
-MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
-
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 APISERVER_USER = User("system:apiserver", (MASTERS, AUTHENTICATED))
@@ -36,11 +35,11 @@ class Claims(msgspec.Struct):
     aud: tuple[str, ...] = ()
 
 
-def _encoded(data: bytes) -> str:
+def encode_base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _decoded(text: str) -> bytes:
+def decode_base64url(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
@@ -69,9 +68,9 @@ class Tokens:
             "uid": uid,
             "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": account, "uid": uid}},
         }
-        head = _encoded(msgspec.json.encode({"alg": "HS256", "typ": "JWT"}))
-        signed = f"{head}.{_encoded(msgspec.json.encode(claims))}"
-        return f"{signed}.{_encoded(self._sign(signed))}", expires
+        head = encode_base64url(msgspec.json.encode({"alg": "HS256", "typ": "JWT"}))
+        signed = f"{head}.{encode_base64url(msgspec.json.encode(claims))}"
+        return f"{signed}.{encode_base64url(self._sign(signed))}", expires
 
     def _sign(self, text: str) -> bytes:
         return hmac.digest(self._key, text.encode(errors="replace"), hashlib.sha256)
@@ -89,9 +88,9 @@ class Tokens:
     def _verify_signature(self, token: str) -> tuple[Claims, User] | None:
         signed, _, signature = token.rpartition(".")
         try:
-            if not hmac.compare_digest(_decoded(signature), self._sign(signed)):
+            if not hmac.compare_digest(decode_base64url(signature), self._sign(signed)):
                 return None
-            claims = msgspec.json.decode(_decoded(signed.partition(".")[2]), type=Claims)
+            claims = msgspec.json.decode(decode_base64url(signed.partition(".")[2]), type=Claims)
         except (binascii.Error, ValueError):
             return None
         if ISSUER not in claims.aud:

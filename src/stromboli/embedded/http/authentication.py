@@ -79,6 +79,6 @@ class Authenticator:
         user = self.user_of_token(token) if isinstance(token, str) else None
         status: dict[str, Any] = {"authenticated": user is not None}
         if user is not None:
-            status["user"] = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
+            status["user"] = user.info()
         version = "authentication.k8s.io/v1"
         return {"kind": "TokenReview", "apiVersion": version, "metadata": {}, "status": status}

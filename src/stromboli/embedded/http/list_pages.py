@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.auth.identity import decode_base64url, encode_base64url
 from stromboli.embedded.http.query_parameters import Query, read_number
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import bad_request, expired
@@ -30,14 +30,12 @@ class ContinueToken(msgspec.Struct):
     name: str
 
     def text(self) -> str:
-        return base64.urlsafe_b64encode(msgspec.json.encode(self)).rstrip(b"=").decode()
+        return encode_base64url(msgspec.json.encode(self))
 
 
 def read_continue(text: str) -> ContinueToken:
     try:
-        return msgspec.json.decode(
-            base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=ContinueToken
-        )
+        return msgspec.json.decode(decode_base64url(text), type=ContinueToken)
     except (binascii.Error, ValueError):
         raise bad_request(f"continue key is not valid: {text[:100]!r}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import aclosing, suppress
 from datetime import datetime
 from typing import Any
 
@@ -44,20 +45,15 @@ async def send_log(
     response = web.StreamResponse(headers={"Content-Type": "text/plain"})
     response.enable_chunked_encoding()
     left = read_number(query, "limitBytes")
-    try:
-        await response.prepare(request)
-        async for chunk in chunks:
-            await response.write(chunk if left is None else chunk[:left])
-            left = None if left is None else left - len(chunk)
-            if left is not None and left <= 0:
-                break
-        await response.write_eof()
-    except ConnectionError:
-        pass  # the client left
-    finally:
-        close = getattr(chunks, "aclose", None)
-        if close is not None:
-            await close()
+    async with aclosing(chunks):
+        with suppress(ConnectionError):  # the client left
+            await response.prepare(request)
+            async for chunk in chunks:
+                await response.write(chunk if left is None else chunk[:left])
+                left = None if left is None else left - len(chunk)
+                if left is not None and left <= 0:
+                    break
+            await response.write_eof()
     return response
 
 

@@ -13,7 +13,8 @@ def _kind(
     """`short` has the short names, separated by blanks."""
     scale = ScalePaths() if SCALE in subresources else None
     names = tuple(short.split())
-    return Kind(group, "v1", plural, kind, short_names=names, subresources=subresources, scale=scale, **more)
+    more = {"version": "v1", "short_names": names, "subresources": subresources, "scale": scale, **more}
+    return Kind(group=group, plural=plural, kind=kind, **more)
 
 
 _CLUSTER: dict[str, Any] = {"namespaced": False}
@@ -91,13 +92,13 @@ BUILT_IN: tuple[Kind, ...] = (
     _kind(_NETWORKING, "networkpolicies", "NetworkPolicy", "netpol"),
     _kind(_NETWORKING, "ingresses", "Ingress", "ing", STATUS),
     _kind("discovery.k8s.io", "endpointslices", "EndpointSlice"),
-    Kind(
+    _kind(
         "autoscaling",
-        "v2",
         "horizontalpodautoscalers",
         "HorizontalPodAutoscaler",
-        short_names=("hpa",),
-        subresources=(STATUS,),
+        "hpa",
+        STATUS,
+        version="v2",
         **_IN_ALL,
     ),
     _kind(_RBAC, "roles", "Role"),

@@ -7,7 +7,8 @@ import time
 import uuid
 from typing import Any
 
-from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind import Content, Kind
+from stromboli.kube.timestamps import timestamp
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
@@ -16,10 +17,6 @@ _LONGEST_BASE = 58
 def now() -> str:
     """The current time as a metav1.Time, to the second."""
     return timestamp(time.time())
-
-
-def timestamp(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def generate_name(base: str) -> str:
@@ -59,9 +56,15 @@ def preserve_system_fields(meta: dict[str, Any], old: dict[str, Any]) -> None:
     meta.pop("selfLink", None)
 
 
-def remove_finalizer(meta: dict[str, Any], name: str) -> None:
-    finalizers = [finalizer for finalizer in meta.get("finalizers") or () if finalizer != name]
-    if finalizers:
-        meta["finalizers"] = finalizers
+def set_entries(meta: dict[str, Any], field: str, entries: list[Any]) -> None:
+    """Set finalizers or owner references; without any, the field is removed."""
+    if entries:
+        meta[field] = entries
     else:
-        meta.pop("finalizers", None)
+        meta.pop(field, None)
+
+
+def remove_finalizer(content: Content, name: str) -> None:
+    meta = content["metadata"]
+    remaining = [finalizer for finalizer in meta.get("finalizers") or () if finalizer != name]
+    set_entries(meta, "finalizers", remaining)

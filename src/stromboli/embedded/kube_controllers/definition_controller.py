@@ -47,9 +47,7 @@ class DefinitionController(Controller):
         self._terminating.add(key.name)
         kind = self._objects.registry.by_id(key.name)
         if kind is None or not await delete_all(self._objects, [kind]):
-            self._objects.system_update(
-                record, lambda content: remove_finalizer(content["metadata"], CRD_FINALIZER)
-            )
+            self._objects.system_update(record, lambda content: remove_finalizer(content, CRD_FINALIZER))
             self._terminating.discard(key.name)
 
     def _migrate(self, resource: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kinds.object_metadata import remove_finalizer
+from stromboli.embedded.kinds.object_metadata import remove_finalizer, set_entries
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions, Preconditions, delete
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
@@ -131,19 +131,16 @@ class GarbageCollector(Controller):
         delete_options = DeleteOptions(
             propagation_policy=policy, preconditions=Preconditions(uid=record.meta.uid)
         )
-        await delete(self._objects, kind, record.key.namespace, record.key.name, delete_options, _OPTIONS)
+        await delete(self._objects, kind, *record.key[1:], delete_options, _OPTIONS)
 
     def _remove_owners(self, record: Record, uids: set[str]) -> None:
         self._objects.system_update(record, lambda content: _without_owners(content, uids))
 
     def _remove_finalizer(self, record: Record, name: str) -> None:
-        self._objects.system_update(record, lambda content: remove_finalizer(content["metadata"], name))
+        self._objects.system_update(record, lambda content: remove_finalizer(content, name))
 
 
 def _without_owners(content: Content, uids: set[str]) -> None:
     meta = content["metadata"]
     references = [owner for owner in meta.get("ownerReferences") or () if owner.get("uid") not in uids]
-    if references:
-        meta["ownerReferences"] = references
-    else:
-        meta.pop("ownerReferences", None)
+    set_entries(meta, "ownerReferences", references)

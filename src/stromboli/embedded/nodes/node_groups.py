@@ -91,7 +91,7 @@ def node_manifests(groups: list[str], real: bool = False) -> list[Content]:
     manifests: list[Content] = []
     counts: dict[str, int] = {}
     for text in groups:
-        if _is_file(text):
+        if os.sep in text or text.endswith((".yaml", ".yml", ".json")):
             manifests += _from_file(Path(text))
             continue
         group = parse_group(text)
@@ -104,10 +104,6 @@ def node_manifests(groups: list[str], real: bool = False) -> list[Content]:
     if len({node["metadata"]["name"] for node in manifests}) < len(manifests):
         raise BadNodes("two nodes of one name; give groups names of their own: a=4x8cpu b=2x64cpu")
     return manifests
-
-
-def _is_file(text: str) -> bool:
-    return os.sep in text or text.endswith((".yaml", ".yml", ".json"))
 
 
 def node_manifest(name: str, capacity: dict[str, str], real: bool = False) -> Content:

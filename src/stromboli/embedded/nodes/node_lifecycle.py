@@ -7,12 +7,13 @@ because its annotation `stromboli.sh/failed` says so, so its pods fail and are d
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 
 from stromboli.api import names
+from stromboli.api.types.pod import Toleration
 from stromboli.embedded.nodes import pod_status_patches
 from stromboli.embedded.nodes.node_annotations import UNREACHABLE
-from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView, Toleration
+from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
 from stromboli.embedded.nodes.timer_heap import TimerHeap
 from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.timestamps import timestamp
@@ -70,8 +71,8 @@ class NodeLifecycle:
     def close(self) -> None:
         self._timers.clear()
 
-    def _evict(self, uid: Hashable) -> None:
-        eviction = self._evictions.pop(str(uid), None)
+    def _evict(self, uid: str) -> None:
+        eviction = self._evictions.pop(uid, None)
         if eviction is None:
             return
         pod, node = eviction

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -45,7 +45,7 @@ class PodRuntime(Protocol):
     def drop(self, uid: str) -> None:
         """The pod or its node is gone: whatever runs of it ends at once, without a status."""
 
-    def log(self, pod: NodePod, query: LogQuery) -> AsyncIterator[bytes]:
+    def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes]:
         """A container's log; `NoLog` if it has none."""
 
     async def close(self) -> None: ...
@@ -218,7 +218,7 @@ class NodeService:
 
     # -- logs
 
-    def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncIterator[bytes] | None:
+    def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncGenerator[bytes] | None:
         """A container's log; None if it has none here."""
         uid = self._uids.get((namespace, pod), "")
         state = self._nodes.get(self._node_names.get(uid, ""))

@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec import field
 
-from stromboli.api.types.meta import Condition, Object, ObjectMeta, Record, Time, Value
+from stromboli.api.types.meta import Condition, Object, ObjectMeta, Record, Time
+from stromboli.api.types.pod import Toleration
 
 Content = dict[str, Any]
 FINISHED = ("Succeeded", "Failed")
@@ -16,11 +17,7 @@ class PodMeta(ObjectMeta):
     deletion_grace_period_seconds: int | None = None
 
 
-class Toleration(Value, frozen=True):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
+class TimedToleration(Toleration, frozen=True):
     toleration_seconds: int | None = None
 
 
@@ -29,7 +26,7 @@ class PodSpec(Record):
     restart_policy: str = "Always"
     active_deadline_seconds: int | None = None
     service_account_name: str = ""
-    tolerations: tuple[Toleration, ...] | None = None
+    tolerations: tuple[TimedToleration, ...] | None = None
     containers: list[Content] = field(default_factory=list)
     init_containers: list[Content] | None = None
     volumes: list[Content] | None = None

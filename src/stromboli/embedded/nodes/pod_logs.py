@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,7 +27,7 @@ class LogQuery:
 class LogSource(Protocol):
     """Reads the logs of the pods that it runs."""
 
-    def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncIterator[bytes] | None:
+    def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncGenerator[bytes] | None:
         """Pieces of a log; None if the container never ran."""
 
 
@@ -40,5 +40,5 @@ class PodLogs:
     def connect(self, source: LogSource) -> None:
         self._source = source
 
-    def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncIterator[bytes] | None:
+    def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncGenerator[bytes] | None:
         return None if self._source is None else self._source.log(namespace, pod, query)

@@ -89,6 +89,10 @@ def container_status(
     return status
 
 
+def pod_ips(ip: str, host: str) -> Content:
+    return {"hostIP": host, "hostIPs": [{"ip": host}], "podIP": ip, "podIPs": [{"ip": ip}]}
+
+
 def running(pod: NodePod, now: float, ip: str, host: str) -> Content:
     """All containers run, and all init containers completed."""
     started = {"running": {"startedAt": timestamp(now)}}
@@ -96,10 +100,7 @@ def running(pod: NodePod, now: float, ip: str, host: str) -> Content:
     status: Content = {
         "phase": "Running",
         "startTime": timestamp(now),
-        "hostIP": host,
-        "hostIPs": [{"ip": host}],
-        "podIP": ip,
-        "podIPs": [{"ip": ip}],
+        **pod_ips(ip, host),
         "conditions": changed(pod, [pod_condition(type, True, now) for type in READY_CONDITIONS]),
         "containerStatuses": [container_status(pod, spec, started) for spec in pod.spec.containers],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 from stromboli.embedded.nodes import pod_status_patches
@@ -74,8 +74,8 @@ class SimulatedRuntime:
         self._pods.pop(uid, None)
         self._timers.cancel(uid)
 
-    def log(self, pod: NodePod, query: LogQuery) -> AsyncIterator[bytes]:
-        return _simulated_log(pod)
+    async def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes]:
+        yield f"(simulated: {pod.spec.node_name} runs no processes)\n".encode()
 
     async def close(self) -> None:
         self._timers.clear()
@@ -87,8 +87,8 @@ class SimulatedRuntime:
         else:
             self._timers.set(simulated.pod.uid, simulated.next.at)
 
-    def _play(self, uid: Hashable) -> None:
-        simulated = self._pods.get(str(uid))
+    def _play(self, uid: str) -> None:
+        simulated = self._pods.get(uid)
         if simulated is None or simulated.next is None:
             return
         pod, stage, now = simulated.pod, simulated.next.stage, self._clock()
@@ -114,7 +114,3 @@ class SimulatedRuntime:
                 self._writes.delete_pod(pod, failed)
                 return
         self._writes.patch_status(pod, status, failed)
-
-
-async def _simulated_log(pod: NodePod) -> AsyncIterator[bytes]:
-    yield f"(simulated: {pod.spec.node_name} runs no processes)\n".encode()

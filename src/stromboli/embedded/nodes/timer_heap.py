@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
 
 class TimerHeap:
@@ -14,27 +14,25 @@ class TimerHeap:
     MAX_WAIT = 60.0
     """The clock is read at least this often while timers are set: wall clocks jump, laptops sleep."""
 
-    def __init__(self, expired: Callable[[Hashable], None], clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, expired: Callable[[str], None], clock: Callable[[], float] = time.time) -> None:
         self._expired = expired
         self._clock = clock
-        self._heap: list[tuple[float, int, Hashable]] = []
-        self._due: dict[Hashable, tuple[float, int]] = {}
-        self._serial = 0
+        self._due: dict[str, float] = {}
+        self._heap: list[tuple[float, str]] = []
+        """Also has times of timers that were moved or cancelled since."""
         self._handle: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._due)
 
-    def set(self, key: Hashable, when: float) -> None:
-        if key in self._due and self._due[key][0] == when:
-            return
-        self._serial += 1
-        self._due[key] = when, self._serial
-        heapq.heappush(self._heap, (when, self._serial, key))
-        if self._heap[0][1] == self._serial:
-            self._arm()
+    def set(self, key: str, when: float) -> None:
+        if self._due.get(key) != when:
+            self._due[key] = when
+            heapq.heappush(self._heap, (when, key))
+            if self._heap[0] == (when, key):
+                self._arm()
 
-    def cancel(self, key: Hashable) -> None:
+    def cancel(self, key: str) -> None:
         self._due.pop(key, None)
         if not self._due:
             self.clear()
@@ -55,13 +53,13 @@ class TimerHeap:
     def _fire(self) -> None:
         self._handle = None
         now = self._clock()
-        while self._heap and self._heap[0][0] <= now:
-            _, serial, key = heapq.heappop(self._heap)
-            due = self._due.get(key)
-            if due is not None and due[1] == serial:
+        while self._heap:
+            when, key = self._heap[0]
+            is_set = self._due.get(key) == when
+            if is_set and when > now:
+                self._arm()
+                return
+            heapq.heappop(self._heap)
+            if is_set:
                 del self._due[key]
                 self._expired(key)
-        while self._heap and self._due.get(self._heap[0][2], (0, 0))[1] != self._heap[0][1]:
-            heapq.heappop(self._heap)  # moved or cancelled since
-        if self._heap:
-            self._arm()

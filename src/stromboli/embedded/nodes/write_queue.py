@@ -48,9 +48,6 @@ class WriteQueue:
         self._backoff = Backoff(first=0.1, longest=5.0)
         self._queue: KeyedQueue[PendingWrite] = KeyedQueue(self._send, WIDTH, _newest)
 
-    def __len__(self) -> int:
-        return len(self._queue)
-
     def start(self) -> None:
         self._queue.start()
 

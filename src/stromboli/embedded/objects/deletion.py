@@ -11,13 +11,14 @@ import msgspec
 from stromboli.embedded.admission.admission_request import AdmissionRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
-from stromboli.embedded.kinds import object_metadata
 from stromboli.embedded.kinds.kind import Content, Kind
+from stromboli.embedded.kinds.object_metadata import set_entries
 from stromboli.embedded.kinds.status_errors import bad_request, forbidden, invalid_options, success
 from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions, is_removable
 from stromboli.embedded.schemas.schema_problems import unsupported
 from stromboli.embedded.store.records import Record
+from stromboli.kube.timestamps import timestamp
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _POLICIES = ("Foreground", "Background", "Orphan")
@@ -148,7 +149,7 @@ def _mark_deleted(kind: Kind, content: Content, delete_options: DeleteOptions) -
     grace = _grace_period(kind, content, delete_options.grace_period_seconds)
     already = meta.get("deletionTimestamp")
     if not already or grace < int(meta.get("deletionGracePeriodSeconds") or 0):
-        meta["deletionTimestamp"] = object_metadata.timestamp(time.time() + grace)
+        meta["deletionTimestamp"] = timestamp(time.time() + grace)
         meta["deletionGracePeriodSeconds"] = grace
         if kind.id == "namespaces":
             del meta["deletionGracePeriodSeconds"]
@@ -160,10 +161,7 @@ def _mark_deleted(kind: Kind, content: Content, delete_options: DeleteOptions) -
         return  # the policy of the first deletion stays
     if finalizer:
         finalizers.append(finalizer)
-    if finalizers:
-        meta["finalizers"] = finalizers
-    else:
-        meta.pop("finalizers", None)
+    set_entries(meta, "finalizers", finalizers)
 
 
 def _grace_period(kind: Kind, content: Content, requested: int | None) -> int:

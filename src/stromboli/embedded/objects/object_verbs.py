@@ -89,12 +89,12 @@ class Objects:
             kind_rules.prepare_for_create(kind, content)
             self.admission.check_namespace(kind, namespace, name)
         self._check(kind, content, None)
-        self.admission.check_escalation(kind, content, options.user)
+        self.admission.authorizer.check_escalation(options.user, kind, content)
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
         if not options.server_side_apply:
             content = with_managed_fields(kind, content, None, options.manager, "")
-        self.admission.check_quota(kind, content, None)
+        self.admission.quotas.check(kind, content)
         if options.dry_run:
             return WriteResult(msgspec.json.encode(content), warnings, True)
         record = self.store.put(Key(kind.id, namespace, name), to_storage_version(kind, content))
@@ -156,10 +156,10 @@ class Objects:
             return to_served_version(kind, record).data
         self._check(kind, content, old)
         _check_finalizers(kind, meta, old["metadata"])
-        self.admission.check_escalation(kind, content, options.user)
+        self.admission.authorizer.check_escalation(options.user, kind, content)
         if not options.server_side_apply:
             content = with_managed_fields(kind, content, old, options.manager, subresource)
-        self.admission.check_quota(kind, content, old)
+        self.admission.quotas.check(kind, content, old)
         if options.dry_run:
             return msgspec.json.encode(content)
         if is_removable(content):

@@ -16,6 +16,7 @@ from stromboli.embedded.objects.deletion import delete, read_options
 from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
 from stromboli.embedded.schemas import schema_problems
 from stromboli.embedded.store.records import Record, read_field
+from stromboli.kube.timestamps import timestamp
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -178,5 +179,5 @@ def create_token(tokens: Tokens, account: Record, body: Content) -> Content:
         "apiVersion": "authentication.k8s.io/v1",
         "metadata": {"name": account.key.name, "namespace": account.key.namespace},
         "spec": {"audiences": list(audiences), "expirationSeconds": seconds or DEFAULT_LIFETIME},
-        "status": {"token": token, "expirationTimestamp": object_metadata.timestamp(expires)},
+        "status": {"token": token, "expirationTimestamp": timestamp(expires)},
     }

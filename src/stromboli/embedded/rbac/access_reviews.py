@@ -27,7 +27,7 @@ def complete_review(
         case "SelfSubjectRulesReview":
             status = _rules_status(authorizer.rules_for(user, str(spec.get("namespace") or "")))
         case "SelfSubjectReview":
-            status = {"userInfo": _user_info(user)}
+            status = {"userInfo": user.info()}
         case "SelfSubjectAccessReview":
             status = _access_status(authorizer, user, spec)
         case _:
@@ -61,13 +61,6 @@ def _subject(spec: Content) -> User:
     if not name and not groups:
         raise BadReview("spec.user: at least one of user and groups must be given")
     return User(str(name or ""), tuple(map(str, groups or ())))
-
-
-def _user_info(user: User) -> Content:
-    info: Content = {"username": user.name, "groups": list(user.groups)}
-    if user.uid:
-        info["uid"] = user.uid
-    return info
 
 
 def _rules_status(rules: list[PolicyRule]) -> Content:

@@ -110,12 +110,10 @@ class Authorizer:
         bindings = self._bindings_of(user, namespace)
         return list(dict.fromkeys(rule for bound, _ in bindings for rule in self._role_rules(bound.role)))
 
-    def rules_of_role(self, kind: str, namespace: str, name: str) -> tuple[PolicyRule, ...]:
-        """The rules of a role, aggregated ones included."""
-        return self._role_rules(("" if kind == "ClusterRole" else namespace, name))
-
-    def has_role(self, kind: str, namespace: str, name: str) -> bool:
-        return ("" if kind == "ClusterRole" else namespace, name) in self._roles
+    def rules_of_role(self, kind: str, namespace: str, name: str) -> tuple[PolicyRule, ...] | None:
+        """The rules of a role, aggregated ones included; None if there is no such role."""
+        key = "" if kind == "ClusterRole" else namespace, name
+        return self._role_rules(key) if key in self._roles else None
 
     # -- lookups
 

@@ -22,6 +22,7 @@ def escalation_error(authorizer: Authorizer, user: User, resource: str, content:
         return ""
     if resource in ("roles", "clusterroles"):
         attributes = Attributes("escalate", GROUP, resource, "", name, namespace)
+        rules: tuple[PolicyRule, ...] | None
         rules = ALL_RULES if content.get("aggregationRule") else rules_of(content)
     else:
         role = content.get("roleRef") or {}
@@ -31,7 +32,7 @@ def escalation_error(authorizer: Authorizer, user: User, resource: str, content:
         rules = authorizer.rules_of_role(kind, namespace, role_name)
     if authorizer.authorize(user, attributes).allowed:
         return ""
-    if not rules and attributes.verb == "bind" and not authorizer.has_role(kind, namespace, role_name):
+    if rules is None:
         return f'{kind} "{role_name}" not found: whoever may not bind any role binds one that is there'
     missing = list(islice(_not_covered(rules, authorizer.rules_for(user, namespace)), MAX_SHOWN))
     if not missing:

@@ -19,6 +19,11 @@ class User(NamedTuple):
     groups: tuple[str, ...] = ()
     uid: str = ""
 
+    def info(self) -> dict[str, Any]:
+        """The UserInfo of reviews."""
+        info = {"username": self.name, "groups": list(self.groups)}
+        return {**info, "uid": self.uid} if self.uid else info
+
 
 class Attributes(NamedTuple):
     """The attributes of a request: a verb on a resource, or on a non-resource path."""

@@ -10,19 +10,17 @@ import msgspec
 from stromboli.embedded.schemas.schema import Schema
 from stromboli.embedded.schemas.schema_notation import Notation
 
+_SHARED = ("core.txt", "meta.txt", "pod.txt")
+"""These come first: where two packages have a type of one name, other packages mean theirs."""
+
 
 @cache
 def notation() -> Notation:
     """All schemas; a type is parsed when it is first used."""
     folder = files("stromboli.embedded.schemas") / "kinds"
-    texts = sorted((file for file in folder.iterdir() if file.name.endswith(".txt")), key=_rank)
-    return Notation(file.read_text(encoding="utf-8") for file in texts)
-
-
-def _rank(file: object) -> tuple[bool, str]:
-    """Shared types come first: where two packages have a name, other packages mean theirs."""
-    name: str = getattr(file, "name", "")
-    return name not in ("meta.txt", "pod.txt", "core.txt"), name
+    texts = {file.name: file for file in folder.iterdir() if file.name.endswith(".txt")}
+    names = sorted(texts, key=lambda name: (name not in _SHARED, name))
+    return Notation(texts[name].read_text(encoding="utf-8") for name in names)
 
 
 def schema(api_version: str, kind: str) -> Schema | None:

@@ -11,13 +11,9 @@ from stromboli.embedded.schemas.schema_problems import Problem, invalid, require
 
 Content = dict[str, Any]
 
-_TEMPLATES = {
-    "Deployment": ("spec", "template", "spec"),
-    "ReplicaSet": ("spec", "template", "spec"),
-    "ReplicationController": ("spec", "template", "spec"),
-    "StatefulSet": ("spec", "template", "spec"),
-    "DaemonSet": ("spec", "template", "spec"),
-    "Job": ("spec", "template", "spec"),
+_SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+_TEMPLATES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*_SELECTING, "ReplicationController", "Job"), ("spec", "template", "spec")),
     "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
     "PodTemplate": ("template", "spec"),
 }
@@ -27,7 +23,6 @@ _ROLLING: dict[str, tuple[str, Content]] = {
     "DaemonSet": ("updateStrategy", {"maxUnavailable": 1, "maxSurge": 0}),
 }
 """Defaults of rolling updates."""
-_SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
 def set_defaults(content: Content, kind: str) -> None:

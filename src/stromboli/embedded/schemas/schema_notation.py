@@ -25,7 +25,7 @@ apply alone), `merged by a` (for strategic merge alone), `set`, `merge` (a list 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -98,10 +98,8 @@ class Notation:
     def _parse(self, package: str, name: str) -> Schema:
         head, *lines = self._blocks[package, name].split("\n")
         title, _, description = head.partition(" -- ")
-        properties: dict[str, Schema] = {}
+        properties = self._common_fields() if (package, name) in self._kind_types else {}
         required = []
-        if (package, name) in self._kind_types:
-            properties = dict(self._common_fields())
         for line in lines:
             field, is_required, schema = self._field(package, line)
             properties[field] = schema
@@ -116,18 +114,15 @@ class Notation:
             map_type="atomic" if title.endswith(" atomic") else "",
         )
 
-    def _common_fields(self) -> Iterator[tuple[str, Schema]]:
+    def _common_fields(self) -> dict[str, Schema]:
         """The fields that every object has."""
-        yield (
-            "apiVersion",
-            Schema(type="string", description="Group and version of the kind, such as batch/v1."),
-        )
-        yield "kind", Schema(type="string", description="What sort of object this is.")
-        meta = self.type("ObjectMeta")
-        yield (
-            "metadata",
-            msgspec.structs.replace(meta, description="Name, labels and whatever else all objects have."),
-        )
+        version = "Group and version of the kind, such as batch/v1."
+        meta = "Name, labels and whatever else all objects have."
+        return {
+            "apiVersion": Schema(type="string", description=version),
+            "kind": Schema(type="string", description="What sort of object this is."),
+            "metadata": msgspec.structs.replace(self.type("ObjectMeta"), description=meta),
+        }
 
     def _field(self, package: str, line: str) -> tuple[str, bool, Schema]:
         match = _FIELD.fullmatch(line)

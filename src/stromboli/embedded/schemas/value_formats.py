@@ -14,6 +14,14 @@ from stromboli.api.resources.quantity import QuantityError, exact
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _RANGES = {"int32": 2**31, "int64": 2**63}
+_TYPE_NAMES = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+}
 
 
 @lru_cache(maxsize=4096)
@@ -62,17 +70,7 @@ def in_range(number: int, format: str) -> bool:
 
 def type_name(value: Any) -> str:
     """The JSON type of a value."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int):
-        return "integer"
-    if isinstance(value, float):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
+    return _TYPE_NAMES.get(type(value), "object")
 
 
 def json_equal(left: Any, right: Any) -> bool:

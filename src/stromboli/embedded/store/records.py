@@ -17,7 +17,6 @@ class Key(NamedTuple):
 
 class OwnerReference(msgspec.Struct, rename="camel", gc=False):
     uid: str = ""
-    controller: bool | None = None
     block_owner_deletion: bool | None = None
 
 

@@ -159,21 +159,18 @@ class WatchHub:
     def __init__(self, limit: int):
         self._watches: dict[str, list[Watch]] = {}
         self._limit = limit
-        self._count = 0
         self.revision = 0
         """Of the last change that was published."""
 
     @property
     def full(self) -> bool:
-        return self._count >= self._limit
+        return sum(map(len, self._watches.values())) >= self._limit
 
     def add(self, watch: Watch) -> None:
         self._watches.setdefault(watch.kind.id, []).append(watch)
-        self._count += 1
 
     def remove(self, watch: Watch) -> None:
         self._watches[watch.kind.id].remove(watch)
-        self._count -= 1
 
     def __iter__(self) -> Iterator[Watch]:
         return iter([watch for watches in self._watches.values() for watch in watches])

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,7 +102,7 @@ def find_log(folder: Path, query: LogQuery) -> Path:
     return log_file(folder, query.container, run_numbers[-1])
 
 
-async def read_log(path: Path, query: LogQuery, ended: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def read_log(path: Path, query: LogQuery, ended: Callable[[], bool]) -> AsyncGenerator[bytes]:
     """The lines that were asked for; with `follow` also those to come until the container has `ended`."""
     with _Reader(path) as reader:
         lines: Iterator[bytes] = (line for line in reader.existing_lines() if _is_wanted(line, query))

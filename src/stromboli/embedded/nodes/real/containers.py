@@ -100,10 +100,7 @@ class StatusManager:
         status: Content = {
             "phase": phase,
             "startTime": timestamp(self._started),
-            "hostIP": LOCAL,
-            "hostIPs": [{"ip": LOCAL}],
-            "podIP": LOCAL,
-            "podIPs": [{"ip": LOCAL}],
+            **pod_status_patches.pod_ips(LOCAL, LOCAL),
             "conditions": [self._with_transition_time(condition) for condition in conditions],
             "containerStatuses": self._container_statuses(pod, self._mains),
         }

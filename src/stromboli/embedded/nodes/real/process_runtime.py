@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -41,13 +41,10 @@ class ProcessRuntime:
     def __init__(self, client: Client, writes: WriteQueue, folder: Path, first_backoff: float = 1.0) -> None:
         """`folder` has the folders of pods and of persistent volumes."""
         self._client = client
-        self._writes = writes
-        self._pods = folder / "pods"
-        self._guardian = ProcessGuardian(str(self._pods))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._context = NodeContext(
-            self._pods, folder / "claims", self._guardian, writes, self._fetch_all, first_backoff
-        )
+        pods = folder / "pods"
+        guardian = ProcessGuardian(str(pods))
+        self._context = NodeContext(pods, folder / "claims", guardian, writes, self._fetch_all, first_backoff)
         self._workers: dict[str, PodWorker] = {}
         self._folders: dict[str, Path] = {}
         self._terminating: set[str] = set()
@@ -56,7 +53,7 @@ class ProcessRuntime:
 
     def put(self, pod: NodePod) -> None:
         worker = self._workers.get(pod.uid)
-        folder = self._folders[pod.uid] = pod_folder(self._pods, pod.namespace, pod.name, pod.uid)
+        folder = self._folders[pod.uid] = pod_folder(self._context.pods, pod.namespace, pod.name, pod.uid)
         if worker is None and not pod.finished and not pod.terminating:
             worker = self._workers[pod.uid] = PodWorker(pod, folder, self._context)
         elif worker is not None:
@@ -67,7 +64,7 @@ class ProcessRuntime:
     def _terminate(self, pod: NodePod, worker: PodWorker | None) -> None:
         """Stop the pod's worker, then delete the pod."""
         if worker is None:
-            self._writes.delete_pod(pod)
+            self._context.writes.delete_pod(pod)
             return
         grace = pod.metadata.deletion_grace_period_seconds
         worker.stop(GRACE if grace is None else float(grace))
@@ -78,7 +75,7 @@ class ProcessRuntime:
     def _terminated(self, pod: NodePod) -> None:
         if pod.uid in self._terminating:
             self._terminating.discard(pod.uid)
-            self._writes.delete_pod(pod)
+            self._context.writes.delete_pod(pod)
 
     def drop(self, uid: str) -> None:
         self._terminating.discard(uid)
@@ -108,12 +105,12 @@ class ProcessRuntime:
             worker.task.cancel()
             with suppress(asyncio.CancelledError):
                 await worker.task
-        self._guardian.close()
+        self._context.guardian.close()
 
-    def log(self, pod: NodePod, query: LogQuery) -> AsyncIterator[bytes]:
+    def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes]:
         container = query.container or str(pod.spec.containers[0].get("name", ""))
         query = replace(query, container=container)
-        path = find_log(pod_folder(self._pods, pod.namespace, pod.name, pod.uid), query)
+        path = find_log(pod_folder(self._context.pods, pod.namespace, pod.name, pod.uid), query)
 
         def ended() -> bool:
             worker = self._workers.get(pod.uid)
