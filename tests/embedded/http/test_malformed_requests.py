@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.http import list_pages, request_bodies
@@ -20,7 +21,6 @@ from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.kinds.builtin_kinds import BUILT_IN
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.objects import deletion
-from stromboli.embedded.objects.object_verbs import WriteOptions
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC
 from tests.embedded.api_requests import running
 from tests.embedded.valid_objects import VALID_OBJECTS
@@ -90,7 +90,6 @@ OBJECTS = st.builds(
     METADATA | VALUES,
 )
 KINDS = st.sampled_from(BUILT_IN)
-OPTIONS = WriteOptions(APISERVER_USER)
 
 
 BY_KIND = {kind.kind: kind for kind in BUILT_IN}
@@ -99,16 +98,16 @@ Step = tuple[Kind, Any, Any, str]
 
 @st.composite
 def spoilt(draw: st.DrawFn) -> tuple[Kind, Any]:
-    """A sound object, with something else in one place."""
-    thing = copy.deepcopy(draw(st.sampled_from(VALID_OBJECTS)))
-    kind = BY_KIND[thing["kind"]]
-    place: Any = thing
+    """A valid object, with some value replaced by any other."""
+    content = copy.deepcopy(draw(st.sampled_from(VALID_OBJECTS)))
+    kind = BY_KIND[content["kind"]]
+    node: Any = content
     while True:
-        key = draw(st.sampled_from(list(place) if isinstance(place, dict) else list(range(len(place)))))
-        if not isinstance(place[key], dict | list) or not place[key] or draw(st.integers(0, 3)) == 0:
-            place[key] = draw(VALUES)
-            return kind, thing
-        place = place[key]
+        key = draw(st.sampled_from(list(node) if isinstance(node, dict) else list(range(len(node)))))
+        if not isinstance(node[key], dict | list) or not node[key] or draw(st.integers(0, 3)) == 0:
+            node[key] = draw(VALUES)
+            return kind, content
+        node = node[key]
 
 
 @st.composite
@@ -135,8 +134,9 @@ async def attempt(server: ApiServer, kind: Kind, content: Any, patch: Any, media
     objects, namespace = server.objects, "default" if kind.namespaced else ""
     try:
         content = request_bodies.decode_body(json.dumps(content).encode(), "application/json")
-        made = json.loads((await objects.create(kind, namespace, content, OPTIONS)).data)
-        name = made["metadata"]["name"]
+        request = WriteRequest(kind, namespace, "", APISERVER_USER)
+        created = json.loads((await objects.create(request, content)).data)
+        request = request._replace(name=created["metadata"]["name"])
         for change in (
             request_bodies.read_patch(kind, json.dumps(patch).encode(), media)
             if media != APPLY
@@ -144,11 +144,11 @@ async def attempt(server: ApiServer, kind: Kind, content: Any, patch: Any, media
             lambda old: {**old, "spec": patch},
         ):
             try:
-                await objects.update(kind, namespace, name, change, OPTIONS)
+                await objects.update(request, change)
             except StatusError as refusal:
                 assert refusal.code < 500, refusal
         list_pages.list_page(objects.store, kind, namespace, {})
-        await deletion.delete(objects, kind, namespace, name, deletion.DeleteOptions(), OPTIONS)
+        await deletion.delete(objects, request, deletion.DeleteOptions())
     except StatusError as refusal:
         assert refusal.code < 500, refusal
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from stromboli.embedded.admission.admission_request import AdmissionRequest
 from stromboli.embedded.admission.pod_admission import set_pod_defaults
 from stromboli.embedded.admission.resource_quota import Quotas
 from stromboli.embedded.admission.volcano_admission import VolcanoAdmission
 from stromboli.embedded.admission.webhooks import Webhooks
+from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
@@ -49,13 +49,13 @@ class AdmissionChain:
         if kind.id == "pods":
             set_pod_defaults(self._store, kind, namespace, content)
 
-    def intercepts(self, request: AdmissionRequest) -> bool:
+    def intercepts(self, request: WriteRequest) -> bool:
         """Whether Volcano's rules or a webhook cover a write."""
         volcano = self._volcano is not None and self._volcano.covers(request)
         return volcano or self.webhooks.intercept(request)
 
     async def admit(
-        self, request: AdmissionRequest, content: Content | None, old: Content | None
+        self, request: WriteRequest, content: Content | None, old: Content | None
     ) -> tuple[Content, tuple[str, ...]]:
         """The object after all changes, and warnings."""
         if self._volcano is not None and self._volcano.covers(request):

@@ -8,7 +8,7 @@ from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
 from stromboli.api.types.scheduling import Queue
-from stromboli.embedded.admission.admission_request import AdmissionRequest
+from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.store.object_store import Store
@@ -32,18 +32,16 @@ class VolcanoAdmission:
             self._put(record)
         store.on_apply(self._on_apply)
 
-    def covers(self, request: AdmissionRequest) -> bool:
+    def covers(self, request: WriteRequest) -> bool:
         """Whether there are rules for a write."""
         return not request.subresource and bool(self._reviews(request))
 
-    def _reviews(self, request: AdmissionRequest) -> list[Review]:
+    def _reviews(self, request: WriteRequest) -> list[Review]:
         kind = request.kind
         reviews = _REVIEWS.get((kind.group, kind.kind), ())
         return [review for review in reviews if request.operation in review.operations]
 
-    def admit(
-        self, request: AdmissionRequest, content: Content | None, old: Content | None
-    ) -> Content | None:
+    def admit(self, request: WriteRequest, content: Content | None, old: Content | None) -> Content | None:
         """The object with defaults; an error as a webhook would answer if it is invalid."""
         context = self._context(request, content)
         for review in self._reviews(request):
@@ -55,7 +53,7 @@ class VolcanoAdmission:
                 raise StatusError(400, message(review, report))
         return content
 
-    def _context(self, request: AdmissionRequest, content: Content | None) -> Context:
+    def _context(self, request: WriteRequest, content: Content | None) -> Context:
         record = None
         if request.kind.kind == "PodGroup" and content is not None:
             record = self._store.get("namespaces", "", request.namespace)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import field
 
 from stromboli.api.types.meta import LabelSelector
-from stromboli.embedded.admission.admission_request import AdmissionRequest
+from stromboli.embedded.admission.write_request import WriteRequest
 
 
 class Rule(msgspec.Struct, rename="camel"):
@@ -18,7 +18,7 @@ class Rule(msgspec.Struct, rename="camel"):
     resources: tuple[str, ...] = ()
     scope: str = "*"
 
-    def covers(self, request: AdmissionRequest) -> bool:
+    def covers(self, request: WriteRequest) -> bool:
         kind = request.kind
         scope = "Namespaced" if kind.namespaced else "Cluster"
         return (
@@ -58,7 +58,7 @@ class Webhook(msgspec.Struct, rename="camel"):
     timeout_seconds: int = 10
     side_effects: str = ""
 
-    def covers(self, request: AdmissionRequest) -> bool:
+    def covers(self, request: WriteRequest) -> bool:
         return any(rule.covers(request) for rule in self.rules)
 
 

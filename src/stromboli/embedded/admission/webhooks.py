@@ -15,8 +15,8 @@ import aiohttp
 import msgspec
 
 from stromboli.api.selectors import matches_labels
-from stromboli.embedded.admission.admission_request import AdmissionRequest, admission_review
 from stromboli.embedded.admission.webhook_configuration import Webhook, WebhookConfiguration
+from stromboli.embedded.admission.write_request import WriteRequest, admission_review
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.status_errors import bad_request
@@ -70,14 +70,14 @@ class Webhooks:
         if self._session is not None:
             await self._session.close()
 
-    def intercept(self, request: AdmissionRequest) -> bool:
+    def intercept(self, request: WriteRequest) -> bool:
         """Whether the rules of any webhook cover a write; configurations of webhooks are exempt."""
         return request.kind.group != GROUP and any(
             webhook.covers(request) for webhooks in self._webhooks.values() for webhook in webhooks
         )
 
     async def admit(
-        self, request: AdmissionRequest, content: Content | None, old: Content | None
+        self, request: WriteRequest, content: Content | None, old: Content | None
     ) -> tuple[Content, tuple[str, ...]]:
         """The object after the patches of mutating webhooks, if no webhook denies it, and their warnings."""
         warnings: list[str] = []
@@ -98,7 +98,7 @@ class Webhooks:
         return content or {}, tuple(warnings)
 
     def _selected(
-        self, resource: str, request: AdmissionRequest, content: Content | None, old: Content | None
+        self, resource: str, request: WriteRequest, content: Content | None, old: Content | None
     ) -> Sequence[Webhook]:
         """The webhooks whose rules and selectors match; an object selector matches the old or the new object."""
         versions = [version for version in (content, old) if version is not None]
@@ -113,7 +113,7 @@ class Webhooks:
             )
         ]
 
-    def _selects_namespace(self, webhook: Webhook, request: AdmissionRequest, content: Content) -> bool:
+    def _selects_namespace(self, webhook: Webhook, request: WriteRequest, content: Content) -> bool:
         if webhook.namespace_selector is None:
             return True
         if request.kind.id == "namespaces":
@@ -124,7 +124,7 @@ class Webhooks:
         return record is None or matches_labels(webhook.namespace_selector, record.labels)
 
     async def _call(
-        self, webhook: Webhook, request: AdmissionRequest, content: Content | None, old: Content | None
+        self, webhook: Webhook, request: WriteRequest, content: Content | None, old: Content | None
     ) -> _AdmissionResponse | None:
         """None if the call fails and the failure policy ignores that."""
         if request.dry_run and webhook.side_effects not in ("None", "NoneOnDryRun"):

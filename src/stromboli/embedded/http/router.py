@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from aiohttp import web
 
+from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.identity import Tokens
@@ -30,7 +31,7 @@ from stromboli.embedded.kinds.builtin_kinds import REVIEWS
 from stromboli.embedded.kinds.status_errors import invalid_options, no_such_resource
 from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.objects import deletion, subresources
-from stromboli.embedded.objects.object_verbs import Objects, WriteOptions, WriteResult
+from stromboli.embedded.objects.object_verbs import Objects, WriteResult
 from stromboli.embedded.patching.patch_request import APPLY
 from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.schemas.schema_problems import unsupported
@@ -51,7 +52,7 @@ class _Write(NamedTuple):
     query: Query
     data: bytes
     media_type: str
-    options: WriteOptions
+    request: WriteRequest
 
     def body(self) -> Any:
         return request_bodies.decode_body(self.data, self.media_type)
@@ -136,7 +137,7 @@ class Router:
             return await self._get(request, info, representation, query)
         data = await request.read()
         media_type = request.content_type if "Content-Type" in request.headers else JSON
-        write = _Write(info, query, data, media_type, _write_options(user, query, request))
+        write = _Write(info, query, data, media_type, _write_request(info, user, query, request))
         if kind in REVIEWS:
             return json_response(msgspec.json.encode(self._review(write)), 201)
         if info.verb in ("delete", "deletecollection"):
@@ -159,52 +160,49 @@ class Router:
     async def _write(self, write: _Write) -> WriteResult:
         info, objects = write.info, self._objects
         if info.verb == "create":
-            return await objects.create(info.kind, info.namespace, write.body(), write.options)
+            return await objects.create(write.request, write.body())
         if write.media_type == APPLY and info.verb == "patch":
             return await self._apply(write)
         if info.verb == "update":
             change = request_bodies.read_replacement(write.data, write.media_type)
         else:
             change = request_bodies.read_patch(info.kind, write.data, write.media_type)
-        return await objects.update(
-            info.kind, info.namespace, info.name, change, write.options, info.subresource
-        )
+        return await objects.update(write.request, change)
 
     async def _apply(self, write: _Write) -> WriteResult:
         """Server-side apply, which creates an object that does not exist."""
         info, objects = write.info, self._objects
         manager = write.query.get("fieldManager", "")[:128]
-        options = write.options._replace(server_side_apply=True, manager=manager)
+        request = write.request._replace(server_side_apply=True, manager=manager)
         force = read_flag(write.query, "force")
         change = request_bodies.read_apply(info.kind, write.data, manager, force, info.subresource)
         if objects.store.get(info.kind.id, info.namespace, info.name) is None and not info.subresource:
-            self._authorizer.check(options.user, info._replace(verb="create").attributes)
+            self._authorizer.check(request.user, info._replace(verb="create").attributes)
             content = change(None)
             content.setdefault("metadata", {}).setdefault("name", info.name)
-            return await objects.create(info.kind, info.namespace, content, options)
-        return await objects.update(info.kind, info.namespace, info.name, change, options, info.subresource)
+            return await objects.create(request, content)
+        return await objects.update(request, change)
 
     def _review(self, write: _Write) -> dict[str, Any]:
         kind, content = write.info.kind, write.body()
         if kind.kind == "TokenReview":
             return self._authenticator.review(content)
-        return self._authorizer.review(write.options.user, kind, content, write.info.namespace)
+        return self._authorizer.review(write.request.user, kind, content, write.info.namespace)
 
     async def _write_subresource(self, write: _Write) -> WriteResult:
-        info, objects, options = write.info, self._objects, write.options
-        kind, namespace, name = info.kind, info.namespace, info.name
+        info, objects = write.info, self._objects
         if info.subresource in ("status", "finalize"):
             return await self._write(write)
         if info.subresource == "scale":
             return await self._write_scale(write)
         content = write.body()
-        subresources.check_body(kind, name, info.subresource, content)
+        subresources.check_body(info.kind, info.name, info.subresource, content)
         if info.subresource == "binding":
-            data = subresources.bind(objects, kind, namespace, name, content, options)
+            data = subresources.bind(objects, write.request, content)
         elif info.subresource == "eviction":
-            data = await subresources.evict(objects, kind, namespace, name, content, options)
+            data = await subresources.evict(objects, write.request, content)
         else:
-            account = objects.get(kind, namespace, name)
+            account = objects.get(info.kind, info.namespace, info.name)
             data = msgspec.json.encode(subresources.create_token(self._tokens, account, content))
         return WriteResult(data, created=True)
 
@@ -217,9 +215,8 @@ class Router:
             scale = patch(subresources.read_scale(kind, objects.get(kind, namespace, name)))
         else:
             scale = write.body()
-        result = await objects.update(
-            kind, namespace, name, lambda old: subresources.apply_scale(kind, old, scale), write.options
-        )
+        request = write.request._replace(subresource="")
+        result = await objects.update(request, lambda old: subresources.apply_scale(kind, old, scale))
         record = Record(Key(kind.id, namespace, name), 0, result.data)
         return WriteResult(msgspec.json.encode(subresources.read_scale(kind, record)), result.warnings)
 
@@ -227,16 +224,17 @@ class Router:
         info, objects = write.info, self._objects
         body = write.body() if write.data.strip() else None
         delete_options = deletion.read_options(body, write.query)
-        options = write.options._replace(dry_run=write.options.dry_run or bool(delete_options.dry_run))
+        dry_run = write.request.dry_run or bool(delete_options.dry_run)
+        request = write.request._replace(dry_run=dry_run)
         if info.verb == "delete":
-            data = await deletion.delete(
-                objects, info.kind, info.namespace, info.name, delete_options, options
-            )
+            data = await deletion.delete(objects, request, delete_options)
         else:
             page = list_pages.list_page(objects.store, info.kind, info.namespace, write.query)
             for record in page.records:
+                _, namespace, name = record.key
                 try:
-                    await deletion.delete(objects, info.kind, *record.key[1:], delete_options, options)
+                    target = request._replace(namespace=namespace, name=name)
+                    await deletion.delete(objects, target, delete_options)
                 except StatusError as error:
                     if error.code != 404:
                         raise
@@ -245,12 +243,21 @@ class Router:
         return json_response(data)
 
 
-def _write_options(user: User, query: Query, request: web.BaseRequest) -> WriteOptions:
+def _write_request(info: RequestInfo, user: User, query: Query, request: web.BaseRequest) -> WriteRequest:
     dry_run = query.get("dryRun", "")
     if dry_run not in ("", "All"):
         raise invalid_options("CreateOptions", unsupported("dryRun", [dry_run[:100]], ("All",)))
     manager = query.get("fieldManager") or request.headers.get("User-Agent", "unknown").partition("/")[0]
-    return WriteOptions(user, dry_run == "All", manager[:128], query.get("fieldValidation", "Warn"))
+    return WriteRequest(
+        info.kind,
+        info.namespace,
+        info.name,
+        user,
+        info.subresource,
+        dry_run=dry_run == "All",
+        manager=manager[:128],
+        validation=query.get("fieldValidation", "Warn"),
+    )
 
 
 def write_response(info: RequestInfo, result: WriteResult, representation: Representation) -> web.Response:

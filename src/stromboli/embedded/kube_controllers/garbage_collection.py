@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.object_metadata import remove_finalizer, set_entries
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions, Preconditions, delete
-from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
+from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key, Record
-
-_OPTIONS = WriteOptions(APISERVER_USER, manager="garbage-collector")
 
 
 class GarbageCollector(Controller):
@@ -131,7 +130,8 @@ class GarbageCollector(Controller):
         delete_options = DeleteOptions(
             propagation_policy=policy, preconditions=Preconditions(uid=record.meta.uid)
         )
-        await delete(self._objects, kind, *record.key[1:], delete_options, _OPTIONS)
+        request = WriteRequest(kind, *record.key[1:], APISERVER_USER, manager="garbage-collector")
+        await delete(self._objects, request, delete_options)
 
     def _remove_owners(self, record: Record, uids: set[str]) -> None:
         self._objects.system_update(record, lambda content: _without_owners(content, uids))

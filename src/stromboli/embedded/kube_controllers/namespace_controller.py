@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.deletion import delete_all
-from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
+from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key
 
 NAMESPACES = "namespaces"
@@ -48,8 +49,8 @@ class NamespaceController(Controller):
         kind = self._objects.registry.by_id(SERVICE_ACCOUNTS)
         if kind is not None and self._objects.store.get(kind.id, namespace, "default") is None:
             body: dict[str, Any] = {"metadata": {"name": "default"}}
-            options = WriteOptions(APISERVER_USER, manager="stromboli")
-            await self._objects.create(kind, namespace, body, options)
+            request = WriteRequest(kind, namespace, "", APISERVER_USER, manager="stromboli")
+            await self._objects.create(request, body)
 
 
 def _finalize(content: dict[str, Any]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind_rules import DEFINITIONS
 from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
-from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
+from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.rbac.bootstrap_roles import bootstrap_policy
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -17,7 +18,6 @@ PRIORITY_CLASSES = (
     ("system-cluster-critical", 2_000_000_000, "Used for system critical pods that must run in the cluster."),
     ("system-node-critical", 2_000_001_000, "Used for system critical pods that must not be moved."),
 )
-OPTIONS = WriteOptions(APISERVER_USER, manager="stromboli")
 
 
 async def bootstrap(objects: Objects, crds: bool) -> None:
@@ -49,6 +49,6 @@ async def _ensure(objects: Objects, content: dict[str, Any]) -> None:
     assert kind is not None, content
     if objects.store.get(kind.id, "", content["metadata"]["name"]) is None:
         try:
-            await objects.create(kind, "", content, OPTIONS)
+            await objects.create(WriteRequest(kind, "", "", APISERVER_USER, manager="stromboli"), content)
         except StatusError as error:
             raise RuntimeError(f"{content['kind']} {content['metadata']['name']}: {error}") from error

@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.admission.admission_request import AdmissionRequest
+from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.object_metadata import set_entries
 from stromboli.embedded.kinds.status_errors import bad_request, forbidden, invalid_options, success
 from stromboli.embedded.objects.kind_versions import to_served_version
-from stromboli.embedded.objects.object_verbs import Objects, WriteOptions, is_removable
+from stromboli.embedded.objects.object_verbs import Objects, is_removable
 from stromboli.embedded.schemas.schema_problems import unsupported
 from stromboli.embedded.store.records import Record
 from stromboli.kube.timestamps import timestamp
@@ -68,21 +68,19 @@ def read_options(body: Any, query: Any) -> DeleteOptions:
 
 async def delete(
     objects: Objects,
-    kind: Kind,
-    namespace: str,
-    name: str,
+    request: WriteRequest,
     delete_options: DeleteOptions,
-    options: WriteOptions,
     recheck: Callable[[Record], None] | None = None,
 ) -> bytes:
     """The response: the object while it is still there, otherwise a Status.
 
     `recheck` is called with the object as it is after webhooks were called.
     """
+    kind, namespace, name = request.kind, request.namespace, request.name
     if kind.id == "namespaces" and name in PROTECTED_NAMESPACES:
         raise forbidden(kind, name, "this namespace may not be deleted")
     record = objects.get(kind, namespace, name)
-    request = AdmissionRequest("DELETE", kind, namespace, name, "", options.user, options.dry_run)
+    request = request._replace(operation="DELETE", subresource="")
     if objects.admission.intercepts(request):
         await objects.admission.admit(request, None, to_served_version(kind, record).object())
         record = objects.get(kind, namespace, name)
@@ -93,7 +91,7 @@ async def delete(
     meta = content["metadata"]
     _mark_deleted(kind, content, delete_options)
     remains = not is_removable(content)
-    if options.dry_run:
+    if request.dry_run:
         if not remains:
             return msgspec.json.encode(success(kind, name, meta["uid"]))
         return to_served_version(kind, Record(record.key, record.revision, msgspec.json.encode(content))).data
@@ -117,8 +115,8 @@ async def delete_all(objects: Objects, kinds: Iterable[Kind], namespace: str = "
         for record in list(objects.store.list(kind.id, namespace)):
             if not record.meta.deletion_timestamp:
                 try:
-                    options = WriteOptions(APISERVER_USER)
-                    await delete(objects, kind, *record.key[1:], DeleteOptions(), options)
+                    request = WriteRequest(kind, *record.key[1:], APISERVER_USER)
+                    await delete(objects, request, DeleteOptions())
                 except StatusError as error:
                     failure = error if error.code != 404 else failure
             left += objects.store.get(*record.key) is not None

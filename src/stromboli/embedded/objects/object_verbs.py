@@ -12,31 +12,19 @@ from typing import NamedTuple
 import msgspec
 
 from stromboli.embedded.admission.admission_chain import AdmissionChain
-from stromboli.embedded.admission.admission_request import AdmissionRequest
+from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas
 from stromboli.embedded.kinds.field_managers import with_managed_fields
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import already_exists, bad_request, conflict, invalid, not_found
 from stromboli.embedded.objects.kind_versions import to_served_version, to_storage_version
-from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.schemas import schema_problems
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Key, Record
 
 ATTEMPTS = 5
 """How often an update is computed anew because the object changed while a webhook was called."""
-
-
-class WriteOptions(NamedTuple):
-    """Who writes, and the options of the request."""
-
-    user: User
-    dry_run: bool = False
-    manager: str = "unknown"
-    validation: str = "Warn"
-    server_side_apply: bool = False
-    """Apply updates managedFields itself."""
 
 
 class WriteResult(NamedTuple):
@@ -63,15 +51,14 @@ class Objects:
 
     # -- create
 
-    async def create(
-        self, kind: Kind, namespace: str, content: Content, options: WriteOptions
-    ) -> WriteResult:
+    async def create(self, request: WriteRequest, content: Content) -> WriteResult:
+        kind, namespace = request.kind, request.namespace
         meta = _checked_metadata(kind, namespace, content)
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = self._generate_name(kind, namespace, str(meta["generateName"]))
         name = meta.get("name")
         name = name if isinstance(name, str) else ""
-        warnings = _prune_and_default(kind, content, options)
+        warnings = _prune_and_default(request, content)
         if not name:
             raise invalid(
                 kind, "", [schema_problems.required("metadata.name", "name or generateName is required")]
@@ -80,22 +67,22 @@ class Objects:
         self.admission.check_namespace(kind, namespace, name)
         kind_rules.prepare_for_create(kind, content)
         self.admission.set_defaults(kind, namespace, content)
-        request = AdmissionRequest("CREATE", kind, namespace, name, "", options.user, options.dry_run)
+        request = request._replace(name=name, operation="CREATE")
         if self.admission.intercepts(request):
             content, more = await self.admission.admit(request, content, None)
             warnings = (*warnings, *more)
             object_metadata.preserve_system_fields(_checked_metadata(kind, namespace, content, name), meta)
-            _prune_and_default(kind, content, options)
+            _prune_and_default(request, content)
             kind_rules.prepare_for_create(kind, content)
             self.admission.check_namespace(kind, namespace, name)
         self._check(kind, content, None)
-        self.admission.authorizer.check_escalation(options.user, kind, content)
+        self.admission.authorizer.check_escalation(request.user, kind, content)
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
-        if not options.server_side_apply:
-            content = with_managed_fields(kind, content, None, options.manager, "")
+        if not request.server_side_apply:
+            content = with_managed_fields(kind, content, None, request.manager, "")
         self.admission.quotas.check(kind, content)
-        if options.dry_run:
+        if request.dry_run:
             return WriteResult(msgspec.json.encode(content), warnings, True)
         record = self.store.put(Key(kind.id, namespace, name), to_storage_version(kind, content))
         return WriteResult(to_served_version(kind, record).data, warnings, True)
@@ -109,73 +96,44 @@ class Objects:
 
     # -- update
 
-    async def update(
-        self,
-        kind: Kind,
-        namespace: str,
-        name: str,
-        change: Callable[[Content], Content],
-        options: WriteOptions,
-        subresource: str = "",
-    ) -> WriteResult:
+    async def update(self, request: WriteRequest, change: Callable[[Content], Content]) -> WriteResult:
         """Replace an object by `change(object)`, which is called again if the object changes meanwhile."""
+        request = request._replace(operation="UPDATE")
+        kind, namespace, name = request.kind, request.namespace, request.name
         for _ in range(ATTEMPTS):
             record = self.get(kind, namespace, name)
             current = to_served_version(kind, record)
             old = current.object()
             content = change(current.object())
             meta = _checked_metadata(kind, namespace, content, name)
-            self._check_preconditions(kind, name, meta, old["metadata"], record)
-            warnings = _prepare_update(kind, content, old, subresource, options)
-            request = AdmissionRequest(
-                "UPDATE", kind, namespace, name, subresource, options.user, options.dry_run
-            )
+            _check_preconditions(kind, meta, old["metadata"], record)
+            warnings = _prepare_update(request, content, old)
             if self.admission.intercepts(request):
                 content, more = await self.admission.admit(request, content, old)
                 warnings = (*warnings, *more)
                 if self.store.get(kind.id, namespace, name) is not record:
                     continue
                 _checked_metadata(kind, namespace, content, name)
-                _prepare_update(kind, content, old, subresource, options)
-            return WriteResult(self._replace(kind, record, content, old, subresource, options), warnings)
+                _prepare_update(request, content, old)
+            return WriteResult(self._replace(request, record, content, old), warnings)
         raise conflict(kind, name)
 
-    def _replace(
-        self,
-        kind: Kind,
-        record: Record,
-        content: Content,
-        old: Content,
-        subresource: str,
-        options: WriteOptions,
-    ) -> bytes:
-        meta = content["metadata"]
+    def _replace(self, request: WriteRequest, record: Record, content: Content, old: Content) -> bytes:
+        kind, meta = request.kind, content["metadata"]
         meta["resourceVersion"] = old["metadata"]["resourceVersion"]
-        kind_rules.update_generation(kind, content, old, subresource)
+        kind_rules.update_generation(kind, content, old, request.subresource)
         if content == old:
             return to_served_version(kind, record).data
         self._check(kind, content, old)
         _check_finalizers(kind, meta, old["metadata"])
-        self.admission.authorizer.check_escalation(options.user, kind, content)
-        if not options.server_side_apply:
-            content = with_managed_fields(kind, content, old, options.manager, subresource)
+        self.admission.authorizer.check_escalation(request.user, kind, content)
+        if not request.server_side_apply:
+            content = with_managed_fields(kind, content, old, request.manager, request.subresource)
         self.admission.quotas.check(kind, content, old)
-        if options.dry_run:
+        if request.dry_run:
             return msgspec.json.encode(content)
-        if is_removable(content):
-            return to_served_version(
-                kind, self.store.remove(record.key, to_storage_version(kind, content))
-            ).data
-        return to_served_version(kind, self.store.put(record.key, to_storage_version(kind, content))).data
-
-    @staticmethod
-    def _check_preconditions(kind: Kind, name: str, meta: Content, old: Content, record: Record) -> None:
-        version, uid = meta.get("resourceVersion"), meta.get("uid")
-        if version not in (None, "", "0") and version != str(record.revision):
-            raise conflict(kind, name)
-        if uid and uid != old["uid"]:
-            why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
-            raise conflict(kind, name, why)
+        write = self.store.remove if is_removable(content) else self.store.put
+        return to_served_version(kind, write(record.key, to_storage_version(kind, content))).data
 
     def _check(self, kind: Kind, content: Content, old: Content | None) -> None:
         problems = object_schemas.problems(kind, content, old)
@@ -242,28 +200,36 @@ def _checked_metadata(kind: Kind, namespace: str, content: Content, name: str = 
     return meta
 
 
-def _prune_and_default(kind: Kind, content: Content, options: WriteOptions) -> tuple[str, ...]:
+def _prune_and_default(request: WriteRequest, content: Content) -> tuple[str, ...]:
     """Prune, set defaults and check types; returns warnings about unknown fields, as `fieldValidation` asks."""
+    kind = request.kind
     result = object_schemas.normalize(kind, content)
     if result.problems:
         raise invalid(kind, str(content["metadata"].get("name", "")), result.problems)
     unknown = [f'unknown field "{path}"' for path in result.unknown]
-    if unknown and options.validation == "Strict":
+    if unknown and request.validation == "Strict":
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}:'
             f" strict decoding error: {', '.join(unknown)}"
         )
-    return tuple(unknown) if options.validation == "Warn" else ()
+    return tuple(unknown) if request.validation == "Warn" else ()
 
 
-def _prepare_update(
-    kind: Kind, content: Content, old: Content, subresource: str, options: WriteOptions
-) -> tuple[str, ...]:
+def _prepare_update(request: WriteRequest, content: Content, old: Content) -> tuple[str, ...]:
     """Prune and default an update, and restore what it may not change."""
-    warnings = _prune_and_default(kind, content, options)
+    warnings = _prune_and_default(request, content)
     object_metadata.preserve_system_fields(content["metadata"], old["metadata"])
-    kind_rules.prepare_for_update(kind, content, old, subresource)
+    kind_rules.prepare_for_update(request.kind, content, old, request.subresource)
     return warnings
+
+
+def _check_preconditions(kind: Kind, meta: Content, old: Content, record: Record) -> None:
+    version, uid = meta.get("resourceVersion"), meta.get("uid")
+    if version not in (None, "", "0") and version != str(record.revision):
+        raise conflict(kind, record.key.name)
+    if uid and uid != old["uid"]:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
+        raise conflict(kind, record.key.name, why)
 
 
 def _check_finalizers(kind: Kind, meta: Content, old: Content) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import DEFAULT_LIFETIME, Tokens
 from stromboli.embedded.kinds import object_metadata, object_schemas
@@ -13,7 +14,7 @@ from stromboli.embedded.kinds.kind import Content, Kind, ScalePaths
 from stromboli.embedded.kinds.status_errors import bad_request, conflict, invalid, invalid_options
 from stromboli.embedded.objects import disruption_budgets
 from stromboli.embedded.objects.deletion import delete, read_options
-from stromboli.embedded.objects.object_verbs import Objects, WriteOptions
+from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.schemas import schema_problems
 from stromboli.embedded.store.records import Record, read_field
 from stromboli.kube.timestamps import timestamp
@@ -36,17 +37,16 @@ def check_body(kind: Kind, name: str, subresource: str, body: Any) -> None:
 # -- binding
 
 
-def bind(
-    objects: Objects, kind: Kind, namespace: str, name: str, body: Content, options: WriteOptions
-) -> bytes:
+def bind(objects: Objects, request: WriteRequest, body: Content) -> bytes:
     """Assign a pod to a node, once."""
+    kind, name = request.kind, request.name
     target, meta = body.get("target") or {}, body.get("metadata") or {}
     if meta.get("name") not in (None, "", name):
         raise bad_request("name in URL does not match name in Binding object")
     node = target.get("name")
     if not node or target.get("kind", "Node") not in ("", "Node"):
         raise invalid(kind, name, [schema_problems.required("target.name", "a node is needed")])
-    record = objects.get(kind, namespace, name)
+    record = objects.get(kind, request.namespace, name)
     pod = record.object()
     if why := _why_not_bindable(pod, meta):
         message = conflict(kind, name, why).message.replace("on pods ", "on pods/binding ", 1)
@@ -56,7 +56,7 @@ def bind(
         if isinstance(meta.get(field), dict) and meta[field]:
             pod["metadata"][field] = {**(pod["metadata"].get(field) or {}), **meta[field]}
     set_condition(pod, {"type": "PodScheduled", "status": "True", "lastProbeTime": None})
-    if not options.dry_run:
+    if not request.dry_run:
         objects.store.put(record.key, pod)
     return msgspec.json.encode(SUCCESS)
 
@@ -88,18 +88,16 @@ def set_condition(content: Content, condition: Content) -> None:
 # -- eviction
 
 
-async def evict(
-    objects: Objects, kind: Kind, namespace: str, name: str, body: Content, options: WriteOptions
-) -> bytes:
+async def evict(objects: Objects, request: WriteRequest, body: Content) -> bytes:
     """Delete a pod, unless a disruption budget forbids it."""
     delete_options = read_options(body.get("deleteOptions"), {})
-    options = options._replace(dry_run=options.dry_run or bool(delete_options.dry_run))
+    request = request._replace(dry_run=request.dry_run or bool(delete_options.dry_run))
 
     def check(pod: Record) -> None:
         disruption_budgets.check_eviction(objects, pod)
 
-    check(objects.get(kind, namespace, name))
-    await delete(objects, kind, namespace, name, delete_options, options, check)
+    check(objects.get(request.kind, request.namespace, request.name))
+    await delete(objects, request, delete_options, check)
     return msgspec.json.encode(SUCCESS)
 
 

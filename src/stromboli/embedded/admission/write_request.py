@@ -1,4 +1,4 @@
-"""A write as admission sees it."""
+"""A write: its object, its author and its options, from the router to admission."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.rbac.policy_rules import User
 
 
-class AdmissionRequest(NamedTuple):
-    operation: str
+class WriteRequest(NamedTuple):
     kind: Kind
     namespace: str
     name: str
-    subresource: str
+    """Empty for a create, which takes it from the object."""
     user: User
+    subresource: str = ""
     dry_run: bool = False
+    manager: str = "unknown"
+    validation: str = "Warn"
+    server_side_apply: bool = False
+    """Apply updates managedFields itself."""
+    operation: str = ""
+    """CREATE, UPDATE or DELETE, for admission."""
 
 
-def admission_review(request: AdmissionRequest, content: Content | None, old: Content | None) -> Content:
+def admission_review(request: WriteRequest, content: Content | None, old: Content | None) -> Content:
     """The AdmissionReview that webhooks are sent."""
     kind = request.kind
     version = {"group": kind.group, "version": kind.version}
