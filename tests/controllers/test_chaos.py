@@ -15,11 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.job import expectations
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
-from stromboli.controllers.runner import ControllerRunner
+from stromboli.controllers.runner import CONTROLLERS, ControllerRunner
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.chaos import Chaos, RunningClock, UnreliableApi
 from tests.controllers.in_memory_api import InMemoryApi

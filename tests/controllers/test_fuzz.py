@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options
-from stromboli.controllers.runner import ControllerRunner
+from stromboli.controllers.runner import CONTROLLERS, ControllerRunner
 from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.running import NOW, SettableClock, wait_until
 

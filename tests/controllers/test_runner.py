@@ -13,8 +13,8 @@ from stromboli.api.types.scheduling import Queue
 from stromboli.controllers import controller
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
-from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options
+from stromboli.controllers.runner import CONTROLLERS
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.in_memory_api import InMemoryApi

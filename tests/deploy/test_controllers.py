@@ -9,9 +9,9 @@ import pytest
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import ApiWriter
 from stromboli.controllers.context import Context
-from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.options import Options, parse
 from stromboli.controllers.recorder import Recorder
+from stromboli.controllers.runner import CONTROLLERS
 from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.guarded_client import GuardedClient
 from tests.deploy.manifests import DEPLOY, Manifest, build, documents, name_of, only

@@ -6,7 +6,7 @@ from itertools import islice
 from rich.console import Console
 from rich.text import Text
 
-from stromboli.api.types.kinds import KINDS
+from stromboli.api.types.kinds import GROUP_OF
 from stromboli.cli.cli_errors import print_warning
 from stromboli.engine.decisions import Evict
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
@@ -113,12 +113,12 @@ def _print_unscheduled(out: Console, plan: Plan) -> None:
 
 def _unread_hint(kind: str) -> str:
     """A hint for a kind that was probably meant to be read."""
-    intended = next((known for known in KINDS if known.lower() == kind.lower()), None)
+    intended = next((known for known in GROUP_OF if known.lower() == kind.lower()), None)
     if intended is None:
         return _JOB if kind == "Job" else ""
     if intended != kind:
         return f"{kind} is spelled {intended}"
-    group = KINDS[kind][0]
+    group = GROUP_OF[kind]
     return f"a {kind} is read if its apiVersion is {f'{group}/...' if group else 'v1'}"
 
 

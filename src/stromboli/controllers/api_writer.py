@@ -87,30 +87,20 @@ class ApiWriter:
         self._on_write("patch", resource.plural)
         return decode_response(type(obj), answer)
 
-    async def patch_at(
-        self, resource: Resource, name: str, patch: Mapping[str, Any], namespace: str = "", part: str = ""
-    ) -> bytes:
-        """Apply a JSON merge patch to an object of any resource; preconditions, if any, are in the patch."""
-        path = resource.path(namespace, name, part)
-        answer = await self._write(Request("PATCH", path, msgspec.json.encode(patch), MERGE))
+    async def patch_at(self, resource: Resource, name: str, patch: Mapping[str, Any], namespace: str) -> None:
+        """Apply a JSON merge patch to an object of any resource, whoever has changed it since it was read."""
+        path = resource.path(namespace, name)
+        await self._write(Request("PATCH", path, msgspec.json.encode(patch), MERGE))
         self._on_write("patch", resource.plural)
-        return answer
 
     async def delete(self, obj: Object, propagation: str = BACKGROUND) -> bool:
         """Delete the object with that uid; False if it was gone."""
         meta = obj.metadata
-        return await self.delete_at(
-            WATCHED_RESOURCES[type(obj)], meta.name, meta.namespace, meta.uid, propagation
-        )
+        resource = WATCHED_RESOURCES[type(obj)]
+        return await self.delete_at(resource, meta.name, meta.namespace, meta.uid, propagation)
 
     async def delete_at(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        uid: str = "",
-        propagation: str = BACKGROUND,
-        grace: float | None = None,
+        self, resource: Resource, name: str, namespace: str, uid: str, propagation: str = BACKGROUND
     ) -> bool:
         """Delete an object by name, with a given uid as precondition; False if it was gone."""
         options: dict[str, Any] = {
@@ -120,8 +110,6 @@ class ApiWriter:
         }
         if uid:
             options["preconditions"] = {"uid": uid}
-        if grace is not None:
-            options["gracePeriodSeconds"] = grace
         request = Request("DELETE", resource.path(namespace, name), msgspec.json.encode(options))
         try:
             await self._write(request)

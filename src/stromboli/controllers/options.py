@@ -47,18 +47,16 @@ class Options(ElectedOptions):
 
 
 _SHARDS = "nodes are not sharded by this version"
-ACCEPTED: dict[str, str] = {
-    "scheduler-configs": _SHARDS,
-    "shard-sync-period": _SHARDS,
-    "enable-node-event-trigger": _SHARDS,
-    "sharding-configmap": _SHARDS,
-    "sharding-configmap-namespace": _SHARDS,
-    "leader-elect-resource-lock": "a Lease is always used",
-    **flags.LOGGING,
-}
-"""Flags of Volcano's that are taken and do nothing, and why."""
-_ACCEPTED = flags.Accepted(
-    ACCEPTED,
+ACCEPTED = flags.Accepted(
+    {
+        "scheduler-configs": _SHARDS,
+        "shard-sync-period": _SHARDS,
+        "enable-node-event-trigger": _SHARDS,
+        "sharding-configmap": _SHARDS,
+        "sharding-configmap-namespace": _SHARDS,
+        "leader-elect-resource-lock": "a Lease is always used",
+        **flags.LOGGING,
+    },
     quiet={"leader-elect-resource-lock": "leases"},
     switches=flags.LOGGING_SWITCHES | {"enable-node-event-trigger"},
 )
@@ -66,7 +64,7 @@ _ACCEPTED = flags.Accepted(
 
 def parse(arguments: Sequence[str]) -> Options:
     """What the command line says; `BadFlag` if it makes no sense."""
-    options = flags.parse(Options, _ACCEPTED, arguments)
+    options = flags.parse(Options, ACCEPTED, arguments)
     selection.check(options.controllers)
     return options
 
@@ -84,4 +82,4 @@ shutdown-timeout
 
 def usage() -> str:
     """All flags, one per line."""
-    return flags.usage(Options, _ACCEPTED, _HELP_ORDER)
+    return flags.usage(Options, ACCEPTED, _HELP_ORDER)

@@ -18,9 +18,15 @@ from stromboli.controllers import selection
 from stromboli.controllers.api_writer import ApiWriter
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
-from stromboli.controllers.controller_list import CONTROLLERS
 from stromboli.controllers.controller_metrics import Metrics
+from stromboli.controllers.cronjob.controller import CronJobController
+from stromboli.controllers.finished_job_gc import GarbageController
+from stromboli.controllers.job.controller import JobController
+from stromboli.controllers.jobflow.controller import JobFlowController
+from stromboli.controllers.jobtemplate import JobTemplateController
 from stromboli.controllers.options import Options
+from stromboli.controllers.podgroup.controller import PodGroupController
+from stromboli.controllers.queue.controller import QueueController
 from stromboli.controllers.recorder import Recorder
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.api_client import Client
@@ -30,6 +36,16 @@ from stromboli.kube.reflector import Reflector
 
 log = logging.getLogger(__name__)
 
+CONTROLLERS: tuple[type[Controller[Any]], ...] = (
+    JobController,
+    PodGroupController,
+    QueueController,
+    GarbageController,
+    JobFlowController,
+    JobTemplateController,
+    CronJobController,
+)
+"""All controllers, in the order in which they are created."""
 COMPONENT = "vc-controller-manager"
 SYNC_WARNING = 30.0
 """Seconds after which the log says which kinds a controller still waits for."""

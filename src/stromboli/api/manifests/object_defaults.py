@@ -1,6 +1,6 @@
 """Defaults that an API server, admission and controllers would have set."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from stromboli.api import names
@@ -44,12 +44,26 @@ class Priorities:
 def apiserver_defaults(obj: Object, index: int, priorities: Priorities) -> None:
     """Set an API server's defaults; the index-th object counts as created `index` seconds after the first."""
     _fill_metadata(obj, index)
-    if isinstance(obj, Pod):
-        _fill_pod(obj, priorities)
-        return
-    fill = _FILLS.get(type(obj))
-    if fill is not None:
-        fill(obj)
+    match obj:
+        case Pod():
+            _fill_pod(obj, priorities)
+        case Node():
+            obj.status.allocatable = obj.status.allocatable or dict(obj.status.capacity)
+            obj.status.capacity = obj.status.capacity or dict(obj.status.allocatable)
+        case PodGroup():
+            obj.spec.queue = obj.spec.queue or names.DEFAULT_QUEUE
+        case Queue():
+            _fill_queue(obj)
+        case ResourceQuota():
+            obj.status.hard = obj.status.hard or dict(obj.spec.hard)
+        case PersistentVolume():
+            obj.spec.volume_mode = obj.spec.volume_mode or "Filesystem"
+            obj.status.phase = obj.status.phase or ("Bound" if obj.spec.claim_ref else "Available")
+        case PersistentVolumeClaim():
+            obj.spec.volume_mode = obj.spec.volume_mode or "Filesystem"
+            obj.status.phase = obj.status.phase or "Pending"
+        case StorageClass():
+            obj.volume_binding_mode = obj.volume_binding_mode or names.IMMEDIATE
 
 
 def case_defaults(obj: Object, index: int, priorities: Priorities) -> None:
@@ -123,14 +137,6 @@ def _fill_pod_level_requests(pod: Pod, resources: Resources) -> None:
             resources.requests.setdefault(name, limit)
 
 
-def _fill_node(node: Node) -> None:
-    status = node.status
-    if not status.allocatable:
-        status.allocatable = dict(status.capacity)
-    if not status.capacity:
-        status.capacity = dict(status.allocatable)
-
-
 def _fill_queue(queue: Queue) -> None:
     spec = queue.spec
     if spec.reclaimable is None:
@@ -141,39 +147,3 @@ def _fill_queue(queue: Queue) -> None:
         spec.parent = names.ROOT_QUEUE
     if not queue.status.state:
         queue.status.state = "Open"
-
-
-def _fill_pod_group(group: PodGroup) -> None:
-    if not group.spec.queue:
-        group.spec.queue = names.DEFAULT_QUEUE
-
-
-def _fill_quota(quota: ResourceQuota) -> None:
-    if not quota.status.hard:
-        quota.status.hard = dict(quota.spec.hard)
-
-
-def _fill_volume(volume: PersistentVolume) -> None:
-    volume.spec.volume_mode = volume.spec.volume_mode or "Filesystem"
-    if not volume.status.phase:
-        volume.status.phase = "Bound" if volume.spec.claim_ref else "Available"
-
-
-def _fill_claim(claim: PersistentVolumeClaim) -> None:
-    claim.spec.volume_mode = claim.spec.volume_mode or "Filesystem"
-    claim.status.phase = claim.status.phase or "Pending"
-
-
-def _fill_storage_class(storage_class: StorageClass) -> None:
-    storage_class.volume_binding_mode = storage_class.volume_binding_mode or names.IMMEDIATE
-
-
-_FILLS: dict[type[Object], Callable[..., None]] = {
-    Node: _fill_node,
-    PersistentVolume: _fill_volume,
-    PersistentVolumeClaim: _fill_claim,
-    PodGroup: _fill_pod_group,
-    Queue: _fill_queue,
-    ResourceQuota: _fill_quota,
-    StorageClass: _fill_storage_class,
-}

@@ -22,20 +22,6 @@ GROUPS: dict[str, tuple[type[Object], ...]] = {
     "storage.k8s.io": (storage.StorageClass, node.CSINode),
     "topology.volcano.sh": (scheduling.HyperNode,),
 }
-SHARED_NAMES: dict[type[Object], str] = {native_group.NativePodGroup: scheduling.PodGroup.__name__}
-"""Kinds whose name Volcano has, too; their class has another name."""
-KINDS: dict[str, tuple[str, type[Object]]] = {
-    kind.__name__: (group, kind)
-    for group, kinds in GROUPS.items()
-    for kind in kinds
-    if kind not in SHARED_NAMES
-}
-BY_SHARED_NAME: dict[tuple[str, str], type[Object]] = {
-    (group, SHARED_NAMES[kind]): kind
-    for group, kinds in GROUPS.items()
-    for kind in kinds
-    if kind in SHARED_NAMES
-}
 CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
     {
         node.Node,
@@ -51,18 +37,20 @@ CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
 )
 
 
+def kind_name(kind: type[Object]) -> str:
+    """The kind as an API server calls it; one class has another name, as Volcano has a kind of that name too."""
+    return "PodGroup" if kind is native_group.NativePodGroup else kind.__name__
+
+
+_BY_GROUP = {(group, kind_name(kind)): kind for group, kinds in GROUPS.items() for kind in kinds}
+GROUP_OF = {name: group for group, name in _BY_GROUP} | {"PodGroup": "scheduling.volcano.sh"}
+"""The API group of each kind by its name, for objects that state no apiVersion."""
+
+
 def kind_of(api_version: str, kind: str) -> type[Object] | None:
     """The class of a kind, None for one that is not read; without apiVersion the kind's name decides."""
-    group, known = KINDS.get(kind, ("", None))
-    stated = api_version.rpartition("/")[0]
-    if known is None or (api_version and stated != group):
-        return BY_SHARED_NAME.get((stated, kind))
-    return known
-
-
-def kind_name(kind: type[Object]) -> str:
-    """The kind as an API server calls it."""
-    return SHARED_NAMES.get(kind, kind.__name__)
+    group = api_version.rpartition("/")[0] if api_version else GROUP_OF.get(kind, "")
+    return _BY_GROUP.get((group, kind))
 
 
 def describe(obj: Object) -> str:

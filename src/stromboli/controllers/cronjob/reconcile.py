@@ -18,7 +18,7 @@ from stromboli.controllers.owner_references import BATCH_VERSION, controller_ref
 from stromboli.controllers.user_event import UserEvent
 
 SCHEDULED_AT = "volcano.sh/cronjob-scheduled-timestamp"
-ALLOW, FORBID, REPLACE = "Allow", "Forbid", "Replace"
+FORBID, REPLACE = "Forbid", "Replace"
 MISSED_LIMIT = 100
 """Missed start times above which an event says so."""
 START_DELAY = 0.1

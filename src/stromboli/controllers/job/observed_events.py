@@ -1,6 +1,6 @@
 """The lifecycle events that the observed state of a job shows, each with the time at which it happened.
 
-Deleted pods are the one thing that the cluster does not show, so each reconcile keeps the pods it saw for the next one.
+The cluster does not show deleted pods, so each reconcile keeps the pods that it observed for the next one.
 The replacement of a lost pod is annotated with the time of the loss, so that a delayed action survives a restart.
 """
 
@@ -128,19 +128,18 @@ def lifecycle_events(
         )
     for pod in current:
         if pod.status.phase == names.POD_PENDING and pod.metadata.deletion_timestamp is None:
-            why = f"pod {pod.name} is pending"
             since = pod.metadata.creation_timestamp or _EPOCH
-            yield LifecycleEvent(
-                lifecycle_policies.POD_PENDING, since, task_of(pod), pod.name, partition_of(pod), why=why
-            )
+            yield _pod_event(lifecycle_policies.POD_PENDING, pod, since, f"pod {pod.name} is pending")
+
+
+def _pod_event(event: str, pod: JobPod, since: datetime, why: str, exit_code: int = 0) -> LifecycleEvent:
+    return LifecycleEvent(event, since, task_of(pod), pod.name, partition_of(pod), exit_code, why)
 
 
 def _failure(pod: JobPod) -> LifecycleEvent:
     code = exit_code(pod)
     why = f"pod {pod.name} failed with exit code {code}" if code else f"pod {pod.name} failed"
-    return LifecycleEvent(
-        lifecycle_policies.POD_FAILED, ended_at(pod), task_of(pod), pod.name, partition_of(pod), code, why
-    )
+    return _pod_event(lifecycle_policies.POD_FAILED, pod, ended_at(pod), why, code)
 
 
 def _task_events(
@@ -152,23 +151,14 @@ def _task_events(
         last = max(own, key=lambda pod: (_restarts([pod]), pod.name))
         since = cache.since.get((lifecycle_policies.TASK_FAILED, task.name)) or _last_restart(own, now)
         why = f"containers of task {task.name} were restarted {restarts} times"
-        yield LifecycleEvent(
-            lifecycle_policies.TASK_FAILED, since, task.name, last.name, partition_of(last), why=why
-        )
+        yield _pod_event(lifecycle_policies.TASK_FAILED, last, since, why)
     of_task = [pod for pod in pods.values() if task_of(pod) == task.name]
     done = [pod for pod in of_task if pod.status.phase == names.POD_SUCCEEDED]
     latest = [pod for pod in own if pod.status.phase == names.POD_SUCCEEDED]
     if task.replicas > 0 and len(done) >= task.replicas and latest:
         last = max(latest, key=lambda pod: (ended_at(pod), pod.name))
         why = f"task {task.name} is completed"
-        yield LifecycleEvent(
-            lifecycle_policies.TASK_COMPLETED,
-            ended_at(last),
-            task.name,
-            last.name,
-            partition_of(last),
-            why=why,
-        )
+        yield _pod_event(lifecycle_policies.TASK_COMPLETED, last, ended_at(last), why)
 
 
 def _restarts(pods: Iterable[JobPod]) -> int:

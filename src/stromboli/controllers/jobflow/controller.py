@@ -129,15 +129,11 @@ def _templates(flow: JobFlow) -> list[str]:
 
 def _status_manifest(status: JobFlowStatus) -> dict[str, Any]:
     """With empty fields, so that a field that becomes empty is written."""
-    lists = ("pending", "running", "failed", "completed", "terminated", "un_know")
+    fields = msgspec.structs.fields(JobFlowStatus)
+    lists = [field for field in fields if field.name.endswith("_jobs")]
     return {
         "state": {"phase": status.state.phase},
-        **{_camel(f"{name}_jobs"): list(getattr(status, f"{name}_jobs")) for name in lists},
+        **{field.encode_name: list(getattr(status, field.name)) for field in lists},
         "jobStatusList": msgspec.json.decode(msgspec.json.encode(status.job_status_list)),
         "conditions": status.conditions,
     }
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(part.capitalize() for part in others)

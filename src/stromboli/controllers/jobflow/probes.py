@@ -35,9 +35,8 @@ async def passes(flow: JobFlow, step: Flow, jobs: Mapping[str, Job], pods: Pods)
         return False
     before = [jobs.get(job_name(flow, target)) for target in depends.targets]
     running = [job for job in before if job is not None and job.status.state.phase != "Completed"]
-    for job in running:
-        if not _statuses_hold(depends.probe, job):
-            return False
+    if not all(_status_holds(status, job) for job in running for status in depends.probe.task_status_list):
+        return False
     checks = [check for job in running for check in _checks(depends.probe, job, pods(job))]
     return None not in checks and await _all_hold([check for check in checks if check is not None])
 
@@ -64,10 +63,6 @@ def _check(request: HttpGet | TcpSocket, pod: Pod) -> Check | None:
     if isinstance(request, HttpGet):
         return lambda: _http_succeeds(host, request)
     return lambda: _tcp_connects(pod.status.pod_ip, request.port)
-
-
-def _statuses_hold(probe: Probe, job: Job) -> bool:
-    return all(_status_holds(task_probe, job) for task_probe in probe.task_status_list)
 
 
 def _status_holds(probe: TaskStatusProbe, job: Job) -> bool:

@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from stromboli.api import names
 from stromboli.api.resources.quota_charges import add_charges, as_resource_list, pod_charges, same_amounts
+from stromboli.api.types.meta import OwnerReference
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.controllers.owner_references import controller_of
 from stromboli.controllers.watched_kinds import Pod
@@ -72,14 +75,8 @@ def _same(group: PodGroup, name: str, value: Any) -> bool:
         return spec.min_resources is not None and same_amounts(spec.min_resources, value)
     if name == "networkTopology":
         topology = spec.network_topology
-        return topology is not None and value == {
-            "mode": topology.mode,
-            **(
-                {"highestTierAllowed": topology.highest_tier_allowed}
-                if topology.highest_tier_allowed is not None
-                else {}
-            ),
-        }
+        stated = (value["mode"], value.get("highestTierAllowed"))
+        return topology is not None and (topology.mode, topology.highest_tier_allowed) == stated
     have = {
         "minMember": spec.min_member,
         "priorityClassName": spec.priority_class_name,
@@ -122,14 +119,7 @@ def _topology(annotations: Annotations) -> dict[str, Any] | None:
 
 def _owner_references(pod: Pod) -> list[dict[str, Any]]:
     """The pod's owners, or the pod. Without blockOwnerDeletion, which would need rights on every kind of owner."""
+    owners = pod.metadata.owner_references
     if controller_of(pod) is None:
-        return [_reference("v1", "Pod", pod.name, pod.metadata.uid, True)]
-    return [
-        _reference(owner.api_version, owner.kind, owner.name, owner.uid, owner.controller)
-        for owner in pod.metadata.owner_references
-    ]
-
-
-def _reference(version: str, kind: str, name: str, uid: str, controller: bool) -> dict[str, Any]:
-    reference: dict[str, Any] = {"apiVersion": version, "kind": kind, "name": name, "uid": uid}
-    return {**reference, "controller": True} if controller else reference
+        owners = (OwnerReference("v1", "Pod", pod.name, pod.metadata.uid, controller=True),)
+    return [msgspec.to_builtins(owner) for owner in owners]
