@@ -14,11 +14,11 @@ import ssl
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from stromboli.admission.webhook_certificates import Keys, issue, needs_renewal
+from stromboli.api.types.meta import Object
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError
@@ -36,13 +36,6 @@ class CertificateError(Exception):
     """There is no certificate to serve with; the message says why and how to mend it."""
 
 
-class CertificateSource(Protocol):
-    """Provides the keys to serve with."""
-
-    async def current(self) -> Keys:
-        """The keys as they are now."""
-
-
 class CertificateFiles:
     """Keys in files, read again each time."""
 
@@ -56,12 +49,7 @@ class CertificateFiles:
             raise CertificateError(f"cannot read {error.filename}: {error.strerror}") from None
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-
-
-class _Secret(msgspec.Struct):
-    metadata: _Meta
+class _Secret(Object):
     data: dict[str, str] | None = None
 
 
@@ -116,6 +104,10 @@ class CertificateSecret:
                 return None
             raise
         return msgspec.json.decode(answer, type=_Secret)
+
+
+CertificateSource = CertificateFiles | CertificateSecret
+"""Its `current` are the keys to serve with."""
 
 
 def _keys(secret: _Secret | None) -> Keys | None:

@@ -7,6 +7,7 @@ import logging
 
 import msgspec
 
+from stromboli.api.types.meta import Object, Value
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError
@@ -21,21 +22,16 @@ CONFIGURATIONS = (
 _PATCH = "application/json-patch+json"
 
 
-class _ClientConfig(msgspec.Struct, rename="camel"):
+class _ClientConfig(Value, frozen=True):
     ca_bundle: str = ""
 
 
-class _Webhook(msgspec.Struct, rename="camel"):
-    client_config: _ClientConfig = msgspec.field(default_factory=_ClientConfig)
+class _Webhook(Value, frozen=True):
+    client_config: _ClientConfig = _ClientConfig()
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-
-
-class _Configuration(msgspec.Struct):
-    metadata: _Meta
-    webhooks: list[_Webhook] = []
+class _Configuration(Object):
+    webhooks: tuple[_Webhook, ...] = ()
 
 
 async def write_ca_bundle(client: Client, names: tuple[str, ...], authority: bytes) -> list[str]:
@@ -70,5 +66,5 @@ async def _write(client: Client, resource: Resource, name: str, bundle: str) -> 
             "value": configuration.metadata.resource_version,
         }
         await client.patch(resource, name, [version, *changes], content_type=_PATCH)
-        log.info("told the API server our authority: %s %s", resource.kind, name)
+        log.info("wrote the CA bundle into %s %s", resource.kind, name)
     return True

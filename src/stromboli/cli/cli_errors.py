@@ -27,12 +27,9 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except PolicyError as error:
-            for message in error.errors:
-                print_error(message)
-            raise typer.Exit(BAD_INPUT) from None
         except EXPECTED as error:
-            print_error(str(error))
+            for message in error.errors if isinstance(error, PolicyError) else [str(error)]:
+                print_error(message)
             raise typer.Exit(BAD_INPUT) from None
 
 

@@ -1,11 +1,13 @@
 """The queue tree: its depth, and that the amounts of children fit those of their parent."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 
 from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.rule_context import QueueIndex
 from stromboli.api import names
 from stromboli.api.errors import BadObject
+from stromboli.api.resources.pod_totals import add_amounts
 from stromboli.api.resources.quantity import QuantityError, format_bytes, format_milli, whole
 from stromboli.api.resources.resource_lists import amounts
 from stromboli.api.types.scheduling import Queue
@@ -126,14 +128,13 @@ def _nearest_capability(queue: Queue, resource: str, queues: QueueIndex, seen: s
     return max(below, default=0)
 
 
-def _check_sums(spec: Field, parent: Queue, children: Iterable[Queue], failed: str) -> None:
-    children = list(children)
-    for name, read in (("guarantee", _guarantee), ("deserved", _deserved)):
+def _check_sums(spec: Field, parent: Queue, children: list[Queue], failed: str) -> None:
+    for name, path in (("guarantee", "guarantee.resource"), ("deserved", "deserved")):
+        list_of = attrgetter(path)
         total: dict[str, int] = {}
         for child in children:
-            for resource, amount in read(child).items():
-                total[resource] = total.get(resource, 0) + amount
-        limit = read(parent)
+            add_amounts(total, _read(list_of(child.spec)))
+        limit = _read(list_of(parent.spec))
         if _exceeds(total, limit):
             spec[name].wrong(
                 f"{failed}: sum of children's {name} ({_format_all(total)}) exceeds parent's {name} limit"
@@ -154,14 +155,6 @@ def _exceeds(total: Amounts, limit: Amounts) -> bool:
 def _capability(queue: Queue) -> dict[str, int]:
     """What a queue limits; 0 is no limit."""
     return {name: amount for name, amount in _read(queue.spec.capability).items() if amount > 0}
-
-
-def _guarantee(queue: Queue) -> dict[str, int]:
-    return _read(queue.spec.guarantee.resource)
-
-
-def _deserved(queue: Queue) -> dict[str, int]:
-    return _read(queue.spec.deserved)
 
 
 def _read(resources: Mapping[str, str | int | float]) -> dict[str, int]:

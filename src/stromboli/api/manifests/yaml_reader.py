@@ -79,11 +79,11 @@ def _plain_resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     """PyYAML's rules without dates and without numbers to base sixty: kubectl reads both as text."""
     sexagesimal = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
     result: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
-    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items():
-        kept = [rule for rule in rules if rule[0] != TAG + "timestamp"]
+    for first, all_rules in yaml.CSafeLoader.yaml_implicit_resolvers.items():
+        rules = [rule for rule in all_rules if rule[0] != TAG + "timestamp"]
         if first in "-+0123456789":
-            kept.insert(0, (TAG + "str", sexagesimal))
-        result[first] = kept
+            rules.insert(0, (TAG + "str", sexagesimal))
+        result[first] = rules
     return result
 
 

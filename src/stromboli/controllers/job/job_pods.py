@@ -13,11 +13,10 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
+from stromboli.controllers.inherited_metadata import inherited_annotations, inherited_labels
 from stromboli.controllers.owner_references import controller_reference
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_FROM_ANNOTATIONS = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
-_FROM_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +121,7 @@ def _annotations(member: Member) -> dict[str, str]:
     }
     if task.topology_policy:
         annotations[names.NUMA_TOPOLOGY_POLICY] = task.topology_policy
-    given = job.metadata.annotations
-    annotations |= {key: given[key] for key in _FROM_ANNOTATIONS if key in given}
-    for key in (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE):
-        if key in given:
-            annotations[key] = given[key]
-            break
-    return annotations
+    return annotations | inherited_annotations(job.metadata.annotations)
 
 
 def _labels(member: Member) -> dict[str, str]:
@@ -140,7 +133,7 @@ def _labels(member: Member) -> dict[str, str]:
         names.JOB_NAMESPACE: job.namespace,
         names.JOB_QUEUE_NAME: job.spec.queue,
     }
-    labels |= {key: job.metadata.labels[key] for key in _FROM_LABELS if key in job.metadata.labels}
+    labels |= inherited_labels(job.metadata.labels)
     if task.partition_policy is not None:
         labels[names.PARTITION_ID] = member.partition
     return labels

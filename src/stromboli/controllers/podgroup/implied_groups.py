@@ -12,14 +12,13 @@ from stromboli.api import names
 from stromboli.api.resources.quota_charges import add_charges, as_resource_list, pod_charges, same_amounts
 from stromboli.api.types.meta import OwnerReference
 from stromboli.api.types.scheduling import PodGroup
+from stromboli.controllers.inherited_metadata import inherited_annotations, inherited_labels
 from stromboli.controllers.owner_references import controller_of
 from stromboli.controllers.watched_kinds import Pod
 
 PREFIX = "podgroup-"
 INHERITED = "volcano.sh/"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)
-_FROM_POD = (names.PREEMPTABLE, names.COOLDOWN_TIME, names.REVOCABLE_ZONE)
-_LABELS = (names.PREEMPTABLE, names.COOLDOWN_TIME)
 
 Annotations = Mapping[str, str]
 
@@ -51,7 +50,7 @@ def group_of(pod: Pod, owners: Iterable[Annotations] = ()) -> dict[str, Any]:
             "namespace": pod.namespace,
             "ownerReferences": _owner_references(pod),
             "annotations": _annotations(pod.metadata.annotations, inherited),
-            "labels": {key: pod.metadata.labels[key] for key in _LABELS if key in pod.metadata.labels},
+            "labels": inherited_labels(pod.metadata.labels),
         },
         "spec": spec,
         "status": {"phase": names.GROUP_PENDING},
@@ -93,13 +92,8 @@ def _minimum(text: str) -> int:
 
 def _annotations(own: Annotations, inherited: Annotations) -> dict[str, str]:
     """The owners' annotations that are Volcano's, overridden by a few of the pod's."""
-    kept = {key: value for key, value in inherited.items() if key.startswith(INHERITED)}
-    kept.update((key, own[key]) for key in _FROM_POD if key in own)
-    for key in (names.JDB_MIN_AVAILABLE, names.JDB_MAX_UNAVAILABLE):
-        if key in own:
-            kept[key] = own[key]
-            break
-    return kept
+    of_owners = {key: value for key, value in inherited.items() if key.startswith(INHERITED)}
+    return of_owners | inherited_annotations(own)
 
 
 def _topology(annotations: Annotations) -> dict[str, Any] | None:
