@@ -37,7 +37,7 @@ from tests.building import at, built_in, session_over
 from tests.properties import naive
 from tests.properties.living import LivingWorld, plain
 from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums
-from tests.properties.strategies import contest, contests, examples
+from tests.properties.strategies import contest, contests, examples, nativised
 
 _changed = msgspec.structs.replace
 
@@ -326,6 +326,7 @@ def test_no_gang_is_left_below_its_minimum_unless_all_of_it_goes(policy: str, ob
 
 
 @gentle_policy
+@example(objects=nativised(contest(random.Random(4806), 3, 3), random.Random(4807)))
 @given(objects=contests())
 @examples(85)
 def test_no_queue_is_taken_below_its_guarantee(policy: str, objects: list[Object]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -90,6 +90,9 @@ def test_a_native_gang_starts_whole_and_says_so(policy: str, things: list[Object
 
 
 @every_evicting_policy
+@example(seed=42135, nodes=1, waiting=2, linger=False)
+@example(seed=110268, nodes=3, waiting=3, linger=False)
+@example(seed=1595, nodes=4, waiting=1, linger=False)
 @given(seed=seeds, nodes=st.integers(1, 4), waiting=st.integers(1, 3), linger=st.booleans())
 @examples(40)
 def test_a_group_that_goes_as_a_whole_loses_everybody_or_nobody(

@@ -128,10 +128,17 @@ class Session(Transaction):
 
     def place(self, task: Task, within: Bools | None = None, resource_fit: bool = True) -> Place | Verdict:
         """The best node for a task (among those within), or why there is none."""
-        refused = self._placement.refused(task, len(self.cluster.columns))
+        refused = self._refused(task)
         if refused:
             return refused
         return self._placement.find(self.cluster, task, within, resource_fit)
+
+    def _refused(self, task: Task) -> Verdict | None:
+        """Why no node may take a task: a plugin refuses it, or its group is being evicted as a whole."""
+        job = task.job
+        if job is not None and job.disrupted_as_group and self.is_losing_tasks(job):
+            return verdict_text("its group is being evicted as a whole")
+        return self._placement.refused(task, len(self.cluster.columns))
 
     def shape_key(self, task: Task) -> Hashable:
         """All that node functions read of a task."""
@@ -139,7 +146,7 @@ class Session(Transaction):
 
     def reachable(self, task: Task) -> Bools:
         """Nodes on which nothing but what an eviction may cure keeps a task out."""
-        if self._placement.refused(task, len(self.cluster.columns)):
+        if self._refused(task):
             return np.zeros(len(self.cluster.columns), dtype=bool)
         return self._placement.evaluate(self.cluster, task).reachable(task)
 

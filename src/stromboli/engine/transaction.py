@@ -234,6 +234,10 @@ class Transaction:
         """Why a task was evicted in this session."""
         return self._evictions.get(task, EvictionReason(""))
 
+    def is_losing_tasks(self, job: Job) -> bool:
+        """Whether tasks of a job were evicted in this session."""
+        return any(task in self._evictions for task in job.by_status[Status.RELEASING])
+
     def record_eviction(self, task: Task, reason: EvictionReason) -> None:
         self._evictions[task] = reason
 

@@ -124,13 +124,16 @@ def guarantee_holds(
 ) -> bool:
     """Whether a queue and those above it keep their guarantees, less some amount.
 
-    Queues above the preemptor's do not count: what leaves one of their branches comes back in another.
+    Queues above the preemptor's do not count: what leaves one of their branches comes back in another. Nor does
+    room that is only promised to a queue.
     """
     queues = session.cluster.queues
     gaining = lineage(preemptor, queues) if preemptor is not None else []
     for above in lineage(queue, queues):
         if above.guarantee and above not in gaining:
-            held = total_of(other.held for other in queues.values() if above in lineage(other, queues))
-            if not less_equal(above.guarantee, minus(held, without or {})):
+            allocated = total_of(
+                other.allocated for other in queues.values() if above in lineage(other, queues)
+            )
+            if not less_equal(above.guarantee, minus(allocated, without or {})):
                 return False
     return True
