@@ -233,10 +233,10 @@ def _resources(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def decoded(manifest: Manifest) -> Any:
-    """The object that a manifest describes, with a uid, for what takes no manifests."""
+    """The object that a manifest describes, with the uid that World would give it, for what takes no manifests."""
     obj = decode(manifest)
     assert obj is not None, manifest
-    obj.metadata.uid = obj.metadata.uid or f"uid-{obj.key}"
+    obj.metadata.uid = obj.metadata.uid or f"{type(obj).__name__}/{obj.key}"
     return obj
 
 

@@ -7,9 +7,9 @@ from stromboli.model.job import Job
 
 
 def _object(**fields: object) -> Object:
-    found = decode(fields)
-    assert found is not None
-    return found
+    decoded = decode(fields)
+    assert decoded is not None
+    return decoded
 
 
 def _job(least: dict[str, str] | None, *running: dict[str, str]) -> tuple[Intake, Job]:

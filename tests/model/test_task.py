@@ -3,11 +3,12 @@
 import pytest
 
 from stromboli.model.task import Task
-from tests.building import cluster_of, pod
+from stromboli.testing import World
+from tests.manifests import pod
 
 
 def task_named(name: str, created: float = 0, uid: str = "") -> Task:
-    (task,) = cluster_of(pod(name, created=created, uid=uid)).tasks.values()
+    (task,) = World().add(pod(name, created=created, metadata={"uid": uid})).cluster.tasks.values()
     return task
 
 

@@ -17,7 +17,8 @@ from stromboli.model.constraints.pod_affinity import (
     preferred_terms,
     required_anti_affinity,
 )
-from tests.building import cluster_of, intake_of, node, pod, task_of
+from stromboli.testing import World
+from tests.manifests import decoded, node, pod, task_named
 
 values = st.sampled_from(["a", "b"])
 keys = st.sampled_from(["app", "tier"])
@@ -56,19 +57,21 @@ kins = st.dictionaries(keys, values, max_size=2)
 def test_the_terms_about_a_pod_are_those_that_mean_it(
     carrying: list[Affinity], labels: dict[str, str], team: dict[str, str]
 ) -> None:
-    others = [pod(f"o{place}", affinity=one) for place, one in enumerate(carrying)]
+    others = [
+        decoded(pod(f"o{place}", spec={"affinity": affinity})) for place, affinity in enumerate(carrying)
+    ]
     space = Namespace(ObjectMeta("default", labels=team))
-    cluster = cluster_of(node("n"), space, *others, pod("p", labels=labels))
-    label_set = task_of(cluster, "p").label_set
+    cluster = World().add(node("n"), space, *others, pod("p", labels=labels)).cluster
+    label_set = task_named(cluster, "p").label_set
     needs = {
-        existing_pod_term(term, "default") for one in others for term in required_anti_affinity(one.spec)
+        existing_pod_term(term, "default") for other in others for term in required_anti_affinity(other.spec)
     }
     meant = {term for term in needs if term.selector.matches(label_set, cluster.objects)}
     assert cluster.affinity_terms.required_matching(label_set) == meant
     wishes = {
         term
-        for one in others
-        for term in cluster.affinity_terms.of(task_of(cluster, one.name))
+        for other in others
+        for term in cluster.affinity_terms.of(task_named(cluster, other.name))
         if term.weight
     }
     assert cluster.affinity_terms.preferred_matching(label_set) == {
@@ -84,13 +87,13 @@ def shy(weight: int = 0, **selector: str) -> Affinity:
 
 
 def test_a_term_is_forgotten_with_the_last_pod_that_carries_it() -> None:
-    twins = [pod(name, affinity=shy(app="web")) for name in ("a", "b")]
-    intake = intake_of(*twins, pod("p", labels={"app": "web"}))
-    cluster = intake.cluster
-    label_set = task_of(cluster, "p").label_set
+    twins = [pod(name, spec={"affinity": shy(app="web")}) for name in ("a", "b")]
+    world = World().add(*twins, pod("p", labels={"app": "web"}))
+    cluster = world.cluster
+    label_set = task_named(cluster, "p").label_set
     assert len(cluster.affinity_terms.required_matching(label_set)) == 1, "two pods, one term"
     for twin, left in zip(twins, (1, 0), strict=True):
-        intake.drop(twin)
+        world.remove(twin)
         assert len(cluster.affinity_terms.required_matching(label_set)) == left
 
 
@@ -99,27 +102,29 @@ def test_wishes_that_say_the_same_are_one_with_both_weights() -> None:
     twice = PodAffinity((), (PreferredPodTerm(2, term), PreferredPodTerm(3, term)))
     for side, weight in (("pod_affinity", 5), ("pod_anti_affinity", -5)):
         sides: dict[str, Any] = {side: twice}
-        cluster = cluster_of(pod("a", affinity=Affinity(**sides)))
-        assert [one.weight for one in cluster.affinity_terms.of(task_of(cluster, "a"))] == [weight]
-    both = Affinity(None, twice, twice)
-    assert not cluster_of(pod("a", affinity=both)).affinity_terms.preferred_matching(
-        task_of(cluster, "a").label_set
-    )
+        cluster = World().add(pod("a", spec={"affinity": Affinity(**sides)})).cluster
+        assert [term.weight for term in cluster.affinity_terms.of(task_named(cluster, "a"))] == [weight]
+    cluster = World().add(pod("a", spec={"affinity": Affinity(None, twice, twice)})).cluster
+    assert not cluster.affinity_terms.preferred_matching(task_named(cluster, "a").label_set)
 
 
 def test_signs_follow_the_side_of_a_wish() -> None:
-    spec = pod("a", affinity=shy(4, app="web")).spec
+    spec = decoded(pod("a", spec={"affinity": shy(4, app="web")})).spec
     assert [weight for _, weight in preferred_terms(spec)] == [-4]
 
 
 def test_a_term_without_namespaces_speaks_of_its_own_and_a_newcomers_loose_selector_of_all() -> None:
     """quirk: spec 04 2.6"""
-    cluster = cluster_of(
-        Namespace(ObjectMeta("other", labels={"env": "test"})),
-        pod("here", labels={"app": "web"}),
-        pod("there", labels={"app": "web"}, namespace="other"),
+    cluster = (
+        World()
+        .add(
+            Namespace(ObjectMeta("other", labels={"env": "test"})),
+            pod("here", labels={"app": "web"}),
+            pod("there", labels={"app": "web"}, namespace="other"),
+        )
+        .cluster
     )
-    here, there = (task_of(cluster, "here").label_set, task_of(cluster, "there", "other").label_set)
+    here, there = (task_named(cluster, "here").label_set, task_named(cluster, "there").label_set)
     own = PodAffinityTerm(LabelSelector(), names.HOSTNAME)
     loose = PodAffinityTerm(
         LabelSelector(), names.HOSTNAME, (), LabelSelector({}, (Requirement("env", "NotIn", ("test",)),))

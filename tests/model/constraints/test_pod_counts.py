@@ -16,8 +16,8 @@ from stromboli.model.constraints.pod_counts import PodCount
 from stromboli.model.constraints.topology_spread import spread_pods
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from tests import building
-from tests.building import node, pod
+from stromboli.testing import World
+from tests.manifests import node, pod
 
 WEB = LabelSelector({"app": "web"})
 EITHER = LabelSelector({}, (Requirement("app", "In", ("web", "db")),))
@@ -32,12 +32,13 @@ def cluster_of(seed: int) -> Cluster:
         pod(
             f"p{place}",
             labels={"app": chance.choice(["web", "db", "x"]), "index": str(place % 3)},
-            node=chance.choice(["n0", "n1", "n2", ""]),
-            affinity=SHY if chance.random() < 0.3 else None,
+            on=chance.choice(["n0", "n1", "n2", ""]),
+            phase="Pending",
+            spec={"affinity": SHY if chance.random() < 0.3 else None},
         )
         for place in range(8)
     ]
-    return building.cluster_of(*[node(f"n{place}") for place in range(3)], *pods)
+    return World().add(*[node(f"n{place}") for place in range(3)], *pods).cluster
 
 
 def tallies(cluster: Cluster) -> list[PodCount]:
@@ -55,7 +56,9 @@ def tallies(cluster: Cluster) -> list[PodCount]:
 
 def asked(cluster: Cluster, tally: PodCount) -> list[int]:
     """Everybody asked, one by one."""
-    return [sum(task.in_view and tally.counted(task) for task in one.tasks) for one in cluster.columns.nodes]
+    return [
+        sum(task.in_view and tally.counted(task) for task in place.tasks) for place in cluster.columns.nodes
+    ]
 
 
 @settings(max_examples=60, deadline=None)
@@ -90,8 +93,15 @@ def test_a_version_is_never_given_out_twice_even_if_a_tally_was_forgotten_meanwh
 def test_around_a_node_is_its_domain_and_nothing_where_it_has_none() -> None:
     zones = {"a": "1", "b": "1", "c": "2"}
     nodes = [node(name, labels={names.ZONE: zone}) for name, zone in zones.items()]
-    pods = [pod(f"p{place}", labels={"app": "web"}, node=on) for place, on in enumerate("aabd")]
-    cluster = building.cluster_of(*nodes, node("d"), *pods)
+    pods = [
+        pod(f"p{place}", labels={"app": "web"}, on=on, phase="Pending") for place, on in enumerate("aabd")
+    ]
+    cluster = World().add(*nodes, node("d"), *pods).cluster
     tally = matching_pods(cluster, PodSelector(WEB, frozenset({"default"})))
     around = tally.in_domain_of_node(cluster.columns, names.ZONE)
-    assert {one.name: around[one.row] for one in cluster.columns.nodes} == {"a": 3, "b": 3, "c": 0, "d": 0}
+    assert {place.name: around[place.row] for place in cluster.columns.nodes} == {
+        "a": 3,
+        "b": 3,
+        "c": 0,
+        "d": 0,
+    }

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.api.types.pod import Pod
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.assumed_tasks import after_failed_bind, after_failed_eviction
-from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from tests import building
+from stromboli.testing import World
+from tests.manifests import Manifest, pod
 
 PENDING, BINDING, BOUND = Status.PENDING, Status.BINDING, Status.BOUND
 RUNNING, RELEASING, SUCCEEDED = Status.RUNNING, Status.RELEASING, Status.SUCCEEDED
 
 
-def shown(node: str = "", phase: str = "Pending", deleted: bool = False) -> Pod:
-    return building.pod("web-0", node=node, phase=phase, dying=deleted)
-
-
-def intake_of(*pods: Pod) -> Intake:
-    intake = Intake()
-    for thing in (building.queue(), building.node("n1"), building.node("n2"), *pods):
-        intake.put(thing)
-    intake.cluster.settle()
-    return intake
+def shown(node: str = "", phase: str = "Pending", deleted: bool = False) -> Manifest:
+    return pod("web-0", on=node, phase=phase, terminating=deleted)
 
 
 def only(cluster: Cluster) -> Task:
@@ -33,16 +24,16 @@ def only(cluster: Cluster) -> Task:
     return task
 
 
-def assumed_bound(intake: Intake) -> None:
-    intake.put(shown())
-    intake.cluster.move(only(intake.cluster), BINDING, intake.cluster.nodes["n1"])
+def assumed_bound(world: World) -> None:
+    world.add(shown())
+    world.cluster.move(only(world.cluster), BINDING, world.cluster.nodes["n1"])
 
 
-def assumed_evicted(intake: Intake) -> None:
-    intake.put(shown("n1", "Running"))
-    task = only(intake.cluster)
+def assumed_evicted(world: World) -> None:
+    world.add(shown("n1", "Running"))
+    task = only(world.cluster)
     task.assumed = RELEASING
-    intake.cluster.move(task, RELEASING, task.node)
+    world.cluster.move(task, RELEASING, task.node)
 
 
 @pytest.mark.parametrize(
@@ -65,13 +56,12 @@ def assumed_evicted(intake: Intake) -> None:
     ],
 )
 def test_what_a_pod_shows_of_a_task_that_we_assumed_something_of(
-    assume: object, pods: list[Pod], status: Status, node: str | None
+    assume: object, pods: list[Manifest], status: Status, node: str | None
 ) -> None:
-    intake = intake_of()
-    assume(intake)  # type: ignore[operator]
-    for pod in pods:
-        intake.put(pod)
-    task = only(intake.cluster)
+    world = World(nodes="n1; n2")
+    assume(world)  # type: ignore[operator]
+    world.add(*pods)
+    task = only(world.cluster)
     assert (task.status, task.node.name if task.node else None) == (status, node)
 
 
@@ -85,12 +75,11 @@ def test_what_a_pod_shows_of_a_task_that_we_assumed_something_of(
         ([shown(deleted=True), shown("n1", deleted=True)], None),
     ],
 )
-def test_what_a_failed_bind_leaves(pods: list[Pod], status: Status | None) -> None:
-    intake = intake_of()
-    assumed_bound(intake)
-    for pod in pods:
-        intake.put(pod)
-    assert after_failed_bind(only(intake.cluster)) is status
+def test_what_a_failed_bind_leaves(pods: list[Manifest], status: Status | None) -> None:
+    world = World(nodes="n1; n2")
+    assumed_bound(world)
+    world.add(*pods)
+    assert after_failed_bind(only(world.cluster)) is status
 
 
 @pytest.mark.parametrize(
@@ -101,29 +90,28 @@ def test_what_a_failed_bind_leaves(pods: list[Pod], status: Status | None) -> No
         ([shown("n1", "Succeeded")], None),
     ],
 )
-def test_what_a_failed_eviction_leaves(pods: list[Pod], status: Status | None) -> None:
-    intake = intake_of()
-    assumed_evicted(intake)
-    for pod in pods:
-        intake.put(pod)
-    assert after_failed_eviction(only(intake.cluster)) is status
+def test_what_a_failed_eviction_leaves(pods: list[Manifest], status: Status | None) -> None:
+    world = World(nodes="n1; n2")
+    assumed_evicted(world)
+    world.add(*pods)
+    assert after_failed_eviction(only(world.cluster)) is status
 
 
 def test_a_failed_eviction_leaves_a_started_task_running() -> None:
-    intake = intake_of()
-    assumed_evicted(intake)
-    only(intake.cluster).started = 1.0
-    assert after_failed_eviction(only(intake.cluster)) is RUNNING
+    world = World(nodes="n1; n2")
+    assumed_evicted(world)
+    only(world.cluster).started = 1.0
+    assert after_failed_eviction(only(world.cluster)) is RUNNING
 
 
 def test_a_pod_that_is_deleted_while_being_bound_is_counted_once_by_affinity() -> None:
-    intake = intake_of()
-    cluster = intake.cluster
+    world = World(nodes="n1; n2")
+    cluster = world.cluster
     alive = cluster.pod_counts.get("alive", lambda task: not task.terminating)
     deleted = cluster.pod_counts.get("deleted", lambda task: task.terminating)
-    assumed_bound(intake)
+    assumed_bound(world)
     assert (alive.by_node.sum(), deleted.by_node.sum()) == (1, 0)
-    intake.put(shown(deleted=True))
+    world.add(shown(deleted=True))
     assert (alive.by_node.sum(), deleted.by_node.sum()) == (0, 1)
-    intake.drop(shown(deleted=True))
+    world.remove(shown(deleted=True))
     assert (alive.by_node.sum(), deleted.by_node.sum()) == (0, 0)

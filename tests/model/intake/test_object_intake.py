@@ -11,19 +11,8 @@ from stromboli.api.errors import BadObject
 from stromboli.api.types.node import Taint
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
-from tests.building import (
-    cluster_of,
-    group,
-    idle_pod,
-    intake_of,
-    job_of,
-    node,
-    pod,
-    priority_class,
-    queue,
-    running,
-    task_of,
-)
+from stromboli.testing import World
+from tests.manifests import decoded, group, job_named, node, pod, priority_class, queue, task_named
 
 CPU, MEMORY = 0, 1
 
@@ -48,56 +37,55 @@ CPU, MEMORY = 0, 1
 def test_status_follows_phase_node_and_deletion(
     phase: str, placed: bool, dying: bool, status: Status
 ) -> None:
-    cluster = cluster_of(node("n0"), pod("p", phase=phase, node="n0" if placed else "", dying=dying))
-    assert task_of(cluster, "p").status is status
+    cluster = (
+        World().add(node("n0"), pod("p", phase=phase, on="n0" if placed else "", terminating=dying)).cluster
+    )
+    assert task_named(cluster, "p").status is status
 
 
 def test_a_finished_pod_stays_in_its_job_but_not_on_its_node() -> None:
-    cluster = cluster_of(queue(), group("job"), node("n0"), pod("p", "job", phase="Succeeded", node="n0"))
+    cluster = World().add(group("job"), node("n0"), pod("p", "job", phase="Succeeded", on="n0")).cluster
     assert not cluster.nodes["n0"].tasks
-    assert job_of(cluster, "job").ready_count == 1
+    assert job_named(cluster, "job").ready_count == 1
 
 
 def test_a_pod_of_another_scheduler_counts_once_it_has_a_node() -> None:
     other: dict[str, Any] = {"scheduler": names.OTHER_SCHEDULER_NAME}
-    intake = intake_of(node("n0"), pod("p", **other))
-    assert not intake.cluster.tasks
-    intake.put(running("p", "n0", cpu=3, **other))
-    intake.cluster.settle()
-    assert not task_of(intake.cluster, "p").ours
-    assert intake.cluster.columns.row("n0")["idle"]["cpu"] == 1000
+    world = World().add(node("n0"), pod("p", **other))
+    assert not world.cluster.tasks
+    world.add(pod("p", on="n0", cpu=3, **other))
+    assert not task_named(world.cluster, "p").ours
+    assert world.cluster.columns.row("n0")["idle"]["cpu"] == 1000
 
 
 def test_an_echo_without_a_node_does_not_unbind_a_pod() -> None:
-    intake = intake_of(queue(), node("n0"), group("job"), pod("p", "job"))
-    task = task_of(intake.cluster, "p")
-    intake.cluster.move(task, Status.BINDING, intake.cluster.nodes["n0"])
-    intake.put(pod("p", "job"))
-    assert task_of(intake.cluster, "p") is task
-    intake.drop(pod("p", "job"))
-    assert not intake.cluster.tasks
+    world = World().add(node("n0"), group("job"), pod("p", "job"))
+    task = task_named(world.cluster, "p")
+    world.cluster.move(task, Status.BINDING, world.cluster.nodes["n0"])
+    world.add(pod("p", "job"))
+    assert task_named(world.cluster, "p") is task
+    world.remove(pod("p", "job"))
+    assert not world.cluster.tasks
 
 
 def test_a_pod_without_a_group_occupies_its_node_only() -> None:
-    cluster = cluster_of(node("n0"), running("p", "n0"))
-    assert task_of(cluster, "p").job is None
+    cluster = World().add(node("n0"), pod("p", on="n0")).cluster
+    assert task_named(cluster, "p").job is None
     assert not cluster.jobs
     assert cluster.columns.row("n0")["used"]["cpu"] == 1000
 
 
 def test_a_bad_pod_changes_nothing() -> None:
-    intake = intake_of(node("n0"), running("p", "n0"))
+    world = World().add(node("n0"), pod("p", on="n0"))
     with pytest.raises(BadObject, match="Pod default/p"):
-        intake.put(running("p", "n0", cpu="a lot"))
-    intake.cluster.settle()
-    assert intake.cluster.columns.row("n0")["used"]["cpu"] == 1000
+        world.rehearsal.intake.put(decoded(pod("p", on="n0", cpu="a lot")))
+    assert world.cluster.columns.row("n0")["used"]["cpu"] == 1000
 
 
 def test_two_pods_of_one_uid_are_not_taken_for_one() -> None:
-    one, other = running("a", "n0"), running("b", "n0")
-    one.metadata.uid = other.metadata.uid = "same"
+    twins = [pod(name, on="n0", metadata={"uid": "same"}) for name in "ab"]
     with pytest.raises(BadObject, match=r"Pod default/b: metadata\.uid: pod default/a has the same"):
-        intake_of(node("n0"), one, other)
+        World().add(node("n0"), *twins)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +104,9 @@ def test_a_task_priority_is_annotated_given_or_one(
     given: int | None, annotated: str | None, priority: int
 ) -> None:
     notes = {} if annotated is None else {names.TASK_PRIORITY: annotated}
-    assert task_of(cluster_of(pod("p", priority=given, annotations=notes)), "p").priority == priority
+    intake = Intake()
+    intake.put(decoded(pod("p", priority=given, annotations=notes)))
+    assert task_named(intake.cluster, "p").priority == priority
 
 
 @pytest.mark.parametrize(
@@ -134,8 +124,8 @@ def test_a_pod_is_preemptable_unless_it_says_otherwise(
 ) -> None:
     notes = {} if annotated is None else {names.PREEMPTABLE: annotated}
     labels = {} if labelled is None else {names.PREEMPTABLE: labelled}
-    cluster = cluster_of(pod("p", annotations=notes, labels=labels))
-    assert task_of(cluster, "p").preemptable is preemptable
+    cluster = World().add(pod("p", annotations=notes, labels=labels)).cluster
+    assert task_named(cluster, "p").preemptable is preemptable
 
 
 @pytest.mark.parametrize(
@@ -149,19 +139,28 @@ def test_a_pod_is_preemptable_unless_it_says_otherwise(
     ],
 )
 def test_the_revocable_zone_is_any_or_none(notes: dict[str, str], zone: str) -> None:
-    assert task_of(cluster_of(pod("p", annotations=notes)), "p").zone == zone
+    assert task_named(World().add(pod("p", annotations=notes)).cluster, "p").zone == zone
 
 
 def test_a_role_is_an_annotation_or_else_a_label() -> None:
-    cluster = cluster_of(
-        pod("a", role="ps", labels={names.TASK_SPEC: "worker"}), pod("b", labels={names.TASK_SPEC: "worker"})
+    cluster = (
+        World()
+        .add(
+            pod("a", role="ps", labels={names.TASK_SPEC: "worker"}),
+            pod("b", labels={names.TASK_SPEC: "worker"}),
+        )
+        .cluster
     )
-    assert (task_of(cluster, "a").role, task_of(cluster, "b").role) == ("ps", "worker")
+    assert (task_named(cluster, "a").role, task_named(cluster, "b").role) == ("ps", "worker")
 
 
 def test_alike_pods_share_a_shape_and_ask_for_nothing_alike() -> None:
-    cluster = cluster_of(pod("a"), pod("b", labels={"x": "y"}, priority=3), pod("c", cpu=2), idle_pod("d"))
-    shapes = [task_of(cluster, name).shape for name in "abcd"]
+    cluster = (
+        World()
+        .add(pod("a"), pod("b", labels={"x": "y"}, priority=3), pod("c", cpu=2), pod("d", cpu=0))
+        .cluster
+    )
+    shapes = [task_named(cluster, name).shape for name in "abcd"]
     assert shapes[0] is shapes[1]
     assert shapes[0] is not shapes[2]
     assert [shape.best_effort for shape in shapes] == [False, False, False, True]
@@ -171,56 +170,56 @@ def test_alike_pods_share_a_shape_and_ask_for_nothing_alike() -> None:
 
 
 def test_a_job_is_visible_with_its_group_and_its_queue() -> None:
-    intake = intake_of(pod("p", "job"))
-    job = job_of(intake.cluster, "job")
+    world = World().add(pod("p", "job"))
+    job = job_named(world.cluster, "job")
     assert not job.visible
-    intake.put(group("job", queue="late"))
+    world.add(group("job", queue="late"))
     assert not job.visible
-    intake.put(queue("late"))
+    world.add(queue("late"))
     assert job.visible
-    assert job in intake.cluster.backlog
-    intake.drop(queue("late"))
+    assert job in world.cluster.backlog
+    world.remove(queue("late"))
     assert not job.visible
-    assert job not in intake.cluster.backlog
+    assert job not in world.cluster.backlog
 
 
 def test_a_job_without_group_and_tasks_is_forgotten() -> None:
-    intake = intake_of(queue(), group("job"), pod("p", "job"))
-    intake.drop(group("job"))
-    assert job_of(intake.cluster, "job").tasks
-    intake.drop(pod("p", "job"))
-    assert not intake.cluster.jobs
+    world = World().add(group("job"), pod("p", "job"))
+    world.remove(group("job"))
+    assert job_named(world.cluster, "job").tasks
+    world.remove(pod("p", "job"))
+    assert not world.cluster.jobs
 
 
 def test_a_group_that_names_no_queue_belongs_to_the_default_one() -> None:
     intake = Intake(default_queue="everybody")
-    intake.put(group("job", queue=""))
-    assert job_of(intake.cluster, "job").queue.name == "everybody"
+    intake.put(decoded(group("job", queue="")))
+    assert job_named(intake.cluster, "job").queue.name == "everybody"
 
 
 def test_a_job_takes_what_it_holds_along_to_another_queue() -> None:
-    intake = intake_of(queue("a"), queue("b"), node("n0"), group("job", queue="a"), running("p", "n0", "job"))
-    assert intake.cluster.queues["a"].allocated[CPU] == 1000
-    intake.put(group("job", queue="b"))
-    assert intake.cluster.queues["a"].allocated == {}
-    assert intake.cluster.queues["b"].allocated[CPU] == 1000
+    world = World().add(queue("a"), queue("b"), node("n0"), group("job", queue="a"), pod("p", "job", on="n0"))
+    assert world.cluster.queues["a"].allocated[CPU] == 1000
+    world.add(group("job", queue="b"))
+    assert world.cluster.queues["a"].allocated == {}
+    assert world.cluster.queues["b"].allocated[CPU] == 1000
 
 
 @pytest.mark.parametrize(
     ("state", "is_open"), [("", True), ("Open", True), ("Closed", False), ("Closing", False)]
 )
 def test_a_queue_without_a_state_is_open(state: str, is_open: bool) -> None:
-    assert cluster_of(queue("q", state=state)).queues["q"].open is is_open
+    assert World().add(queue("q", state=state)).cluster.queues["q"].open is is_open
 
 
 def test_job_priority_is_that_of_its_class_else_of_the_default_class() -> None:
-    intake = intake_of(queue(), group("a", priority_class="high"), group("b"))
-    a, b = job_of(intake.cluster, "a"), job_of(intake.cluster, "b")
+    world = World().add(group("a", priorityClassName="high"), group("b"))
+    a, b = job_named(world.cluster, "a"), job_named(world.cluster, "b")
     assert (a.priority, b.priority) == (0, 0)
-    intake.put(priority_class("high", 100))
-    intake.put(priority_class("usual", 5, default=True))
+    world.add(priority_class("high", 100))
+    world.add(priority_class("usual", 5, default=True))
     assert (a.priority, b.priority) == (100, 5)
-    intake.drop(priority_class("high", 100))
+    world.remove(priority_class("high", 100))
     assert a.priority == 5
 
 
@@ -235,74 +234,68 @@ def test_job_priority_is_that_of_its_class_else_of_the_default_class() -> None:
     ],
 )
 def test_the_waiting_time_is_a_positive_duration(notes: dict[str, str], seconds: float | None) -> None:
-    cluster = cluster_of(queue(), group("job", annotations=notes))
-    assert job_of(cluster, "job").waiting_time == seconds
+    cluster = World().add(group("job", annotations=notes)).cluster
+    assert job_named(cluster, "job").waiting_time == seconds
 
 
 # -- nodes
 
 
 def test_a_node_that_arrives_after_its_pods_carries_them() -> None:
-    intake = intake_of(running("p", "late", cpu=3))
-    intake.cluster.settle()
-    assert len(intake.cluster.columns) == 0
-    intake.put(node("late", cpu=4))
-    intake.cluster.settle()
-    assert intake.cluster.columns.row("late")["idle"]["cpu"] == 1000
-    assert intake.cluster.total[CPU] == 4000
+    world = World().add(pod("p", on="late", cpu=3))
+    assert len(world.cluster.columns) == 0
+    world.add(node("late", cpu=4))
+    assert world.cluster.columns.row("late")["idle"]["cpu"] == 1000
+    assert world.cluster.total[CPU] == 4000
 
 
 def test_a_node_that_shrinks_under_its_pods_goes_into_the_red() -> None:
-    intake = intake_of(node("n0", cpu=4), running("p", "n0", cpu=3))
-    intake.cluster.settle()
-    intake.put(node("n0", cpu=2))
-    intake.cluster.settle()
-    assert intake.cluster.columns.row("n0")["idle"]["cpu"] == -1000
-    assert intake.cluster.total[CPU] == 2000
+    world = World().add(node("n0", cpu=4), pod("p", on="n0", cpu=3))
+    world.add(node("n0", cpu=2))
+    assert world.cluster.columns.row("n0")["idle"]["cpu"] == -1000
+    assert world.cluster.total[CPU] == 2000
 
 
 def test_a_node_that_goes_keeps_its_pods_in_mind() -> None:
-    intake = intake_of(node("n0"), node("n1"), running("p", "n0"))
-    intake.cluster.settle()
-    intake.drop(node("n0"))
-    intake.cluster.settle()
-    assert [one.name for one in intake.cluster.columns.nodes] == ["n1"]
-    intake.put(node("n0"))
-    intake.cluster.settle()
-    assert intake.cluster.columns.row("n0")["used"]["cpu"] == 1000
+    world = World().add(node("n0"), node("n1"), pod("p", on="n0"))
+    world.remove(node("n0"))
+    assert [place.name for place in world.cluster.columns.nodes] == ["n1"]
+    world.add(node("n0"))
+    assert world.cluster.columns.row("n0")["used"]["cpu"] == 1000
 
 
 def test_nodes_stand_by_age_and_then_by_name() -> None:
-    cluster = cluster_of(node("b", created=1), node("a", created=2), node("c", created=1))
-    assert [one.name for one in cluster.columns.nodes] == ["b", "c", "a"]
+    cluster = World().add(node("b", created=1), node("a", created=2), node("c", created=1)).cluster
+    assert [place.name for place in cluster.columns.nodes] == ["b", "c", "a"]
 
 
 def test_oversubscription_adds_to_what_may_be_given_but_not_to_what_kubernetes_sees() -> None:
     """# quirk: spec 01 5.3: also on a node without the label"""
     notes = {names.OVERSUBSCRIPTION_CPU: "500", names.OVERSUBSCRIPTION_MEMORY: "nonsense"}
-    cluster = cluster_of(node("n0", cpu=1, memory="1Gi", annotations=notes))
-    (one,) = cluster.columns.nodes
-    assert (one.allocatable[CPU], one.allocatable[MEMORY]) == (1500, 2**30)
-    assert one.view_allocatable[1] == 1000
+    cluster = World().add(node("n0", cpu=1, memory="1Gi", annotations=notes)).cluster
+    (place,) = cluster.columns.nodes
+    assert (place.allocatable[CPU], place.allocatable[MEMORY]) == (1500, 2**30)
+    assert place.view_allocatable[1] == 1000
 
 
 def test_oversubscription_beyond_64_bits_is_refused() -> None:
     with pytest.raises(BadObject, match=r"Node n0: metadata\.annotations\.volcano\.sh/oversubscription-cpu"):
-        cluster_of(node("n0", cpu="9e15", annotations={names.OVERSUBSCRIPTION_CPU: "4e18"}))
+        World().add(node("n0", cpu="9e15", annotations={names.OVERSUBSCRIPTION_CPU: "4e18"}))
 
 
 def test_a_heartbeat_is_no_change_a_taint_is() -> None:
-    intake = intake_of(node("n0"))
-    intake.cluster.settle()
-    before = intake.cluster.columns.objects
-    intake.put(node("n0"))
-    assert intake.cluster.columns.objects == before
-    intake.put(node("n0", taints=[Taint("a", "b", "NoSchedule")]))
-    assert intake.cluster.columns.objects > before
+    world = World().add(node("n0", created=0))
+    before = world.cluster.columns.objects
+    world.add(node("n0", created=0))
+    assert world.cluster.columns.objects == before
+    world.add(node("n0", created=0, spec={"taints": [Taint("a", "b", "NoSchedule")]}))
+    assert world.cluster.columns.objects > before
 
 
 def test_releasing_room_will_be_idle_and_promised_room_will_not() -> None:
-    cluster = cluster_of(node("n0", cpu=4), running("a", "n0", cpu=3, dying=True), pod("b", cpu=2))
-    cluster.move(task_of(cluster, "b"), Status.PIPELINED, cluster.nodes["n0"])
+    cluster = (
+        World().add(node("n0", cpu=4), pod("a", on="n0", cpu=3, terminating=True), pod("b", cpu=2)).cluster
+    )
+    cluster.move(task_named(cluster, "b"), Status.PIPELINED, cluster.nodes["n0"])
     row = {column: amounts["cpu"] for column, amounts in cluster.columns.row("n0").items()}
     assert row == {"allocatable": 4000, "idle": 1000, "used": 3000, "releasing": 3000, "pipelined": 2000}

@@ -1,16 +1,15 @@
 """How tasks fall into sub-jobs, and when a job has enough of them (spec 01 3.5)."""
 
-import msgspec
 import pytest
 
-from stromboli.api.types.scheduling import SubGroupPolicy
 from stromboli.model.job import Job
-from tests.building import cluster_of, group, intake_of, job_of, node, pod, policy_of, queue, running, task_of
+from stromboli.testing import World
+from tests.manifests import Manifest, group, job_named, node, pod, sub_group_policy, task_named
 
 
-def job_of_labels(*labels: dict[str, str], policies: list[SubGroupPolicy], minimum: int = 0) -> Job:
-    pods = [pod(f"p{number}", "job", labels=one) for number, one in enumerate(labels)]
-    return job_of(cluster_of(queue(), group("job", minimum, policies=policies), *pods), "job")
+def job_of_labels(*labels: dict[str, str], policies: list[Manifest], minimum: int = 0) -> Job:
+    pods = [pod(f"p{number}", "job", labels=pod_labels) for number, pod_labels in enumerate(labels)]
+    return job_named(World().add(group("job", minimum, subGroupPolicy=policies), *pods).cluster, "job")
 
 
 def test_without_policies_the_whole_job_is_one_sub_job() -> None:
@@ -23,7 +22,7 @@ def test_the_values_of_the_match_labels_name_a_sub_job() -> None:
     job = job_of_labels(
         {"rack": "7", "row": "b"},
         {"rack": "7"},
-        policies=[policy_of("near", "rack", "row", size=3)],
+        policies=[sub_group_policy("near", "rack", "row", size=3)],
         minimum=5,
     )
     assert {sub.id: (sub.minimum, sub.match_index) for sub in job.sub_jobs.values()} == {
@@ -33,7 +32,10 @@ def test_the_values_of_the_match_labels_name_a_sub_job() -> None:
 
 
 def test_the_first_policy_that_matches_takes_the_task() -> None:
-    wide, narrow = policy_of("wide", "rack"), policy_of("narrow", "rack", "row", selector={"fast": "yes"})
+    wide, narrow = (
+        sub_group_policy("wide", "rack"),
+        sub_group_policy("narrow", "rack", "row", selector={"fast": "yes"}),
+    )
     labels = {"rack": "1", "row": "2", "fast": "yes"}
     assert set(job_of_labels(labels, policies=[wide, narrow]).sub_jobs) == {"default/job/wide-1"}
     assert set(job_of_labels(labels, policies=[narrow, wide]).sub_jobs) == {"default/job/narrow-1-2"}
@@ -44,7 +46,7 @@ def test_the_first_policy_that_matches_takes_the_task() -> None:
 
 def test_a_policy_without_match_labels_matches_nothing_but_is_still_demanded() -> None:
     """# quirk: spec 01 3.5"""
-    job = job_of_labels({"a": "b"}, policies=[policy_of("none", least=1, selector={"a": "b"})])
+    job = job_of_labels({"a": "b"}, policies=[sub_group_policy("none", least=1, selector={"a": "b"})])
     assert set(job.sub_jobs) == {"default/job"}
     assert not job.sub_groups_valid
 
@@ -52,7 +54,7 @@ def test_a_policy_without_match_labels_matches_nothing_but_is_still_demanded() -
 def test_a_long_name_is_replaced_by_its_hash() -> None:
     """FNV-1a of 32 bits in decimal, each character c spelt SAFE[ord(c) % 27]; up to 128 characters stay."""
     labels = {"x": "a" * 63, "y": "b" * 63, "z": "c"}
-    (id,) = job_of_labels(labels, policies=[policy_of("p", "x", "y", "z")]).sub_jobs
+    (id,) = job_of_labels(labels, policies=[sub_group_policy("p", "x", "y", "z")]).sub_jobs
     joined = "-".join(labels.values())
     assert len(joined) == 129
     digest = 2166136261
@@ -60,7 +62,7 @@ def test_a_long_name_is_replaced_by_its_hash() -> None:
         digest = (digest ^ byte) * 16777619 % 2**32
     spelt = "".join("bcdfghjklmnpqrstvwxz2456789"[ord(digit) % 27] for digit in str(digest))
     assert id == f"default/job/p-{spelt}"
-    (id,) = job_of_labels({**labels, "z": ""}, policies=[policy_of("p", "x", "y")]).sub_jobs
+    (id,) = job_of_labels({**labels, "z": ""}, policies=[sub_group_policy("p", "x", "y")]).sub_jobs
     assert id == f"default/job/p-{'a' * 63}-{'b' * 63}"
 
 
@@ -68,39 +70,38 @@ def test_a_long_name_is_replaced_by_its_hash() -> None:
     ("value", "index"), [("12", 12), ("-3", -3), ("x1", 0), ("--5", 0), ("1_0", 0), ("9" * 30, 0)]
 )
 def test_the_match_index_is_the_first_value_if_it_is_a_number(value: str, index: int) -> None:
-    (sub_job,) = job_of_labels({"rack": value}, policies=[policy_of("p", "rack")]).sub_jobs.values()
+    (sub_job,) = job_of_labels({"rack": value}, policies=[sub_group_policy("p", "rack")]).sub_jobs.values()
     assert sub_job.match_index == index
 
 
 def test_the_priority_of_a_sub_job_is_its_highest_and_never_below_zero() -> None:
-    cluster = cluster_of(queue(), group("job"), pod("a", "job", priority=-5), pod("b", "job", priority=7))
-    (sub_job,) = job_of(cluster, "job").sub_jobs.values()
+    cluster = World().add(group("job"), pod("a", "job", priority=-5), pod("b", "job", priority=7)).cluster
+    (sub_job,) = job_named(cluster, "job").sub_jobs.values()
     assert sub_job.priority == 7
-    cluster.leave(task_of(cluster, "b"))
+    cluster.leave(task_named(cluster, "b"))
     assert sub_job.priority == 0
 
 
 def test_sub_groups_are_ready_when_enough_of_them_are() -> None:
-    policy = policy_of("p", "rack", size=2, least=1)
-    pods = [running(f"a{n}", "n0", "job", labels={"rack": "1"}) for n in range(2)]
-    job = job_of(cluster_of(queue(), node("n0"), group("job", policies=[policy]), *pods[:1]), "job")
+    policy = sub_group_policy("p", "rack", size=2, least=1)
+    pods = [pod(f"a{n}", "job", on="n0", labels={"rack": "1"}) for n in range(2)]
+    job = job_named(World().add(node("n0"), group("job", subGroupPolicy=[policy]), *pods[:1]).cluster, "job")
     assert (job.sub_groups_valid, job.sub_groups_ready) == (True, False)
-    job = job_of(cluster_of(queue(), node("n0"), group("job", policies=[policy]), *pods), "job")
+    job = job_named(World().add(node("n0"), group("job", subGroupPolicy=[policy]), *pods).cluster, "job")
     assert (job.sub_groups_ready, job.sub_groups_pipelined) == (True, True)
 
 
 def test_an_update_of_the_pod_group_keeps_its_sub_groups_counted() -> None:
-    thing = group("job", policies=[policy_of("p", "rack", least=1)])
-    intake = intake_of(queue(), thing, running("a", "n0", "job", labels={"rack": "1"}))
-    again = msgspec.json.decode(msgspec.json.encode(thing), type=type(thing))
-    intake.put(again)
-    assert job_of(intake.cluster, "job").sub_groups_ready
+    owner = group("job", subGroupPolicy=[sub_group_policy("p", "rack", least=1)])
+    world = World().add(owner, pod("a", "job", on="n0", labels={"rack": "1"}))
+    world.add(owner)
+    assert job_named(world.cluster, "job").sub_groups_ready
 
 
 def test_a_sub_job_is_gone_with_its_last_task() -> None:
     lonely = pod("a", "job", labels={"rack": "1"})
-    intake = intake_of(queue(), group("job", policies=[policy_of("p", "rack", least=1)]), lonely)
-    intake.drop(lonely)
-    job = job_of(intake.cluster, "job")
+    world = World().add(group("job", subGroupPolicy=[sub_group_policy("p", "rack", least=1)]), lonely)
+    world.remove(lonely)
+    job = job_named(world.cluster, "job")
     assert job.sub_jobs == {}
     assert not job.sub_groups_valid
