@@ -110,6 +110,7 @@ def native_group(
     name: str,
     minimum: int = 0,
     *,
+    namespace: str = "default",
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     version: str = "v1alpha2",
@@ -117,7 +118,7 @@ def native_group(
     **spec: Any,
 ) -> Manifest:
     """A PodGroup of Kubernetes' own; without a minimum its pods are no gang."""
-    meta = _metadata(name, labels, annotations, created, "default")
+    meta = _metadata(name, labels, annotations, created, namespace)
     policy: Manifest = {"gang": {"minCount": minimum}} if minimum else {"basic": {}}
     return {
         "apiVersion": f"scheduling.k8s.io/{version}",

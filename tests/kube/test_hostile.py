@@ -16,7 +16,8 @@ from stromboli.kube.reflector import UnusableObject
 from stromboli.kube.watch_decoding import ListDecoder
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
-from tests import building
+from tests.manifests import EPOCH
+from tests.properties.living import engine
 from tests.properties.rebuild import kept_sums, rebuilt_sums
 from tests.properties.strategies import examples
 from tests.scheduler.mirror.test_cluster_mirror import SIZE, ObjectServer, manifest_of, node, pod
@@ -219,8 +220,8 @@ class Story:
     def __init__(self, policy: tuple[str, ...]) -> None:
         self.problems: list[UnusableObject] = []
         self.mirror = ClusterMirror(ObjectServer(), report=self.problems.append)
-        self.world = KubernetesWorld(self.mirror, lambda orders: None, lambda: float(building.EPOCH))
-        self.engine = building.engine(*policy, actions=ACTIONS)
+        self.world = KubernetesWorld(self.mirror, lambda orders: None, lambda: EPOCH)
+        self.engine = engine(*policy, actions=ACTIONS)
         self.bound: dict[str, str] = {}
 
     def hear(self, *manifests: dict[str, Any]) -> None:

@@ -8,14 +8,11 @@ from pathlib import Path
 import pytest
 
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.model.intake.object_intake import Intake
-from stromboli.policy.policy import load_policy
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
-from stromboli.scheduling_loop import Scheduler
-from stromboli.simulator.rehearsal import Rehearsal
-from tests import building
+from stromboli.testing import World
+from tests.manifests import EPOCH, group, pod, queue
 
 POLICY = """
 actions: "enqueue, allocate"
@@ -46,20 +43,13 @@ vgpu_device_memory_allocation_for_a_certain_pod vgpu_device_core_allocation_for_
 
 class Story:
     def __init__(self) -> None:
-        self.world = Rehearsal(Intake(), building.at(100).timestamp())
+        self.world = World("n1 cpu=2", "other", EPOCH + 100, policy=POLICY)
+        self.now = self.world.rehearsal.now
         self.metrics = Metrics()
-        self.cycle_metrics = CycleMetrics(self.metrics, self.world.now)
-        catalog = building.built_in()
-        self.scheduler = Scheduler(self.world, load_policy(POLICY, catalog), catalog)
-        for object in (building.queue("default"), building.queue("other"), building.node("n1", cpu=2)):
-            self.world.intake.put(object)
-
-    def put(self, *things: object) -> None:
-        for object in things:
-            self.world.intake.put(object)  # type: ignore[arg-type]
+        self.cycle_metrics = CycleMetrics(self.metrics, self.now)
 
     def cycle(self) -> str:
-        self.cycle_metrics.cycle(self.scheduler.cycle())
+        self.cycle_metrics.cycle(self.world.step().outcome)
         return self.text
 
     @property
@@ -68,9 +58,9 @@ class Story:
 
 
 def value(text: str, series: str) -> float:
-    found = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
-    assert found, f"no {series} in\n{text}"
-    return float(found[1])
+    match = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
+    assert match, f"no {series} in\n{text}"
+    return float(match[1])
 
 
 @pytest.mark.parametrize("name", VOLCANO.split())
@@ -81,8 +71,8 @@ def test_every_metric_of_volcanos_is_there_under_its_name(name: str) -> None:
 
 def test_a_gang_that_runs_and_one_that_waits() -> None:
     story = Story()
-    story.put(building.group("runs", 2), *(building.pod(f"runs-{n}", "runs") for n in range(2)))
-    story.put(building.group("waits", 3), *(building.pod(f"waits-{n}", "waits") for n in range(3)))
+    story.world.add(group("runs", 2, created=0), *(pod(f"runs-{n}", "runs") for n in range(2)))
+    story.world.add(group("waits", 3, created=0), *(pod(f"waits-{n}", "waits") for n in range(3)))
     text = story.cycle()
     assert value(text, 'volcano_unschedule_task_count{job_id="waits"}') == 3
     assert value(text, 'volcano_unschedule_task_count{job_id="runs"}') == 0
@@ -107,18 +97,18 @@ def test_a_gang_that_runs_and_one_that_waits() -> None:
 
 def test_a_task_that_fits_nowhere_is_an_attempt_too() -> None:
     story = Story()
-    story.put(building.group("lost", 1), building.pod("lost-0", "lost", selector={"no": "such"}))
+    story.world.add(group("lost", 1), pod("lost-0", "lost", spec={"nodeSelector": {"no": "such"}}))
     assert value(story.cycle(), 'volcano_schedule_attempts_total{result="unschedulable"}') == 1
 
 
 def test_series_of_what_is_gone_are_gone() -> None:
     story = Story()
-    group, pod = building.group("runs", 1), building.pod("runs-0", "runs")
-    story.put(group, pod)
+    owner, member = group("runs", 1), pod("runs-0", "runs")
+    story.world.add(owner, member)
     assert 'job_id="runs"' in story.cycle()
-    story.world.intake.drop(pod)
-    story.world.intake.drop(group)
-    story.world.intake.drop(building.queue("other"))
+    story.world.remove(member)
+    story.world.remove(owner)
+    story.world.remove(queue("other"))
     text = story.cycle()
     assert "runs" not in text
     assert 'queue_name="other"' not in text
@@ -127,14 +117,14 @@ def test_series_of_what_is_gone_are_gone() -> None:
 
 def test_series_without_a_namespace_stay_until_the_last_of_that_name_is_gone() -> None:
     story = Story()
-    groups = [building.group("runs", 1, namespace=namespace) for namespace in ("one", "two")]
-    story.put(*groups)
+    groups = [group("runs", 1, namespace=namespace) for namespace in ("one", "two")]
+    story.world.add(*groups)
     story.cycle()
-    story.world.intake.drop(groups[0])
+    story.world.remove(groups[0])
     text = story.cycle()
     assert 'volcano_unschedule_task_count{job_id="runs"}' in text
     assert 'job_ns="one"' not in text
-    story.world.intake.drop(groups[1])
+    story.world.remove(groups[1])
     assert 'job_id="runs"' not in story.cycle()
 
 
@@ -150,10 +140,10 @@ def test_a_resource_that_a_queue_no_longer_holds_is_shown_as_zero() -> None:
 def test_what_became_of_decisions() -> None:
     story = Story()
     bind = Bind("ns", "p", "u", "n1", "ns/j")
-    story.cycle_metrics.written(WriteOrder(bind, created=story.world.now() - 2), 0.01)
+    story.cycle_metrics.written(WriteOrder(bind, created=story.now() - 2), 0.01)
     story.cycle_metrics.write_failed(WriteFailure(Evict("ns", "p", "u", "n1", "ns/j", "preempt"), "no"))
     story.cycle_metrics.write_failed(WriteFailure(bind, "no"))
-    story.cycle_metrics.pod_arrived(story.world.now() - 3)
+    story.cycle_metrics.pod_arrived(story.now() - 3)
     story.cycle_metrics.request_sent("10.0.0.1:6443", "POST", "409")
     text = story.text
     assert value(text, 'volcano_task_scheduling_latency_milliseconds_sum{stage="Watched"}') == 3000

@@ -7,16 +7,16 @@ import pytest
 from stromboli.api.types.meta import OwnerReference
 from stromboli.daemon.flags import BadFlag
 from stromboli.scheduler.partitioning import HashRing, by_hash, by_label, idle_members, parse_selectors
-from tests import building
+from tests.manifests import decoded, group, native_group, node, pod
 
 
 def test_only_nodes_with_one_of_the_labels_are_ours() -> None:
     wanted = by_label(parse_selectors(["pool:gpu", " zone : a ", "bad", "worse:"]))
-    assert wanted(building.node("n", labels={"pool": "gpu"}))
-    assert wanted(building.node("n", labels={"zone": "a"}))
-    assert not wanted(building.node("n", labels={"pool": "cpu"}))
-    assert wanted(building.pod("p"))
-    assert by_label(parse_selectors(["bad"]))(building.node("n"))
+    assert wanted(decoded(node("n", labels={"pool": "gpu"})))
+    assert wanted(decoded(node("n", labels={"zone": "a"})))
+    assert not wanted(decoded(node("n", labels={"pool": "cpu"})))
+    assert wanted(decoded(pod("p")))
+    assert by_label(parse_selectors(["bad"]))(decoded(node("n")))
 
 
 def environment(me: int) -> dict[str, str]:
@@ -30,28 +30,27 @@ def environment(me: int) -> dict[str, str]:
 def test_every_node_and_every_job_has_exactly_one_scheduler() -> None:
     parts = [by_hash(environment(me), ["volcano"]) for me in range(3)]
     for number in range(200):
-        assert sum(part(building.node(f"node-{number}")) for part in parts) == 1
-        assert sum(part(building.group(f"job-{number}")) for part in parts) == 1
-    owners = [sum(part(building.node(f"node-{n}")) for n in range(200)) for part in parts]
+        assert sum(part(decoded(node(f"node-{number}"))) for part in parts) == 1
+        assert sum(part(decoded(group(f"job-{number}"))) for part in parts) == 1
+    owners = [sum(part(decoded(node(f"node-{n}"))) for n in range(200)) for part in parts]
     assert all(owners)
 
 
 def test_pods_go_with_their_owner_and_bound_pods_with_their_node() -> None:
     parts = [by_hash(environment(me), ["volcano"]) for me in range(3)]
-    pods = [building.pod(f"x-{n}") for n in range(9)]
-    for pod in pods:
-        pod.metadata.owner_references = (OwnerReference(kind="Job", name="x"),)
+    owned = {"ownerReferences": [OwnerReference(kind="Job", name="x")]}
+    pods = [decoded(pod(f"x-{n}", metadata=owned)) for n in range(9)]
     assert [sum(map(part, pods)) for part in parts].count(9) == 1
-    foreign = building.pod("y", scheduler="other", node="node-7")
-    assert [part(foreign) for part in parts] == [part(building.node("node-7")) for part in parts]
+    foreign = decoded(pod("y", scheduler="other", on="node-7", phase="Pending"))
+    assert [part(foreign) for part in parts] == [part(decoded(node("node-7"))) for part in parts]
 
 
 def test_a_native_group_is_where_its_pods_are() -> None:
     parts = [by_hash(environment(me), ["volcano"]) for me in range(3)]
     for number in range(30):
-        pods = [building.pod(f"x-{n}", native=f"g{number}") for n in range(3)]
-        things = [building.native_group(f"g{number}"), *pods]
-        assert sorted(sum(map(part, things)) for part in parts) == [0, 0, 4]
+        pods = [decoded(pod(f"x-{n}", native=f"g{number}")) for n in range(3)]
+        objects = [decoded(native_group(f"g{number}")), *pods]
+        assert sorted(sum(map(part, objects)) for part in parts) == [0, 0, 4]
 
 
 def test_members_that_elect_one_of_them_are_warned() -> None:

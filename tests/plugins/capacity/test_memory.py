@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.scheduling import Guarantee, Queue, QueueSpec, QueueStatus
 from stromboli.engine.cycle import Engine
+from stromboli.extensions import load_catalog
 from stromboli.model.cluster import Change, Dirty
 from stromboli.model.status import Status
 from stromboli.plugins.capacity.plugin import Capacity
 from stromboli.policy.policy import load_policy
-from tests.building import built_in, group, node, pod
+from tests.manifests import decoded, group, node, pod
 from tests.plugins.capacity.policies import policy
 from tests.properties.living import LivingWorld, binds, plain
 from tests.properties.strategies import examples
@@ -33,43 +34,52 @@ def queue(name: str, parent: str = "", **spec: Any) -> Queue:
 @st.composite
 def forests(draw: st.DrawFn) -> list[Object]:
     """Queues in a tree that may be broken, with jobs anywhere in it; some run."""
-    things: list[Object] = [queue("root", reclaimable=False), queue("default")]
+    objects: list[Object] = [queue("root", reclaimable=False), queue("default")]
     for name in QUEUES:
         deserved, capability, guarantee = (draw(st.sampled_from(AMOUNTS)) for _ in range(3))
         kept = Guarantee(dict(guarantee) if draw(st.integers(0, 3)) == 3 else {})
         spec = {"deserved": dict(deserved), "capability": dict(capability), "guarantee": kept}
-        things.append(
+        objects.append(
             queue(name, draw(st.sampled_from(PARENTS)), priority=draw(st.sampled_from((0, 0, 1))), **spec)
         )
     nodes = draw(st.integers(1, 3))
-    things.extend(node(f"n{number}", 4, gpu=2 * (number == 0)) for number in range(nodes))
+    objects.extend(
+        decoded(node(f"n{number}", memory="8Gi", gpu=2 * (number == 0))) for number in range(nodes)
+    )
     for number in range(draw(st.integers(1, 6))):
         running = draw(st.integers(0, 2)) == 2
         least = draw(st.sampled_from((None, None, {"cpu": "1"}, {"cpu": "2", "memory": "1Gi"})))
         phase = "Running" if running else draw(st.sampled_from(("Inqueue", "Pending")))
         name = f"g{number}"
         home = draw(st.sampled_from((*QUEUES, "default")))
-        things.append(
-            group(name, 1, queue=home, phase=phase, resources=least, created=draw(st.integers(0, 2)))
+        objects.append(
+            decoded(
+                group(name, 1, queue=home, phase=phase, minResources=least, created=draw(st.integers(0, 2)))
+            )
         )
         for member in range(draw(st.integers(1, 3))):
             shape = draw(
-                st.sampled_from(({"cpu": 1}, {"cpu": 2}, {"cpu": 1, "gpu": 1}, {"cpu": None, "memory": None}))
+                st.sampled_from(
+                    (
+                        {"cpu": 1, "memory": "1Gi"},
+                        {"cpu": 2, "memory": "1Gi"},
+                        {"cpu": 1, "memory": "1Gi", "gpu": 1},
+                        {"cpu": 0},
+                    )
+                )
             )
             where = f"n{draw(st.integers(0, nodes - 1))}" if running else ""
-            stands = {"phase": "Running", "node": where} if running else {}
-            things.append(pod(f"{name}-x-{member}", name, **shape, **stands))
-    return things
+            objects.append(decoded(pod(f"{name}-x-{member}", name, on=where, **shape)))
+    return objects
 
 
 def make(tree: bool, levels: int) -> Engine:
-    return Engine(
-        load_policy(policy(ACTIONS, tree=tree, levels=levels, one_tier=True), built_in()), built_in()
-    )
+    catalog = load_catalog()
+    return Engine(load_policy(policy(ACTIONS, tree=tree, levels=levels, one_tier=True), catalog), catalog)
 
 
 def capacity(engine: Engine) -> Capacity:
-    return next(one for one in engine.rules.plugins if isinstance(one, Capacity))
+    return next(plugin for plugin in engine.rules.plugins if isinstance(plugin, Capacity))
 
 
 def numbers(plugin: Capacity) -> dict[str, Any]:
@@ -110,10 +120,10 @@ def surprise(world: LivingWorld, later: list[Object], chance: random.Random) -> 
 @given(forests(), forests(), st.booleans(), st.integers(0, 2), st.integers(0, 2**32))
 @examples(60)
 def test_a_plugin_that_lives_on_equals_one_built_afresh(
-    things: list[Object], later: list[Object], tree: bool, levels: int, seed: int
+    objects: list[Object], later: list[Object], tree: bool, levels: int, seed: int
 ) -> None:
     chance = random.Random(seed)
-    world = LivingWorld(things, lambda: make(tree, levels))
+    world = LivingWorld(objects, lambda: make(tree, levels))
     for _ in range(4):
         outcome = world.cycle()
         assert outcome.lost is None
@@ -130,10 +140,10 @@ def test_a_plugin_that_lives_on_equals_one_built_afresh(
 @given(forests(), st.booleans(), st.integers(0, 2), st.integers(0, 2**32))
 @examples(60)
 def test_objects_in_any_order_give_the_same_decisions(
-    things: list[Object], tree: bool, levels: int, seed: int
+    objects: list[Object], tree: bool, levels: int, seed: int
 ) -> None:
-    straight = LivingWorld(things, lambda: make(tree, levels))
-    mixed = LivingWorld(random.Random(seed).sample(things, len(things)), lambda: make(tree, levels))
+    straight = LivingWorld(objects, lambda: make(tree, levels))
+    mixed = LivingWorld(random.Random(seed).sample(objects, len(objects)), lambda: make(tree, levels))
     for _ in range(2):
         first, second = straight.step(), mixed.step()
         assert binds(first.decisions) == binds(second.decisions)
@@ -147,9 +157,9 @@ def test_objects_in_any_order_give_the_same_decisions(
 )
 @examples(60)
 def test_moves_are_followed_and_taking_them_back_leaves_no_trace(
-    things: list[Object], steps: list[tuple[int, Status, int]]
+    objects: list[Object], steps: list[tuple[int, Status, int]]
 ) -> None:
-    world = LivingWorld(things, lambda: make(True, 1))
+    world = LivingWorld(objects, lambda: make(True, 1))
     world.cycle()
     cluster, plugin = world.intake.cluster, capacity(world.engine)
     plugin.opening(plugin.session, Dirty())
@@ -176,8 +186,8 @@ def test_moves_are_followed_and_taking_them_back_leaves_no_trace(
 
 @given(forests(), st.booleans())
 @examples(40)
-def test_no_queue_and_no_ancestor_goes_beyond_its_limit(things: list[Object], tree: bool) -> None:
-    world = LivingWorld(things, lambda: make(tree, 0))
+def test_no_queue_and_no_ancestor_goes_beyond_its_limit(objects: list[Object], tree: bool) -> None:
+    world = LivingWorld(objects, lambda: make(tree, 0))
     before = {name: dict(queue.allocated) for name, queue in world.intake.cluster.queues.items()}
     world.cycle()
     plugin = capacity(world.engine)
@@ -195,8 +205,8 @@ def test_no_queue_and_no_ancestor_goes_beyond_its_limit(things: list[Object], tr
 
 @given(forests())
 @examples(40)
-def test_a_quiet_cluster_costs_no_look_at_queues_or_jobs(things: list[Object]) -> None:
-    world = LivingWorld(things, lambda: make(True, 0))
+def test_a_quiet_cluster_costs_no_look_at_queues_or_jobs(objects: list[Object]) -> None:
+    world = LivingWorld(objects, lambda: make(True, 0))
     for _ in range(8):
         if not world.step().decisions:
             break

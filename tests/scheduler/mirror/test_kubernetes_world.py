@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from msgspec.structs import replace
-
-from stromboli.api.types.meta import Condition
+from stromboli.api.types.meta import Condition, Object
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, Decision, Event, Evict, PodCondition, PodGroupStatus, QueueStatus
 from stromboli.model.cluster import Cluster
@@ -16,7 +14,7 @@ from stromboli.model.status import Status
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
-from tests import building
+from tests.manifests import EPOCH, decoded, group, node, pod, queue
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC).timestamp()
 
@@ -31,8 +29,8 @@ class Mirror:
         return self.intake.cluster
 
     def sync(self) -> None:
-        for object in self.incoming:
-            self.intake.put(object)
+        for obj in self.incoming:
+            self.intake.put(obj if isinstance(obj, Object) else decoded(obj))
         self.incoming.clear()
         self.cluster.settle()
 
@@ -53,10 +51,10 @@ class Story:
             clock=lambda: self.now,
         )
         self.mirror.incoming += [
-            building.queue("default"),
-            building.node("n1"),
-            building.group("web", minimum),
-            *(building.pod(f"web-{n}", group="web") for n in range(members)),
+            queue(),
+            node("n1"),
+            group("web", minimum),
+            *(pod(f"web-{n}", "web") for n in range(members)),
         ]
         self.sync()
 
@@ -77,10 +75,10 @@ class Story:
 
     def bound(self, name: str, running: bool = False) -> Pod:
         """Its pod as the watch shows it once it is bound."""
-        pod = building.pod(name, group="web", node="n1", phase="Running" if running else "Pending")
         since = datetime.fromtimestamp(self.now, UTC)
         scheduled = Condition("PodScheduled", "True", last_transition_time=since)
-        return replace(pod, status=replace(pod.status, conditions=(scheduled,)))
+        phase = "Running" if running else "Pending"
+        return decoded(pod(name, "web", on="n1", phase=phase, status={"conditions": [scheduled]}))
 
 
 def test_a_failed_bind_is_pending_again_and_its_pod_is_told_why() -> None:
@@ -110,7 +108,7 @@ def test_a_bind_that_failed_because_its_pod_is_gone_tells_nobody() -> None:
 def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_node_when_the_bind_fails() -> None:
     story = Story()
     bind = story.bind("web-0")
-    story.sync(building.pod("web-0", group="web", dying=True))
+    story.sync(pod("web-0", "web", terminating=True))
     assert story.task("web-0").node is story.world.cluster.nodes["n1"]
     story.world.failed(WriteFailure(bind, "the pod is being deleted"))
     assert story.sync() == []
@@ -212,9 +210,7 @@ def test_a_gang_that_loses_a_member_later_is_not_torn() -> None:
 def test_a_gang_whose_missing_member_came_after_the_others_were_bound_is_not_torn() -> None:
     story = Story(minimum=2, members=1)
     story.sync(story.bound("web-0"))
-    late = building.pod("web-1", group="web")
-    late.metadata.creation_timestamp = datetime.fromtimestamp(story.now + 5, UTC)
-    story.sync(late)
+    story.sync(pod("web-1", "web", created=story.now + 5 - EPOCH))
     story.now += PATIENCE * 2
     assert story.sync() == []
 
@@ -233,7 +229,7 @@ def test_a_bind_that_keeps_failing_is_tried_again_ever_more_slowly() -> None:
     assert pauses == [0.0, 1.0, 2.0, 4.0, 8.0]
     story.sync(story.bound("web-0"))
     story.mirror.intake.drop(story.bound("web-0"))
-    story.sync(building.pod("web-0", group="web"))
+    story.sync(pod("web-0", "web"))
     story.world.failed(WriteFailure(story.bind("web-0"), "no"))
     story.sync()
     assert story.task("web-0").status is Status.PENDING

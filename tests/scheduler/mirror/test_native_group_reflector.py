@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from stromboli.api.types.meta import Condition
-from stromboli.api.types.native_group import NativePodGroup, NativePodGroupStatus
+from stromboli.api.types.native_group import NativePodGroup
 from stromboli.engine.decisions import Decision, Event, NativeGroupCondition
 from stromboli.kube.api_resources import RESOURCES, absence
 from stromboli.kube.rate_limits import Backoff
@@ -22,7 +22,7 @@ from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
 from stromboli.scheduler.writes.write_orders import WriteOrder, merge
-from tests import building
+from tests import manifests
 from tests.kube.fake_api import GONE, FakeApi, body
 from tests.kube.test_reflector import Script, ScriptEnded, Sink
 from tests.scheduler.mirror.test_cluster_mirror import (
@@ -267,15 +267,14 @@ def test_an_event_is_about_the_group_as_kubernetes_calls_it() -> None:
 def test_orders_know_the_uid_the_version_and_what_stands_there() -> None:
     orders: list[WriteOrder] = []
     mirror = PlainMirror()
-    thing = building.native_group("g", 1, namespace="ns", version="v1beta1")
+    owner = manifests.native_group("g", 1, namespace="ns", version="v1beta1")
     stood = Condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "older words")
-    thing.status = NativePodGroupStatus((stood,))
-    mirror.incoming += [building.queue(), thing]
+    mirror.incoming += [manifests.queue(), {**owner, "status": {"conditions": [stood]}}]
     world = KubernetesWorld(mirror, orders.extend, lambda: 0.0)
     world.sync()
-    said = Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room")
-    world.execute([SAID, said])
-    assert [order.uid for order in orders] == ["uid-native-g", "uid-native-g"]
+    event = Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room")
+    world.execute([SAID, event])
+    assert [order.uid for order in orders] == ["NativePodGroup/ns/g", "NativePodGroup/ns/g"]
     assert (orders[0].api_version, orders[0].generation) == (f"{NATIVE}/v1beta1", 1)
     assert [condition.status for condition in orders[0].conditions] == ["False"]
 
@@ -284,14 +283,13 @@ def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
     orders: list[WriteOrder] = []
     mirror, now = PlainMirror(), [0.0]
     since = Condition(
-        "PodScheduled", "True", last_transition_time=datetime.fromtimestamp(building.EPOCH, UTC)
+        "PodScheduled", "True", last_transition_time=datetime.fromtimestamp(manifests.EPOCH, UTC)
     )
-    bound = building.pod("g-x-0", native="g", node="n1")
-    bound.status.conditions = (since,)
-    waiting = building.pod("g-x-1", native="g")
-    mirror.incoming += [building.queue(), building.node("n1"), building.native_group("g", 2), bound, waiting]
+    bound = manifests.pod("g-x-0", native="g", on="n1", phase="Pending", status={"conditions": [since]})
+    mirror.incoming += [manifests.queue(), manifests.node("n1"), manifests.native_group("g", 2)]
+    mirror.incoming += [bound, manifests.pod("g-x-1", native="g")]
     world = KubernetesWorld(mirror, orders.extend, lambda: now[0], clock=lambda: now[0])
-    now[0] = building.EPOCH + 1.0
+    now[0] = manifests.EPOCH + 1.0
     world.sync()
     now[0] += PATIENCE
     world.sync()
