@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api.decoding import decode
-from stromboli.api.types.kinds import KINDS
+from stromboli.api.types.kinds import GROUP_OF
 from stromboli.api.types.meta import Object
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.reflector import UnusableObject
@@ -26,7 +26,7 @@ SIZE = {"cpu": "8", "memory": "16Gi", "pods": "110"}
 
 
 def manifest_of(kind: str, name: str, version: int = 1, **fields: Any) -> dict[str, Any]:
-    group = KINDS[kind][0]
+    group = GROUP_OF[kind]
     meta = {"name": name, "uid": f"{kind}-{name}", "resourceVersion": str(version)}
     meta |= {"namespace": "ns"} if kind in ("Pod", "PodGroup") else {}
     meta |= fields.pop("meta", {})
