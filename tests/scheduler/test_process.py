@@ -7,6 +7,7 @@ import logging
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
@@ -21,7 +22,7 @@ from stromboli.daemon.flags import BadFlag
 from stromboli.daemon.log_format import Lines, about
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.kube.request import ApiError, Request
-from stromboli.scheduler.debug_endpoints import DebugEndpoints
+from stromboli.scheduler.debug_endpoints import add_debug_routes
 from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.default_queues import NoQueues, ensure_queues
 from stromboli.scheduler.introspection import Unavailable
@@ -57,7 +58,7 @@ def test_endpoints_show_health_metrics_and_what_is_wrong() -> None:
 
     async def run() -> list[tuple[int, str]]:
         options = parse([*flags, *addresses])
-        debugging = DebugEndpoints(introspection).add_to if options.enable_pprof else None
+        debugging = partial(add_debug_routes, introspection) if options.enable_pprof else None
         endpoints = Endpoints(options, introspection, debugging)
         await endpoints.start()
         health, metrics = endpoints.ports["health"], endpoints.ports["metrics"]

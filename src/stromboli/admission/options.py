@@ -103,15 +103,6 @@ def parse(arguments: Sequence[str]) -> Options:
     return options
 
 
-_HELP_ORDER = """
-master kubeconfig kube-api-qps kube-api-burst tls-cert-file tls-private-key-file ca-cert-file webhook-secret
-webhook-configuration listen-address port webhook-namespace webhook-service-name webhook-url
-enabled-admission scheduler-name job-plugin admission-conf enable-healthz healthz-address
-graceful-shutdown-time enable-queue-allocated-pods-check max-queue-depth enable-root-queue-protection
-feature-gates log-format v
-"""
-
-
 def usage() -> str:
     """All flags, one per line."""
-    return flags.usage(Options, ACCEPTED, _HELP_ORDER)
+    return flags.usage(Options, ACCEPTED)

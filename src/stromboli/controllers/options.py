@@ -69,17 +69,6 @@ def parse(arguments: Sequence[str]) -> Options:
     return options
 
 
-_HELP_ORDER = """
-master kubeconfig kube-api-qps kube-api-burst worker-threads worker-threads-for-cronjob
-worker-threads-for-podgroup worker-threads-for-queue worker-threads-for-gc max-requeue-num scheduler-name
-inherit-owner-annotations controllers enable-healthz healthz-address enable-metrics listen-address
-ca-cert-file tls-cert-file tls-private-key-file leader-elect leader-elect-lease-duration
-leader-elect-renew-deadline leader-elect-retry-period leader-elect-resource-name
-leader-elect-resource-namespace lock-object-namespace feature-gates plugins-dir log-format v
-shutdown-timeout
-"""
-
-
 def usage() -> str:
     """All flags, one per line."""
-    return flags.usage(Options, ACCEPTED, _HELP_ORDER)
+    return flags.usage(Options, ACCEPTED)

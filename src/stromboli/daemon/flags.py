@@ -157,12 +157,11 @@ def _next(left: list[str]) -> tuple[str, str | None]:
     return name.replace("_", "-"), value if has_value else None
 
 
-def usage(kind: type, accepted: Accepted, order: str) -> str:
-    """All flags, one per line, in the order of the names in `order`."""
-    known = {_name(option): option for option in _flags(kind)}
+def usage(kind: type, accepted: Accepted) -> str:
+    """All flags, one per line; those that daemons have in common come first."""
     lines = [
-        f"  --{name:34}{known[name].metadata['about']} (default {default_text(known[name])})"
-        for name in order.split()
+        f"  --{_name(option):34}{option.metadata['about']} (default {_default_text(option)})"
+        for option in _flags(kind)
     ]
     ignored = ", ".join(f"--{name}" for name in accepted.why)
     return "\n".join(lines) + f"\n\nAccepted without effect, as Volcano has them: {ignored}"
@@ -172,8 +171,7 @@ def _flags(kind: Any) -> list[Any]:
     return [option for option in fields(kind) if option.metadata]
 
 
-def default_text(option: Any) -> str:
-    """A flag's default, as help shows it."""
+def _default_text(option: Any) -> str:
     default = option.default if option.default is not MISSING else ""
     if option.metadata["parse"] is duration:
         return f"{default:g}s"

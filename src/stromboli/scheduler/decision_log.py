@@ -26,37 +26,28 @@ def log_decisions(outcome: Outcome) -> None:
                 bound[decision.job] += 1
                 nodes.setdefault(decision.job, set()).add(decision.node)
             case Evict():
-                log.info(
-                    "evict",
-                    extra=about(
-                        pod=decision.key,
-                        node=decision.node,
-                        action=decision.action,
-                        beneficiary=decision.beneficiary,
-                    ),
-                )
+                action, beneficiary = decision.action, decision.beneficiary
+                fields = about(pod=decision.key, node=decision.node, action=action, beneficiary=beneficiary)
+                log.info("evict", extra=fields)
             case GateRemoval():
-                log.info("let out of the gate", extra=about(pod=f"{decision.namespace}/{decision.name}"))
+                log.info("let out of the gate", extra=about(pod=_key(decision)))
             case PodGroupStatus():
-                log.info(
-                    "phase", extra=about(job=f"{decision.namespace}/{decision.name}", phase=decision.phase)
-                )
+                log.info("phase", extra=about(job=_key(decision), phase=decision.phase))
             case NativeGroupCondition():
-                log.info(
-                    "scheduled",
-                    extra=about(job=f"{decision.namespace}/{decision.name}", scheduled=decision.status),
-                )
+                log.info("scheduled", extra=about(job=_key(decision), scheduled=decision.status))
             case Event(kind="PodGroup" | "NativePodGroup", type="Warning") if not is_premature(
                 outcome.session.cluster, decision
             ):
-                log.info(
-                    "waiting", extra=about(job=f"{decision.namespace}/{decision.name}", why=decision.message)
-                )
+                log.info("waiting", extra=about(job=_key(decision), why=decision.message))
     for job, pods in bound.items():
         log.info("bind", extra=about(job=job, pods=pods, nodes=len(nodes[job])))
-    spent = sum(outcome.seconds.values())
     if outcome.decisions:
-        log.debug("cycle", extra=about(seconds=round(spent, 4), decisions=len(outcome.decisions)))
+        seconds = round(sum(outcome.seconds.values()), 4)
+        log.debug("cycle", extra=about(seconds=seconds, decisions=len(outcome.decisions)))
+
+
+def _key(decision: GateRemoval | PodGroupStatus | NativeGroupCondition | Event) -> str:
+    return f"{decision.namespace}/{decision.name}"
 
 
 def unusable_event(problem: UnusableObject) -> WriteOrder:

@@ -121,17 +121,6 @@ def _idle_gates(gates: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, str]]:
             yield name, "has no effect"
 
 
-_HELP_ORDER = """
-master kubeconfig kube-api-qps kube-api-burst scheduler-name scheduler-conf disable-default-scheduler-config
-lenient-policy schedule-period default-queue priority-class node-selector resource-sync-timeout plugins-dir
-listen-address enable-metrics enable-pprof enable-healthz healthz-address ca-cert-file tls-cert-file
-tls-private-key-file cache-dumper cache-dump-dir scheduler-sharding-mode scheduler-sharding-name
-leader-elect leader-elect-lease-duration leader-elect-renew-deadline leader-elect-retry-period
-leader-elect-resource-name leader-elect-resource-namespace lock-object-namespace feature-gates log-format v
-shutdown-timeout gang-bind-timeout writes-in-flight
-"""
-
-
 def usage() -> str:
     """All flags, one per line."""
-    return flags.usage(Options, _ACCEPTED, _HELP_ORDER)
+    return flags.usage(Options, _ACCEPTED)

@@ -18,7 +18,7 @@ from stromboli.kube.cluster_access import Access
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import CycleMetrics
-from stromboli.scheduler.debug_endpoints import DebugEndpoints
+from stromboli.scheduler.debug_endpoints import add_debug_routes
 from stromboli.scheduler.decision_log import leader_event
 from stromboli.scheduler.default_queues import NoQueues, ensure_queues
 from stromboli.scheduler.introspection import Introspection
@@ -60,7 +60,7 @@ class Process(ElectedProcess[Options]):
         level = LogLevel(os.environ, options.v)
         stack.push_async_callback(level.stop)
         await level.start()
-        debugging = DebugEndpoints(introspection).add_to if options.enable_pprof else None
+        debugging = partial(add_debug_routes, introspection) if options.enable_pprof else None
         await self._serve_endpoints(stack, introspection, debugging)
         await stack.enter_async_context(replica)
         ending = asyncio.create_task(self._stop_with(replica))
