@@ -95,7 +95,7 @@ async def _driven(name: str, plane: ControlPlane, ready: float, count: int) -> S
 
         async def bind(index: int) -> None:
             target = binding(f"p{index}", "default", f"node-{index % 10}")
-            await client.post(PODS, f"p{index}", "binding", target, "default")
+            await client.create(PODS, target, "default", f"p{index}", "binding")
 
         creates, create_cpu = await _timed(create, count, usage)
         binds, bind_cpu = await _timed(bind, count, usage)

@@ -12,7 +12,7 @@ import pytest
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.pod import Pod
 from stromboli.kube.api_client import Client, TooLarge
-from stromboli.kube.api_resources import RESOURCES, discover, versions
+from stromboli.kube.api_resources import RESOURCES, discover
 from stromboli.kube.cluster_access import Access, Trust
 from stromboli.kube.credentials import Identity, NoCredentials, StaticCredentials, bearer
 from stromboli.kube.rate_limits import Backoff
@@ -56,7 +56,7 @@ def replies(*given: Reply) -> Callable[[Asked], Reply]:
 def test_who_we_are_and_what_we_want_goes_along() -> None:
     with serving(lambda asked: b"{}") as server:
         access = Access(server.url, credentials=StaticCredentials(Identity((bearer("abc"),))))
-        talk(access, lambda client: client.post(PODS, "web", "binding", {"target": {"name": "n1"}}, "ns"))
+        talk(access, lambda client: client.create(PODS, {"target": {"name": "n1"}}, "ns", "web", "binding"))
     [asked] = server.asked
     assert (asked.method, asked.path) == ("POST", "/api/v1/namespaces/ns/pods/web/binding")
     assert asked.headers["Authorization"] == "Bearer abc"
@@ -270,6 +270,3 @@ def test_what_the_server_has_is_discovered() -> None:
         found = talk(server.url, discover)
         assert set(found) == {Pod, NativePodGroup}
         assert found[NativePodGroup].api_version == "scheduling.k8s.io/v1beta1"
-        known = ("v1", "v1alpha2", "v1beta1")
-        assert talk(server.url, lambda client: versions(client, "scheduling.k8s.io")) == known
-        assert talk(server.url, lambda client: versions(client, "none.example")) == ()

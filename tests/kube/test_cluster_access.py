@@ -14,7 +14,8 @@ import pytest
 
 from stromboli.kube.cluster_access import find_access
 from stromboli.kube.credentials import REREAD_INTERVAL, BadConfig, FileCredentials, Identity, NoCredentials
-from stromboli.kube.exec_credentials import ExecCredentials, ExecProgram, parse_exec_credential
+from stromboli.kube.exec_credentials import VERSIONS, ExecCredentials, parse_exec_credential
+from stromboli.kube.kubeconfig import ExecPart
 from tests.serving import CERTIFICATE
 
 PEM = base64.b64encode(CERTIFICATE.read_bytes()).decode()
@@ -192,6 +193,10 @@ def program(folder: Path, script: str) -> dict[str, Any]:
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin.sh"}}
 
 
+def exec_part(command: str, *arguments: str) -> ExecPart:
+    return ExecPart(command, VERSIONS[0], arguments, install_hint="get it at example.org")
+
+
 def answer(**status: str) -> str:
     version = "client.authentication.k8s.io/v1"
     return json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
@@ -223,7 +228,7 @@ def test_a_program_is_asked_again_only_when_needed(tmp_path: Path) -> None:
     expires = answer(token="t", expirationTimestamp="2026-01-01T00:01:00Z")
     program(tmp_path, f"echo x >> asked; echo '{expires}'")
     now = [1767225600.0]  # 2026-01-01T00:00:00Z
-    exec = ExecCredentials(ExecProgram("/bin/sh", ("-c", f"cd {tmp_path}; ./plugin.sh")), wall=lambda: now[0])
+    exec = ExecCredentials(exec_part("/bin/sh", "-c", f"cd {tmp_path}; ./plugin.sh"), wall=lambda: now[0])
 
     def asked() -> int:
         asyncio.run(exec.identity())
@@ -251,21 +256,21 @@ def test_a_program_is_asked_again_only_when_needed(tmp_path: Path) -> None:
     ],
 )
 def test_a_program_that_fails_is_named_with_the_reason(tmp_path: Path, script: str, problem: str) -> None:
-    exec = ExecCredentials(ExecProgram("/bin/sh", ("-c", script)), timeout=0.5 if "sleep" in script else 20)
+    exec = ExecCredentials(exec_part("/bin/sh", "-c", script), timeout=0.5 if "sleep" in script else 20)
     with pytest.raises(NoCredentials, match="/bin/sh: ") as failed:
         asyncio.run(exec.identity())
     assert problem in str(failed.value)
 
 
 def test_a_missing_program_comes_with_its_hint() -> None:
-    exec = ExecCredentials(ExecProgram("no-such-program-anywhere", hint="get it at example.org"))
+    exec = ExecCredentials(exec_part("no-such-program-anywhere"))
     with pytest.raises(NoCredentials, match=r"no-such-program-anywhere: .*; get it at example\.org"):
         asyncio.run(exec.identity())
 
 
 def test_a_program_may_answer_with_a_certificate() -> None:
     text = answer(clientCertificateData="chain", clientKeyData="key")
-    found, until = parse_exec_credential(text.encode(), ExecProgram("p"))
+    found, until = parse_exec_credential(text.encode(), exec_part("p"))
     assert found.certificate is not None
     assert (found.headers, until) == ((), None)
 

@@ -32,7 +32,7 @@ async def write_pods(verb: str, kubeconfig: str, namespace: str, count: int, gro
                 await client.create(PODS, manifest, namespace)
             elif verb == "bind":
                 target = binding(name, namespace, f"node-{index % 10}")
-                await client.post(PODS, name, "binding", target, namespace)
+                await client.create(PODS, target, namespace, name, "binding")
             else:
                 await client.delete(PODS, name, namespace, {"gracePeriodSeconds": 0})
 

@@ -71,8 +71,8 @@ class Happenings:
 
     async def _bind(self) -> None:
         name = self._name("pod", 30)
-        await self._client.post(
-            PODS, name, "binding", binding(name, self._space, self._name("soak")), self._space
+        await self._client.create(
+            PODS, binding(name, self._space, self._name("soak")), self._space, name, "binding"
         )
 
     async def _annotate(self) -> None:

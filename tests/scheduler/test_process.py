@@ -25,9 +25,9 @@ from stromboli.kube.request import ApiError, Request
 from stromboli.scheduler.debug_endpoints import add_debug_routes
 from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.default_queues import NoQueues, ensure_queues
-from stromboli.scheduler.introspection import Unavailable
 from stromboli.scheduler.options import parse
 from stromboli.scheduler.replica import wait_until_synced
+from stromboli.scheduler.thread_seam import Unavailable
 from tests.kube.fake_api import GONE, FakeApi, body
 
 

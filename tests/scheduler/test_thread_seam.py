@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from stromboli.scheduler import thread_seam
-from stromboli.scheduler.thread_seam import ThreadSeam
+from stromboli.scheduler.thread_seam import ThreadSeam, Unavailable
 
 
 def test_calls_are_made_in_the_cycles_thread_in_their_order() -> None:
@@ -51,7 +51,7 @@ def test_a_result_that_nobody_awaits_any_more_is_not_computed(monkeypatch: pytes
 
     async def run() -> None:
         seam = ThreadSeam()
-        with pytest.raises(TimeoutError):
+        with pytest.raises(Unavailable, match="no cycle began"):
             await seam.result_from_cycle(lambda: made.append(1))
         seam.run_calls()
 

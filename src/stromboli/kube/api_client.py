@@ -21,7 +21,7 @@ from stromboli.kube.credentials import Certificate, Identity, NoCredentials
 from stromboli.kube.http_connection import CONNECT_TIMEOUT, MAX_CONNECTIONS, ConnectionPool
 from stromboli.kube.http_response import BadResponse, ResponseTooLarge
 from stromboli.kube.rate_limits import Backoff, RateLimiter, Sleep
-from stromboli.kube.request import JSON, MERGE, ApiError, NoResponse, Request, RequestWithdrawn
+from stromboli.kube.request import JSON, MERGE, ApiError, NoResponse, Request, RequestWithdrawn, api_error
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 """Of a response, at most."""
@@ -40,20 +40,6 @@ StatusAndBody = tuple[int, bytes, float | None]
 
 class TooLarge(ApiError):
     """The response is larger than the limit."""
-
-
-class Details(msgspec.Struct, rename="camel", gc=False):
-    retry_after_seconds: float = 0
-
-
-class Status(msgspec.Struct, gc=False):
-    """A `metav1.Status`: why an API server refuses."""
-
-    kind: str = ""
-    reason: str = ""
-    message: str = ""
-    code: int = 0
-    details: Details | None = None
 
 
 class Client:
@@ -240,18 +226,12 @@ class Client:
 
     # -- with retries
 
-    async def send_with_retries(
-        self,
-        request: Request,
-        timeout: float = TIMEOUT,
-        attempts: int = ATTEMPTS,
-        max_bytes: int = MAX_RESPONSE_BYTES,
-    ) -> bytes:
+    async def send_with_retries(self, request: Request, attempts: int = ATTEMPTS) -> bytes:
         """Send until it succeeds, with backoff, as long as repeating it can help and does no harm."""
         failures = 0
         while True:
             try:
-                return await self.send(request, timeout, max_bytes)
+                return await self.send(request)
             except (ApiError, NoResponse) as error:
                 failures += 1
                 if failures >= attempts or not _is_retriable(request, error):
@@ -263,17 +243,15 @@ class Client:
         return await self.send_with_retries(Request("GET", resource.path(namespace, name)))
 
     async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
-        """One page: `limit`, `continue`, `labelSelector` and so on go into the query (`continue_` too)."""
+        """One page: `limit`, `continue`, `labelSelector` and so on go into the query."""
         return await self.send_with_retries(Request("GET", with_query(resource.path(namespace), query)))
 
-    async def create(self, resource: Resource, body: Any, namespace: str = "") -> bytes:
-        return await self.send_with_retries(Request("POST", resource.path(namespace), _encoded(body)))
-
-    async def post(
-        self, resource: Resource, name: str, subresource: str, body: Any, namespace: str = ""
+    async def create(
+        self, resource: Resource, body: Any, namespace: str = "", name: str = "", subresource: str = ""
     ) -> bytes:
+        """An object, or with `name` a subresource of it, such as a binding."""
         path = resource.path(namespace, name, subresource)
-        return await self.send_with_retries(Request("POST", path, _encoded(body)))
+        return await self.send_with_retries(Request("POST", path, msgspec.json.encode(body)))
 
     async def patch(
         self,
@@ -285,34 +263,17 @@ class Client:
         content_type: str = MERGE,
     ) -> bytes:
         path = resource.path(namespace, name, subresource)
-        return await self.send_with_retries(Request("PATCH", path, _encoded(patch), content_type))
+        return await self.send_with_retries(Request("PATCH", path, msgspec.json.encode(patch), content_type))
 
     async def delete(self, resource: Resource, name: str, namespace: str = "", options: Any = None) -> bytes:
-        body = None if options is None else _encoded(options)
+        body = None if options is None else msgspec.json.encode(options)
         return await self.send_with_retries(Request("DELETE", resource.path(namespace, name), body))
 
 
 def with_query(path: str, query: Mapping[str, str | int]) -> str:
     """A path with its query; empty values are left out."""
-    given = {key.rstrip("_"): value for key, value in query.items() if value != ""}
+    given = {key: value for key, value in query.items() if value != ""}
     return f"{path}?{urlencode(given)}" if given else path
-
-
-def api_error(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
-    """The error in a response, as far as its body can be read."""
-    try:
-        status_object = msgspec.json.decode(body, type=Status)
-    except (ValueError, RecursionError):
-        status_object = Status(message=body[:200].decode(errors="replace").strip())
-    if (
-        retry_after is None
-        and status_object.details is not None
-        and status_object.details.retry_after_seconds > 0
-    ):
-        retry_after = status_object.details.retry_after_seconds
-    return ApiError(
-        status, status_object.reason[:100], status_object.message[:2000] or f"status {status}", retry_after
-    )
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:
@@ -329,7 +290,3 @@ def _is_retriable(request: Request, error: ApiError | NoResponse) -> bool:
     if error.status >= 500:
         return request.method != "POST" or error.retry_after is not None
     return error.status in (408, 425, 429)
-
-
-def _encoded(body: Any) -> bytes:
-    return body if isinstance(body, bytes) else msgspec.json.encode(body)

@@ -114,46 +114,37 @@ class RequestSender(Protocol):
 
 class _Entry(msgspec.Struct, gc=False):
     name: str = ""
-    kind: str = ""
-
-
-class _Entries(msgspec.Struct, gc=False):
-    resources: tuple[_Entry, ...] | None = None
-
-
-class _Version(msgspec.Struct, gc=False):
     version: str = ""
 
 
-class _Group(msgspec.Struct, gc=False):
-    versions: tuple[_Version, ...] | None = None
+class _Discovery(msgspec.Struct, gc=False):
+    """A group with its versions, or one version with its resources."""
+
+    versions: tuple[_Entry, ...] | None = None
+    resources: tuple[_Entry, ...] | None = None
 
 
-async def versions(client: RequestSender, group: str) -> tuple[str, ...]:
-    """The versions of a group that the server has, its preferred one first; none if it has no such group."""
+async def _discovery(client: RequestSender, path: str) -> _Discovery:
+    """Empty if the server has no such group or version."""
     try:
-        body = await client.send_with_retries(Request("GET", f"/apis/{quote(group, safe='')}"))
+        body = await client.send_with_retries(Request("GET", path))
     except ApiError as error:
         if error.status == 404:
-            return ()
+            return _Discovery()
         raise
-    return tuple(offered.version for offered in msgspec.json.decode(body, type=_Group).versions or ())
+    return msgspec.json.decode(body, type=_Discovery)
 
 
 async def plurals(client: RequestSender, root: str) -> frozenset[str]:
     """The resources, and subresources as `plural/part`, of one group and version (`Resource.root`)."""
-    try:
-        body = await client.send_with_retries(Request("GET", root))
-    except ApiError as error:
-        if error.status == 404:
-            return frozenset()
-        raise
-    return frozenset(entry.name for entry in msgspec.json.decode(body, type=_Entries).resources or ())
+    return frozenset(entry.name for entry in (await _discovery(client, root)).resources or ())
 
 
 async def in_offered_version(client: RequestSender, resource: Resource) -> Resource | None:
     """A resource in the most mature version in which the server offers it; None if in none that can be read."""
-    for version in sorted(await versions(client, resource.group), key=_maturity, reverse=True):
+    group = await _discovery(client, f"/apis/{quote(resource.group, safe='')}")
+    offered = (entry.version for entry in group.versions or ())
+    for version in sorted(offered, key=_maturity, reverse=True):
         candidate = resource._replace(version=version)
         if _maturity(version) > _maturity("v1alpha1") and candidate.plural in await plurals(
             client, candidate.root

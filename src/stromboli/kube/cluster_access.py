@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from stromboli.kube import credentials
@@ -25,11 +26,12 @@ from stromboli.kube.credentials import (
     checked_token,
     read_file,
 )
-from stromboli.kube.exec_credentials import ExecCredentials, ExecProgram
+from stromboli.kube.exec_credentials import ExecCredentials
 from stromboli.kube.kubeconfig import ClusterPart, ExecPart, Settings, UserPart, read_kubeconfig
 
 log = logging.getLogger(__name__)
 
+Part = TypeVar("Part")
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -131,30 +133,22 @@ def _access(settings: Settings, context: str, master: str = "") -> Access:
     name = context or settings.current
     if not name:
         raise BadConfig(f"{where}: current-context: missing; kubectl config use-context sets it")
-    chosen = settings.contexts.get(name)
-    if chosen is None:
-        raise BadConfig(f"{where}: contexts: no {name!r}; there is {_listed(settings.contexts)}")
-    cluster = settings.clusters.get(chosen.cluster)
-    if cluster is None:
-        problem = (
-            f"no {chosen.cluster!r}, which context {name!r} names; there is {_listed(settings.clusters)}"
-        )
-        raise BadConfig(f"{where}: clusters: {problem}")
-    user = settings.users.get(chosen.user) if chosen.user else UserPart()
-    if user is None:
-        problem = f"no {chosen.user!r}, which context {name!r} names; there is {_listed(settings.users)}"
-        raise BadConfig(f"{where}: users: {problem}")
     try:
+        chosen = _named(settings.contexts, "contexts", name)
+        named_by = f", which context {name!r} names"
+        cluster = _named(settings.clusters, "clusters", chosen.cluster, named_by)
+        user = _named(settings.users, "users", chosen.user, named_by) if chosen.user else UserPart()
         server = _server(master or cluster.server, f"cluster {chosen.cluster!r}: server")
         trust = _trust(cluster, server)
-        access = Access(server, trust, _credentials(user, cluster), chosen.namespace, _proxy(cluster), where)
+        return Access(server, trust, _credentials(user, cluster), chosen.namespace, _proxy(cluster), where)
     except BadConfig as error:
         raise BadConfig(f"{where}: {error}") from None
-    return access
 
 
-def _listed(names: Mapping[str, object]) -> str:
-    return ", ".join(sorted(names)) or "none"
+def _named(parts: Mapping[str, Part], section: str, name: str, named_by: str = "") -> Part:
+    if name not in parts:
+        raise BadConfig(f"{section}: no {name!r}{named_by}; there is {', '.join(sorted(parts)) or 'none'}")
+    return parts[name]
 
 
 def _server(address: str, what: str) -> str:
@@ -201,7 +195,7 @@ def _credentials(user: UserPart, cluster: ClusterPart) -> Credentials:
     if user.exec is not None:
         if others:
             raise BadConfig("as: not supported together with exec")
-        return ExecCredentials(_program(user.exec, cluster))
+        return _exec_credentials(user.exec, cluster)
     certificate = _certificate(user)
     token = Path(user.token_file) if user.token_file else None
     if token is None and user.token:
@@ -251,21 +245,14 @@ def _impersonation(user: UserPart) -> tuple[Header, ...]:
     return tuple(headers)
 
 
-def _program(part: ExecPart, cluster: ClusterPart) -> ExecProgram:
+def _exec_credentials(part: ExecPart, cluster: ClusterPart) -> ExecCredentials:
     if part.interactive_mode == "Always":
         raise BadConfig(
             f"exec: {part.command} wants to ask somebody (interactiveMode Always): nobody is here"
         )
-    about: dict[str, object] | None = None
-    if part.provide_cluster_info:
-        about = {"server": cluster.server, "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify}
-        if cluster.certificate_authority_data:
-            about["certificate-authority-data"] = cluster.certificate_authority_data
-    return ExecProgram(
-        part.command,
-        part.args or (),
-        {variable.name: variable.value for variable in part.env or ()},
-        part.api_version,
-        part.install_hint,
-        about,
-    )
+    if not part.provide_cluster_info:
+        return ExecCredentials(part)
+    info = {"server": cluster.server, "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify}
+    if cluster.certificate_authority_data:
+        info["certificate-authority-data"] = cluster.certificate_authority_data
+    return ExecCredentials(part, info)

@@ -157,19 +157,12 @@ class Election:
 
     async def _read_or_create(self) -> Lease:
         try:
-            lease = _decode_lease(await self._send(Request("GET", self._path)))
+            return await self._send(Request("GET", self._path))
         except ApiError as error:
             if error.status != 404:
                 raise
-            body = self._body({}, self._own_spec(_Spec()))
-            collection = self._path.rpartition("/")[0]
-            lease = _decode_lease(await self._send(Request("POST", collection, body)))
-        self._observe(lease)
-        return lease
-
-    def _observe(self, lease: Lease) -> None:
-        if lease.metadata.resource_version != self._observed[0]:
-            self._observed = (lease.metadata.resource_version, self._clock())
+        body = self._body({}, self._own_spec(_Spec()))
+        return await self._send(Request("POST", self._path.rpartition("/")[0], body))
 
     def _is_available(self, lease: Lease) -> bool:
         """Held by us or by nobody, or not renewed for its whole duration while we observed it."""
@@ -196,12 +189,14 @@ class Election:
     async def _put(self, lease: Lease, spec: _Spec) -> Lease:
         """Update the lease; fails with a conflict if it was changed since it was read."""
         body = self._body({"resourceVersion": lease.metadata.resource_version}, spec)
-        written = _decode_lease(await self._send(Request("PUT", self._path, body)))
-        self._observe(written)
-        return written
+        return await self._send(Request("PUT", self._path, body))
 
-    async def _send(self, request: Request) -> bytes:
-        return await self._api.send(request, max(self.settings.deadline / 2, 1.0))
+    async def _send(self, request: Request) -> Lease:
+        body = await self._api.send(request, max(self.settings.deadline / 2, 1.0))
+        lease = msgspec.json.decode(body, type=Lease)
+        if lease.metadata.resource_version != self._observed[0]:
+            self._observed = (lease.metadata.resource_version, self._clock())
+        return lease
 
     def _body(self, metadata: dict[str, Any], spec: _Spec) -> bytes:
         full_metadata = {"namespace": self.settings.namespace, "name": self.settings.name, **metadata}
@@ -213,7 +208,3 @@ class Election:
     def _path(self) -> str:
         namespace, name = quote(self.settings.namespace, safe=""), quote(self.settings.name, safe="")
         return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
-
-
-def _decode_lease(body: bytes) -> Lease:
-    return msgspec.json.decode(body, type=Lease)

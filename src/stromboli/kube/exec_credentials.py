@@ -8,31 +8,18 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 import msgspec
 
 from stromboli.api.types.meta import Time
 from stromboli.kube.credentials import BadConfig, Certificate, Identity, NoCredentials, bearer, checked_token
+from stromboli.kube.kubeconfig import ExecPart
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 TIMEOUT = 60.0
 MAX_OUTPUT_BYTES = 1024 * 1024
 RENEW_BEFORE_EXPIRY = 10.0
 """Seconds before expiry at which a new credential is requested."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecProgram:
-    """What to run. `cluster` is passed to it with `provideClusterInfo`."""
-
-    command: str
-    arguments: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    api_version: str = VERSIONS[0]
-    hint: str = ""
-    """How to install it, if it is missing."""
-    cluster: Mapping[str, object] | None = None
 
 
 class ExecCredentialStatus(msgspec.Struct, rename="camel", gc=False):
@@ -54,8 +41,13 @@ class ExecCredentials:
     """Runs a program for credentials, and again when they expire or the server rejects them."""
 
     def __init__(
-        self, program: ExecProgram, wall: Callable[[], float] = time.time, timeout: float = TIMEOUT
+        self,
+        program: ExecPart,
+        cluster: Mapping[str, object] | None = None,
+        wall: Callable[[], float] = time.time,
+        timeout: float = TIMEOUT,
     ) -> None:
+        """The program is told about `cluster`."""
         if program.api_version not in VERSIONS:
             raise BadConfig(
                 f"exec.apiVersion {program.api_version!r}: only {' and '.join(VERSIONS)} are known"
@@ -63,6 +55,7 @@ class ExecCredentials:
         if not program.command:
             raise BadConfig("exec.command: missing")
         self._program = program
+        self._cluster = cluster
         self._wall = wall
         self._timeout = timeout
         self._identity: Identity | None = None
@@ -82,18 +75,19 @@ class ExecCredentials:
 
     async def _run(self) -> bytes:
         program = self._program
+        info = {"KUBERNETES_EXEC_INFO": exec_info(program, self._cluster)}
         try:
             process = await asyncio.create_subprocess_exec(
                 program.command,
-                *program.arguments,
+                *(program.args or ()),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env={**os.environ, **program.environment, "KUBERNETES_EXEC_INFO": exec_info(program)},
+                env={**os.environ, **{given.name: given.value for given in program.env or ()}, **info},
                 start_new_session=True,
             )
         except OSError as error:
-            hint = f"; {program.hint}" if program.hint else ""
+            hint = f"; {program.install_hint}" if program.install_hint else ""
             raise NoCredentials(f"{program.command}: {error.strerror or error}{hint}") from None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -125,16 +119,14 @@ async def _bounded(stream: asyncio.StreamReader) -> bytes | None:
     return bytes(received) if len(received) <= MAX_OUTPUT_BYTES else None
 
 
-def exec_info(program: ExecProgram) -> str:
+def exec_info(program: ExecPart, cluster: Mapping[str, object] | None) -> str:
     """The value of KUBERNETES_EXEC_INFO."""
-    spec: dict[str, object] = {"interactive": False}
-    if program.cluster is not None:
-        spec["cluster"] = program.cluster
+    spec = {"interactive": False, **({"cluster": cluster} if cluster is not None else {})}
     info = {"kind": "ExecCredential", "apiVersion": program.api_version, "spec": spec}
     return msgspec.json.encode(info).decode()
 
 
-def parse_exec_credential(output: bytes, program: ExecProgram) -> tuple[Identity, float | None]:
+def parse_exec_credential(output: bytes, program: ExecPart) -> tuple[Identity, float | None]:
     """The identity in a program's output, and when it expires."""
     name = program.command
     try:

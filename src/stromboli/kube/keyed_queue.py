@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 log = logging.getLogger(__name__)
@@ -18,16 +19,14 @@ log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
 
+@dataclass(slots=True)
 class KeyState(Generic[Item]):
     """The items of one key, each with its urgency; the first is being handled if the key is busy."""
 
-    __slots__ = ("busy", "items", "scheduled")
-
-    def __init__(self) -> None:
-        self.items: deque[tuple[int, Item]] = deque()
-        self.busy = False
-        self.scheduled: int | None = None
-        """The urgency with which the key waits for a worker."""
+    items: deque[tuple[int, Item]] = field(default_factory=deque)
+    busy: bool = False
+    scheduled: int | None = None
+    """The urgency with which the key waits for a worker."""
 
 
 class KeyedQueue(Generic[Item]):

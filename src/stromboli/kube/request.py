@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -29,6 +31,31 @@ class ApiError(Exception):
         self.status = status
         self.reason = reason
         self.retry_after = retry_after
+
+
+class StatusDetails(msgspec.Struct, rename="camel", gc=False):
+    retry_after_seconds: float = 0
+
+
+class Status(msgspec.Struct, gc=False):
+    """A `metav1.Status`: why an API server refuses."""
+
+    kind: str = ""
+    reason: str = ""
+    message: str = ""
+    code: int = 0
+    details: StatusDetails | None = None
+
+
+def api_error(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
+    """The error in a response, as far as its body can be read."""
+    try:
+        refusal = msgspec.json.decode(body, type=Status)
+    except (ValueError, RecursionError):
+        refusal = Status(message=body[:200].decode(errors="replace").strip())
+    if retry_after is None and refusal.details is not None and refusal.details.retry_after_seconds > 0:
+        retry_after = refusal.details.retry_after_seconds
+    return ApiError(status, refusal.reason[:100], refusal.message[:2000] or f"status {status}", retry_after)
 
 
 class RequestWithdrawn(Exception):

@@ -16,7 +16,7 @@ from stromboli.api.errors import BadObject
 from stromboli.api.object_checks import check_object
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object, ObjectMeta
-from stromboli.kube.api_client import Status
+from stromboli.kube.request import Status
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 """Of one line of a watch; no object may be that large."""

@@ -7,7 +7,8 @@ import traceback
 
 from aiohttp import web
 
-from stromboli.scheduler.introspection import Introspection, Unavailable
+from stromboli.scheduler.introspection import Introspection
+from stromboli.scheduler.thread_seam import Unavailable
 
 
 def add_debug_routes(introspection: Introspection, app: web.Application) -> None:

@@ -13,17 +13,13 @@ from stromboli.kube.election import Election
 from stromboli.kube.reflector import Expired
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.scheduler.cycle_thread import STUCK_AFTER
-from stromboli.scheduler.mirror.cluster_mirror import CheckFailed
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Replica
 from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.state_dump import placements, write_dump
+from stromboli.scheduler.thread_seam import Unavailable
 
 log = logging.getLogger(__name__)
-
-
-class Unavailable(Exception):
-    """Something cannot be shown now; says why."""
 
 
 class Introspection:
@@ -70,10 +66,7 @@ class Introspection:
             return await asyncio.to_thread(metrics.text)
 
     async def consistency(self) -> list[str]:
-        try:
-            return [str(difference) for difference in await self._replica.mirror.check()]
-        except (CheckFailed, ApiError, NoResponse) as error:
-            raise Unavailable(str(error)) from None
+        return [str(difference) for difference in await self._replica.mirror.check()]
 
     async def dump(self) -> str:
         """Write a dump and return its path; requests that come meanwhile get the same one."""
@@ -102,8 +95,6 @@ class Introspection:
                 self._options.cache_dump_dir,
                 time.time(),
             )
-        except TimeoutError:
-            raise Unavailable("no cycle began in time") from None
         except (ApiError, NoResponse, Expired, OSError) as error:
             raise Unavailable(str(error)) from None
         return str(path)

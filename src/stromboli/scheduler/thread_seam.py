@@ -25,6 +25,10 @@ TIMEOUT = 60.0
 """Seconds within which the cycle's thread has to come to a call whose result is awaited."""
 
 
+class Unavailable(Exception):
+    """What was asked for cannot be had now, and why."""
+
+
 class ThreadSeam:
     """Made for the event loop on which `to_event_loop` calls."""
 
@@ -45,7 +49,7 @@ class ThreadSeam:
         self._calls.put(call)
 
     async def result_from_cycle(self, call: Callable[[], Result]) -> Result:
-        """What a call in the cycle's thread returns; `TimeoutError` if no cycle begins in time."""
+        """What a call in the cycle's thread returns; `Unavailable` if no cycle begins in time."""
         future: Future[Result] = Future()
 
         def run() -> None:
@@ -56,7 +60,10 @@ class ThreadSeam:
                     future.set_exception(error)
 
         self.to_cycle(run)
-        return await asyncio.wait_for(asyncio.wrap_future(future), TIMEOUT)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), TIMEOUT)
+        except TimeoutError:
+            raise Unavailable(f"no cycle began within {TIMEOUT:g} seconds") from None
 
     def lead(self) -> None:
         """End `wait_to_lead`: we are the leader."""

@@ -28,16 +28,12 @@ from stromboli.model.status import Status
 from stromboli.scheduler.mirror.change_buffer import ObjectChange
 from stromboli.scheduler.mirror.consistency import Difference, compare
 from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
-from stromboli.scheduler.thread_seam import TIMEOUT, ThreadSeam
+from stromboli.scheduler.thread_seam import ThreadSeam, Unavailable
 
 log = logging.getLogger(__name__)
 
 ESSENTIAL = (Pod, Node, PodGroup, Queue)
 ROUNDS = 3
-
-
-class CheckFailed(Exception):
-    """Why the consistency check could not be made."""
 
 
 class ClusterMirror:
@@ -126,10 +122,7 @@ class ClusterMirror:
                 await asyncio.sleep(pause)
             before = {difference[:3] for difference in remaining}
             fresh = await self._list_all()
-            try:
-                differences = await self.seam.result_from_cycle(partial(self._compare, fresh))
-            except TimeoutError:
-                raise CheckFailed(f"no cycle began within {TIMEOUT:g} seconds") from None
+            differences = await self.seam.result_from_cycle(partial(self._compare, fresh))
             remaining = [difference for difference in differences if not turn or difference[:3] in before]
             if not remaining:
                 break
@@ -148,7 +141,7 @@ class ClusterMirror:
                     await asyncio.sleep(0)
             except (Expired, ApiError, NoResponse) as error:
                 if not (isinstance(error, ApiError) and error.status == 404):
-                    raise CheckFailed(f"{reflector.resource}: {error}") from None
+                    raise Unavailable(f"{reflector.resource}: {error}") from None
         intake.cluster.settle()
         return intake.cluster
 

@@ -25,7 +25,7 @@ from stromboli.model.intake.assumed_tasks import after_failed_bind, after_failed
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import JobId
 from stromboli.model.status import Status
-from stromboli.model.task import Condition, Task
+from stromboli.model.task import Condition
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE, PartialGangs
@@ -138,8 +138,15 @@ class KubernetesWorld:
             return []
         task.assumed = None
         self.cluster.move(task, status, None)
-        reported = status is Status.PENDING and not failure.gone
-        return list(_bind_failed(task, decision, failure.why)) if reported else []
+        if failure.gone or status is not Status.PENDING:
+            return []
+        text = names.BIND_FAILED.format(node=decision.node, error=failure.why)
+        task.condition = Condition("False", names.SCHEDULER_ERROR, text)
+        namespace, name = decision.namespace, decision.name
+        return [
+            PodCondition(namespace, name, decision.uid, names.SCHEDULER_ERROR, text),
+            Event("Pod", namespace, name, names.WARNING, names.EVENT_FAILED_SCHEDULING, text),  # type: ignore[arg-type]
+        ]
 
     # -- decisions
 
@@ -197,10 +204,3 @@ def is_premature(cluster: Cluster, event: Event) -> bool:
 def _job_id(decision: Event | PodGroupStatus | NativeGroupCondition) -> JobId:
     kind = {PodGroupStatus: "PodGroup", NativeGroupCondition: KIND}.get(type(decision)) or decision.kind  # type: ignore[union-attr]
     return JobId(kind, decision.namespace, decision.name)
-
-
-def _bind_failed(task: Task, bind: Bind, why: str) -> Iterator[Decision]:
-    text = names.BIND_FAILED.format(node=bind.node, error=why)
-    task.condition = Condition("False", names.SCHEDULER_ERROR, text)
-    yield PodCondition(bind.namespace, bind.name, bind.uid, names.SCHEDULER_ERROR, text)
-    yield Event("Pod", bind.namespace, bind.name, names.WARNING, names.EVENT_FAILED_SCHEDULING, text)  # type: ignore[arg-type]
