@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from stromboli.controllers.workqueue import RequeueRate, WorkQueue
+from stromboli.controllers.workqueue import WorkQueue, backoff
 
 
-class Alarm:
+class Timer:
     def __init__(self) -> None:
         self.cancelled = False
 
@@ -25,32 +25,32 @@ class Alarm:
 
 
 class Clock:
-    """Time that a test moves; alarms ring on the way."""
+    """Time that a test moves; timers fire on the way."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._alarms: list[tuple[float, int, Alarm, Callable[[], object]]] = []
+        self._timers: list[tuple[float, int, Timer, Callable[[], object]]] = []
         self._numbers = itertools.count()
 
     def time(self) -> float:
         return self.now
 
-    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> Alarm:
-        alarm = Alarm()
-        heapq.heappush(self._alarms, (self.now + delay, next(self._numbers), alarm, lambda: callback(*args)))
-        return alarm
+    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> Timer:
+        timer = Timer()
+        heapq.heappush(self._timers, (self.now + delay, next(self._numbers), timer, lambda: callback(*args)))
+        return timer
 
     def pass_(self, seconds: float) -> None:
         end = self.now + seconds
-        while self._alarms and self._alarms[0][0] <= end:
-            self.now, _, alarm, ring = heapq.heappop(self._alarms)
-            if not alarm.cancelled:
-                ring()
+        while self._timers and self._timers[0][0] <= end:
+            self.now, _, timer, fire = heapq.heappop(self._timers)
+            if not timer.cancelled:
+                fire()
         self.now = end
 
     @property
     def pending(self) -> int:
-        return sum(not alarm.cancelled for _, _, alarm, _ in self._alarms)
+        return sum(not timer.cancelled for _, _, timer, _ in self._timers)
 
 
 def taken(queue: WorkQueue[str]) -> list[str]:
@@ -101,11 +101,11 @@ def test_of_several_times_the_first_counts() -> None:
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 0.005), (2, 0.01), (3, 0.02), (15, 81.92), (30, 1000)])
 def test_each_failure_waits_twice_as_long(failures: int, pause: float) -> None:
-    assert RequeueRate().backoff(failures) == pytest.approx(pause)
+    assert backoff(failures) == pytest.approx(pause)
 
 
 def test_fifteen_failures_take_under_three_minutes() -> None:
-    assert sum(RequeueRate().backoff(number) for number in range(1, 16)) == pytest.approx(163.8, abs=0.1)
+    assert sum(backoff(number) for number in range(1, 16)) == pytest.approx(163.8, abs=0.1)
 
 
 def test_a_success_forgets_the_failures() -> None:
@@ -128,7 +128,7 @@ def test_many_failures_of_many_keys_share_ten_a_second() -> None:
     assert pauses[149] == pytest.approx(5.0)
 
 
-def test_a_closed_queue_gives_out_nothing_and_lets_no_alarm_ring() -> None:
+def test_a_closed_queue_gives_out_nothing_and_lets_no_timer_ring() -> None:
     clock = Clock()
     queue: WorkQueue[str] = WorkQueue(clock=clock)
     queue.add_after("a", 1)

@@ -56,7 +56,8 @@ class Process(DaemonProcess[Options]):
         watching = asyncio.create_task(cluster.reflector.run())
         stack.push_async_callback(cancel, watching)
         source = self._certificate_source(client)
-        context = _server_context()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stromboli-admission-")))
         try:
             keys = await source.current()
@@ -182,9 +183,3 @@ class Process(DaemonProcess[Options]):
             return
         cluster.settings = replace(cluster.settings, resource_groups=groups)
         log.info("read resource groups", extra=about(file=path, groups=len(groups)))
-
-
-def _server_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context

@@ -100,14 +100,12 @@ def _field(text: str, position: int) -> str:
     terms = []
     for part in text.split(","):
         matched = term.fullmatch(part)
-        if matched is None or any(not first <= int(number) <= last for number in _numbers(matched[1])):
+        if matched is None or any(
+            not first <= int(number) <= last for number in re.findall("[0-9]+", matched[1])
+        ):
             raise BadSchedule(f"{part!r} is out of place in {text!r}")
         span, step = matched[1].replace("?", "*"), matched[2] or ""
         if span == "*" and step not in ("", "/1") and position in (_DAY, _WEEKDAY):
             span = f"{first}-{last}"  # with a step it is a choice of days, no longer "any day"
         terms.append(span + step)
     return ",".join(terms)
-
-
-def _numbers(span: str) -> list[str]:
-    return re.findall(r"[0-9]+", span)

@@ -34,7 +34,7 @@ class PlanOptions(NamedTuple):
     now: float | None
     cycles: int
     period: float
-    for_people: bool
+    output: PlanFormat
 
 
 def plan(
@@ -84,7 +84,7 @@ def plan(
         None if now is None else clock_of(now),
         cycles,
         period,
-        output is PlanFormat.TABLE,
+        output,
     )
     all_paths = [*files, *(paths or [])]
     if not all_paths:
@@ -96,7 +96,7 @@ def plan(
                 f"these are {len(inputs)} clusters, and JSON holds one: take -o jsonl, a line for each"
             )
         many = len(inputs) > 1 or output is PlanFormat.JSONL
-        failed = _plan_all(inputs, options, output) if many else _show(_plan_one(inputs[0], options), output)
+        failed = _plan_all(inputs, options) if many else _show(_plan_one(inputs[0], options), output)
     if failed:
         raise typer.Exit(1)
 
@@ -121,13 +121,15 @@ def _plan_one(source: Input, options: PlanOptions) -> Plan:
     if now is None:
         now = CASE_CLOCK if source.is_case else datetime.now(UTC).timestamp()
     name = source.name if source.is_case else ""
-    with redirect_stdout(sys.stdout if options.for_people else sys.stderr):  # a plugin may print
+    with redirect_stdout(
+        sys.stdout if options.output is PlanFormat.TABLE else sys.stderr
+    ):  # a plugin may print
         return make_plan(loaded, policy, options.catalog, now, options.cycles, options.period, name)
 
 
-def _plan_all(inputs: list[Input], options: PlanOptions, output: PlanFormat) -> bool:
+def _plan_all(inputs: list[Input], options: PlanOptions) -> bool:
     """Plan one after the other, printing errors in their place; whether there were any."""
-    failed = False
+    failed, output = False, options.output
     for source in inputs:
         try:
             plan = _plan_one(source, options)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
+
+FIRST_PAUSE, MAX_PAUSE = 0.005, 1000.0
+"""Seconds that a key waits after its first failure, and at most."""
+QPS, BURST = 10.0, 100
+"""The token bucket of all failed keys."""
 
 
 class Timer(Protocol):
@@ -23,38 +27,22 @@ class Clock(Protocol):
     def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> Timer: ...
 
 
-@dataclass(frozen=True, slots=True)
-class RequeueRate:
-    """How long failed keys wait: exponential backoff per key, and a token bucket for all of them."""
-
-    first: float = 0.005
-    longest: float = 1000.0
-    qps: float = 10.0
-    burst: int = 100
-
-    def backoff(self, failures: int) -> float:
-        """Seconds after so many failures in a row."""
-        return min(self.longest, self.first * 2.0 ** min(failures - 1, 60))
-
-
-class DelayedAdd(NamedTuple):
-    """When a key is added by its timer."""
-
-    at: float
-    timer: Timer
+def backoff(failures: int) -> float:
+    """Seconds that a key waits after so many failures in a row."""
+    return min(MAX_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 60))
 
 
 class WorkQueue(Generic[Key]):
     """Keys that wait for a worker, at most one timer per key, and how often each key has failed."""
 
-    def __init__(self, rate: RequeueRate = RequeueRate(), clock: Clock | None = None) -> None:  # noqa: B008 - frozen
-        self._rate = rate
+    def __init__(self, clock: Clock | None = None) -> None:
         self._given_clock = clock
         self._queue: deque[Key] = deque()
         self._dirty: set[Key] = set()
         """Keys to be processed: those in the queue, and those that were added while being processed."""
         self._processing: set[Key] = set()
-        self._delayed: dict[Key, DelayedAdd] = {}
+        self._delayed: dict[Key, tuple[float, Timer]] = {}
+        """When keys are to be added, with the timers that do so."""
         self._failures: dict[Key, int] = {}
         self._next_slot = 0.0
         """When the token bucket would have its next token if failures came evenly."""
@@ -97,17 +85,17 @@ class WorkQueue(Generic[Key]):
         if self._closed:
             return
         at = self._clock.time() + seconds
-        before = self._delayed.get(key)
-        if before is not None:
-            if before.at <= at:
+        if key in self._delayed:
+            earlier, timer = self._delayed[key]
+            if earlier <= at:
                 return
-            before.timer.cancel()
-        self._delayed[key] = DelayedAdd(at, self._clock.call_later(seconds, self._add_delayed, key))
+            timer.cancel()
+        self._delayed[key] = at, self._clock.call_later(seconds, self._add_delayed, key)
 
     def add_rate_limited(self, key: Key) -> float:
         """The key failed: add it after a pause, which is returned."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        pause = max(self._rate.backoff(failures), self._take_token())
+        pause = max(backoff(failures), self._take_token())
         self.add_after(key, pause)
         return pause
 
@@ -139,8 +127,8 @@ class WorkQueue(Generic[Key]):
     def close(self) -> None:
         """Hand out no more keys, and cancel all timers."""
         self._closed = True
-        for delayed in self._delayed.values():
-            delayed.timer.cancel()
+        for _, timer in self._delayed.values():
+            timer.cancel()
         self._delayed.clear()
 
     def _add_delayed(self, key: Key) -> None:
@@ -149,12 +137,10 @@ class WorkQueue(Generic[Key]):
 
     def _take_token(self) -> float:
         """Seconds until the token bucket lets one more failed key through."""
-        if self._rate.qps <= 0:
-            return 0.0
-        now, interval = self._clock.time(), 1.0 / self._rate.qps
+        now, interval = self._clock.time(), 1.0 / QPS
         slot = max(self._next_slot, now)
         self._next_slot = slot + interval
-        return max(0.0, slot - now - interval * max(0, self._rate.burst - 1))
+        return max(0.0, slot - now - interval * (BURST - 1))
 
     @property
     def _clock(self) -> Clock:

@@ -51,15 +51,10 @@ def check(task: Field, index: int, job: str, seen: set[str]) -> None:
             f"create pod with name {pod} validate failed [{' '.join(errors)}];",
             "shorten the names of job and task",
         )
-    _check_template(task, index)
-    check_partitions(task, job)
-
-
-def _check_template(task: Field, index: int) -> None:
     is_valid = pod_template_rules.check(task["template"].renamed(f"spec.task[{index}].template"))
-    policy = task["topologyPolicy"].text()
-    if is_valid and policy not in ("", "none"):
+    if is_valid and task["topologyPolicy"].text() not in ("", "none"):
         _check_whole_cpus(task["template"]["spec"], index)
+    check_partitions(task, job)
 
 
 def _check_whole_cpus(spec: Field, index: int) -> None:

@@ -34,18 +34,17 @@ class ScheduleTimes:
         """The first time after now."""
         if self.schedule.interval is not None:
             every = self.schedule.interval.total_seconds()
-            return self._whole(self.since + (max(0, math.floor((now - self.since) / every)) + 1) * every)
+            return float(
+                math.floor(self.since + (max(0, math.floor((now - self.since) / every)) + 1) * every)
+            )
         return self._after(max(now, self.since))
 
     def last(self, now: float) -> float | None:
         """The last time up to now; None if there was none."""
         if self.schedule.interval is not None:
-            passed = math.floor((now - self.since) / self.schedule.interval.total_seconds())
-            return (
-                self._whole(self.since + passed * self.schedule.interval.total_seconds())
-                if passed > 0
-                else None
-            )
+            every = self.schedule.interval.total_seconds()
+            passed = math.floor((now - self.since) / every)
+            return float(math.floor(self.since + passed * every)) if passed > 0 else None
         begin, end = math.floor(self.since), math.floor(now)
         if not self._has_time(begin, now):
             return None
@@ -73,10 +72,6 @@ class ScheduleTimes:
             return following.timestamp() if following is not None else None
         except (OverflowError, ValueError):  # past the last year that datetime has
             return None
-
-    @staticmethod
-    def _whole(moment: float) -> float:
-        return float(math.floor(moment))
 
 
 def read_times(text: str, zone: str, since: float) -> ScheduleTimes:

@@ -125,20 +125,20 @@ class PodGroupController(Controller[Key]):
         """Whether a pod still needs a group."""
         if pod.metadata.deletion_timestamp is not None or pod.status.phase in ENDED:
             return False
-        owner = controller_of(pod)
-        scaled = self._owner_in_store(pod, owner) if owner is not None else None
-        return scaled is None or scaled.spec.replicas != 0
+        owner = self._owner_in_store(pod, controller_of(pod))
+        return owner is None or owner.spec.replicas != 0
 
     def _is_current_revision(self, pod: Pod) -> bool:
         """Whether the group of all pods of an owner follows this new pod: not if it is of an old revision."""
-        reference = controller_of(pod)
-        owner = self._owner_in_store(pod, reference) if reference is not None else None
+        owner = self._owner_in_store(pod, controller_of(pod))
         if isinstance(owner, StatefulSet):
             return pod.metadata.labels.get(REVISION) == owner.status.update_revision
         return owner is not None
 
-    def _owner_in_store(self, pod: Pod, owner: OwnerReference) -> Any:
-        store = self._owners.get(owner.kind) if owner.api_version == "apps/v1" else None
+    def _owner_in_store(self, pod: Pod, owner: OwnerReference | None) -> Any:
+        if owner is None or owner.api_version != "apps/v1":
+            return None
+        store = self._owners.get(owner.kind)
         stored = store.get(owner.name, pod.namespace) if store is not None else None
         return stored if stored is not None and stored.metadata.uid == owner.uid else None
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import msgspec
+
 from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
 from stromboli.controllers.job.job_pods import Member, mapping
 
@@ -96,8 +98,8 @@ def hosts_of(job: Job, task: TaskSpec, each: bool = False) -> list[str]:
 
 
 def first_host(job: Job, task: TaskSpec) -> str:
-    spec = mapping(task.template, "spec", f"spec.tasks[{task.name}].template")
-    return f"{spec.get('hostname') or f'{job.name}-{task.name}-0'}.{spec.get('subdomain') or job.name}"
+    """Also of a task without replicas."""
+    return hosts_of(job, msgspec.structs.replace(task, replicas=1))[0]
 
 
 def declares_port(container: Manifest, number: int) -> bool:
