@@ -202,18 +202,18 @@ def test_the_api_server_is_told_whom_to_trust_also_when_the_configuration_comes_
 def test_whatever_goes_wrong_with_the_certificate_it_is_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = 0
+    checks = 0
 
     async def full(*_: object) -> list[str]:
-        nonlocal looks
-        looks += 1
+        nonlocal checks
+        checks += 1
         raise OSError(28, "No space left on device")
 
     async def story() -> None:
         async with stage(tmp_path):
             monkeypatch.setattr(webhook_registration, "write_ca_bundle", full)
             async with asyncio.timeout(10):
-                while looks < 3:
+                while checks < 3:
                     await asyncio.sleep(0.01)
 
     asyncio.run(story())

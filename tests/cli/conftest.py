@@ -20,8 +20,10 @@ Run = Callable[..., Result]
 def run() -> Run:
     """`run("plan", "-f", path)`; errors that are no exit are raised."""
 
-    def invoke(*words: object, **more: Any) -> Result:
-        return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False, **more)
+    def invoke(*arguments: object, **more: Any) -> Result:
+        return CliRunner().invoke(
+            app, [str(argument) for argument in arguments], catch_exceptions=False, **more
+        )
 
     return invoke
 

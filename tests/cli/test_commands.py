@@ -17,8 +17,8 @@ Run = Callable[..., Result]
 
 def test_version_and_help(run: Run) -> None:
     assert run("--version").stdout == f"stromboli {__version__}\n"
-    for words in (["-h"], ["--help"], ["plan", "-h"], ["policy", "check", "-h"]):
-        result = run(*words)
+    for arguments in (["-h"], ["--help"], ["plan", "-h"], ["policy", "check", "-h"]):
+        result = run(*arguments)
         assert result.exit_code == 0
         assert "Usage: " in result.stdout
 
@@ -94,7 +94,7 @@ def test_one_plugin_or_action_is_shown_in_detail(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "names"),
+    ("arguments", "names"),
     [
         ("stromboli pl", ["plan", "plugins"]),
         ("stromboli plan --preset f", ["fair-share", "full"]),
@@ -103,8 +103,12 @@ def test_one_plugin_or_action_is_shown_in_detail(run: Run) -> None:
         ("stromboli actions all", ["allocate"]),
     ],
 )
-def test_shells_can_complete(run: Run, words: str, names: list[str]) -> None:
-    env = {"_STROMBOLI_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+def test_shells_can_complete(run: Run, arguments: str, names: list[str]) -> None:
+    env = {
+        "_STROMBOLI_COMPLETE": "complete_bash",
+        "COMP_WORDS": arguments,
+        "COMP_CWORD": str(arguments.count(" ")),
+    }
     assert run(env=env, prog_name="stromboli").stdout.split() == names
 
 

@@ -43,12 +43,12 @@ def test_where_a_plugin_failed_over_a_job_is_shown_when_debugging(run: Run, tmp_
     (tmp_path / "policy.conf").write_text(
         'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: broken}]}]\n'
     )
-    words = ("plan", "-f", EXAMPLES / "cluster.yaml", "--plugins-dir", tmp_path)
-    words += ("--policy", tmp_path / "policy.conf")
-    result = run(*words)
+    arguments = ("plan", "-f", EXAMPLES / "cluster.yaml", "--plugins-dir", tmp_path)
+    arguments += ("--policy", tmp_path / "policy.conf")
+    result = run(*arguments)
     assert result.stderr.count("error: plugin 'broken' failed in score_nodes") == 1
     assert result.exit_code == 1
-    result = run(*words, "-o", "jsonl")
+    result = run(*arguments, "-o", "jsonl")
     assert json.loads(result.stdout)["failures"] != []
     assert result.exit_code == 1
-    assert f'"{tmp_path / "broken.py"}", line 5, in score_nodes' in run("--debug", *words).stderr
+    assert f'"{tmp_path / "broken.py"}", line 5, in score_nodes' in run("--debug", *arguments).stderr

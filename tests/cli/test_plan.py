@@ -31,8 +31,8 @@ KEYS = {
 }
 
 
-def planned(run: Run, *words: object) -> dict[str, Any]:
-    result = run("plan", *words, "-o", "json")
+def planned(run: Run, *arguments: object) -> dict[str, Any]:
+    result = run("plan", *arguments, "-o", "json")
     assert result.exit_code == 0, result.output
     document: dict[str, Any] = json.loads(result.stdout)
     return document
@@ -206,8 +206,8 @@ def test_folders_several_paths_and_standard_input(
     folder = tmp_path / "more"
     folder.mkdir()
     (folder / "job.json").write_text(json.dumps({"kind": "List", "items": job_manifests("more", cpu=1)}))
-    for words in (["-f", cluster, "-f", folder], ["-f", cluster, folder]):
-        assert planned(run, *words, "--policy", policy)["bound_per_job"]["default/more"] == 1
+    for arguments in (["-f", cluster, "-f", folder], ["-f", cluster, folder]):
+        assert planned(run, *arguments, "--policy", policy)["bound_per_job"]["default/more"] == 1
     result = run("plan", "-f", "-", "--policy", policy, "-o", "json", input=cluster.read_text())
     assert json.loads(result.stdout)["bound_per_job"] == {"default/train": 3}
     assert run("plan", "-", input="kind: [").stderr.startswith("error: -: not YAML: ")
@@ -255,11 +255,11 @@ def test_the_clock_can_be_set(run: Run, tmp_path: Path) -> None:
         "    print(int(session.now))\n"
     )
     case = write_case(tmp_path / "case.json", nodes("n1 cpu=1"), 'actions: "tell-time"')
-    words = ("plan", "-f", case, "--plugins-dir", clock.parent, "--cycles", 2, "--period", 60)
-    assert run(*words).stdout.split()[:2] == ["1793534400", "1793534460"]
-    assert run(*words, "--now", "2026-01-01T00:00:00Z").stdout.split()[0] == "1767225600"
-    assert run(*words, "--now", "100").stdout.split()[0] == "100"
-    assert "--now noon: no time" in run(*words, "--now", "noon").stderr
+    arguments = ("plan", "-f", case, "--plugins-dir", clock.parent, "--cycles", 2, "--period", 60)
+    assert run(*arguments).stdout.split()[:2] == ["1793534400", "1793534460"]
+    assert run(*arguments, "--now", "2026-01-01T00:00:00Z").stdout.split()[0] == "1767225600"
+    assert run(*arguments, "--now", "100").stdout.split()[0] == "100"
+    assert "--now noon: no time" in run(*arguments, "--now", "noon").stderr
 
 
 # -- many cases
@@ -302,7 +302,7 @@ def test_json_holds_one_cluster(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("arguments", "complaint"),
     [
         ([], "nothing to plan"),
         (["-f", "/nowhere.yaml"], "/nowhere.yaml: cannot be read: No such file or directory"),
@@ -314,8 +314,8 @@ def test_json_holds_one_cluster(run: Run, tmp_path: Path) -> None:
         (["-f", "{cluster}", "-o", "xml"], "xml"),
     ],
 )
-def test_wrong_usage_is_explained(run: Run, cluster: Path, words: list[str], complaint: str) -> None:
-    result = run("plan", *(word.format(cluster=cluster) for word in words))
+def test_wrong_usage_is_explained(run: Run, cluster: Path, arguments: list[str], complaint: str) -> None:
+    result = run("plan", *(argument.format(cluster=cluster) for argument in arguments))
     assert result.exit_code == 2
     assert complaint in result.stderr.replace("\n", " ")
     assert "Traceback" not in result.output
@@ -345,10 +345,10 @@ def test_a_plugin_that_breaks_the_cycle_is_named_without_a_traceback(
         "    def opening(self, session, dirty): raise RuntimeError('no luck')\n"
     )
     policy.write_text(policy.read_text() + "  - name: bad\n")
-    words = ["plan", "-f", cluster, "--policy", policy, "--plugins-dir", plugins]
+    arguments = ["plan", "-f", cluster, "--policy", policy, "--plugins-dir", plugins]
 
     def command(*options: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "stromboli", *options, *map(str, words), "-o", "json"]
+        line = [sys.executable, "-m", "stromboli", *options, *map(str, arguments), "-o", "json"]
         return subprocess.run(line, capture_output=True, text=True, check=False)
 
     done = command()

@@ -96,12 +96,12 @@ class InMemoryApi:
     # -- one request
 
     def _answer(self, request: Request) -> Any:
-        found = _PATH.fullmatch(request.path)
-        assert found is not None, request.path
-        key = (found["plural"], found["namespace"] or "", found["name"] or "")
+        match = _PATH.fullmatch(request.path)
+        assert match is not None, request.path
+        key = (match["plural"], match["namespace"] or "", match["name"] or "")
         body = json.loads(request.body or b"null")
         if request.method == "POST":
-            return self._create(found["plural"], found["namespace"] or "", body)
+            return self._create(match["plural"], match["namespace"] or "", body)
         if key not in self.objects:
             raise ApiError(404, "NotFound", f"{key} not found")
         if request.method == "GET":
@@ -110,7 +110,7 @@ class InMemoryApi:
             self._same(key, (body or {}).get("preconditions", {}))
             return self._forget(key)
         assert request.method == "PATCH"
-        return self._patch(key, body, found["part"])
+        return self._patch(key, body, match["part"])
 
     def _create(self, plural: str, namespace: str, body: Manifest) -> Manifest:
         meta = body["metadata"]

@@ -114,7 +114,7 @@ def finish(api: InMemoryApi) -> None:
 
 async def recovered(api: InMemoryApi, runner: ControllerRunner) -> None:
     """Wait until nothing is left to be tried again."""
-    await wait_until(lambda: not any(one.queue.failing for one in runner.controllers), 30)
+    await wait_until(lambda: not any(controller.queue.failing for controller in runner.controllers), 30)
     await wait_until_idle(api, runner, 20)
 
 
@@ -189,13 +189,13 @@ def test_whatever_goes_wrong_all_is_right_in_the_end(seed: int, often: float, de
     groups = {name for kind, space, name in api.objects if (kind, space) == ("podgroups", "ns")} - {"g"}
     alone = api.find("pods", "web-0", "ns")["metadata"]
     assert groups == {"podgroup-web", f"podgroup-{alone['uid']}"}
-    bare = [one["metadata"] for one in api.every("pods") if one["metadata"]["namespace"] == "ns"]
-    assert all(one["annotations"][GROUP] in groups for one in bare)
+    bare = [pod["metadata"] for pod in api.every("pods") if pod["metadata"]["namespace"] == "ns"]
+    assert all(meta["annotations"][GROUP] in groups for meta in bare)
     flow = api.find("jobflows", "f", "ns")["status"]
     assert flow["state"]["phase"] == "Succeed"
     assert flow["completedJobs"] == ["f-a", "f-b", "f-c"]
     cron = api.find("cronjobs", "t", "ns")["status"]
     assert (cron.get("active", []), cron["lastScheduleTime"]) == ([], "2026-01-01T00:01:00Z")
-    born = [change[3]["metadata"] for change in api._changes if change[1:3] == ("jobs", "ADDED")]
-    made = Counter(one["name"] for one in born if one["namespace"] == "ns")
+    created = [change[3]["metadata"] for change in api._changes if change[1:3] == ("jobs", "ADDED")]
+    made = Counter(meta["name"] for meta in created if meta["namespace"] == "ns")
     assert made == {"f-a": 1, "f-b": 1, "f-c": 1, f"t-{int(NOW + 60) // 60}": 1}

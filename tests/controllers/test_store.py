@@ -24,7 +24,7 @@ def store() -> Store[Pod]:
     return Store(Pod, WATCHED_RESOURCES[Pod])
 
 
-def heard(store: Store[Pod]) -> list[str]:
+def changes_of(store: Store[Pod]) -> list[str]:
     recorded: list[str] = []
 
     def name(obj: Pod | None) -> str:
@@ -35,7 +35,7 @@ def heard(store: Store[Pod]) -> list[str]:
 
 
 def test_changes_are_told_with_what_was_and_what_is(store: Store[Pod]) -> None:
-    recorded = heard(store)
+    recorded = changes_of(store)
     store.put(pod("a", 1))
     store.put(pod("a", 2))
     store.drop(pod("a"))
@@ -44,12 +44,12 @@ def test_changes_are_told_with_what_was_and_what_is(store: Store[Pod]) -> None:
 
 def test_what_is_there_is_told_to_whoever_comes_late(store: Store[Pod]) -> None:
     store.put(pod("a", 1))
-    assert heard(store) == ["- a@1"]
+    assert changes_of(store) == ["- a@1"]
 
 
 def test_what_is_older_than_what_we_know_is_no_news(store: Store[Pod]) -> None:
     store.put(pod("a", 10))
-    recorded = heard(store)
+    recorded = changes_of(store)
     store.put(pod("a", 9))
     store.put(pod("a", 10))
     assert recorded == ["- a@10"]
@@ -63,11 +63,11 @@ def test_what_was_written_is_learnt_only_of_the_object_that_is_there(store: Stor
     store.put(pod("a", 1))
     store.mutated(pod("a", 5))
     store.put(pod("a", 4))
-    found = store.get("a", "ns")
-    assert found is not None
-    assert found.metadata.resource_version == "5"
+    stored = store.get("a", "ns")
+    assert stored is not None
+    assert stored.metadata.resource_version == "5"
     store.mutated(pod("a", 9, uid="another"))
-    assert store.get("ns/a") is found
+    assert store.get("ns/a") is stored
 
 
 def test_the_end_of_another_object_of_that_name_is_no_end(store: Store[Pod]) -> None:
@@ -100,7 +100,7 @@ def test_a_listener_that_fails_keeps_nobody_from_hearing(
         raise ZeroDivisionError
 
     store.add_event_handler(broken)
-    recorded = heard(store)
+    recorded = changes_of(store)
     store.put(pod("a"))
     assert recorded == ["- a@1"]
     assert "Pod ns/a could not be handled" in caplog.text

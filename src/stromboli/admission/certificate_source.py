@@ -1,7 +1,7 @@
-"""Where the webhook server's certificate comes from: files that somebody else renews, or a Secret that we renew.
+"""Where the webhook server's certificate comes from: files that others renew, or a Secret that we renew.
 
-Several servers share the Secret: the first that finds it due writes new keys, with an optimistic lock; the others
-read them when they next look at it.
+Several servers share the Secret: the first that finds a renewal due writes new keys, with an optimistic lock; the
+others read them at their next check.
 """
 
 from __future__ import annotations

@@ -158,9 +158,9 @@ class Process(DaemonProcess[Options]):
                 TimeoutError,
                 msgspec.DecodeError,
             ) as error:
-                log.warning("cannot look after the certificate: %s", error)
+                log.warning("cannot renew or publish the certificate: %s", error)
             except Exception:  # the next attempt may succeed
-                log.exception("cannot look after the certificate")
+                log.exception("cannot renew or publish the certificate")
             self._read_configuration(cluster)
             await asyncio.sleep(min(RETRY, self._resync) if missing else self._resync)
 

@@ -23,7 +23,7 @@ class Unreadable(ValueError):
     """A text that is neither JSON nor YAML, or exceeds the limits of the reader."""
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """A value as a message quotes it: in double quotes if it is text, and never long."""
     text = f'"{value}"' if isinstance(value, str) else str(value)
     return text if len(text) <= 80 else text[:76] + "..." + text[-1]

@@ -52,7 +52,7 @@ class ApiWriter:
     async def create(
         self, kind: type[Object] | Resource, body: Mapping[str, Any], namespace: str = ""
     ) -> bytes | None:
-        """Create an object and return it; None if one of that name exists already, whoever created it."""
+        """Create an object and return it; None if one of that name exists already."""
         resource = kind if isinstance(kind, Resource) else WATCHED_RESOURCES[kind]
         manifest = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
         request = Request("POST", resource.path(namespace), msgspec.json.encode(manifest))
@@ -70,7 +70,7 @@ class ApiWriter:
     ) -> Kind | None:
         """Apply a JSON merge patch and return the object as it is then, None if it is gone.
 
-        `exact`: only if nobody changed the object since it was read, else `ApiError` with 409. Without it the uid must
+        `exact`: only if the object is unchanged since it was read, else `ApiError` with 409. Without it the uid must
         still be the same.
         """
         resource = WATCHED_RESOURCES[type(obj)]

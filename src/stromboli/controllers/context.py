@@ -31,7 +31,7 @@ class Context:
     stores: dict[type[Object], Store[Any]] = field(default_factory=dict)
 
     def store(self, kind: type[Kind]) -> Store[Kind]:
-        """The store of a kind, created when first asked for."""
+        """The store of a kind, created on first use."""
         if kind not in self.stores:
             self.stores[kind] = Store(kind, WATCHED_RESOURCES[kind])
         return self.stores[kind]

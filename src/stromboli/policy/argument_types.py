@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from stromboli.api.errors import shown
+from stromboli.api.errors import quoted
 
 WRONG: Any = object()  # stands for: the value does not have the declared type
 
@@ -91,7 +91,7 @@ def type_name(hint: Any) -> str:
     if len(members(hint)) > 1:
         return " or ".join(type_name(member) for member in members(hint) if member is not type(None))
     if typing.get_origin(hint) is Literal:
-        return "one of " + ", ".join(shown(choice) for choice in inner)
+        return "one of " + ", ".join(quoted(choice) for choice in inner)
     if is_mapping(hint):
         return f"a mapping of names to {type_name(inner[1])}"
     if is_list(hint):
@@ -106,5 +106,5 @@ def kind_of(value: object) -> str:
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
     if isinstance(value, str):
-        return f"the text {shown(value)}"
-    return str(value).lower() if isinstance(value, bool) else shown(value)
+        return f"the text {quoted(value)}"
+    return str(value).lower() if isinstance(value, bool) else quoted(value)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
-from stromboli.api.errors import shown
+from stromboli.api.errors import quoted
 from stromboli.api.manifests.yaml_lines import Node, plain, without_lines
 from stromboli.policy.argument_types import (
     SCALARS,
@@ -221,7 +221,7 @@ def _unknown(arguments: list[Argument], given: dict[str, Node], path: str) -> Pr
     prefixes = [a.key for a in arguments if a.open_ended]
     spellings = [a.spelling for a in arguments]
     return [
-        Problem(node.line, f"unknown argument {shown(path + key)}" + suggestion(key, spellings))
+        Problem(node.line, f"unknown argument {quoted(path + key)}" + suggestion(key, spellings))
         for key, node in given.items()
         if not any(key.startswith(prefix) and key != prefix for prefix in prefixes)
     ]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from stromboli.api.errors import shown
+from stromboli.api.errors import quoted
 from stromboli.api.manifests.yaml_lines import MAX_BYTES, Node, YamlError, plain, read_yaml
 from stromboli.policy.action_order import order_warnings
 from stromboli.policy.argument_types import kind_of
@@ -102,7 +102,7 @@ class PolicyReader:
             if name is None or name in self.catalog.planned_actions:
                 continue
             if name not in self.catalog.actions:
-                self.wrong(item, f"unknown action {shown(name)}{suggestion(name, self.catalog.actions)}")
+                self.wrong(item, f"unknown action {quoted(name)}{suggestion(name, self.catalog.actions)}")
             elif name in self.configurations:
                 self.warn(item, f"a second configuration of {name} is ignored: the first one counts")
             else:
@@ -115,14 +115,14 @@ class PolicyReader:
         """Where node usage comes from: texts by key."""
         for key, entry in self.mapping(node, "metrics", None, "key").items():
             if key not in METRICS:
-                self.warn(entry, f"unknown metrics key {shown(key)}{suggestion(key, METRICS)}")
+                self.warn(entry, f"unknown metrics key {quoted(key)}{suggestion(key, METRICS)}")
             if isinstance(entry.value, dict | list | None):
                 self.wrong(entry, f"metrics {key}: needs a text, got {_got(entry)}")
             else:
                 text = str(entry.value)
                 self.metrics[key] = text.lower() if isinstance(entry.value, bool) else text
                 if key == "type" and text not in METRICS_TYPES:
-                    self.warn(entry, f"metrics: unknown type {shown(text)}{suggestion(text, METRICS_TYPES)}")
+                    self.warn(entry, f"metrics: unknown type {quoted(text)}{suggestion(text, METRICS_TYPES)}")
 
     # -- plugins
 
@@ -143,7 +143,7 @@ class PolicyReader:
             self.warn(node, f"plugin {name} is not there yet and is left out")
         else:
             known = {*self.catalog.plugins, *VOLCANO_PLUGINS}
-            self.wrong(node, f"unknown plugin {shown(name)}{suggestion(name, known)}")
+            self.wrong(node, f"unknown plugin {quoted(name)}{suggestion(name, known)}")
         return None
 
     def switches(self, name: str, entry: dict[str, Node]) -> dict[str, bool]:
@@ -154,7 +154,7 @@ class PolicyReader:
             if key in ("name", "arguments"):
                 continue
             if key not in defaults:
-                message = f"plugin {name}: unknown key {shown(key)}"
+                message = f"plugin {name}: unknown key {quoted(key)}"
                 self.wrong(node, message + suggestion(key, ["name", "arguments", *defaults]))
             elif isinstance(node.value, bool):
                 switches[key] = node.value
@@ -185,7 +185,7 @@ class PolicyReader:
             return {}
         for key, entry in node.value.items():
             if known is not None and key not in known:
-                self.wrong(entry, f"unknown {kind} {shown(key)}{suggestion(key, known)}")
+                self.wrong(entry, f"unknown {kind} {quoted(key)}{suggestion(key, known)}")
         return node.value
 
     def items(self, node: Node, what: str) -> list[Node]:

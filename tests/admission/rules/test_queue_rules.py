@@ -213,6 +213,6 @@ def test_known_queues_follow_a_move() -> None:
     known = QueueIndex([queue("a"), queue("b", "a")])
     known.put(queue("b", "root"))
     assert known.children("a") == []
-    assert [one.name for one in known.children("root")] == ["a", "b"]
+    assert [queue.name for queue in known.children("root")] == ["a", "b"]
     known.drop("b")
     assert known.get("b") is None

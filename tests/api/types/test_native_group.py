@@ -1,4 +1,4 @@
-"""Native groups in the words of 1.36 and of 1.37."""
+"""Native groups as 1.36 and 1.37 write them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def moment(text: str, zone: str = "UTC") -> float:
 
 def stepped(all_times: ScheduleTimes, now: float, most: int = 3000) -> list[float]:
     """Every moment up to now, one by one; the first after now comes last."""
-    found: list[float] = []
+    moments: list[float] = []
     at: float | None = all_times.since
     for _ in range(most):
         following = (
@@ -48,10 +48,10 @@ def stepped(all_times: ScheduleTimes, now: float, most: int = 3000) -> list[floa
         )
         at = following.timestamp() if following is not None else None
         if at is None:
-            return found
-        found.append(at)
+            return moments
+        moments.append(at)
         if at > now:
-            return found
+            return moments
     raise AssertionError("too many")
 
 
@@ -67,16 +67,16 @@ def test_the_last_and_the_next_time_are_those_that_one_finds_step_by_step(
 ) -> None:
     if schedule in ("* * * * *", "@every 37s"):
         span = min(span, 24 * 3600)
-    found, now = read_times(schedule, zone, since), float(since + span)
-    every = stepped(found, now, 15_000)
-    passed = [one for one in every if one <= now]
-    assert found.last(now) == (passed[-1] if passed else None)
-    assert found.next(now) == (every[-1] if every and every[-1] > now else None)
+    times, now = read_times(schedule, zone, since), float(since + span)
+    every = stepped(times, now, 15_000)
+    passed = [time for time in every if time <= now]
+    assert times.last(now) == (passed[-1] if passed else None)
+    assert times.next(now) == (every[-1] if every and every[-1] > now else None)
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    schedule=st.sampled_from([one for one in SCHEDULES if not one.startswith("@every")]),
+    schedule=st.sampled_from([schedule for schedule in SCHEDULES if not schedule.startswith("@every")]),
     zone=st.sampled_from(ZONES),
     change=st.sampled_from(
         ["2025-03-09", "2025-03-30", "2025-04-06", "2025-10-05", "2025-10-26", "2025-11-02"]
@@ -88,15 +88,15 @@ def test_the_same_holds_where_clocks_change(
     schedule: str, zone: str, change: str, since: int, span: int
 ) -> None:
     begin = moment(change) + since
-    found, now = read_times(schedule, zone, begin), begin + span
-    passed = [one for one in stepped(found, now, 3000) if one <= now]
-    assert found.last(now) == (passed[-1] if passed else None)
+    times, now = read_times(schedule, zone, begin), begin + span
+    passed = [time for time in stepped(times, now, 3000) if time <= now]
+    assert times.last(now) == (passed[-1] if passed else None)
 
 
 def test_years_of_missed_times_are_passed_over_at_once() -> None:
-    found = read_times("* * * 1 *", "Europe/Rome", moment("1995-06-01"))
-    assert found.last(moment("2025-12-24 12:00")) == moment("2025-01-31 23:59", "Europe/Rome")
-    assert found.missed(moment("2025-12-24")) > 1_000_000
+    times = read_times("* * * 1 *", "Europe/Rome", moment("1995-06-01"))
+    assert times.last(moment("2025-12-24 12:00")) == moment("2025-01-31 23:59", "Europe/Rome")
+    assert times.missed(moment("2025-12-24")) > 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_years_of_missed_times_are_passed_over_at_once() -> None:
 )
 def test_what_a_change_of_clocks_does_to_a_time(schedule: str, since: str, due: list[str]) -> None:
     zone = ZoneInfo("Europe/Rome")
-    found = read_times(schedule, "Europe/Rome", moment(since, "Europe/Rome"))
-    at, seen = found.since, []
+    times = read_times(schedule, "Europe/Rome", moment(since, "Europe/Rome"))
+    at, seen = times.since, []
     for _ in due:
-        following = found.next(at)
+        following = times.next(at)
         assert following is not None
         at = following
         seen.append(datetime.fromtimestamp(at, zone).strftime("%Y-%m-%d %H:%M"))
@@ -129,17 +129,17 @@ def test_what_a_change_of_clocks_does_to_a_time(schedule: str, since: str, due: 
 
 def test_every_counts_from_the_last_time() -> None:
     begin = moment("2026-01-01 00:00:07")
-    found = read_times("@every 90m", "", begin)
-    assert found.last(begin + 5399) is None
-    assert found.last(begin + 5400) == begin + 5400
-    assert found.last(begin + 5400 * 3 + 1) == begin + 5400 * 3
-    assert found.next(begin + 5400) == begin + 10800
-    assert found.missed(begin + 5400 * 3 + 1) == 3
+    times = read_times("@every 90m", "", begin)
+    assert times.last(begin + 5399) is None
+    assert times.last(begin + 5400) == begin + 5400
+    assert times.last(begin + 5400 * 3 + 1) == begin + 5400 * 3
+    assert times.next(begin + 5400) == begin + 10800
+    assert times.missed(begin + 5400 * 3 + 1) == 3
 
 
 def test_a_zone_within_the_schedule_counts_before_any_other() -> None:
-    found = read_times("CRON_TZ=Asia/Tokyo 0 9 * * *", "Europe/Rome", moment("2026-01-01"))
-    assert found.next(moment("2026-01-01 01:00")) == moment("2026-01-02 00:00")
+    times = read_times("CRON_TZ=Asia/Tokyo 0 9 * * *", "Europe/Rome", moment("2026-01-01"))
+    assert times.next(moment("2026-01-01 01:00")) == moment("2026-01-02 00:00")
 
 
 @pytest.mark.parametrize(

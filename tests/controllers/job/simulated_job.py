@@ -1,4 +1,4 @@
-"""A job and its cluster in a dictionary: looks are taken, what comes of them is carried out at once.
+"""A job and its cluster in a dictionary: it is reconciled, and the outcome is executed at once.
 
 Pods live as a kubelet would let them: deleted ones stay terminating until `remove_deleted`.
 """
@@ -58,7 +58,7 @@ def policy(action: str, *events: str, **more: Any) -> dict[str, Any]:
 
 def job_manifest(*tasks: Mapping[str, Any], name: str = "j", **spec: Any) -> dict[str, Any]:
     wanted = list(tasks) or [task()]
-    spec.setdefault("minAvailable", sum(one["replicas"] for one in wanted))
+    spec.setdefault("minAvailable", sum(task["replicas"] for task in wanted))
     metadata = {
         "name": name,
         "namespace": "team",

@@ -401,7 +401,7 @@ def test_what_an_earlier_job_of_the_name_left_is_not_taken_for_ours() -> None:
 
 
 def test_a_job_that_ends_is_cleaned_up_once() -> None:
-    """Although the news that it is clean come soon after those that it has ended."""
+    """Although it is observed to be clean soon after it is observed to have ended."""
 
     async def story() -> None:
         api = submitted(plugins={"svc": []})

@@ -54,7 +54,7 @@ def jobs(draw: st.DrawFn) -> Any:
         if name == "b" and draw(st.booleans()):
             more["dependsOn"] = {"name": ["a"]}
         tasks.append(task(name, replicas, **more))
-    total = sum(one["replicas"] for one in tasks)
+    total = sum(task["replicas"] for task in tasks)
     spec: dict[str, Any] = {"maxRetry": draw(st.integers(0, 2)), "policies": draw(policies)}
     spec["minAvailable"] = draw(st.integers(0, total))
     if total and draw(st.booleans()):
@@ -73,7 +73,9 @@ class Ledger(SimulatedJob):
 
     def reconcile(self) -> Outcome:
         outcome = super().reconcile()
-        asked = [one.manifest["metadata"]["name"] for one in outcome.writes if isinstance(one, CreatePod)]
+        asked = [
+            write.manifest["metadata"]["name"] for write in outcome.writes if isinstance(write, CreatePod)
+        ]
         self.needless += [f"{name} was seen" for name in asked if name in self.pods]
         self.needless += [f"{name} asked for twice" for name in set(asked) if asked.count(name) > 1]
         return outcome
@@ -124,7 +126,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(done=st.integers(0, 3), forgets=st.booleans())
     def crash(self, done: int, forgets: bool) -> None:
-        """Only the first of what a look came to is written."""
+        """Only the first writes of a reconcile are executed."""
         simulated = self.simulated
         for write in simulated.reconcile().writes[:done]:
             simulated.write(write)
@@ -164,7 +166,7 @@ class Life(RuleBasedStateMachine):
         assert status.terminating == 0
         assert (status.pending, status.running) == (by_phase.count("Pending"), by_phase.count("Running"))
         assert (status.succeeded, status.failed) == (by_phase.count("Succeeded"), by_phase.count("Failed"))
-        counted = sum(count for one in status.task_status_count.values() for count in one.phase.values())
+        counted = sum(count for task in status.task_status_count.values() for count in task.phase.values())
         assert counted == len(by_phase)
         assert status.state.phase not in TRANSIENT
         assert status.min_available == simulated.job.spec.min_available

@@ -75,17 +75,17 @@ def test_svc_gives_pods_names_variables_and_files() -> None:
 
 
 def test_svc_keeps_strangers_out_and_names_pods_by_a_headless_service() -> None:
-    found = attached(make_job(plugins={"svc": ["--publish-not-ready-addresses"]}))
+    attachments = attached(make_job(plugins={"svc": ["--publish-not-ready-addresses"]}))
     labels = {"volcano.sh/job-name": "j", "volcano.sh/job-namespace": "team"}
-    assert found["Service"].manifest["spec"] == {
+    assert attachments["Service"].manifest["spec"] == {
         "clusterIP": "None",
         "selector": labels,
         "publishNotReadyAddresses": True,
     }
-    policy = found["NetworkPolicy"].manifest["spec"]
+    policy = attachments["NetworkPolicy"].manifest["spec"]
     assert policy["podSelector"] == {"matchLabels": labels}
     assert policy["ingress"] == [{"from": [{"podSelector": {"matchLabels": labels}}]}]
-    assert {one.name for one in found.values()} == {"j", "j-svc"}
+    assert {attachment.name for attachment in attachments.values()} == {"j", "j-svc"}
 
 
 def test_svc_may_do_without_variables_and_policy() -> None:
@@ -274,9 +274,9 @@ def test_hcclrank_takes_the_rank_of_pytorch_or_counts() -> None:
     ],
 )
 def test_arguments_are_flags(words: list[str], port: int, ps: str, problem: str) -> None:
-    found, said = parse_flags(TensorFlowArguments, words)
-    assert (found.port, found.ps) == (port, ps)
-    assert (problem in said) if problem else said == ""
+    arguments, complaint = parse_flags(TensorFlowArguments, words)
+    assert (arguments.port, arguments.ps) == (port, ps)
+    assert (problem in complaint) if problem else complaint == ""
 
 
 @pytest.mark.parametrize(

@@ -203,8 +203,8 @@ def test_whose_pods_count_for_the_least_resources(
 
 def test_the_least_resources_are_what_a_quota_would_charge() -> None:
     job = make_job(task("a", 2), minAvailable=2)
-    found = as_resource_list(minimum_charges(job, {}))
-    assert found == {"cpu": "2", "requests.cpu": "2", "pods": "2", "count/pods": "2"}
+    resources = as_resource_list(minimum_charges(job, {}))
+    assert resources == {"cpu": "2", "requests.cpu": "2", "pods": "2", "count/pods": "2"}
     assert minimum_charges(make_job(task("a", 0)), {}) == {}
 
 

@@ -25,7 +25,7 @@ def test_pods_are_made_once_the_group_is_let_in(phase: str, pods: int) -> None:
 def test_a_new_job_is_pending_with_a_condition_and_no_version() -> None:
     status = SimulatedJob(make_job(), admits=False).settle().job.status
     assert (status.state.phase, status.min_available, status.version) == ("Pending", 2, 0)
-    assert [(one.status, one.last_transition_time) for one in status.conditions] == [
+    assert [(condition.status, condition.last_transition_time) for condition in status.conditions] == [
         ("Pending", status.state.last_transition_time)
     ]
 
@@ -33,7 +33,7 @@ def test_a_new_job_is_pending_with_a_condition_and_no_version() -> None:
 def test_a_phase_has_one_condition_the_latest_last_and_its_time_is_that_of_the_change() -> None:
     simulated = running().wait(10).set_all("Pending").settle().wait(10).set_all("Running").settle()
     status = simulated.job.status
-    assert [one.status for one in status.conditions] == ["Pending", "Running"]
+    assert [condition.status for condition in status.conditions] == ["Pending", "Running"]
     since = status.state.last_transition_time
     simulated.wait(10).set_pod("worker-0", "Succeeded").settle()
     assert (simulated.job.status.state.last_transition_time, simulated.job.status.succeeded) == (since, 1)
@@ -186,7 +186,7 @@ def test_a_job_at_rest_ignores_scaling(phase: str) -> None:
 def test_what_the_scheduler_says_of_the_group_is_told_once() -> None:
     simulated = SimulatedJob(make_job(), admits=False).settle()
     assert simulated.group is not None
-    said = [
+    conditions = [
         {"type": "Scheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"},
         {
             "type": "Unschedulable",
@@ -195,13 +195,13 @@ def test_what_the_scheduler_says_of_the_group_is_told_once() -> None:
             "lastTransitionTime": "2026-01-01T00:00:09Z",
         },
     ]
-    simulated.group.status = msgspec.convert({"conditions": said}, type(simulated.group.status))
+    simulated.group.status = msgspec.convert({"conditions": conditions}, type(simulated.group.status))
     simulated.settle().settle()
     text = "PodGroup team:j unschedulable, reason: 2/2 tasks in gang unschedulable"
     assert simulated.recorded == [("PodGroupPending", text)]
-    said.reverse()
-    said[1]["lastTransitionTime"] = "2026-01-01T00:00:10Z"
-    simulated.group.status = msgspec.convert({"conditions": said}, type(simulated.group.status))
+    conditions.reverse()
+    conditions[1]["lastTransitionTime"] = "2026-01-01T00:00:10Z"
+    simulated.group.status = msgspec.convert({"conditions": conditions}, type(simulated.group.status))
     simulated.settle()
     assert len(simulated.recorded) == 1
 

@@ -52,10 +52,11 @@ def test_pods_of_one_owner_share_a_group_that_lives_as_long_as_their_owners() ->
 
 
 @pytest.mark.parametrize(
-    ("said", "minimum"), [("3", 3), ("0", 0), ("-2", 1), ("many", 1), ("", 1), ("9" * 40, 1), ("2.5", 1)]
+    ("annotation", "minimum"),
+    [("3", 3), ("0", 0), ("-2", 1), ("many", 1), ("", 1), ("9" * 40, 1), ("2.5", 1)],
 )
-def test_an_owner_may_say_how_many_pods_are_needed(said: str, minimum: int) -> None:
-    group = group_of(pod([RS]), [{"scheduling.volcano.sh/group-min-member": said}])
+def test_an_owner_may_say_how_many_pods_are_needed(annotation: str, minimum: int) -> None:
+    group = group_of(pod([RS]), [{"scheduling.volcano.sh/group-min-member": annotation}])
     assert group["spec"]["minMember"] == minimum
     assert group["spec"]["minResources"].get("cpu") == ("0" if minimum == 0 else f"{minimum * 500}m")
 

@@ -34,8 +34,8 @@ def workload(name: str, replicas: int = 1, annotations: Any = None, **status: An
 
 
 def group_of(api: InMemoryApi, name: str) -> str:
-    found: str = api.find("pods", name, "ns")["metadata"].get("annotations", {}).get(GROUP, "")
-    return found
+    group: str = api.find("pods", name, "ns")["metadata"].get("annotations", {}).get(GROUP, "")
+    return group
 
 
 def test_a_pod_alone_gets_a_group_and_is_told_its_name() -> None:

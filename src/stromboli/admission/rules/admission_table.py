@@ -174,5 +174,5 @@ def admit(group: str, kind: str, content: Any, context: Context) -> AdmissionRes
 
 
 def message(review: Review, report: Report) -> str:
-    """The refusal as the API server words it."""
+    """The message of a refusal, as the API server writes it."""
     return f"admission webhook {json.dumps(review.name)} denied the request: {report}"

@@ -59,7 +59,7 @@ def _same_amount(left: Any, right: Any) -> bool:
 
 
 def _absent(value: Any, field: str) -> bool:
-    """Whether a value says no more than its absence; a map of empty things is empty."""
+    """Whether a value means the same as its absence."""
     if value is None or value in ("", [], {}):
         return True
     return field not in _SIGNIFICANT_ZEROS and value in (0, False) and isinstance(value, bool | int)

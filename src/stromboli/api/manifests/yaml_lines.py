@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from stromboli.api.errors import Unreadable, shown
+from stromboli.api.errors import Unreadable, quoted
 from stromboli.api.manifests.yaml_reader import TAG, BoundedLoader
 from stromboli.api.manifests.yaml_scalars import Scalar, bare_scalar
 
@@ -153,7 +153,7 @@ class _Reader:
                 merged = _merge(entry) | merged
             else:
                 if key.value in own:
-                    message = f"{shown(key.value)} stands here twice, first in line {own[key.value].line}"
+                    message = f"{quoted(key.value)} stands here twice, first in line {own[key.value].line}"
                     self.problems.append((entry.line, message))
                 own[key.value] = entry
         return merged | own
@@ -191,7 +191,7 @@ def _merge(entry: Node) -> dict[str, Node]:
 
 
 def _scalar(node: yaml.Node) -> Scalar:
-    """A scalar by its tag, by its looks if it is bare, else as text."""
+    """A scalar by its tag; a bare one by its syntax."""
     if node.tag == _BARE:
         return bare_scalar(node.value)
     tag = node.tag.removeprefix(TAG)
@@ -202,5 +202,5 @@ def _scalar(node: yaml.Node) -> Scalar:
     if tag == "float" and kind == "int":
         return float(node.value)
     if tag != kind:
-        raise YamlError(_line(node), f"{shown(node.value)} cannot be read with the tag {shown(node.tag)}")
+        raise YamlError(_line(node), f"{quoted(node.value)} cannot be read with the tag {quoted(node.tag)}")
     return value

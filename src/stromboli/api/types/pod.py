@@ -123,7 +123,7 @@ class ContainerPort(Value, frozen=True):
 
 
 class ContainerResources(Record):
-    """The part of a container that quotas and QoS classes look at."""
+    """The part of a container that quotas and QoS classes are computed from."""
 
     resources: Resources = field(default_factory=Resources)
     restart_policy: str = ""
@@ -198,7 +198,7 @@ class SchedulingGroup(Value, frozen=True):
 
 
 class PodResources(Record):
-    """The part of a pod's spec that quotas and QoS classes look at."""
+    """The part of a pod's spec that quotas and QoS classes are computed from."""
 
     containers: tuple[ContainerResources, ...] = ()
     init_containers: tuple[ContainerResources, ...] = ()

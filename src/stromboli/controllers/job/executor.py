@@ -162,11 +162,11 @@ class Executor:
             if isinstance(error, LeaseLost) or not isinstance(error, ApiError | NoResponse | Stale):
                 raise error
         if errors:
-            shown = " ".join(str(error)[:200] for error in errors[:MAX_ERRORS_SHOWN])
+            summary = " ".join(str(error)[:200] for error in errors[:MAX_ERRORS_SHOWN])
             more = f" and {len(errors) - MAX_ERRORS_SHOWN} more" if len(errors) > MAX_ERRORS_SHOWN else ""
             text = names.CREATING_FAILED if reason == names.FAILED_CREATE else names.DELETING_FAILED
-            self._context.recorder.warning(job, reason, text.format(errors=shown + more))
-            raise PartialFailure(f"{len(errors)} of {len(writes)} pods: {shown}{more}", errors[0])
+            self._context.recorder.warning(job, reason, text.format(errors=summary + more))
+            raise PartialFailure(f"{len(errors)} of {len(writes)} pods: {summary}{more}", errors[0])
 
     async def _create(self, job: Job, write: CreatePod, expectations: Expectations) -> None:
         """Create a pod; one of this job that exists already and is not in the store yet will do."""

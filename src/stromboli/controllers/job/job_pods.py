@@ -97,7 +97,7 @@ def mapping(parent: Manifest, key: str, where: str) -> Manifest:
 
 
 def containers(spec: Manifest, init: bool = False) -> list[Manifest]:
-    """The containers of a pod spec, with its init containers if asked."""
+    """The containers of a pod spec, and its init containers if `init`."""
     keys = ("initContainers", "containers") if init else ("containers",)
     return [container for key in keys for container in spec.get(key) or () if isinstance(container, dict)]
 

@@ -48,7 +48,7 @@ def go_duration(seconds: float) -> str:
     whole, part = divmod(round(seconds, 3), 1)
     hours, rest = divmod(int(whole), 3600)
     minutes, last = divmod(rest, 60)
-    shown = f"{last + round(part, 3):g}s"
+    seconds_text = f"{last + round(part, 3):g}s"
     if hours:
-        return f"{sign}{hours}h{minutes}m{shown}"
-    return f"{sign}{minutes}m{shown}" if minutes else f"{sign}{shown}"
+        return f"{sign}{hours}h{minutes}m{seconds_text}"
+    return f"{sign}{minutes}m{seconds_text}" if minutes else f"{sign}{seconds_text}"

@@ -1,1 +1,1 @@
-"""JobFlows: `reconcile` decides which jobs are due, `flow_jobs` builds them, `probes` asks the pods before them."""
+"""JobFlows: `reconcile` decides which jobs are due, `flow_jobs` builds them, `probes` checks the jobs before them."""

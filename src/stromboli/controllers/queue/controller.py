@@ -170,7 +170,7 @@ class QueueController(Controller[str]):
         return self.queues.get(queue.spec.parent or names.ROOT_QUEUE)
 
     def _parent_missing(self, queue: Queue) -> bool:
-        """The root counts as existing even where nobody created it."""
+        """The root counts as existing even where it was never created."""
         return queue.spec.parent not in ("", names.ROOT_QUEUE) and self._parent_of(queue) is None
 
     def _count_groups(self, key: str) -> None:

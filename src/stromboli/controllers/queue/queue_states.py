@@ -49,7 +49,7 @@ def next_state(queue: Queue, parent: Queue | None, busy: bool, action: str = nam
 
 
 def _parent_state(queue: Queue, parent: Queue | None) -> str:
-    """The state of the parent, empty if it does not exist. The root is open even where nobody created it."""
+    """The state of the parent, empty if it does not exist. The root is open even where it was never created."""
     if queue.name == names.ROOT_QUEUE or (parent is None and queue.spec.parent in ("", names.ROOT_QUEUE)):
         return names.QUEUE_OPEN
     return state_of(parent) if parent is not None else ""
