@@ -50,10 +50,8 @@ class StatusError(Exception):
             "message": self.message,
             "reason": self.reason,
         }
-        details = dict(self.details or {})
-        if self.retry_after:
-            details["retryAfterSeconds"] = self.retry_after
-        if details or self.details is not None:
-            status["details"] = details
+        retry = {"retryAfterSeconds": self.retry_after} if self.retry_after else {}
+        if retry or self.details is not None:
+            status["details"] = {**(self.details or {}), **retry}
         status["code"] = self.code
         return status

@@ -75,17 +75,13 @@ async def nodes(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
             return ProcessRuntime(client, writes, config.data / "work")
 
         service = NodeService(client, config.delays, real)
-        if config.nodes_requested or not await _any_nodes(client):
+        existing = msgspec.json.decode(await client.list(NODES, limit=1)).get("items")
+        if config.nodes_requested or not existing:
             await service.register(config.nodes)
         config.logs.connect(service)
         async with _task(service.run(), "nodes") as task:
             await _wait_ready(service.synced(), task)
             yield task
-
-
-async def _any_nodes(client: Client) -> bool:
-    body = await client.list(NODES, limit=1)
-    return bool(msgspec.json.decode(body).get("items"))
 
 
 @asynccontextmanager

@@ -45,15 +45,13 @@ class RequestAuthorizer:
         is_namespace = (attributes.group, attributes.resource) == ("", "namespaces")
         scoped = attributes._replace(namespace=attributes.name) if is_namespace else attributes
         if not self._authorizer.authorize(user, scoped).allowed:
-            details = {"group": attributes.group, "kind": attributes.resource, "name": attributes.name}
-            details = {key: value for key, value in details.items() if value}
-            raise StatusError(403, forbidden_message(user, attributes), details=details)
+            raise _forbidden(user, attributes)
 
     def check_path(self, user: User, path: str, verb: str) -> None:
         """For non-resource URLs."""
         attributes = Attributes(verb, path=path or "/")
         if not self._authorizer.authorize(user, attributes).allowed:
-            raise StatusError(403, forbidden_message(user, attributes), details={})
+            raise _forbidden(user, attributes)
 
     def check_impersonation(self, user: User, name: str, groups: Sequence[str]) -> None:
         """The user must have the `impersonate` verb on the user and on each group."""
@@ -65,11 +63,7 @@ class RequestAuthorizer:
             needed.append(Attributes("impersonate", "", "users", "", name))
         for attributes in needed:
             if not self._authorizer.authorize(user, attributes).allowed:
-                raise StatusError(
-                    403,
-                    forbidden_message(user, attributes),
-                    details={"name": attributes.name[:253], "kind": attributes.resource},
-                )
+                raise _forbidden(user, attributes)
 
     def check_escalation(self, user: User, kind: Kind, content: dict[str, Any]) -> None:
         """A role or binding may not grant more than its author may do."""
@@ -85,3 +79,9 @@ class RequestAuthorizer:
             return complete_review(self._authorizer, user, kind.kind, reviewed, namespace)
         except BadReview as error:
             raise StatusError(422, f'{kind.kind} "" is invalid: {error}') from None
+
+
+def _forbidden(user: User, attributes: Attributes) -> StatusError:
+    details = {"group": attributes.group, "kind": attributes.resource, "name": attributes.name[:253]}
+    details = {key: value for key, value in details.items() if value}
+    return StatusError(403, forbidden_message(user, attributes), details=details)

@@ -50,13 +50,11 @@ class Authenticator:
         if claim is None:
             return None
         user, uid = claim
-        return user if not uid or self._account_exists(user, uid) else None
-
-    def _account_exists(self, user: User, uid: str) -> bool:
-        """Tokens expire with their service account."""
-        _, _, namespace, name = user.name.split(":", 3)
-        record = self._store.get("serviceaccounts", namespace, name)
-        return record is not None and record.meta.uid == uid
+        if uid:  # tokens expire with their service account
+            _, _, namespace, name = user.name.split(":", 3)
+            record = self._store.get("serviceaccounts", namespace, name)
+            return user if record is not None and record.meta.uid == uid else None
+        return user
 
     def _impersonated(self, user: User, headers: Any) -> User:
         name = headers.get("Impersonate-User")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -20,82 +23,97 @@ VERSION = {
     "compiler": "",
     "platform": "python",
 }
+_VERSION = re.compile(r"v([0-9]{1,9})(?:(alpha|beta)([0-9]{1,9}))?")
+_STAGES = (None, "beta", "alpha")
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-class Discovery:
-    """Discovery documents, cached until a kind is registered or unregistered."""
-
-    def __init__(self, registry: KindRegistry):
-        self._registry = registry
-        self._documents: dict[str, bytes] = {}
-        self._generation = -1
-
-    def document(self, path: str, accept: str) -> tuple[bytes, str] | None:
-        """The document of /api, /apis or a group or version below, and its content type; None elsewhere."""
-        if self._generation != self._registry.generation:
-            self._documents.clear()
-            self._generation = self._registry.generation
-        aggregated = path in ("/api", "/apis") and "as=apigroupdiscoverylist" in accept.lower()
-        key = f"{path} {aggregated}"
-        if key not in self._documents:
-            content = self._aggregated(path == "/apis") if aggregated else self._content(path)
-            if content is None:
-                return None
-            self._documents[key] = msgspec.json.encode(content)
-        return self._documents[key], _content_type(accept) if aggregated else "application/json"
-
-    def _content(self, path: str) -> dict[str, Any] | None:
-        match path.strip("/").split("/"):
-            case ["api"]:
-                return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
-            case ["api", "v1"]:
-                return self._resources("", "v1")
-            case ["apis"]:
-                groups = [_group(name, versions) for name, versions in self._registry.groups().items()]
-                return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-            case ["apis", group]:
-                versions = self._registry.groups().get(group)
-                return (
-                    {"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions)} if versions else None
-                )
-            case ["apis", group, version] if version in self._registry.groups().get(group, ()):
-                return self._resources(group, version)
+def discovery_document(registry: KindRegistry, path: str, accept: str) -> tuple[bytes, str] | None:
+    """The document of /api, /apis or a group or version below, and its content type; None elsewhere."""
+    aggregated = path in ("/api", "/apis") and "as=apigroupdiscoverylist" in accept.lower()
+    document = _encoded(tuple(registry), path, aggregated)
+    if document is None:
         return None
+    return document, _content_type(accept) if aggregated else "application/json"
 
-    def _resources(self, group: str, version: str) -> dict[str, Any]:
-        resources: list[dict[str, Any]] = []
-        for kind in self._registry.in_group_version(group, version):
+
+@lru_cache(maxsize=256)
+def _encoded(kinds: tuple[Kind, ...], path: str, aggregated: bool) -> bytes | None:
+    """Encoded once, until a kind is registered or unregistered."""
+    content = _aggregated(kinds, path == "/apis") if aggregated else _content(kinds, path)
+    return None if content is None else msgspec.json.encode(content)
+
+
+def _versions(kinds: Iterable[Kind]) -> dict[str, list[str]]:
+    """The versions of each group but the core group, the preferred one first."""
+    versions: dict[str, set[str]] = {}
+    for kind in kinds:
+        if kind.group:
+            versions.setdefault(kind.group, set()).add(kind.version)
+    return {group: sorted(served, key=_rank) for group, served in versions.items()}
+
+
+def _rank(version: str) -> tuple[int, int, int, str]:
+    """Kubernetes' version priority: stable, beta, alpha, each with the newest first; then all other names."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return len(_STAGES), 0, 0, version
+    major, stage, minor = match.groups()
+    return _STAGES.index(stage), -int(major), -int(minor or 0), version
+
+
+def _content(kinds: tuple[Kind, ...], path: str) -> dict[str, Any] | None:
+    groups = _versions(kinds)
+    match path.strip("/").split("/"):
+        case ["api"]:
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+        case ["api", "v1"]:
+            return _resources(kinds, "", "v1")
+        case ["apis"]:
+            listed = [_group(name, versions) for name, versions in groups.items()]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+        case ["apis", group] if group in groups:
+            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, groups[group])}
+        case ["apis", group, version] if version in groups.get(group, ()):
+            return _resources(kinds, group, version)
+    return None
+
+
+def _resources(kinds: Iterable[Kind], group: str, version: str) -> dict[str, Any]:
+    resources: list[dict[str, Any]] = []
+    for kind in kinds:
+        if (kind.group, kind.version) == (group, version):
             resources.append(_resource(kind))
             resources += (_subresource(kind, subresource) for subresource in kind.subresources)
-        name = f"{group}/{version}" if group else version
-        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources}
+    name = f"{group}/{version}" if group else version
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": resources}
 
-    def _aggregated(self, groups: bool) -> dict[str, Any]:
-        versions_by_group = self._registry.groups() if groups else {"": ["v1"]}
-        items = [
-            {
-                "metadata": {"name": group, "creationTimestamp": None},
-                "versions": [
-                    {
-                        "version": version,
-                        "resources": [
-                            _aggregated_resource(kind)
-                            for kind in self._registry.in_group_version(group, version)
-                        ],
-                        "freshness": "Current",
-                    }
-                    for version in versions
-                ],
-            }
-            for group, versions in versions_by_group.items()
-        ]
-        return {
-            "kind": "APIGroupDiscoveryList",
-            "apiVersion": "apidiscovery.k8s.io/v2",
-            "metadata": {},
-            "items": items,
+
+def _aggregated(kinds: tuple[Kind, ...], groups: bool) -> dict[str, Any]:
+    items = [
+        {
+            "metadata": {"name": group, "creationTimestamp": None},
+            "versions": [
+                {
+                    "version": version,
+                    "resources": [
+                        _aggregated_resource(kind)
+                        for kind in kinds
+                        if (kind.group, kind.version) == (group, version)
+                    ],
+                    "freshness": "Current",
+                }
+                for version in versions
+            ],
         }
+        for group, versions in (_versions(kinds) if groups else {"": ["v1"]}).items()
+    ]
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    }
 
 
 def _content_type(accept: str) -> str:

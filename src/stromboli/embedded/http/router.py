@@ -14,7 +14,7 @@ from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.identity import Tokens
 from stromboli.embedded.http import list_pages, request_bodies
 from stromboli.embedded.http.authentication import Authenticator
-from stromboli.embedded.http.discovery import VERSION, Discovery
+from stromboli.embedded.http.discovery import VERSION, discovery_document
 from stromboli.embedded.http.log_responses import send_log
 from stromboli.embedded.http.openapi_documents import ROOT, openapi_document
 from stromboli.embedded.http.query_parameters import Query, read_flag
@@ -74,7 +74,6 @@ class Router:
         self._tokens = tokens
         self._authorizer = authorizer
         self._authenticator = Authenticator(objects.store, tokens, authorizer)
-        self._discovery = Discovery(objects.registry)
         self._logs = logs
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -111,11 +110,8 @@ class Router:
         return self._document(request, path.rstrip("/"))
 
     def _document(self, request: web.BaseRequest, path: str) -> web.Response:
-        accept = request.headers.get("Accept", "")
-        if path.startswith(ROOT):
-            document = openapi_document(self._objects.registry, path, accept)
-        else:
-            document = self._discovery.document(path, accept)
+        find = openapi_document if path.startswith(ROOT) else discovery_document
+        document = find(self._objects.registry, path, request.headers.get("Accept", ""))
         if document is None:
             if path.startswith(("/api/", "/apis/")):
                 raise no_such_resource()

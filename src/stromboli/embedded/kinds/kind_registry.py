@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,8 +17,6 @@ from stromboli.embedded.schemas.schema_problems import (
     unsupported,
 )
 
-_VERSION = re.compile(r"v([0-9]{1,9})(?:(alpha|beta)([0-9]{1,9}))?")
-_STAGES = (None, "beta", "alpha")
 _BUILT_IN_IDS = frozenset(kind.id for kind in (*BUILT_IN, *REVIEWS))
 
 
@@ -29,15 +26,12 @@ class KindRegistry:
     def __init__(self, kinds: Iterable[Kind] = (*BUILT_IN, *REVIEWS)):
         self._kinds: dict[tuple[str, str, str], Kind] = {}
         self._by_id: dict[str, Kind] = {}
-        self.generation = 0
-        """Rises with every registration; whoever caches what follows from all kinds compares it."""
         for kind in kinds:
             self.register(kind)
 
     def register(self, kind: Kind) -> None:
         self._kinds[kind.group, kind.version, kind.plural] = kind
         self._by_id[kind.id] = kind
-        self.generation += 1
 
     def register_definition(self, definition: dict[str, Any]) -> None:
         """Register the served versions of a valid CustomResourceDefinition."""
@@ -48,7 +42,6 @@ class KindRegistry:
         """Remove all versions of a kind, by its id."""
         self._kinds = {resource: kind for resource, kind in self._kinds.items() if kind.id != name}
         self._by_id.pop(name, None)
-        self.generation += 1
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._kinds.values())
@@ -65,28 +58,6 @@ class KindRegistry:
         return next(
             (known for known in self if known.kind == kind and known.api_version == api_version), None
         )
-
-    def groups(self) -> dict[str, list[str]]:
-        """The versions of each group but the core group, the preferred one first."""
-        groups: dict[str, list[str]] = {}
-        for kind in self:
-            versions = groups.setdefault(kind.group, [])
-            if kind.version not in versions:
-                versions.append(kind.version)
-        groups.pop("", None)
-        return {group: sorted(versions, key=_rank) for group, versions in groups.items()}
-
-    def in_group_version(self, group: str, version: str) -> list[Kind]:
-        return [kind for kind in self if (kind.group, kind.version) == (group, version)]
-
-
-def _rank(version: str) -> tuple[int, int, int, str]:
-    """Kubernetes' version priority: stable, beta, alpha, each with the newest first; then all other names."""
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        return len(_STAGES), 0, 0, version
-    major, stage, minor = match.groups()
-    return _STAGES.index(stage), -int(major), -int(minor or 0), version
 
 
 def defined_kinds(definition: dict[str, Any]) -> list[Kind]:

@@ -69,11 +69,8 @@ def _prepare_namespace(content: Content) -> None:
     content["metadata"]["labels"] = {**labels, "kubernetes.io/metadata.name": content["metadata"]["name"]}
 
 
-def _initial_phase(phase: str) -> Callable[[Content], None]:
-    def prepare(content: Content) -> None:
-        content["status"] = {"phase": phase}
-
-    return prepare
+def _prepare_volume(content: Content) -> None:
+    content["status"] = {"phase": "Pending"}
 
 
 def _prepare_secret(content: Content) -> None:
@@ -118,8 +115,8 @@ _PREPARE_FOR_CREATE: dict[str, Callable[[Content], None]] = {
     "namespaces": _prepare_namespace,
     "nodes": _prepare_node,
     "secrets": _prepare_secret,
-    "persistentvolumeclaims": _initial_phase("Pending"),
-    "persistentvolumes": _initial_phase("Pending"),
+    "persistentvolumeclaims": _prepare_volume,
+    "persistentvolumes": _prepare_volume,
     DEFINITIONS: _prepare_definition,
 }
 

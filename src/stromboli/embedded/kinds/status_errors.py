@@ -64,10 +64,8 @@ def bad_request(message: str) -> StatusError:
 def invalid(kind: Kind, name: str, problems: Sequence[Problem]) -> StatusError:
     listed = str(problems[0]) if len(problems) == 1 else f"[{', '.join(map(str, problems))}]"
     qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
-    details: dict[str, Any] = {"name": name} if name else {}
-    if kind.group:
-        details["group"] = kind.group
-    details |= {"kind": kind.kind, "causes": [problem.cause() for problem in problems]}
+    causes = [problem.cause() for problem in problems]
+    details = {**_details(kind, name), "kind": kind.kind, "causes": causes}
     return StatusError(422, f'{qualified} "{name}" is invalid: {listed}', details=details)
 
 

@@ -134,13 +134,12 @@ class GarbageCollector(Controller):
         await delete(self._objects, request, delete_options)
 
     def _remove_owners(self, record: Record, uids: set[str]) -> None:
-        self._objects.system_update(record, lambda content: _without_owners(content, uids))
+        def change(content: Content) -> None:
+            meta = content["metadata"]
+            owners = [owner for owner in meta.get("ownerReferences") or () if owner.get("uid") not in uids]
+            set_entries(meta, "ownerReferences", owners)
+
+        self._objects.system_update(record, change)
 
     def _remove_finalizer(self, record: Record, name: str) -> None:
         self._objects.system_update(record, lambda content: remove_finalizer(content, name))
-
-
-def _without_owners(content: Content, uids: set[str]) -> None:
-    meta = content["metadata"]
-    references = [owner for owner in meta.get("ownerReferences") or () if owner.get("uid") not in uids]
-    set_entries(meta, "ownerReferences", references)

@@ -42,7 +42,7 @@ class NamespaceController(Controller):
         self._terminating.add(key.name)
         kinds = {kind.id: kind for kind in self._objects.registry if kind.namespaced}
         if not await delete_all(self._objects, kinds.values(), key.name):
-            self._objects.system_update(record, _finalize)
+            self._objects.system_update(record, lambda content: content.update(spec={}))
             self._terminating.discard(key.name)
 
     async def _ensure_service_account(self, namespace: str) -> None:
@@ -51,7 +51,3 @@ class NamespaceController(Controller):
             body: dict[str, Any] = {"metadata": {"name": "default"}}
             request = WriteRequest(kind, namespace, "", APISERVER_USER, manager="stromboli")
             await self._objects.create(request, body)
-
-
-def _finalize(content: dict[str, Any]) -> None:
-    content["spec"] = {}

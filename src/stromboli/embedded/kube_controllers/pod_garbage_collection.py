@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.store.records import Change, Key, Record
@@ -29,8 +28,6 @@ class PodGarbageCollector(Controller):
     def _collect(self, pods: Iterable[Record]) -> None:
         for pod in pods:
             if pod.meta.deletion_timestamp:
-                self._objects.system_update(pod, _end_grace_period)
-
-
-def _end_grace_period(content: dict[str, Any]) -> None:
-    content["metadata"]["deletionGracePeriodSeconds"] = 0
+                self._objects.system_update(
+                    pod, lambda content: content["metadata"].update(deletionGracePeriodSeconds=0)
+                )

@@ -91,14 +91,11 @@ class NodeService:
 
     async def register(self, manifests: list[Content]) -> None:
         """Create these nodes, or update their labels and capacity."""
-        for name, node in (await self._existing()).items():
-            self._addresses.adopt(name, (node.get("spec") or {}).get("podCIDR", ""))
+        for node in msgspec.json.decode(await self._client.list(NODES))["items"]:
+            cidr = (node.get("spec") or {}).get("podCIDR", "")
+            self._addresses.adopt(node["metadata"]["name"], cidr)
         for begin in range(0, len(manifests), 64):
             await asyncio.gather(*(self._create(manifest) for manifest in manifests[begin : begin + 64]))
-
-    async def _existing(self) -> dict[str, Content]:
-        items = msgspec.json.decode(await self._client.list(NODES))["items"]
-        return {node["metadata"]["name"]: node for node in items}
 
     async def _create(self, node: Content) -> None:
         name = node["metadata"]["name"]

@@ -114,11 +114,8 @@ def _sleep_duration(containers: list[Content]) -> Duration | None:
 
 def _strings(container: Content, field: str) -> list[str]:
     arguments = container.get(field)
-    return (
-        [argument for argument in arguments if isinstance(argument, str)]
-        if isinstance(arguments, list)
-        else []
-    )
+    strings = arguments if isinstance(arguments, list) else ()
+    return [argument for argument in strings if isinstance(argument, str)]
 
 
 def _sleep(arguments: list[str]) -> Duration | None:

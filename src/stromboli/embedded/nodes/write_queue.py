@@ -102,7 +102,7 @@ class WriteQueue:
             write.failures += 1
             if _is_retried(error) and write.failures < ATTEMPTS:
                 return self._backoff.pause(write.failures, getattr(error, "retry_after", None))
-            if not _gone(error):
+            if not isinstance(error, ApiError) or error.status not in (404, 409):  # the pod is gone
                 log.warning("%s %s: %s", write.request.method, write.request.path, error)
             if write.failed is not None:
                 write.failed(error)
@@ -118,7 +118,3 @@ def _newest(earlier: PendingWrite, later: PendingWrite) -> PendingWrite | None:
 def _is_retried(error: Exception) -> bool:
     """A conflict is not transient here: it means that the pod is not the same any more."""
     return is_transient(error) and not (isinstance(error, ApiError) and error.status == 409)
-
-
-def _gone(error: Exception) -> bool:
-    return isinstance(error, ApiError) and error.status in (404, 409)

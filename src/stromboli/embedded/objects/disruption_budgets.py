@@ -110,18 +110,13 @@ def check_eviction(objects: Objects, pod: Record) -> None:
             if policy == "AlwaysAllow" or (budget.healthy >= budget.desired and budget.desired > 0):
                 return
         if budget.allowed < 1:
-            raise _too_many_requests(record.key.name, budget)
-
-
-def _too_many_requests(name: str, budget: Budget) -> StatusError:
-    message = (
-        f"The disruption budget {name} needs {budget.desired} healthy pods and has {budget.healthy} currently"
-    )
-    return StatusError(
-        429,
-        "Cannot evict pod as it would violate the pod's disruption budget.",
-        details={"causes": [{"reason": "DisruptionBudget", "message": message}]},
-    )
+            needed = f"needs {budget.desired} healthy pods and has {budget.healthy} currently"
+            message = f"The disruption budget {record.key.name} {needed}"
+            raise StatusError(
+                429,
+                "Cannot evict pod as it would violate the pod's disruption budget.",
+                details={"causes": [{"reason": "DisruptionBudget", "message": message}]},
+            )
 
 
 def status(record: Record, budget: Budget) -> Content:

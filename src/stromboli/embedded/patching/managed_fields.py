@@ -120,19 +120,15 @@ def encode_managed_fields(managers: ManagedFields) -> list[dict[str, Any]]:
 
 
 def _write(entry: ManagedFieldsEntry) -> dict[str, Any]:
-    raw: dict[str, Any] = {
+    optional = {"time": entry.time, "subresource": entry.subresource}
+    return {
         "manager": entry.manager,
         "operation": entry.operation,
         "apiVersion": entry.api_version,
-        "time": entry.time,
         "fieldsType": "FieldsV1",
         "fieldsV1": entry.fields,
+        **{name: text for name, text in optional.items() if text},
     }
-    if not entry.time:
-        del raw["time"]
-    if entry.subresource:
-        raw["subresource"] = entry.subresource
-    return raw
 
 
 def _cap_updaters(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:

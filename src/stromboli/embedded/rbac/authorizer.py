@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -55,8 +54,8 @@ class Authorizer:
     def __init__(self, objects: Iterable[tuple[str, Content]] = ()) -> None:
         self._roles: dict[Key, Role] = {}
         self._bindings: dict[tuple[str, Key], Binding] = {}
-        self._by_subject: dict[tuple[str, str], dict[tuple[str, Key], Binding]] = defaultdict(dict)
-        """Bindings by user or group."""
+        self._by_subject: dict[tuple[str, str], list[Binding]] = {}
+        """Bindings by user or group; indexed when they are needed after a change."""
         self._aggregated: dict[Key, tuple[PolicyRule, ...]] = {}
         for resource, content in objects:
             self.put(resource, content)
@@ -71,27 +70,16 @@ class Authorizer:
             self._roles[key] = Role(rules_of(content), dict(meta.get("labels") or {}), _selectors(content))
             self._aggregated.clear()
         else:
-            self._unbind(resource, key)
-            binding = _binding(resource, key, content)
-            self._bindings[resource, key] = binding
-            for subject in binding.subjects:
-                self._by_subject[subject][resource, key] = binding
+            self._bindings[resource, key] = _binding(resource, key, content)
+            self._by_subject.clear()
 
     def drop(self, resource: str, namespace: str, name: str) -> None:
         if resource in ("roles", "clusterroles"):
             self._roles.pop((namespace, name), None)
             self._aggregated.clear()
         else:
-            self._unbind(resource, (namespace, name))
-
-    def _unbind(self, resource: str, key: Key) -> None:
-        old = self._bindings.pop((resource, key), None)
-        for subject in old.subjects if old is not None else ():
-            bindings = self._by_subject.get(subject)
-            if bindings is not None:
-                bindings.pop((resource, key), None)
-                if not bindings:
-                    del self._by_subject[subject]
+            self._bindings.pop((resource, (namespace, name)), None)
+            self._by_subject.clear()
 
     # -- decisions
 
@@ -118,10 +106,13 @@ class Authorizer:
     # -- lookups
 
     def _bindings_of(self, user: User, namespace: str) -> Iterator[tuple[Binding, tuple[str, str]]]:
-        subjects = [("User", user.name), *(("Group", group) for group in user.groups)]
-        for subject in subjects:
-            for (resource, (binding_namespace, _)), binding in self._by_subject.get(subject, {}).items():
-                if resource == "clusterrolebindings" or (namespace and binding_namespace == namespace):
+        if not self._by_subject:
+            for binding in self._bindings.values():
+                for subject in binding.subjects:
+                    self._by_subject.setdefault(subject, []).append(binding)
+        for subject in [("User", user.name), *(("Group", group) for group in user.groups)]:
+            for binding in self._by_subject.get(subject, ()):
+                if binding.kind == "clusterrolebindings" or (namespace and binding.key[0] == namespace):
                     yield binding, subject
 
     def _role_rules(self, key: Key) -> tuple[PolicyRule, ...]:

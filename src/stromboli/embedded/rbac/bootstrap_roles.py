@@ -125,11 +125,11 @@ def bootstrap_policy() -> list[tuple[str, Content]]:
         _role("system:discovery", [paths(["get"], _DISCOVERY)]),
         _role("system:public-info-viewer", [paths(["get"], _HEALTH)]),
         _role("system:node", _NODE),
-        _bind("cluster-admin", "Group", MASTERS),
-        _bind("system:basic-user", "Group", "system:authenticated"),
-        _bind("system:discovery", "Group", "system:authenticated"),
-        _bind("system:public-info-viewer", "Group", "system:authenticated", "system:unauthenticated"),
-        _bind("system:node", "Group", "system:nodes"),
+        _bind("cluster-admin", MASTERS),
+        _bind("system:basic-user", "system:authenticated"),
+        _bind("system:discovery", "system:authenticated"),
+        _bind("system:public-info-viewer", "system:authenticated", "system:unauthenticated"),
+        _bind("system:node", "system:nodes"),
     ]
 
 
@@ -154,11 +154,11 @@ def _aggregated_role(name: str, aggregate_to: str = "") -> tuple[str, Content]:
     return resource, role
 
 
-def _bind(role: str, kind: str, *subjects: str) -> tuple[str, Content]:
+def _bind(role: str, *groups: str) -> tuple[str, Content]:
     return "clusterrolebindings", {
         "apiVersion": _VERSION,
         "kind": "ClusterRoleBinding",
         "metadata": _meta(role),
         "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": GROUP, "kind": kind, "name": name} for name in subjects],
+        "subjects": [{"apiGroup": GROUP, "kind": "Group", "name": name} for name in groups],
     }

@@ -116,16 +116,16 @@ class _Parser:
         return lambda scope: yes(scope) if _truth(condition(scope)) else no(scope)
 
     def _or(self) -> Term:
-        term = self._and()
+        terms = [self._and()]
         while self._skip("||"):
-            term = _or(term, self._and())
-        return term
+            terms.append(self._and())
+        return terms[0] if len(terms) == 1 else lambda scope: any(_truth(term(scope)) for term in terms)
 
     def _and(self) -> Term:
-        term = self._comparison()
+        terms = [self._comparison()]
         while self._skip("&&"):
-            term = _and(term, self._comparison())
-        return term
+            terms.append(self._comparison())
+        return terms[0] if len(terms) == 1 else lambda scope: all(_truth(term(scope)) for term in terms)
 
     def _comparison(self) -> Term:
         term = self._unary()
@@ -235,14 +235,6 @@ def _constant(value: Value) -> Term:
 
 def _applied(function: Callable[[Any, Any], Any], left: Term, right: Term) -> Term:
     return lambda scope: function(left(scope), right(scope))
-
-
-def _or(left: Term, right: Term) -> Term:
-    return lambda scope: _truth(left(scope)) or _truth(right(scope))
-
-
-def _and(left: Term, right: Term) -> Term:
-    return lambda scope: _truth(left(scope)) and _truth(right(scope))
 
 
 def _has(term: Term) -> Term:

@@ -51,8 +51,7 @@ def matches(pattern: str, text: str) -> bool:
 def _backtracks(tree: Any) -> bool:
     """Whether some repetition has a body that an inner repetition can match alone."""
     for operator, argument in tree:
-        repeat = _repeat(operator, argument)
-        if repeat is not None and repeat[1] > _MANY and _repeats_alone(repeat[2]):
+        if _is_repeat(operator, argument) and _repeats_alone(argument[2]):
             return True
         if any(_backtracks(part) for part in _inside(operator, argument)):
             return True
@@ -66,19 +65,16 @@ def _repeats_alone(tree: Any) -> bool:
         others = items[:index] + items[index + 1 :]
         if any(_width(part) > 0 for part in others):
             continue
-        repeat = _repeat(operator, argument)
-        if repeat is not None and repeat[1] > _MANY:
+        if _is_repeat(operator, argument):
             return True
         if any(_repeats_alone(part) for part in _inside(operator, argument)):
             return True
     return False
 
 
-def _repeat(operator: Any, argument: Any) -> tuple[int, int, Any] | None:
-    if str(operator) in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-        low, high, body = argument
-        return int(low), int(high), body
-    return None
+def _is_repeat(operator: Any, argument: Any) -> bool:
+    repeats = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
+    return str(operator) in repeats and int(argument[1]) > _MANY
 
 
 def _inside(operator: Any, argument: Any) -> list[Any]:

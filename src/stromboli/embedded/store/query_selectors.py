@@ -121,9 +121,6 @@ def parse_fields(text: str) -> Fields:
         match = re.match(r"^([^!=]+?)(==|!=|=)(.*)$", term)
         if not match:
             raise bad_request(f"invalid selector: {term[:200]!r}; can't understand")
-        terms.append(FieldTerm(match[1].strip(), _unescaped(match[3].strip()), match[2] != "!="))
+        value = re.sub(r"\\([\\,=])", r"\1", match[3].strip())
+        terms.append(FieldTerm(match[1].strip(), value, match[2] != "!="))
     return tuple(terms)
-
-
-def _unescaped(value: str) -> str:
-    return re.sub(r"\\([\\,=])", r"\1", value)

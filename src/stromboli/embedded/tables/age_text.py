@@ -57,9 +57,3 @@ def ago(text: Any, now: float) -> str:
 def age(content: Content, now: float) -> str:
     """How old an object is."""
     return ago(nested_map(content, "metadata").get("creationTimestamp"), now)
-
-
-def between(begin: Any, end: Any) -> str:
-    """The time between two timestamps; empty unless there are both."""
-    first, last = instant(begin), instant(end)
-    return "" if first is None or last is None else duration_text(last - first)

@@ -60,14 +60,8 @@ def find(path: str, value: Any) -> list[Any]:
 
 
 def _field(match: re.Match[str]) -> Step:
-    return _named(_ESCAPED.sub(r"\1", match[1]))
+    name = _ESCAPED.sub(r"\1", match[match.lastindex or 0])
 
-
-def _quoted(match: re.Match[str]) -> Step:
-    return _named(_ESCAPED.sub(r"\1", match[1] if match[1] is not None else match[2]))
-
-
-def _named(name: str) -> Step:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict) and name == "*":
             yield from value.values()
@@ -109,7 +103,7 @@ def _text(value: Any) -> str:
 
 _KINDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Step]], ...] = (
     (_FIELD, _field),
-    (_QUOTED, _quoted),
+    (_QUOTED, _field),
     (_INDEX, _index),
     (_FILTER, _filter),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stromboli.embedded.tables.age_text import age, ago, between, duration_text, instant
+from stromboli.embedded.tables.age_text import age, ago, duration_text, instant
 from stromboli.embedded.tables.table_printer import (
     NONE,
     Cells,
@@ -106,10 +106,8 @@ def _job_duration(job: Content, now: float) -> str:
     begin = instant(status.get("startTime"))
     if begin is None:
         return ""
-    if status.get("completionTime"):
-        return between(status["startTime"], status["completionTime"])
-    ended = instant(condition(job, "Failed").get("lastTransitionTime"))
-    return duration_text((ended or now) - begin)
+    end = instant(status.get("completionTime")) or instant(condition(job, "Failed").get("lastTransitionTime"))
+    return duration_text((end or now) - begin)
 
 
 def _cron_job(cron_job: Content, now: float) -> Cells:

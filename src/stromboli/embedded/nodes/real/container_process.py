@@ -22,10 +22,16 @@ class ContainerProcess:
     """A started process, with all processes that it starts."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, output: _Output, guardian: ProcessGuardian, log: LogFile
+        self,
+        process: asyncio.subprocess.Process,
+        reader: asyncio.StreamReader,
+        pipe: asyncio.ReadTransport,
+        guardian: ProcessGuardian,
+        log: LogFile,
     ) -> None:
         self._process = process
-        self._output = output
+        self._reader = reader
+        self._pipe = pipe
         self._guardian = guardian
         self._log = log
         self._copying = asyncio.create_task(self._copy_output())
@@ -40,7 +46,7 @@ class ContainerProcess:
         log: LogFile,
     ) -> ContainerProcess:
         """`ContainerError` if there is no such command."""
-        output, end = await _Output.open()
+        reader, pipe, end = await _open_pipe()
         try:
             process = await asyncio.create_subprocess_exec(
                 *arguments,
@@ -52,13 +58,13 @@ class ContainerProcess:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            output.close()
+            pipe.close()
             log.close()
             raise ContainerError(f"{arguments[0]}: {error}", "RunContainerError") from None
         finally:
             os.close(end)
         guardian.add(process.pid)
-        return cls(process, output, guardian, log)
+        return cls(process, reader, pipe, guardian, log)
 
     async def wait(self) -> tuple[int, int]:
         """The exit code and the signal, once the process exited; whatever it left running is killed."""
@@ -69,7 +75,7 @@ class ContainerProcess:
         self._copying.cancel()
         with suppress(asyncio.CancelledError):
             await self._copying
-        self._output.close()
+        self._pipe.close()
         self._guardian.remove(self._process.pid)
         self._log.close()
         return (128 - code, -code) if code < 0 else (code, 0)
@@ -85,26 +91,18 @@ class ContainerProcess:
             os.killpg(self._process.pid, number)
 
     async def _copy_output(self) -> None:
-        while piece := await self._output.reader.read(CHUNK):
+        while piece := await self._reader.read(CHUNK):
             self._log.write(piece)
 
 
-class _Output:
-    """A pipe of our own: with asyncio's, a process does not end while a process that it left running holds the pipe."""
+async def _open_pipe() -> tuple[asyncio.StreamReader, asyncio.ReadTransport, int]:
+    """A pipe of our own: with asyncio's, a process does not end while a process that it left running holds the pipe.
 
-    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
-        self.reader = reader
-        self._transport = transport
-
-    @classmethod
-    async def open(cls) -> tuple[_Output, int]:
-        """The output and the descriptor to write to."""
-        reading, writing = os.pipe()
-        reader = asyncio.StreamReader()
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
-        )
-        return cls(reader, transport), writing
-
-    def close(self) -> None:
-        self._transport.close()
+    The last item is the descriptor to write to.
+    """
+    reading, writing = os.pipe()
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
+    )
+    return reader, transport, writing

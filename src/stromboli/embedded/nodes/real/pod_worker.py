@@ -46,6 +46,7 @@ class PodWorker:
         self._expired = False
         self._inits = [Container(spec) for spec in pod.spec.init_containers or ()]
         self._mains = [Container(spec) for spec in pod.spec.containers]
+        self._containers = [*self._inits, *self._mains]
         self._statuses = StatusManager(self._inits, self._mains, context.clock)
         self._volumes: PodVolumes | None = None
         self._fetch: Fetch = lambda kind, name: None
@@ -61,7 +62,7 @@ class PodWorker:
         first = not self._stopping.is_set()
         self._stopping.set()
         self._kill_at = min(self._kill_at, asyncio.get_running_loop().time() + max(0.0, grace))
-        for container in self._all:
+        for container in self._containers:
             if container.process is not None:
                 self._terminate(container, container.process, first)
 
@@ -77,21 +78,19 @@ class PodWorker:
         self.quiet = True
         self._stopping.set()
         self._kill_at = -math.inf
-        for container in self._all:
+        for container in self._containers:
             if container.process is not None:
                 container.process.kill()
 
     def runs(self, container: str) -> bool:
-        return any(candidate.name == container and candidate.process is not None for candidate in self._all)
+        return any(
+            candidate.name == container and candidate.process is not None for candidate in self._containers
+        )
 
     @staticmethod
     def _kill_process(container: Container, process: ContainerProcess) -> None:
         if container.process is process:
             process.kill()
-
-    @property
-    def _all(self) -> list[Container]:
-        return [*self._inits, *self._mains]
 
     # -- its task
 
