@@ -40,11 +40,11 @@ def test_an_event_whose_predecessor_is_gone_is_created_anew():
     async def scenario():
         server = ForgetfulServer()
         writes = WriteQueue(server)
-        writes.start()
+        writes.queue.start()
         for _ in range(2):
             writes.record_event(pod(), "Normal", "Started", "Started container main")
-            await writes.idle()
-        await writes.stop()
+            await writes.queue.idle()
+        await writes.queue.stop()
         return server.methods
 
     assert asyncio.run(scenario()) == ["POST", "PATCH", "POST"]
@@ -58,14 +58,14 @@ def test_a_refused_stage_is_retried_with_growing_pauses():
         simulated = SimulatedRuntime(
             writes, PodAddresses(), StageDelays(Duration(0, 0), FOREVER), lambda: now
         )
-        writes.start()
+        writes.queue.start()
         simulated.put(pod())
         for _ in range(200):
             now += 1.0
             simulated._timers._fire()
-            await writes.idle()
+            await writes.queue.idle()
         await simulated.close()
-        await writes.stop()
+        await writes.queue.stop()
         return server.times
 
     times = asyncio.run(scenario())

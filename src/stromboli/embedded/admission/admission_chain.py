@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from stromboli.embedded.admission.pod_admission import set_pod_defaults
 from stromboli.embedded.admission.resource_quota import Quotas
 from stromboli.embedded.admission.volcano_admission import VolcanoAdmission
 from stromboli.embedded.admission.webhooks import Webhooks
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.auth.authorization import RequestAuthorizer
+from stromboli.embedded.kinds.builtin_kinds import NAMESPACES
 from stromboli.embedded.kinds.kind import Content, Kind
-from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import forbidden, not_found
 from stromboli.embedded.schemas.schema_problems import Problem
 from stromboli.embedded.store.object_store import Store
@@ -21,7 +20,6 @@ class AdmissionChain:
     def __init__(
         self,
         store: Store,
-        registry: KindRegistry,
         authorizer: RequestAuthorizer,
         volcano: VolcanoAdmission | None = None,
     ):
@@ -30,24 +28,18 @@ class AdmissionChain:
         self.quotas = Quotas(store)
         self.webhooks = Webhooks(store)
         self._volcano = volcano
-        self._namespaces = registry.find("", "v1", "namespaces")
 
     def check_namespace(self, kind: Kind, namespace: str, name: str) -> None:
         """Refuse objects in a namespace that does not exist or is being deleted."""
-        if not kind.namespaced or self._namespaces is None:
+        if not kind.namespaced:
             return
         record = self._store.get("namespaces", "", namespace)
         if record is None:
-            raise not_found(self._namespaces, namespace)
+            raise not_found(NAMESPACES, namespace)
         if record.meta.deletion_timestamp:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             message = f"namespace {namespace} is being terminated"
             raise forbidden(kind, name, why, [Problem("metadata.namespace", "NamespaceTerminating", message)])
-
-    def set_defaults(self, kind: Kind, namespace: str, content: Content) -> None:
-        """Set defaults of a new object that depend on others."""
-        if kind.id == "pods":
-            set_pod_defaults(self._store, kind, namespace, content)
 
     def intercepts(self, request: WriteRequest) -> bool:
         """Whether Volcano's rules or a webhook cover a write."""

@@ -93,7 +93,7 @@ class Quotas:
         self._store = store
         self._used: dict[tuple[str, str], Charges] = {}
         """By namespace and name of the quota; a missing one is counted when it is needed."""
-        store.on_apply(self._applied)
+        store.on_apply(self._on_apply)
 
     def used(self, record: Record) -> Charges:
         """What the objects that the quota counts use together."""
@@ -108,7 +108,7 @@ class Quotas:
             self._used[quota_key] = total
         return self._used[quota_key]
 
-    def _applied(self, change: Change) -> None:
+    def _on_apply(self, change: Change) -> None:
         """A write took effect (or was undone)."""
         if not self._used:
             return

@@ -72,7 +72,7 @@ class ApiServer:
         authorizer = RequestAuthorizer(self.store)
         settings = self.volcano_settings
         volcano = VolcanoAdmission(self.store, settings) if settings is not None else None
-        admission = AdmissionChain(self.store, registry, authorizer, volcano)
+        admission = AdmissionChain(self.store, authorizer, volcano)
         self.objects = Objects(self.store, registry, admission)
         self.controllers = ControllerLoop(self.objects)
         self.store.on_commit(self.controllers.on_commit)

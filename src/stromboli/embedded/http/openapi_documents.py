@@ -76,7 +76,7 @@ def v3(kinds: tuple[Kind, ...]) -> bytes:
     """A group and version, as JSON."""
     schemas = _Definitions("#/components/schemas/", is_v3=True)
     schemas.add(kinds)
-    paths = _paths(kinds, _patch_v3)
+    paths = _paths(kinds, is_v3=True)
     components = {"schemas": schemas.definitions}
     return msgspec.json.encode({"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": components})
 
@@ -96,39 +96,37 @@ def v2_protobuf(kinds: tuple[Kind, ...]) -> bytes:
 def _swagger(kinds: Sequence[Kind]) -> Node:
     definitions = _Definitions("#/definitions/", is_v3=False)
     definitions.add(kinds)
-    paths = _paths(kinds, _patch_v2)
+    paths = _paths(kinds, is_v3=False)
     return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions.definitions}
 
 
 # -- paths: only what kubectl reads
 
 
-def _paths(kinds: Iterable[Kind], patch: Any) -> Node:
+def _paths(kinds: Iterable[Kind], is_v3: bool) -> Node:
     paths: Node = {}
     for kind in kinds:
         scope = "namespaces/{namespace}/" if kind.namespaced else ""
         path = f"/{_root(kind)}/{scope}{kind.plural}"
         shared = {_GVK: _gvk(kind), "responses": {"200": {"description": "OK"}}}
-        paths[path] = {"get": shared, "post": {**shared, **patch(None)}}
+        paths[path] = {"get": shared, "post": {**shared, **_write(is_v3)}}
         paths[f"{path}/{{name}}"] = {
             "get": shared,
-            "put": {**shared, **patch(None)},
-            "patch": {**shared, **patch(accepted_patch_types(kind.definition is None))},
+            "put": {**shared, **_write(is_v3)},
+            "patch": {**shared, **_write(is_v3, accepted_patch_types(kind.definition is None))},
             "delete": shared,
         }
     return paths
 
 
-def _patch_v3(media: tuple[str, ...] | None) -> Node:
-    text = {"type": "string"}
-    parameters = [{"name": name, "in": "query", "schema": text} for name in _PARAMETERS]
-    content = {media: {"schema": {"type": "object"}} for media in media or ("application/json",)}
+def _write(is_v3: bool, media_types: tuple[str, ...] = ("application/json",)) -> Node:
+    """The parameters and the body of a create, update or patch."""
+    if not is_v3:
+        texts = [{"name": name, "in": "query", "type": "string"} for name in _PARAMETERS]
+        return {"parameters": texts, "consumes": list(media_types)}
+    parameters = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in _PARAMETERS]
+    content = {media_type: {"schema": {"type": "object"}} for media_type in media_types}
     return {"parameters": parameters, "requestBody": {"content": content}}
-
-
-def _patch_v2(media: tuple[str, ...] | None) -> Node:
-    parameters = [{"name": name, "in": "query", "type": "string"} for name in _PARAMETERS]
-    return {"parameters": parameters, "consumes": list(media or ("application/json",))}
 
 
 def _gvk(kind: Kind) -> Node:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
-from stromboli.embedded.kinds.status_errors import method_not_allowed, no_such_resource
+from stromboli.embedded.kinds.status_errors import no_such_resource
 from stromboli.embedded.rbac.policy_rules import Attributes
 
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
@@ -59,5 +60,5 @@ def _verb(kind: Kind, namespace: str, name: str, subresource: str, method: str, 
     needs_namespace = name or verb in ("create", "deletecollection")
     lacks_namespace = kind.namespaced and not namespace and needs_namespace
     if verb not in allowed or lacks_namespace or (verb == "create" and name and not subresource):
-        raise method_not_allowed()
+        raise StatusError(405, "the server does not allow this method on the requested resource", details={})
     return verb

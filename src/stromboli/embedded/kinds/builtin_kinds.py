@@ -48,25 +48,25 @@ _POD_SUBRESOURCES = (
     STATUS,
 )
 _TOKEN = Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io", "v1")
-_FINALIZE = Subresource("finalize", ("update",))
 _RBAC, _STORAGE, _NETWORKING, _ADMISSION = (
     f"{name}.k8s.io" for name in ("rbac.authorization", "storage", "networking", "admissionregistration")
 )
 
+NAMESPACES = _kind(
+    "",
+    "namespaces",
+    "Namespace",
+    "ns",
+    Subresource("finalize", ("update",)),
+    STATUS,
+    selectable_fields=("status.phase",),
+    verbs=tuple(verb for verb in VERBS if verb != "deletecollection"),
+    **_CLUSTER,
+)
 BUILT_IN: tuple[Kind, ...] = (
     _kind("", "pods", "Pod", "po", *_POD_SUBRESOURCES, selectable_fields=_POD_FIELDS, **_IN_ALL),
     _kind("", "nodes", "Node", "no", STATUS, selectable_fields=("spec.unschedulable",), **_CLUSTER),
-    _kind(
-        "",
-        "namespaces",
-        "Namespace",
-        "ns",
-        _FINALIZE,
-        STATUS,
-        selectable_fields=("status.phase",),
-        verbs=tuple(verb for verb in VERBS if verb != "deletecollection"),
-        **_CLUSTER,
-    ),
+    NAMESPACES,
     _kind("", "services", "Service", "svc", STATUS, **_IN_ALL),
     _kind("", "serviceaccounts", "ServiceAccount", "sa", _TOKEN),
     _kind("", "configmaps", "ConfigMap", "cm"),

@@ -73,10 +73,6 @@ def expired(revision: int, oldest: int) -> StatusError:
     return StatusError(410, f"too old resource version: {revision} ({oldest})")
 
 
-def method_not_allowed() -> StatusError:
-    return StatusError(405, "the server does not allow this method on the requested resource", details={})
-
-
 def invalid_options(kind: str, problem: Problem, group: str = "meta.k8s.io", name: str = "") -> StatusError:
     """Of options that accompany a request, such as DeleteOptions."""
     message = f'{kind}.{group} "{name}" is invalid: {problem}'

@@ -22,7 +22,7 @@ from stromboli.embedded.nodes.node_lifecycle import (
 )
 from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
 from stromboli.embedded.nodes.pod_addresses import LOCAL, PodAddresses
-from stromboli.embedded.nodes.pod_logs import LogQuery, NoLog
+from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.pod_stages import StageDelays
 from stromboli.embedded.nodes.simulated_nodes import SimulatedRuntime
 from stromboli.embedded.nodes.write_queue import NODES, PODS, WriteQueue
@@ -45,8 +45,8 @@ class PodRuntime(Protocol):
     def drop(self, uid: str) -> None:
         """The pod or its node is gone: whatever runs of it ends at once, without a status."""
 
-    def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes]:
-        """A container's log; `NoLog` if it has none."""
+    def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes] | None:
+        """A container's log; None if it has none."""
 
     async def close(self) -> None: ...
 
@@ -113,7 +113,7 @@ class NodeService:
 
     async def run(self) -> None:
         """Run until cancelled."""
-        self._writes.start()
+        self._writes.queue.start()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._node_reflector.run())
@@ -124,14 +124,14 @@ class NodeService:
             for runtime in self._runtimes.values():
                 await runtime.close()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._writes.idle(), FLUSH_TIMEOUT)
-            await self._writes.stop()
+                await asyncio.wait_for(self._writes.queue.idle(), FLUSH_TIMEOUT)
+            await self._writes.queue.stop()
 
     async def synced(self) -> None:
         """Wait until all nodes and pods were listed, and all writes that follow from them are done."""
         await self._node_reflector.synced.wait()
         await self._pod_reflector.synced.wait()
-        await self._writes.idle()
+        await self._writes.queue.idle()
 
     # -- nodes
 
@@ -221,11 +221,7 @@ class NodeService:
         state = self._nodes.get(self._node_names.get(uid, ""))
         if state is None or not state.kind:
             return None
-        runtime = self._runtimes[state.kind]
-        try:
-            return runtime.log(state.pods[uid], query)
-        except NoLog:
-            return None
+        return self._runtimes[state.kind].log(state.pods[uid], query)
 
 
 def _is_bound(pod: Any) -> bool:

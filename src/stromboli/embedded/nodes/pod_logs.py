@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-class NoLog(Exception):
-    """There is no such log; says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class LogQuery:
     """Which lines of a container's log are wanted (`kubectl logs`)."""

@@ -106,7 +106,11 @@ def running(pod: NodePod, now: float, ip: str, host: str) -> Content:
     }
     if pod.spec.init_containers:
         status["initContainerStatuses"] = [
-            container_status(pod, spec, started if _is_sidecar(spec) else _terminated(pod, spec, completed))
+            container_status(
+                pod,
+                spec,
+                started if spec.get("restartPolicy") == "Always" else _terminated(pod, spec, completed),
+            )
             for spec in pod.spec.init_containers
         ]
     return status
@@ -162,10 +166,6 @@ def unready(now: float) -> Content:
 
 def _terminated(pod: NodePod, spec: Content, termination: Termination) -> Content:
     return termination.state(container_id(pod, str(spec.get("name"))))
-
-
-def _is_sidecar(spec: Content) -> bool:
-    return bool(spec.get("restartPolicy") == "Always")
 
 
 def patch(status: Content, uid: str) -> dict[str, Any]:

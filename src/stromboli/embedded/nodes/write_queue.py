@@ -46,16 +46,7 @@ class WriteQueue:
         self._clock = clock
         self._events = EventRecorder(node_annotations.AGENT, node_annotations.AGENT, clock)
         self._backoff = Backoff(first=0.1, longest=5.0)
-        self._queue: KeyedQueue[PendingWrite] = KeyedQueue(self._send, WIDTH, _newest)
-
-    def start(self) -> None:
-        self._queue.start()
-
-    async def idle(self) -> None:
-        await self._queue.idle()
-
-    async def stop(self) -> None:
-        await self._queue.stop()
+        self.queue: KeyedQueue[PendingWrite] = KeyedQueue(self._send, WIDTH, _newest)
 
     def patch_status(
         self, pod: NodePod, status: Content, failed: Callable[[Exception], None] | None = None
@@ -93,7 +84,7 @@ class WriteQueue:
             self._put(f"event of {key}", PendingWrite(request, failed=failed))
 
     def _put(self, key: str, write: PendingWrite) -> None:
-        self._queue.put(key, write, 0)
+        self.queue.put(key, write, 0)
 
     async def _send(self, write: PendingWrite) -> float | None:
         try:

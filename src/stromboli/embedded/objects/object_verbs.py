@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from stromboli.embedded.admission.admission_chain import AdmissionChain
+from stromboli.embedded.admission.pod_admission import set_pod_defaults
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas
 from stromboli.embedded.kinds.field_managers import with_managed_fields
@@ -66,7 +67,8 @@ class Objects:
         object_metadata.fill_system_fields(kind, namespace, meta)
         self.admission.check_namespace(kind, namespace, name)
         kind_rules.prepare_for_create(kind, content)
-        self.admission.set_defaults(kind, namespace, content)
+        if kind.id == "pods":
+            set_pod_defaults(self.store, kind, namespace, content)
         request = request._replace(name=name, operation="CREATE")
         if self.admission.intercepts(request):
             content, more = await self.admission.admit(request, content, None)

@@ -33,7 +33,7 @@ def escalation_error(authorizer: Authorizer, user: User, resource: str, content:
     if authorizer.authorize(user, attributes).allowed:
         return ""
     if rules is None:
-        return f'{kind} "{role_name}" not found: whoever may not bind any role binds one that is there'
+        return f'{kind} "{role_name}" not found: only a user with the verb bind may bind a role that does not exist'
     missing = list(islice(_not_covered(rules, authorizer.rules_for(user, namespace)), MAX_SHOWN))
     if not missing:
         return ""

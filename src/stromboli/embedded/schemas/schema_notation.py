@@ -56,14 +56,12 @@ class Notation:
     """Schemas in the notation, split into blocks at once and parsed when they are used."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._blocks: dict[tuple[str, str], str] = {}
-        """The text of each type, by package and name."""
+        self._blocks: dict[tuple[str, str], tuple[str, str]] = {}
+        """The keyword (kind or type) and the text of each type, by package and name."""
         self._packages: dict[str, str] = {}
         """The package that defines a name first."""
         self.kinds: dict[tuple[str, str], str] = {}
         """The package of each kind, by version and name."""
-        self._kind_types: set[tuple[str, str]] = set()
-        """Types that are kinds, by package and name."""
         self._parsed: dict[tuple[str, str], Schema] = {}
         for text in texts:
             self._split(text)
@@ -75,11 +73,10 @@ class Notation:
                 package, _, api_version = rest.partition(" of ")
                 continue
             name = rest.split(maxsplit=1)[0]
-            self._blocks[package, name] = rest
+            self._blocks[package, name] = keyword, rest
             self._packages.setdefault(name, package)
             if keyword == "kind":
                 self.kinds[api_version, name] = package
-                self._kind_types.add((package, name))
 
     def kind(self, api_version: str, kind: str) -> Schema | None:
         """The schema of a kind, or None."""
@@ -96,9 +93,10 @@ class Notation:
         return known
 
     def _parse(self, package: str, name: str) -> Schema:
-        head, *lines = self._blocks[package, name].split("\n")
+        keyword, text = self._blocks[package, name]
+        head, *lines = text.split("\n")
         title, _, description = head.partition(" -- ")
-        properties = self._common_fields() if (package, name) in self._kind_types else {}
+        properties = self._common_fields() if keyword == "kind" else {}
         required = []
         for line in lines:
             field, is_required, schema = self._field(package, line)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from stromboli.embedded.nodes.pod_logs import LogQuery, NoLog
+from stromboli.embedded.nodes.pod_logs import LogQuery
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of a file; a full file becomes the older half, and the half before it is deleted."""
@@ -91,15 +91,11 @@ def runs(folder: Path, container: str) -> list[int]:
     )
 
 
-def find_log(folder: Path, query: LogQuery) -> Path:
+def find_log(folder: Path, query: LogQuery) -> Path | None:
+    """The log of the last run, or of the one before; None if the container did not run as often."""
     run_numbers = runs(folder, query.container)
-    if query.previous:
-        if len(run_numbers) < 2:
-            raise NoLog(f'previous terminated container "{query.container}" not found')
-        return log_file(folder, query.container, run_numbers[-2])
-    if not run_numbers:
-        raise NoLog(f'container "{query.container}" is waiting to start')
-    return log_file(folder, query.container, run_numbers[-1])
+    back = 2 if query.previous else 1
+    return log_file(folder, query.container, run_numbers[-back]) if len(run_numbers) >= back else None
 
 
 async def read_log(path: Path, query: LogQuery, ended: Callable[[], bool]) -> AsyncGenerator[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path, PurePosixPath
 
 from stromboli.embedded.nodes.node_types import Content, NodePod
@@ -146,8 +145,3 @@ def _put(path: Path, content: bytes, mode: int) -> None:
     path.unlink(missing_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(content)
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a folder with everything in it; the targets of links stay."""
-    shutil.rmtree(folder, ignore_errors=True)

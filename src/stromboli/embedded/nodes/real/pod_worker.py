@@ -104,7 +104,9 @@ class PodWorker:
             failed = self._interrupted or not await self._initialise()
             if not failed:
                 left = [container for container in self._mains if container.terminated is None]
-                await asyncio.gather(*(self._run_container(container, self._policy) for container in left))
+                await asyncio.gather(
+                    *(self._run_container(container, self.pod.spec.restart_policy) for container in left)
+                )
             await self._stop_sidecars()
             if self._volumes is not None:  # processes that left their group
                 await asyncio.to_thread(kill_marked, str(self._volumes.root))
@@ -120,10 +122,6 @@ class PodWorker:
         if self._sidecars:
             self.stop(SIDECAR_GRACE)
             await asyncio.wait(self._sidecars)
-
-    @property
-    def _policy(self) -> str:
-        return self.pod.spec.restart_policy
 
     def _expire(self) -> None:
         self._expired = True
@@ -143,12 +141,12 @@ class PodWorker:
                 now = self._context.clock()
                 state = Termination(137, now, now, 9, "the node was restarted").state(self._id(container))
             if "terminated" in state:
-                if _stays_terminated(self._policy, state["terminated"].get("exitCode")):
+                if _stays_terminated(self.pod.spec.restart_policy, state["terminated"].get("exitCode")):
                     container.state = state
                     continue
                 container.last = state
             container.restarts += container.last is not None
-        self._interrupted = interrupted and self._policy == "Never"
+        self._interrupted = interrupted and self.pod.spec.restart_policy == "Never"
 
     async def _initialise(self) -> bool:
         """Create volumes and run init containers; whether all succeeded."""
@@ -159,7 +157,9 @@ class PodWorker:
                 sidecar = self._run_container(container, names.RESTART_ALWAYS)
                 self._sidecars.append(asyncio.create_task(sidecar))
                 continue
-            await self._run_container(container, "Never" if self._policy == "Never" else "OnFailure")
+            await self._run_container(
+                container, "Never" if self.pod.spec.restart_policy == "Never" else "OnFailure"
+            )
             if self._stopping.is_set() or not container.succeeded:
                 return False
         self._initialised = True

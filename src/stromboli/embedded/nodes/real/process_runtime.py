@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +18,6 @@ from stromboli.embedded.nodes.real.config_references import references
 from stromboli.embedded.nodes.real.container_environment import Fetch
 from stromboli.embedded.nodes.real.container_logs import find_log, pod_folder, read_log
 from stromboli.embedded.nodes.real.containers import NodeContext
-from stromboli.embedded.nodes.real.pod_volumes import remove_folder
 from stromboli.embedded.nodes.real.pod_worker import GRACE, PodWorker
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
 from stromboli.embedded.nodes.write_queue import WriteQueue
@@ -85,11 +85,11 @@ class ProcessRuntime:
             self._stopping.add(worker.task)
             worker.task.add_done_callback(lambda task: self._stopped(task, worker.folder))
         elif folder is not None:
-            remove_folder(folder)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _stopped(self, task: asyncio.Task[None], folder: Path) -> None:
         self._stopping.discard(task)
-        remove_folder(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
     async def close(self) -> None:
         """End all processes, gracefully if they end in time."""
@@ -107,7 +107,7 @@ class ProcessRuntime:
                 await worker.task
         self._context.guardian.close()
 
-    def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes]:
+    def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes] | None:
         container = query.container or str(pod.spec.containers[0].get("name", ""))
         query = replace(query, container=container)
         path = find_log(pod_folder(self._context.pods, pod.namespace, pod.name, pod.uid), query)
@@ -116,7 +116,7 @@ class ProcessRuntime:
             worker = self._workers.get(pod.uid)
             return worker is None or not worker.runs(container)
 
-        return read_log(path, query, ended)
+        return None if path is None else read_log(path, query, ended)
 
     async def _fetch_all(self, pod: NodePod) -> Fetch:
         objects: dict[tuple[str, str], Content] = {}
