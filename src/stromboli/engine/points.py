@@ -167,10 +167,8 @@ def vote(tiers: Tiers) -> Method:
 
 def every_of_first_tier(tiers: Tiers) -> Method:
     """The first tier in which anybody answers must agree; false when nobody is asked."""
-    first = next((list(tier) for tier in tiers if tier), None)
-    if first is None:
-        return lambda *_: False
-    return lambda *items: all(answers(first, items))
+    first = next((tier for tier in tiers if tier), None)
+    return every([first]) if first else lambda *_: False
 
 
 def first_answer(tiers: Tiers) -> Method:

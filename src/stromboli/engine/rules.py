@@ -56,8 +56,6 @@ class Rules:
     node_filters: Callable[[Task], list[NodeFilter]]
     node_scores: Callable[[Task], list[NodeScore]]
     best_node: Callable[[Task, dict[str, float]], str | None]
-    hyper_node_scores: Callable[[SubJob, dict[str, list[int]]], list[dict[str, float]]]
-    hyper_node_gradients: Callable[[Job | SubJob, str, str], list[list[str]] | None]
 
     def __init__(self, tiers: Sequence[Sequence[Plugin]], disabled: Iterable[tuple[str, str]] = ()):
         self._disabled = frozenset(disabled)
@@ -113,24 +111,30 @@ class Rules:
     def bound(self, point: str, task: Task, first_tier_spares: bool = False) -> Bound:
         """Which jobs could have a victim for this task at all, by the tiers that vote at a point.
 
-        If whom the first tier spares is spared (as `votes` tells), what that tier says of gangs aside, few are left.
+        With `first_tier_spares`, a job that the first tier rules out has none (as `votes` tells), unless by plugins
+        that only count what a gang can spare.
         """
         keys: list[Hashable] = []
-        tiers, always = [], []
-        for number, tier in enumerate(self._voters[point]):
-            methods = [plugin.victim_bound for plugin in tier]
-            bounds = list(zip(tier, answers(methods, (point, task)), strict=True))
-            unknown = task.job.id if task.job else None
-            keys += [bound.key if bound else unknown for _, bound in bounds]
-            tiers.append([_charged_bound(plugin, bound) for plugin, bound in bounds if bound])
-            if first_tier_spares and number == 0:
-                counting = [plugin.counts_gangs for plugin, bound in bounds if bound]
-                always = [may for may, counts in zip(tiers[0], counting, strict=True) if not counts]
+        tiers: list[list[tuple[Plugin, Bound]]] = []
+        unknown = task.job.id if task.job else None
+        for plugins in self._voters[point]:
+            bounds = []
+            try:
+                for plugin in plugins:
+                    bound = plugin.victim_bound(point, task)
+                    keys.append(bound.key if bound else unknown)
+                    if bound:
+                        bounds.append((plugin, bound))
+            except Exception as error:
+                charge(error, plugin.name, "victim_bound")
+                raise
+            tiers.append(bounds)
+        always = (
+            [entry for entry in tiers[0] if not entry[0].counts_gangs] if first_tier_spares and tiers else []
+        )
         return Bound(
             tuple(keys),
-            lambda job: (
-                all(may(job) for may in always) and any(all(may(job) for may in tier) for tier in tiers)
-            ),
+            lambda job: _all_may(always, job) and any(_all_may(bounds, job) for bounds in tiers),
         )
 
     def _methods(self, point: Point) -> list[list[Method]]:
@@ -155,15 +159,16 @@ class Rules:
         )
 
 
-def _charged_bound(plugin: Plugin, bound: Bound) -> Callable[[Job], bool]:
-    def may(job: Job) -> bool:
+def _all_may(bounds: Iterable[tuple[Plugin, Bound]], job: Job) -> bool:
+    """Whether a job could have a victim by each of these bounds."""
+    for plugin, bound in bounds:
         try:
-            return bound.may(job)
+            if not bound.may(job):
+                return False
         except Exception as error:
             attribute_error(error, plugin.name, "victim_bound")
             raise
-
-    return may
+    return True
 
 
 # A plugin that overrides the simple form of a point takes part in the general one.

@@ -217,10 +217,11 @@ class Evaluation:
 
     def _fitting(self, task: Task, nodes: Nodes) -> tuple[Bools, Bools]:
         """Where a task fits now, and where it will, as far as the numbers of each node tell."""
-        now, later = nodes.all(), nodes.all()
         if self.resource_fit:
             later = fits(task, nodes.future_idle)
             now = later & fits(task, nodes.idle)
+        else:
+            now, later = nodes.all(), nodes.all()
         for filter in self._usage_filters:
             passing = passes(filter, task, nodes)
             now &= passing
@@ -231,11 +232,10 @@ class Evaluation:
         """The scores where a task fits now, and where it will; it may use the room that is reserved for it."""
         if own is None or not self._allowed[own.row]:
             return self.now, self.later
-        rows = np.array([own.row])
-        now, later = self.now.copy(), self.later.copy()
-        fitting = self._fitting(task, Nodes(self.columns, rows, own=own))
-        for board, fits_there in zip((now, later), fitting, strict=True):
-            board[rows] = np.where(fits_there, self._scores[rows], NEVER)
+        now, later, score = self.now.copy(), self.later.copy(), self._scores[own.row]
+        fits_now, fits_later = self._fitting(task, Nodes(self.columns, np.array([own.row]), own=own))
+        now[own.row] = score if fits_now[0] else NEVER
+        later[own.row] = score if fits_later[0] else NEVER
         return now, later
 
     def _steady_score(self, task: Task, nodes: Nodes, rows: Ints, ahead: int) -> Floats:

@@ -202,9 +202,10 @@ class Nodes:
         amounts, views = columns.amounts, columns.views
         if rows is not None:
             amounts, views = amounts[:, :, rows], views[:, :, rows]
-        if self._own is not None:
-            here = [self._own.row] if rows is None else np.flatnonzero(rows == self._own.row)
+        elif self._own is not None:
             amounts = amounts.copy()
+        if self._own is not None:
+            here = [self._own.row] if rows is None else rows == self._own.row
             amounts[PIPELINED][:, here] -= self._own.amount[:, None]
         if steps > 1 and shape is not None:
             more = np.repeat(np.arange(steps), amounts.shape[2])
