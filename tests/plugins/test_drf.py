@@ -1,5 +1,7 @@
 """drf: the job with the smaller dominant share comes first, flat or along queue paths (spec 03 4, 5)."""
 
+from contextlib import suppress
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,3 +121,15 @@ def test_a_tree_that_was_kept_up_equals_one_that_is_grown_afresh(changes):
         job.allocated = {CPU: 1000 * cpu, MEMORY: memory * 2**30}
         tree.set_held(job, dict(job.allocated))
         assert shares(tree.root) == shares(JobTree(jobs, total).root)
+
+
+def test_a_trial_that_fails_leaves_the_tree_as_it_was():
+    world = World(nodes="n1 cpu=20,memory=20Gi,pods=110").job("j", pods=6, cpu=1, memory="1Gi")
+    world.cluster.settle()
+    (job,) = world.cluster.jobs.values()
+    tree = JobTree([job], world.cluster.total)
+    before = shares(tree.root)
+    with suppress(RuntimeError), tree.holding(job, {CPU: 1000}):
+        assert shares(tree.root) != before
+        raise RuntimeError
+    assert shares(tree.root) == before

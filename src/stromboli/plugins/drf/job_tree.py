@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from stromboli.api import names
-from stromboli.model.amounts import Amounts, Vector, dominant_share, minus, positive_dimensions, shift, times
+from stromboli.model.amounts import (
+    Amounts,
+    Vector,
+    dominant_share,
+    minus,
+    plus,
+    positive_dimensions,
+    shift,
+    times,
+)
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 
@@ -45,6 +56,17 @@ class JobTree:
             node.sum_up(self._total)
             node = node.parent
 
+    @contextmanager
+    def holding(self, job: Job, more: Vector) -> Iterator[None]:
+        """Let a job hold that much more, or less, within a `with`."""
+        leaf = self._leaves.get(job)
+        before = leaf.held if leaf is not None else {}
+        self.set_held(job, plus(before, more))
+        try:
+            yield
+        finally:
+            self.set_held(job, before)
+
     def _compute_free_dims(self) -> set[int]:
         """The resources of which something is free."""
         used, total = self._used, self._total
@@ -62,19 +84,17 @@ class JobTree:
                 node.saturated = node.is_saturated(self._free_dims)
 
 
+@dataclass(slots=True, eq=False)
 class TreeNode:
     """A step of a queue's path, or (as a leaf) a job."""
 
-    __slots__ = ("children", "held", "parent", "request", "saturated", "share", "weight")
-
-    def __init__(self, parent: TreeNode | None, weight: float):
-        self.parent = parent
-        self.weight = weight
-        self.children: dict[Any, TreeNode] = {}
-        self.held: Amounts = {}
-        self.request: Vector = {}
-        self.share = 0.0
-        self.saturated = False
+    parent: TreeNode | None
+    weight: float
+    request: Vector = field(default_factory=dict)
+    children: dict[Any, TreeNode] = field(default_factory=dict)
+    held: Amounts = field(default_factory=dict)
+    share: float = 0.0
+    saturated: bool = False
 
     def add_job(self, job: Job) -> TreeNode:
         """Add a job below the path of its queue; the first job on a step decides the step's weight."""
@@ -84,8 +104,7 @@ class TreeNode:
             if name not in node.children:
                 node.children[name] = TreeNode(node, weights[step])
             node = node.children[name]
-        leaf = node.children[job.id] = TreeNode(node, 1.0)
-        leaf.request = job.total
+        leaf = node.children[job.id] = TreeNode(node, 1.0, job.total)
         return leaf
 
     def is_saturated(self, free_dims: set[int]) -> bool:

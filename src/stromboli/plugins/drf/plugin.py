@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cmp_to_key
-from typing import Any
+from typing import Any, NamedTuple
 
 from stromboli.engine.plugin import Key, Plugin
 from stromboli.engine.points import depends
 from stromboli.engine.session import Session
-from stromboli.model.amounts import Amounts, dominant_share, minus, plus, shift
+from stromboli.model.amounts import Amounts, dominant_share, plus, shift, times
 from stromboli.model.cluster import Change, Dirty
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
@@ -68,19 +68,14 @@ class HierarchicalDrf(Drf):
         job = task.job
         if job is None or job.queue is None:
             return []
-        tree, held = self._current(), plus(job.held, task.request)
-        tree.set_held(job, held)
-        victims = []
-        for candidate in candidates:
-            other = candidate.job
-            if other is None or other.queue is None:
-                continue
-            before = held if other is job else dict(other.held)
-            tree.set_held(other, minus(before, candidate.request))
-            if compare(tree, job.queue, other.queue) < 0:
-                victims.append(candidate)
-            tree.set_held(other, before)
-        tree.set_held(job, dict(job.held))
+        tree, victims = self._current(), []
+        with tree.holding(job, task.request):
+            for candidate in candidates:
+                other = candidate.job
+                if other is not None and other.queue is not None:
+                    with tree.holding(other, times(candidate.request, -1)):
+                        if compare(tree, job.queue, other.queue) < 0:
+                            victims.append(candidate)
         return victims
 
     def _current(self) -> JobTree:
@@ -93,14 +88,11 @@ class HierarchicalDrf(Drf):
         return self._tree
 
 
-class QueueInTree:
+class QueueInTree(NamedTuple):
     """A queue in the current tree."""
 
-    __slots__ = ("queue", "tree")
-
-    def __init__(self, tree: JobTree, queue: Queue):
-        self.tree = tree
-        self.queue = queue
+    tree: JobTree
+    queue: Queue
 
 
 def _compare(left: QueueInTree, right: QueueInTree) -> int:
