@@ -39,12 +39,6 @@ def test_a_sentence_of_its_own_replaces_everything() -> None:
     assert verdict_text("skip it").message == "skip it"
 
 
-def test_a_hyper_node_is_named_first() -> None:
-    assert Verdict(1, (Reason("no", 1, "a", True),), hyper_node="h1").message == (
-        "In hyperNode h1: 0/1 nodes are unavailable: 1 no."
-    )
-
-
 def test_a_refusal_before_any_node_stands_for_all() -> None:
     verdict = verdict_everywhere(Refusal("no volume", False, "predicates"), 3)
     assert verdict.message == "0/3 nodes are unavailable: 3 no volume."

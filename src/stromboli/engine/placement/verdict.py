@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Refusal
 
 FIT = "resources"
-"""The plugin name under which the engine's own fit test speaks."""
+"""The plugin name of the engine's own fit test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,6 @@ class Verdict:
     text: str = ""
     hopeless: NDArray[np.bool_] | None = None
     """Nodes on which evicting would not help, by row."""
-    hyper_node: str = ""
 
     @property
     def message(self) -> str:
@@ -44,13 +43,11 @@ class Verdict:
         if self.text:
             return self.text
         base = names.NODES_UNAVAILABLE.format(count=self.nodes)
-        if self.reasons:
-            counts = self.histogram()
-            listed = sorted(names.REASON_COUNT.format(count=counts[text], reason=text) for text in counts)
-            base = f"{base}: {', '.join(listed)}."
-        if self.hyper_node:
-            return names.IN_HYPER_NODE.format(hyper_node=self.hyper_node, message=base)
-        return base
+        if not self.reasons:
+            return base
+        counts = self.histogram()
+        listed = sorted(names.REASON_COUNT.format(count=counts[text], reason=text) for text in counts)
+        return f"{base}: {', '.join(listed)}."
 
     def histogram(self) -> dict[str, int]:
         """Nodes per reason text."""
