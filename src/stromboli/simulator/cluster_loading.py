@@ -82,7 +82,7 @@ def load(
 
 
 def _is_foreign(pod: Pod) -> bool:
-    """Whether somebody else is to place it."""
+    """Whether another scheduler is to place it."""
     spec = pod.spec
     ours = spec.scheduler_name == names.SCHEDULER_NAME
     return not ours and not spec.node_name and pod.status.phase == names.POD_PENDING

@@ -108,16 +108,8 @@ def _pending(waiting: WaitExplanation) -> dict[str, Any]:
 
 
 def _eviction(eviction: Evict) -> dict[str, Any]:
-    return {
-        "pod": eviction.key,
-        "node": eviction.node,
-        "job": eviction.job,
-        "reason": eviction.reason,
-        "action": eviction.action,
-        "beneficiary": eviction.beneficiary,
-        "chosen_by": eviction.chosen_by,
-        "frees": eviction.frees,
-    }
+    keys = ("node", "job", "reason", "action", "beneficiary", "chosen_by", "frees")
+    return {"pod": eviction.key, **{key: getattr(eviction, key) for key in keys}}
 
 
 def _timing(report: Report) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 
 from msgspec import Struct
 
@@ -12,7 +12,7 @@ from stromboli.engine.explanation.wait_explanation import WaitExplanation
 
 
 class Report(Struct):
-    """The decisions of one cycle, or of several: `of` and `together` make report."""
+    """The decisions of one cycle, or of several: made by `of` and `together`."""
 
     binds: dict[str, str]
     """Pod to node."""
@@ -41,7 +41,7 @@ class Report(Struct):
         jobs = outcome.session.cluster.jobs.values()
         return cls(
             binds={bind.key: bind.node for bind in binds},
-            bound_per_job=_count(bind.job for bind in binds),
+            bound_per_job=dict(Counter(bind.job for bind in binds)),
             evicted=sorted(eviction.key for eviction in evictions),
             pipelined=dict(outcome.pipelined),
             phases={job.key: job.phase for job in jobs if job.group is not None},
@@ -58,7 +58,7 @@ class Report(Struct):
         last = reports[-1]
         return cls(
             binds={pod: node for report in reports for pod, node in report.binds.items()},
-            bound_per_job=_sum(report.bound_per_job for report in reports),
+            bound_per_job=dict(sum((Counter(report.bound_per_job) for report in reports), Counter())),
             evicted=sorted(pod for report in reports for pod in report.evicted),
             pipelined=last.pipelined,
             phases=last.phases,
@@ -68,18 +68,3 @@ class Report(Struct):
             failures=list(dict.fromkeys(text for report in reports for text in report.failures)),
             lost=next((report.lost for report in reports if report.lost), ""),
         )
-
-
-def _count(names: Iterable[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
-    return counts
-
-
-def _sum(parts: Iterable[dict[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for part in parts:
-        for name, count in part.items():
-            total[name] = total.get(name, 0) + count
-    return total

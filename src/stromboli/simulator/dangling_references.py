@@ -17,7 +17,7 @@ _SYSTEM = (names.SYSTEM_CLUSTER_CRITICAL, names.SYSTEM_NODE_CRITICAL)
 
 
 def dangling_references(cluster: Cluster, by_hand: bool) -> list[str]:
-    """Each in a sentence; `by_hand` if somebody wrote the nodes who may not know what a kubelet adds."""
+    """Each in a sentence; `by_hand` if the nodes were written without what a kubelet adds."""
     return [*_unknown_priorities(cluster), *(_missing_hostnames(cluster) if by_hand else ())]
 
 

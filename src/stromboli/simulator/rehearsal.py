@@ -21,7 +21,7 @@ from stromboli.simulator.job_manifests import Terms, job_manifests, priority_cla
 
 
 class Rehearsal:
-    """A cluster without machines: bound pods run, evicted pods vanish, time passes when somebody sleeps."""
+    """A cluster without machines: bound pods run, evicted pods vanish, time passes by `sleep`."""
 
     def __init__(self, intake: Intake | None = None, now: float = 0.0) -> None:
         self.intake = intake or Intake()

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Unpack
 
+from msgspec.structs import asdict
+
 from stromboli.api import names
 from stromboli.api.decoding import decode
 from stromboli.api.manifests.object_defaults import Priorities, case_defaults, implied_queues
@@ -150,7 +152,13 @@ class World:
             self._begun, now = True, None
             outcomes.append(scheduler.cycle())
             reports.append(Report.of(outcomes[-1]))
-        return Result(outcomes, reports, list(scheduler.engine.policy.warnings))
+        return Result(
+            **asdict(Report.together(reports)),
+            outcome=outcomes[-1],
+            cycles=reports,
+            warnings=list(scheduler.engine.policy.warnings),
+            decisions=[decision for outcome in outcomes for decision in outcome.decisions],
+        )
 
     def _current(self) -> Scheduler:
         if self._scheduler is None:
