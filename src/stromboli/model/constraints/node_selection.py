@@ -12,7 +12,6 @@ from stromboli.api.types.pod import NodeSelectorTerm
 if TYPE_CHECKING:
     from stromboli.api.types.meta import Requirement
     from stromboli.api.types.pod import NodeSelector, PodSpec
-    from stromboli.model.cluster import Cluster
     from stromboli.model.node_columns import Bools, Columns
 
 
@@ -27,9 +26,8 @@ def required_selector(spec: PodSpec) -> NodeSelector | None:
     return affinity.node_affinity.required if affinity and affinity.node_affinity else None
 
 
-def matching_nodes(cluster: Cluster, spec: PodSpec) -> Bools:
+def matching_nodes(columns: Columns, spec: PodSpec) -> Bools:
     """Nodes that have every label of nodeSelector and match one term of the required node affinity."""
-    columns = cluster.columns
     matching = np.ones(len(columns), dtype=bool)
     for key, value in (spec.node_selector or {}).items():
         codes, values = columns.label_codes(key)
@@ -38,14 +36,13 @@ def matching_nodes(cluster: Cluster, spec: PodSpec) -> Bools:
     if required is not None:
         alternatives = np.zeros(len(columns), dtype=bool)
         for term in required.node_selector_terms:
-            alternatives |= matching_term(cluster, term)
+            alternatives |= matching_term(columns, term)
         matching &= alternatives
     return matching
 
 
-def matching_term(cluster: Cluster, term: NodeSelectorTerm) -> Bools:
+def matching_term(columns: Columns, term: NodeSelectorTerm) -> Bools:
     """Nodes on which all requirements of a term hold; none for a term that is empty or invalid."""
-    columns = cluster.columns
     empty = not term.match_expressions and not term.match_fields
     if empty or not valid_node_term(term):
         return np.zeros(len(columns), dtype=bool)
@@ -53,7 +50,7 @@ def matching_term(cluster: Cluster, term: NodeSelectorTerm) -> Bools:
     for requirement in term.match_expressions:
         matching &= _matching_labels(columns, requirement)
     for requirement in term.match_fields:
-        matching &= _matching_name(cluster, requirement)
+        matching &= _matching_name(columns, requirement)
     return matching
 
 
@@ -75,9 +72,13 @@ def _matching_labels(columns: Columns, requirement: Requirement) -> Bools:
     return ~matching if requirement.operator == "NotIn" else matching
 
 
-def _matching_name(cluster: Cluster, requirement: Requirement) -> Bools:
-    matching = np.zeros(len(cluster.columns), dtype=bool)
-    node = cluster.nodes.get(requirement.values[0])
-    if node is not None and node.row >= 0:
-        matching[node.row] = True
+def _matching_name(columns: Columns, requirement: Requirement) -> Bools:
+    matching = np.zeros(len(columns), dtype=bool)
+    row = columns.derived(_rows_by_name).get(requirement.values[0])
+    if row is not None:
+        matching[row] = True
     return ~matching if requirement.operator == "NotIn" else matching
+
+
+def _rows_by_name(columns: Columns) -> dict[str, int]:
+    return {node.name: row for row, node in enumerate(columns.nodes)}

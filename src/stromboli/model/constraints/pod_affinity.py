@@ -109,12 +109,11 @@ def _anti_affinity(spec: PodSpec) -> PodAffinity | None:
     return spec.affinity.pod_anti_affinity if spec.affinity else None
 
 
-def existing_pod_term(term: PodAffinityTerm, namespace: str, weight: int = 0) -> AffinityTerm:
+def existing_pod_term(term: PodAffinityTerm, namespace: str) -> AffinityTerm:
     """A term of a pod that runs already: without namespaces it selects in the pod's own."""
     return AffinityTerm(
         PodSelector(term.label_selector, _namespaces(term, namespace), term.namespace_selector),
         term.topology_key,
-        weight,
     )
 
 

@@ -124,7 +124,7 @@ class CountedNodes:
         for constraint in self._constraints:
             mask = keyed.copy()
             if constraint.honours_affinity:
-                mask &= matching_nodes(self._cluster, self._spec)
+                mask &= matching_nodes(columns, self._spec)
             if constraint.honours_taints:
                 mask &= tolerable_nodes(columns, self._spec.tolerations)
             yield mask

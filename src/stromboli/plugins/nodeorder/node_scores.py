@@ -13,7 +13,6 @@ from stromboli.model.constraints.taints import untolerated_soft_taints
 if TYPE_CHECKING:
     from stromboli.api.types.pod import PodSpec, PreferredNodeTerm
     from stromboli.engine.placement.node_functions import Column, Nodes
-    from stromboli.model.cluster import Cluster
     from stromboli.model.node_columns import Columns, Ints, Node
     from stromboli.model.task import Task
 
@@ -24,24 +23,19 @@ Images = dict[str, tuple[int, "Ints"]]
 """By name: how large it is, and the rows of the nodes that have it."""
 
 
-def preferred_nodes(spec: PodSpec) -> tuple[PreferredNodeTerm, ...]:
+def preferred_terms(spec: PodSpec) -> tuple[PreferredNodeTerm, ...]:
     """The preferred node affinity of a pod."""
     affinity = spec.affinity
     return affinity.node_affinity.preferred if affinity and affinity.node_affinity else ()
 
 
-class PreferredNodes:
+def preferred_nodes(task: Task, nodes: Nodes) -> Column:
     """The sum of the weights of all preferred node terms that match."""
-
-    def __init__(self, cluster: Cluster):
-        self._cluster = cluster
-
-    def score(self, task: Task, nodes: Nodes) -> Column:
-        total = np.zeros(len(nodes.columns), dtype=np.int64)
-        for preferred in preferred_nodes(task.shape.spec):
-            # An invalid term is worth nothing; Volcano would not place such a pod (no API server admits one).
-            total += preferred.weight * matching_term(self._cluster, preferred.preference)
-        return nodes.pick(total)
+    total = np.zeros(len(nodes.columns), dtype=np.int64)
+    for preferred in preferred_terms(task.shape.spec):
+        # An invalid term is worth nothing; Volcano would not place such a pod (no API server admits one).
+        total += preferred.weight * matching_term(nodes.columns, preferred.preference)
+    return nodes.pick(total)
 
 
 def soft_taints(task: Task, nodes: Nodes) -> Column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from stromboli.api.types.meta import LabelSelector
@@ -56,48 +57,20 @@ class NodeOrder(Plugin):
         return [score for score in self._scores(task) if score.weight]
 
     def _scores(self, task: Task) -> Iterator[NodeScore]:
-        weights, name, cluster = self.arguments, self.name, self.session.cluster
-        yield NodeScore(node_scores.image_locality, name, "static", weight=weights.images)
-        yield NodeScore(
-            allocation_scores.least_allocated, name, "usage", weight=weights.least_requested, batch=True
-        )
-        yield NodeScore(
-            allocation_scores.most_allocated, name, "usage", weight=weights.most_requested, batch=True
-        )
+        weights, cluster = self.arguments, self.session.cluster
+        batch = partial(NodeScore, plugin=self.name, batch=True)
+        yield NodeScore(node_scores.image_locality, self.name, "static", weight=weights.images)
+        yield batch(allocation_scores.least_allocated, reads="usage", weight=weights.least_requested)
+        yield batch(allocation_scores.most_allocated, reads="usage", weight=weights.most_requested)
         if allocation_scores.asks_for_balance(task):
-            yield NodeScore(
-                allocation_scores.balanced_allocation, name, "usage", weight=weights.balanced, batch=True
-            )
-        if node_scores.preferred_nodes(task.shape.spec):
-            preferred = node_scores.PreferredNodes(cluster)
-            yield NodeScore(
-                preferred.score,
-                name,
-                "static",
-                weight=weights.node_affinity,
-                finish=up_to_best,
-                batch=True,
-            )
-        yield NodeScore(
-            node_scores.soft_taints, name, "static", weight=weights.taints, finish=down_from_worst, batch=True
-        )
+            yield batch(allocation_scores.balanced_allocation, reads="usage", weight=weights.balanced)
+        if node_scores.preferred_terms(task.shape.spec):
+            score, weight = node_scores.preferred_nodes, weights.node_affinity
+            yield batch(score, reads="static", weight=weight, finish=up_to_best)
+        yield batch(node_scores.soft_taints, reads="static", weight=weights.taints, finish=down_from_worst)
+        pods = partial(batch, reads="pods")
         if preferences := pod_preferences(cluster, task):
-            yield NodeScore(
-                preferences.score,
-                name,
-                "pods",
-                preferences.version,
-                weight=weights.pod_affinity,
-                finish=between_extremes,
-                batch=True,
-            )
+            score, version = preferences.score, preferences.version
+            yield pods(score, version=version, weight=weights.pod_affinity, finish=between_extremes)
         if spread := soft_spreading(cluster, task, self._siblings_of(task)):
-            yield NodeScore(
-                spread.score,
-                name,
-                "pods",
-                spread.version,
-                weight=weights.spreading,
-                finish=spread.finish,
-                batch=True,
-            )
+            yield pods(spread.score, version=spread.version, weight=weights.spreading, finish=spread.finish)

@@ -13,7 +13,6 @@ from stromboli.model.shape import VIEW_PODS
 
 if TYPE_CHECKING:
     from stromboli.api.types.pod import NodeSelectorTerm, PodSpec
-    from stromboli.model.cluster import Cluster
     from stromboli.model.task import Task
 
 
@@ -29,14 +28,9 @@ def cordon(task: Task, nodes: Nodes) -> Iterator[Check]:
         yield Check(~nodes.pick(cordoned_nodes(nodes.columns)), names.NODE_UNSCHEDULABLE)
 
 
-class NodeAffinity:
+def node_affinity(task: Task, nodes: Nodes) -> Iterator[Check]:
     """nodeSelector and required node affinity."""
-
-    def __init__(self, cluster: Cluster):
-        self._cluster = cluster
-
-    def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        yield Check(nodes.pick(matching_nodes(self._cluster, task.shape.spec)), names.NODE_AFFINITY_MISMATCH)
+    yield Check(nodes.pick(matching_nodes(nodes.columns, task.shape.spec)), names.NODE_AFFINITY_MISMATCH)
 
 
 def taints(task: Task, nodes: Nodes) -> Iterator[Check]:

@@ -119,7 +119,7 @@ class Predicates(Plugin):
         yield NodeFilter(node_filters.pod_slots, name, "usage")
         yield NodeFilter(node_filters.cordon, name, "static")
         if enabled.node_affinity and selects_nodes(spec):
-            yield NodeFilter(node_filters.NodeAffinity(cluster).checks, name, "static")
+            yield NodeFilter(node_filters.node_affinity, name, "static")
         if enabled.taints:
             yield NodeFilter(node_filters.taints, name, "static")
         if enabled.node_ports and (ports := host_ports(spec)):

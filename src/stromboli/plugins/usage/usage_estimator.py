@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
+from stromboli.api.resources.pod_totals import pod_total
 from stromboli.api.resources.quantity import QuantityError, milli, whole
 from stromboli.api.resources.resource_lists import amounts
 from stromboli.api.types.meta import Quantity
@@ -113,19 +114,15 @@ class Estimator:
 
 
 def limits(spec: PodSpec) -> dict[str, int]:
-    """The limits of a pod: containers and sidecars together, or the largest init container, if that is more."""
-    total: dict[str, int] = {}
-    for container in spec.containers:
-        _add(total, _amounts(container.resources.limits))
-    peak: dict[str, int] = {}
-    for container in spec.init_containers:
-        stated = _amounts(container.resources.limits)
-        if container.restart_policy == names.RESTART_ALWAYS:
-            _add(total, stated)
-        else:
-            peak = {name: max(peak.get(name, 0), stated.get(name, 0)) for name in {*peak, *stated}}
-    total = {name: max(total.get(name, 0), peak.get(name, 0)) for name in {*total, *peak}}
-    return total | _amounts(spec.resources.limits) if spec.resources is not None else total
+    """The limits of a pod as a whole."""
+    return pod_total(
+        [_amounts(container.resources.limits) for container in spec.containers],
+        [
+            (container.restart_policy == names.RESTART_ALWAYS, _amounts(container.resources.limits))
+            for container in spec.init_containers
+        ],
+        _amounts(spec.resources.limits) if spec.resources is not None else {},
+    )
 
 
 def _amounts(stated: Mapping[str, Quantity]) -> dict[str, int]:
@@ -138,8 +135,3 @@ def _amounts(stated: Mapping[str, Quantity]) -> dict[str, int]:
             except BadObject:
                 continue
     return readable
-
-
-def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
-    for name, amount in more.items():
-        total[name] = total.get(name, 0) + amount
