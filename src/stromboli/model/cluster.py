@@ -8,6 +8,7 @@ weight follows from the status (in the pod view also from whether the pod is ter
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stromboli.model.amounts import Amounts, shift
@@ -72,19 +73,17 @@ class Listener(Protocol):
         """Follow a change; a returned text refuses it. The answer is ignored when a move is undone."""
 
 
+@dataclass(slots=True, eq=False)
 class Dirty:
     """What changed since the last session."""
 
-    __slots__ = ("everything", "jobs", "nodes", "objects", "queues")
-
-    def __init__(self) -> None:
-        self.everything = True
-        self.jobs: dict[Job, None] = {}
-        self.queues: dict[Queue, None] = {}
-        self.nodes = False
-        """Whether nodes were added, removed or changed."""
-        self.objects = False
-        """Whether any of the lookup objects changed."""
+    everything: bool = True
+    jobs: dict[Job, None] = field(default_factory=dict)
+    queues: dict[Queue, None] = field(default_factory=dict)
+    nodes: bool = False
+    """Whether nodes were added, removed or changed."""
+    objects: bool = False
+    """Whether any of the lookup objects changed."""
 
     def __bool__(self) -> bool:
         return self.everything or self.nodes or self.objects or bool(self.jobs) or bool(self.queues)
@@ -329,7 +328,6 @@ class Cluster:
 
     def mark_dirty(self, job: Job) -> None:
         """Invalidate what is cached about a job."""
-        job.version += 1
         if not self.touched or self.touched[-1] is not job:
             self.touched.append(job)
         self.dirty.jobs[job] = None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import go_scalars, names
 from stromboli.model.amounts import Amounts, excess, is_empty, shift
-from stromboli.model.status import ALLOCATED_CLASS, READY_CLASS, VALID_CLASS, Status
+from stromboli.model.status import READY_CLASS, VALID_CLASS, Status
 
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import PodGroup, SubGroupPolicy
@@ -23,17 +24,15 @@ class JobId(NamedTuple):
     name: str
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class TaskCounts:
     """Counts of tasks by status with the predicates over them; what a job and a sub-job have in common."""
 
-    __slots__ = ("counts", "minimum", "pending_best_effort", "ready_count")
-
-    def __init__(self, minimum: int):
-        self.minimum = minimum
-        self.counts = [0] * len(Status)
-        self.ready_count = 0
-        """Tasks that are allocated or have succeeded."""
-        self.pending_best_effort = 0
+    minimum: int = field(default=0, kw_only=True)
+    counts: list[int] = field(default_factory=lambda: [0] * len(Status), kw_only=True)
+    ready_count: int = field(default=0, kw_only=True)
+    """Tasks that are allocated or have succeeded."""
+    pending_best_effort: int = field(default=0, kw_only=True)
 
     def count(self, status: Status, best_effort: bool, sign: int) -> None:
         """One task more (or less) of a status."""
@@ -63,23 +62,16 @@ class TaskCounts:
     def enough_pipelined(self) -> bool:
         return self.counts[Status.PIPELINED] + self.ready_count + self.pending_best_effort >= self.minimum
 
-    @property
-    def starving(self) -> bool:
-        return self.counts[Status.PIPELINED] + self.ready_count < self.minimum
 
-
+@dataclass(slots=True, eq=False, repr=False)
 class SubJob(TaskCounts):
     """Tasks that a sub-group policy groups; a job without policies has one sub-job with all tasks."""
 
-    __slots__ = ("id", "job", "match_index", "policy", "tasks")
-
-    def __init__(self, job: Job, id: str, policy: SubGroupPolicy | None, minimum: int, match_index: int):
-        super().__init__(minimum)
-        self.job = job
-        self.id = id
-        self.policy = policy
-        self.match_index = match_index
-        self.tasks: dict[Task, None] = {}
+    job: Job
+    id: str
+    policy: SubGroupPolicy | None
+    match_index: int
+    tasks: dict[Task, None] = field(default_factory=dict)
 
     @property
     def priority(self) -> int:
@@ -90,69 +82,39 @@ class SubJob(TaskCounts):
         return f"SubJob({self.id})"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Job(TaskCounts):
     """The tasks of one PodGroup; without its PodGroup (`group`) or its queue it takes no part in a cycle."""
 
-    __slots__ = (
-        "allocated",
-        "by_status",
-        "conditions",
-        "created",
-        "group",
-        "id",
-        "min_resources",
-        "native",
-        "pending",
-        "phase",
-        "pipelined",
-        "priority",
-        "queue",
-        "reported",
-        "reservable",
-        "reserved",
-        "role_counts",
-        "role_minimums",
-        "sub_jobs",
-        "tasks",
-        "total",
-        "version",
-        "waiting_time",
-        "written",
-    )
-
-    def __init__(self, id: JobId, native: Native | None = None):
-        super().__init__(0)
-        self.id = id
-        self.group: PodGroup | None = None
-        """Its PodGroup; a native group is converted to one."""
-        self.native = native
-        """What a native group has beyond a PodGroup."""
-        self.queue: Queue | None = None
-        self.created = 0.0
-        self.priority = 0
-        self.phase = ""
-        self.conditions: dict[str, Condition] = {}
-        self.written: tuple[str, int, int, int] | None = None
-        """Phase and running, succeeded, failed counts as the PodGroup's status shows them."""
-        self.reported: dict[str, tuple[str, str]] = {}
-        """The last event about this job by topic, so that an unchanged one is not repeated."""
-        self.role_minimums: dict[str, int] = {}
-        self.min_resources: Amounts | None = None
-        self.reservable: Amounts = {}
-        """The part of its minimum resources that is reserved for it while it waits (spec 04 12)."""
-        self.waiting_time: float | None = None
-        self.tasks: dict[str, Task] = {}
-        self.by_status: list[dict[Task, None]] = [{} for _ in Status]
-        self.role_counts: dict[str, list[int]] = {}
-        self.sub_jobs: dict[str, SubJob] = {}
-        self.total: Amounts = {}
-        self.allocated: Amounts = {}
-        self.pipelined: Amounts = {}
-        self.pending: Amounts = {}
-        self.reserved: Amounts = {}
-        """What its Pending tasks request that have a reservation beyond the cycle."""
-        self.version = 0
-        """Grows with every change; caches about a job keep it as their key."""
+    id: JobId
+    native: Native | None = None
+    """What a native group has beyond a PodGroup."""
+    group: PodGroup | None = None
+    """Its PodGroup; a native group is converted to one."""
+    queue: Queue | None = None
+    created: float = 0.0
+    priority: int = 0
+    phase: str = ""
+    conditions: dict[str, Condition] = field(default_factory=dict)
+    written: tuple[str, int, int, int] | None = None
+    """Phase and running, succeeded, failed counts as the PodGroup's status shows them."""
+    reported: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The last event about this job by topic, so that an unchanged one is not repeated."""
+    role_minimums: dict[str, int] = field(default_factory=dict)
+    min_resources: Amounts | None = None
+    reservable: Amounts = field(default_factory=dict)
+    """The part of its minimum resources that is reserved for it while it waits (spec 04 12)."""
+    waiting_time: float | None = None
+    tasks: dict[str, Task] = field(default_factory=dict)
+    by_status: list[dict[Task, None]] = field(default_factory=lambda: [{} for _ in Status])
+    role_counts: dict[str, list[int]] = field(default_factory=dict)
+    sub_jobs: dict[str, SubJob] = field(default_factory=dict)
+    total: Amounts = field(default_factory=dict)
+    allocated: Amounts = field(default_factory=dict)
+    pipelined: Amounts = field(default_factory=dict)
+    pending: Amounts = field(default_factory=dict)
+    reserved: Amounts = field(default_factory=dict)
+    """What its Pending tasks request that have a reservation beyond the cycle."""
 
     # -- identity
 
@@ -206,7 +168,7 @@ class Job(TaskCounts):
         """Whether it has fewer tasks than its minimum; without a gang, whether any task is pending."""
         if self.native is not None and self.native.independent:
             return self.counts[Status.PENDING] > 0
-        return super().starving
+        return self.counts[Status.PIPELINED] + self.ready_count < self.minimum
 
     @property
     def policies(self) -> tuple[SubGroupPolicy, ...]:
@@ -314,4 +276,3 @@ class Job(TaskCounts):
 
 READY_STATUSES = tuple(status for status in Status if READY_CLASS[status])
 VALID_STATUSES = tuple(status for status in Status if VALID_CLASS[status])
-ALLOCATED_STATUSES = tuple(status for status in Status if ALLOCATED_CLASS[status])

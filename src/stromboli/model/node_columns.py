@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -29,28 +30,26 @@ A = TypeVar("A", bound=NDArray[Any])
 
 
 def read_only(column: A) -> A:
-    """The same numbers, for somebody who must not change them."""
+    """A view of the same numbers that cannot be written to."""
     view = column.view()
     view.flags.writeable = False
     return view
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """A node by name: its object once that is known, its tasks, and its index in the columns (-1: none)."""
 
-    __slots__ = ("allocatable", "created", "labels", "name", "object", "row", "tasks", "view_allocatable")
-
-    def __init__(self, name: str):
-        self.name = name
-        self.object: NodeObject | None = None
-        self.created = 0.0
-        self.row = -1
-        self.tasks: dict[Task, None] = {}
-        self.labels: dict[str, str] = {}
-        self.allocatable: Amounts = {}
-        """What the scheduler may allocate, oversubscription included."""
-        self.view_allocatable: tuple[int, ...] = (0,) * VIEW_ROWS
-        """What Kubernetes' own filters and scores see: the node status as it is."""
+    name: str
+    object: NodeObject | None = None
+    created: float = 0.0
+    row: int = -1
+    tasks: dict[Task, None] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    allocatable: Amounts = field(default_factory=dict)
+    """What the scheduler may allocate, oversubscription included."""
+    view_allocatable: tuple[int, ...] = (0,) * VIEW_ROWS
+    """What Kubernetes' own filters and scores see: the node status as it is."""
 
     def __repr__(self) -> str:
         return f"Node({self.name})"
@@ -84,7 +83,7 @@ class Columns:
     def _set_blocks(self, amounts: Ints, views: Ints) -> None:
         """All numbers are in two blocks, so that those of a few nodes are gathered at once.
 
-        Only methods of this class write them; whoever else has them, plugins among them, has read-only views.
+        Only methods of this class write them; all others, plugins among them, have read-only views.
         """
         self._allocatable, self._used, self._idle, self._releasing, self._pipelined = amounts
         self._view_allocatable, self._view = views

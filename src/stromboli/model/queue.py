@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stromboli.model.amounts import Amounts, Vector, minus, plus
@@ -13,45 +14,29 @@ if TYPE_CHECKING:
 ROOT = "root"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Queue:
     """A queue by name; it exists once its object is known, and is open unless its status says otherwise."""
 
-    __slots__ = (
-        "allocated",
-        "capability",
-        "created",
-        "deserved",
-        "guarantee",
-        "jobs",
-        "name",
-        "object",
-        "pending",
-        "pipelined",
-        "reported",
-        "reserved",
-        "reserved_below",
-    )
-
-    def __init__(self, name: str):
-        self.name = name
-        self.object: QueueObject | None = None
-        self.created = 0.0
-        self.jobs: dict[Job, None] = {}
-        self.capability: Amounts = {}
-        self.deserved: Amounts = {}
-        self.guarantee: Amounts = {}
-        self.allocated: Amounts = {}
-        """What its tasks in an allocated status hold."""
-        self.pipelined: Amounts = {}
-        """What its tasks will hold on nodes that are still being freed."""
-        self.pending: Amounts = {}
-        """What its Pending tasks request."""
-        self.reserved: Amounts = {}
-        """What reservations keep for its jobs beyond a cycle."""
-        self.reserved_below: Amounts = {}
-        """The same for jobs of the queues below it."""
-        self.reported: dict[str, str] | None = None
-        """The allocated amounts that its status shows."""
+    name: str
+    object: QueueObject | None = None
+    created: float = 0.0
+    jobs: dict[Job, None] = field(default_factory=dict)
+    capability: Amounts = field(default_factory=dict)
+    deserved: Amounts = field(default_factory=dict)
+    guarantee: Amounts = field(default_factory=dict)
+    allocated: Amounts = field(default_factory=dict)
+    """What its tasks in an allocated status hold."""
+    pipelined: Amounts = field(default_factory=dict)
+    """What its tasks will hold on nodes that are still being freed."""
+    pending: Amounts = field(default_factory=dict)
+    """What its Pending tasks request."""
+    reserved: Amounts = field(default_factory=dict)
+    """What reservations keep for its jobs beyond a cycle."""
+    reserved_below: Amounts = field(default_factory=dict)
+    """The same for jobs of the queues below it."""
+    reported: dict[str, str] | None = None
+    """The allocated amounts that its status shows."""
 
     @property
     def exists(self) -> bool:

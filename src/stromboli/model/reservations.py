@@ -45,7 +45,7 @@ class Reservation(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """What a reservation weighs, and on whom: the job's queue first, then the queues above it."""
+    """What a reservation weighs, and where: the queues are the job's own first, then those above it."""
 
     amount: Vector
     node: Node
@@ -92,7 +92,7 @@ class Reservations:
         self.update(owner)
 
     def advance(self, now: float) -> None:
-        """Begin what is due; end what is over, what nobody waits for any more and what was on a node that is gone."""
+        """Begin what is due; end what is over, what has no waiting owner and what was on a node that is gone."""
         self._now = now
         for reservation in list(self):
             if (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,15 +52,13 @@ class Shape:
         return f"Shape({self.id})"
 
 
+@dataclass(slots=True, weakref_slot=True, eq=False, repr=False)
 class LabelSet:
     """Namespace and labels, interned: what selectors of other pods match."""
 
-    __slots__ = ("__weakref__", "id", "labels", "namespace")
-
-    def __init__(self, id: int, namespace: str, labels: dict[str, str]):
-        self.id = id
-        self.namespace = namespace
-        self.labels = labels
+    id: int
+    namespace: str
+    labels: dict[str, str]
 
     def __repr__(self) -> str:
         return f"LabelSet({self.namespace}, {self.labels})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.model.status import Status
@@ -21,81 +22,50 @@ class Condition(NamedTuple):
     message: str
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Task:
     """One pod: its identity, its request (`shape`), and its status and node, which only `Cluster.move` changes."""
 
-    __slots__ = (
-        "annotations",
-        "assumed",
-        "condition",
-        "created",
-        "gates",
-        "job",
-        "label_set",
-        "name",
-        "namespace",
-        "node",
-        "nominated",
-        "order",
-        "ours",
-        "owner",
-        "pod_priority",
-        "preemptable",
-        "preempted",
-        "preempts",
-        "priority",
-        "priority_class",
-        "role",
-        "scheduled_at",
-        "shape",
-        "started",
-        "status",
-        "sub_job",
-        "terminating",
-        "uid",
-        "zone",
-    )
+    uid: str
+    namespace: str
+    name: str
+    shape: Shape
+    label_set: LabelSet
+    created: float
+    order: tuple[int, int, float, str] = field(init=False)
+    job: Job | None = None
+    sub_job: SubJob | None = None
+    status: Status = Status.PENDING
+    node: Node | None = None
+    annotations: dict[str, str] = field(default_factory=dict)
+    role: str = ""
+    priority: int = 1
+    priority_class: str = ""
+    preemptable: bool = True
+    preempts: bool = True
+    """Whether it may preempt (preemptionPolicy is not Never)."""
+    zone: str = ""
+    gates: tuple[str, ...] = ()
+    ours: bool = True
+    """Whether its scheduler is this one."""
+    owner: tuple[str, str] | None = None
+    """Kind and name of the controlling owner."""
+    terminating: bool = False
+    """Its pod carries a deletionTimestamp."""
+    assumed: Status | None = None
+    """What we decided and its pod does not show yet: Releasing if evicted, Binding if deleted while being bound."""
+    preempted: bool = False
+    """It is terminating because a scheduler preempted it."""
+    pod_priority: int = 0
+    """The priority of its pod, whatever an annotation says."""
+    nominated: str = ""
+    scheduled_at: float | None = None
+    """When it was bound, by its PodScheduled condition."""
+    started: float | None = None
+    condition: Condition | None = None
 
-    def __init__(
-        self, uid: str, namespace: str, name: str, shape: Shape, label_set: LabelSet, created: float
-    ):
-        self.uid = uid
-        self.namespace = namespace
-        self.name = name
-        self.shape = shape
-        self.label_set = label_set
-        self.created = created
-        self.order = (*_index(name), created, uid)
-        self.job: Job | None = None
-        self.sub_job: SubJob | None = None
-        self.status = Status.PENDING
-        self.node: Node | None = None
-        self.annotations: dict[str, str] = {}
-        self.role = ""
-        self.priority = 1
-        self.priority_class = ""
-        self.preemptable = True
-        self.preempts = True
-        """Whether it may preempt (preemptionPolicy is not Never)."""
-        self.zone = ""
-        self.gates: tuple[str, ...] = ()
-        self.ours = True
-        """Whether its scheduler is this one."""
-        self.owner: tuple[str, str] | None = None
-        """Kind and name of the controlling owner."""
-        self.terminating = False
-        """Its pod carries a deletionTimestamp."""
-        self.assumed: Status | None = None
-        """What we decided and its pod does not show yet: Releasing if evicted, Binding if deleted while being bound."""
-        self.preempted = False
-        """It is terminating because a scheduler preempted it."""
-        self.pod_priority = 0
-        """The priority of its pod, whatever an annotation says."""
-        self.nominated = ""
-        self.scheduled_at: float | None = None
-        """When it was bound, by its PodScheduled condition."""
-        self.started: float | None = None
-        self.condition: Condition | None = None
+    def __post_init__(self) -> None:
+        self.order = (*_index(self.name), self.created, self.uid)
 
     @property
     def key(self) -> str:

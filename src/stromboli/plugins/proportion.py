@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from stromboli.engine.plugin import Bound, Plugin, QueueLimit
 from stromboli.engine.points import Vote
-from stromboli.engine.queue_limits import InqueueResources, ceiling, own_capability, tell_quota
+from stromboli.engine.queue_limits import InqueueResources, ceiling, own_capability, record_quota_event
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
     Amounts,
@@ -135,7 +135,7 @@ class Proportion(Plugin):
         missing = lacking(wanted, share.capability, least)
         if not missing:
             return Vote.PERMIT
-        tell_quota(self.session, job, self.name, missing)
+        record_quota_event(self.session, job, self.name, missing)
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:

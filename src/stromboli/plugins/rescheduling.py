@@ -100,21 +100,13 @@ class Rescheduling(Plugin):
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         """Evictions are due once the interval has passed; the first interval starts with the process."""
-        last = _last_run(session.cluster.memory.get(self.name), session.now)
+        memory = session.cluster.memory
+        before = memory.get(self.name)
+        last = _last_run(before, session.now)
         self._due = last is not None and last + self._interval < session.now
         if self._due or last is None:
-            self._remember(session)
-
-    def _remember(self, session: Session) -> None:
-        memory = session.cluster.memory
-        before = dict(memory)
-
-        def undo() -> None:
-            memory.pop(self.name)
-            memory.update({name: known for name, known in before.items() if name == self.name})
-
-        memory[self.name] = {"last": session.now}
-        session.record(undo, committed=True)
+            session.restore_if_lost(memory, self.name, before)
+            memory[self.name] = {"last": session.now}
 
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
         if not self._due or self.arguments.period != MEASURED_PERIOD:

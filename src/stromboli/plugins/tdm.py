@@ -6,7 +6,6 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import numpy as np
 
@@ -72,19 +71,8 @@ class Tdm(Plugin):
         before = session.cluster.memory.get(self.name)
         self._evicts = before is None or not 0 <= session.now - before["evicted_at"] < self._period
         if self._evicts:
-            self._remember(session, before)
-
-    def _remember(self, session: Session, before: Any) -> None:
-        memory = session.cluster.memory
-
-        def undo() -> None:
-            if before is None:
-                del memory[self.name]
-            else:
-                memory[self.name] = before
-
-        memory[self.name] = {"evicted_at": session.now}
-        session.record(undo, committed=True)
+            session.restore_if_lost(session.cluster.memory, self.name, before)
+            session.cluster.memory[self.name] = {"evicted_at": session.now}
 
     # -- nodes
 

@@ -7,6 +7,7 @@ of which a task must have at least one to match; then only classes with one of t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -22,18 +23,16 @@ UNINDEXED: IndexKeys = (None,)
 """The key of every task, and of predicates that name none."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class PodCount:
     """One number per node. `version` changes with every number, and no two counts ever share one."""
 
-    __slots__ = ("by_node", "counted", "index_keys", "used", "version")
-
-    def __init__(self, counted: PodPredicate, index_keys: IndexKeys = UNINDEXED):
-        self.counted = counted
-        """The predicate; it may read a task's label set, shape and whether it is terminating, nothing else."""
-        self.index_keys = index_keys
-        self.by_node: Ints = np.zeros(0, dtype=np.int64)
-        self.version = 0
-        self.used = True
+    counted: PodPredicate
+    """The predicate; it may read a task's label set, shape and whether it is terminating, nothing else."""
+    index_keys: IndexKeys = UNINDEXED
+    by_node: Ints = field(init=False)
+    version: int = 0
+    used: bool = True
 
     def domain_sums(self, columns: Columns, key: str) -> tuple[Ints, Ints]:
         """The number of pods per domain of a topology key, and every node's domain (-1: none)."""
@@ -49,16 +48,14 @@ class PodCount:
         return per_node
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class _EquivalenceClass:
     """Tasks that no predicate can tell apart: one of them, how many run on which row, and who counts them."""
 
-    __slots__ = ("counts", "index_keys", "rows", "sample")
-
-    def __init__(self, sample: Task, index_keys: IndexKeys):
-        self.sample = sample
-        self.index_keys = index_keys
-        self.rows: dict[int, int] = {}
-        self.counts: list[PodCount] = []
+    sample: Task
+    index_keys: IndexKeys
+    rows: dict[int, int] = field(default_factory=dict)
+    counts: list[PodCount] = field(default_factory=list)
 
 
 def label_pairs(task: Task) -> Iterable[Hashable]:
@@ -110,7 +107,7 @@ class PodCounts:
                 self._fill(count)
 
     def sweep(self) -> None:
-        """Drop counts that nobody asked for since the last sweep."""
+        """Drop counts that were not used since the last sweep."""
         unused = {id: count for id, count in self._all.items() if not count.used}
         for id, count in unused.items():
             del self._all[id]

@@ -52,5 +52,5 @@ def _sub_job(job: Job, id: str, policy: SubGroupPolicy | None, first_value: str)
         else:
             minimum = 1 if job.policies else job.minimum
         index = int(first_value) if _NUMBER.fullmatch(first_value) else 0
-        sub_job = job.sub_jobs[id] = SubJob(job, id, policy, minimum, index)
+        sub_job = job.sub_jobs[id] = SubJob(job, id, policy, index, minimum=minimum)
     return sub_job

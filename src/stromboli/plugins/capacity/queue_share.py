@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from stromboli.model.amounts import Amounts, Vector, dominant_share, is_empty, plus
 from stromboli.model.dimensions import PODS
 from stromboli.model.job import Job
@@ -12,6 +14,7 @@ OrderKey = tuple[float, bool]
 """The order of queues: the smaller share first, then queues that deserve anything."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class QueueShare:
     """A queue's shares, its ancestors (the parent first), and the sums over the queues below it.
 
@@ -19,32 +22,22 @@ class QueueShare:
     as plain resources that no task requests, quirks included; claims would be counted against it in `has_room`.
     """
 
-    __slots__ = (
-        "ancestors",
-        "children",
-        "deserved",
-        "guarantee",
-        "held_below",
-        "inqueue_below",
-        "limit",
-        "oldest",
-        "queue",
-    )
+    queue: Queue
+    limit: Amounts
+    """What it may have at most."""
+    deserved: Amounts
+    """What it may have without being reclaimed from."""
+    guarantee: Amounts
+    """What is reserved for it."""
+    ancestors: tuple[QueueShare, ...] = ()
+    children: list[str] = field(default_factory=list)
+    held_below: Amounts = field(default_factory=dict)
+    inqueue_below: Amounts = field(default_factory=dict)
+    oldest: tuple[float, str] = field(init=False)
+    """Creation time and name of the oldest queue with jobs at or below it, to break ties between branches."""
 
-    def __init__(self, queue: Queue, limit: Amounts, deserved: Amounts, guarantee: Amounts):
-        self.queue = queue
-        self.limit = limit
-        """What it may have at most."""
-        self.deserved = deserved
-        """What it may have without being reclaimed from."""
-        self.guarantee = guarantee
-        """What is reserved for it."""
-        self.ancestors: tuple[QueueShare, ...] = ()
-        self.children: list[str] = []
-        self.held_below: Amounts = {}
-        self.inqueue_below: Amounts = {}
-        self.oldest = (queue.created, queue.name)
-        """Creation time and name of the oldest queue with jobs at or below it, to break ties between branches."""
+    def __post_init__(self) -> None:
+        self.oldest = (self.queue.created, self.queue.name)
 
     @property
     def branch(self) -> QueueShare:
@@ -62,7 +55,7 @@ class QueueShare:
         return (dominant_share(self.held, self.deserved), False)
 
     def reserved_beside(self, job: Job | None) -> Vector:
-        """What is reserved for other jobs of this queue, or of those below it where it is the head of a tree."""
+        """What is reserved for other jobs of this queue, or of those below it where it has children."""
         return self.queue.reserved_beside(job, below=bool(self.children))
 
     def has_room(self, request: Vector, reserved: Vector = NOTHING) -> bool:
@@ -77,4 +70,4 @@ class QueueShare:
         return True
 
     def __repr__(self) -> str:
-        return f"Allotment({self.queue.name})"
+        return f"QueueShare({self.queue.name})"

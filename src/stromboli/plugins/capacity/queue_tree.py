@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from stromboli.engine.queue_limits import InqueueResources, ceiling
 from stromboli.model.amounts import (
@@ -23,25 +24,20 @@ from stromboli.plugins.capacity.queue_share import QueueShare
 from stromboli.plugins.capacity.share_warnings import ShareWarning, share_warnings
 
 
-class QueueTree:
+class QueueTree(NamedTuple):
     """Every queue's share, and why some queues have none."""
 
-    __slots__ = ("_shares", "detached", "warnings")
-
-    def __init__(
-        self, shares: dict[Queue, QueueShare], detached: dict[Queue, str], warnings: list[ShareWarning]
-    ):
-        self._shares = shares
-        self.detached = detached
-        """Queues that are not connected to the root, each with what is wrong and how to fix it."""
-        self.warnings = warnings
+    shares: dict[Queue, QueueShare]
+    detached: dict[Queue, str]
+    """Queues that are not connected to the root, each with what is wrong and how to fix it."""
+    warnings: list[ShareWarning]
 
     def of(self, queue: Queue | None) -> QueueShare | None:
-        return self._shares.get(queue) if queue is not None else None
+        return self.shares.get(queue) if queue is not None else None
 
     def sum_up(self, inqueue: InqueueResources) -> None:
         """Sum up, for every inner queue, what the queues below it hold and what is inqueue."""
-        shares = self._shares.values()
+        shares = self.shares.values()
         for share in shares:
             share.held_below, share.inqueue_below = {}, {}
             share.oldest = (UNLIMITED if share.children else share.queue.created, share.queue.name)

@@ -1,4 +1,4 @@
-"""Victims of queues above what they deserve, down to that and never below a guarantee (spec 03 7.3)."""
+"""Victims from queues above what they deserve, down to that and never below a guarantee (spec 03 7.3)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,16 @@ from stromboli.plugins.capacity.queue_share import QueueShare
 from stromboli.plugins.capacity.queue_tree import QueueTree
 
 
-class RemainingAllocations:
+class RemainingAllocations(dict[QueueShare, Amounts]):
     """What queues would still hold without the victims chosen so far."""
 
-    __slots__ = ("_held",)
-
-    def __init__(self) -> None:
-        self._held: dict[QueueShare, Amounts] = {}
-
-    def of(self, share: QueueShare) -> Amounts:
-        held = self._held.get(share)
-        if held is None:
-            held = self._held[share] = dict(share.held)
+    def __missing__(self, share: QueueShare) -> Amounts:
+        held = self[share] = dict(share.held)
         return held
 
     def evict(self, task: Task, shares: Iterable[QueueShare]) -> None:
         for share in shares:
-            shift(self.of(share), task.request, -1)
+            shift(self[share], task.request, -1)
 
 
 def reclaim_victims(
@@ -85,14 +78,14 @@ def rival_dimensions(request: Vector) -> frozenset[int]:
 
 def _may_lose(candidate: Task, other: QueueShare, left: RemainingAllocations) -> bool:
     """Whether its queue keeps its guarantee without it, and has more than it deserves."""
-    keeps = less_equal(other.guarantee, minus(left.of(other), candidate.request))
+    keeps = less_equal(other.guarantee, minus(left[other], candidate.request))
     return keeps and _exceeds_deserved(candidate, other, left)
 
 
 def _exceeds_deserved(candidate: Task, share: QueueShare, left: RemainingAllocations) -> bool:
     """Whether a queue has more than it deserves of something the candidate uses, or deserves nothing of that."""
     return _uses_nothing_deserved(candidate, share) or some_over(
-        left.of(share), share.deserved, candidate.request
+        left[share], share.deserved, candidate.request
     )
 
 

@@ -117,7 +117,7 @@ def session_message(cluster: Cluster, jobs: Iterable[Job]) -> Json:
 
 
 class Predicate(Struct):
-    """Why a node cannot take a task (empty: it can), and a code: 2 if evicting somebody could help."""
+    """Why a node cannot take a task (empty: it can), and a code: 2 if evictions could help."""
 
     status: str = ""
     code: int = 0

@@ -6,37 +6,34 @@ Updated by job between cycles and by bind within one, in whole numbers, so that 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stromboli.model.amounts import Amounts, Vector, shift
 from stromboli.model.job import Job
 
 
+@dataclass(slots=True, eq=False)
 class Account:
     """What a user of a queue holds (or, without a user, the whole queue), and its order key in this cycle."""
 
-    __slots__ = ("cycle", "held", "jobs", "order_key", "queue", "share", "usage", "user")
-
-    def __init__(self, queue: str, user: str | None):
-        self.queue = queue
-        self.user = user
-        self.held: Amounts = {}
-        self.jobs: dict[Job, None] = {}
-        self.cycle = -1
-        """The cycle in which the rest was computed: past usage, the share held, and the order key of both."""
-        self.usage = 0.0
-        self.share = 0.0
-        self.order_key = 0.0
+    queue: str
+    user: str | None
+    held: Amounts = field(default_factory=dict)
+    jobs: dict[Job, None] = field(default_factory=dict)
+    cycle: int = -1
+    """The cycle in which the rest was computed: past usage, the share held, and the order key of both."""
+    usage: float = 0.0
+    share: float = 0.0
+    order_key: float = 0.0
 
 
-class Holding:
+class Holding(NamedTuple):
     """What one job holds, and the accounts in which it counts."""
 
-    __slots__ = ("amounts", "user", "whole")
-
-    def __init__(self, user: Account, whole: Account):
-        self.user = user
-        self.whole = whole
-        self.amounts: Amounts = {}
+    user: Account
+    whole: Account
+    amounts: Amounts
 
     def add(self, amounts: Vector, sign: int = 1) -> None:
         for total in (self.amounts, self.user.held, self.whole.held):
@@ -84,9 +81,8 @@ class Accounts:
         """Replace what a job counts by what it holds now."""
         self._remove(job)
         if job.queue is not None and job.visible:
-            holding = self._holdings[job] = Holding(
-                self._get(job.queue.name, user), self._get(job.queue.name, None)
-            )
+            user_account, whole = self._get(job.queue.name, user), self._get(job.queue.name, None)
+            holding = self._holdings[job] = Holding(user_account, whole, {})
             for account in (holding.user, holding.whole):
                 account.jobs[job] = None
                 self._changed[account] = None

@@ -280,12 +280,4 @@ class Fairshare(Plugin):
         """Restore the history if the cycle is lost after all."""
         queues = self._memory["queues"]
         history = queues.get(queue)
-        before = copy_of(history) if history else None
-
-        def undo() -> None:
-            if before is None:
-                queues.pop(queue, None)
-            else:
-                queues[queue] = before
-
-        session.record(undo, committed=True)
+        session.restore_if_lost(queues, queue, copy_of(history) if history else None)
