@@ -123,7 +123,7 @@ def _make_room(search: VictimSelection, arguments: Arguments, trial: Statement, 
 
 
 def _waits_for_nominated_node(session: Session, task: Task) -> bool:
-    """Whether the node that was cleared for a task admits it or is about to be free; then nobody else is evicted."""
+    """Whether the node that was cleared for a task admits it or is about to be free; then no more pods are evicted."""
     if not task.nominated:
         return False
     node = session.cluster.nodes.get(task.nominated)

@@ -1,4 +1,4 @@
-"""A cycle is a function: `Engine.cycle(cluster, now)` gives decisions, and whoever called it carries them out."""
+"""A cycle is a function: `Engine.cycle(cluster, now)` returns decisions, which its caller carries out."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Engine:
                 action.uninitialise()
 
     def _build_plugins(self) -> None:
-        """Build all plugins anew; the next session tells them everything."""
+        """Build all plugins anew; the next session passes them the whole state."""
         self._tiers: list[list[Plugin]] = [
             [self._catalog.plugins[entry.name].build(entry.arguments, dict(entry.switches)) for entry in tier]
             for tier in self.policy.tiers
@@ -147,22 +147,21 @@ class Engine:
         session = Session(cluster, self.policy, self.rules, self._placement, now, f"{now:.0f}-{self._number}")
         session.services = self._services
         session.features = self._features
-        cluster.dirty = Dirty()
-        cluster.dirty.everything = False
+        cluster.dirty = Dirty(everything=False)
         return session
 
     def _open(self, session: Session, outcome: Outcome) -> None:
         self._placement.opening()
         for plugin in self.rules.plugins:
             plugin.session = session
-            with self._asked(plugin, "opening", outcome):
+            with self._charged(plugin, "opening", outcome):
                 plugin.opening(session, session.changed)
         self._fresh = False
         session.cluster.listeners = list(self._listeners)
 
     def _finish(self, session: Session, outcome: Outcome) -> None:
         for plugin in self.rules.plugins:
-            with self._asked(plugin, "closing", outcome):
+            with self._charged(plugin, "closing", outcome):
                 plugin.closing(session)
         report_outcome(session)
         session.finish()
@@ -177,7 +176,7 @@ class Engine:
         self._build_plugins()
 
     @contextmanager
-    def _asked(self, plugin: Plugin, point: str, outcome: Outcome) -> Iterator[None]:
+    def _charged(self, plugin: Plugin, point: str, outcome: Outcome) -> Iterator[None]:
         begin = self._timer()
         try:
             yield

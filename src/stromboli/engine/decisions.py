@@ -1,4 +1,4 @@
-"""What a cycle decides: small values, carried out by whoever called it."""
+"""What a cycle decides: small values, carried out by its caller."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Bind(Decision, frozen=True):
 
 
 class Evict(Decision, frozen=True):
-    """Take a pod off its node: which action wants it, for whom, and what it frees."""
+    """Take a pod off its node: by which action, for which job, and what it frees."""
 
     namespace: str
     name: str

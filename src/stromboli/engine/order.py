@@ -20,7 +20,7 @@ Key = tuple[Any, ...]
 class Heap(Generic[T]):
     """Items by a key that may change while they wait; `rekey` those whose key may have changed before a pop.
 
-    An item whose key cannot be told is left out: `guard(item)` takes note of what was raised.
+    An item whose key raises is left out: `guard(item)` records what was raised.
     """
 
     def __init__(self, key: Callable[[T], Key], guard: Callable[[T], AbstractContextManager[None]]):
@@ -102,7 +102,7 @@ class JobsByQueue:
                 self._queues.push(queue)
 
     def visits(self, skip: Callable[[Queue], bool] | None = None) -> Iterator[tuple[Queue, Iterator[Job]]]:
-        """Each queue once, with all its jobs; whoever takes a job gets the one that is first then."""
+        """Each queue once, with all its jobs; each job is the first at the moment when it is taken."""
         self._rekey()
         while self._queues:
             queue, open_still = self._queues.pop(), False

@@ -72,7 +72,7 @@ def _report_job(session: Session, job: Job) -> str:
     unschedulable = session.conditions.get(job, {}).get(names.CONDITION_UNSCHEDULABLE)
     phase = _phase(job, unschedulable is not None)
     if job.native is not None and not job.tasks:
-        return phase  # nobody of ours: it may be for another scheduler
+        return phase  # none of its pods are ours: it may be for another scheduler
     written = _report_status(session, job, phase)
     message = job_message(session, job)
     if phase in (names.GROUP_UNKNOWN, names.GROUP_PENDING, names.GROUP_INQUEUE):

@@ -66,9 +66,9 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Whom a plugin could name at most: `may` tells of a job whether any of its tasks could be a victim.
+    """An upper bound on the victims that a plugin allows: `may` is whether any task of a job could be one.
 
-    `key` is all that the answer reads of the asking task; what failed for one task need not be tried for the next
+    `key` is all that the answer reads of the preempting task; what failed for one task need not be tried for the next
     with the same key while nothing moves.
     """
 
@@ -149,7 +149,7 @@ class Plugin:
         """A session opens; `dirty` says what changed since this plugin last saw the cluster."""
 
     def closing(self, session: Session) -> None:
-        """The actions have run; the outcome is about to be told."""
+        """The actions have run; the outcome is about to be reported."""
 
     def on_move(self, change: Change) -> str | None:
         """A task moved, or a move was taken back. A text refuses the move (never asked when taking back)."""
@@ -257,7 +257,7 @@ class Plugin:
         """Which candidates a gang-aware action may take; none abstains."""
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
-        """A quick upper bound on whom this plugin names at a victim point; none: it cannot notify."""
+        """A quick upper bound on the victims that this plugin allows at a victim point; None: there is none."""
         return None
 
     @point(union_of_first_tier, "enabledVictim")

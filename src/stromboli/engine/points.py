@@ -73,11 +73,11 @@ def attributed(method: Method) -> Method:
     """The method, noting its plugin on what it raises: for combining rules that plugins bring along."""
 
     @functools.wraps(method)
-    def ask(*items: Any) -> Any:
+    def call(*items: Any) -> Any:
         return next(answers((method,), items))
 
-    ask.__self__ = method.__self__  # type: ignore[attr-defined]
-    return ask
+    call.__self__ = method.__self__  # type: ignore[attr-defined]
+    return call
 
 
 def plugin_of(method: Method) -> str:
@@ -126,7 +126,7 @@ def first_nonzero(tiers: Tiers) -> Method:
 
 
 def every(tiers: Tiers) -> Method:
-    """All must agree; true when nobody is asked."""
+    """All must agree; true without any plugin."""
     methods = _flat(tiers)
 
     def agreed(*items: Any) -> bool:
@@ -143,7 +143,7 @@ def every(tiers: Tiers) -> Method:
 
 
 def some(tiers: Tiers) -> Method:
-    """One is enough; false when nobody is asked."""
+    """One is enough; false without any plugin."""
     methods = _flat(tiers)
     return lambda *items: any(answers(methods, items))
 
@@ -166,7 +166,7 @@ def vote(tiers: Tiers) -> Method:
 
 
 def every_of_first_tier(tiers: Tiers) -> Method:
-    """The first tier in which anybody answers must agree; false when nobody is asked."""
+    """The first tier with any plugin must agree; false without any."""
     first = next((tier for tier in tiers if tier), None)
     return every([first]) if first else lambda *_: False
 
@@ -178,7 +178,7 @@ def first_answer(tiers: Tiers) -> Method:
 
 
 def notify(tiers: Tiers) -> Method:
-    """Everybody is told; nobody answers."""
+    """All are called; there are no answers."""
     methods = _flat(tiers)
 
     def spread(*items: Any) -> None:
@@ -189,7 +189,7 @@ def notify(tiers: Tiers) -> Method:
 
 
 def gather(tiers: Tiers) -> Method:
-    """Everybody's list, one after the other."""
+    """The lists of all plugins, one after the other."""
     methods = _flat(tiers)
     return lambda *items: [answer for listed in answers(methods, items) for answer in listed]
 
@@ -207,7 +207,7 @@ def narrow(tiers: Tiers) -> Method:
 
 
 class Choice(NamedTuple):
-    """Victims, and who chose them: the number of the tier (from 1) and its plugins that had a say."""
+    """Victims, and who chose them: the number of the tier (from 1) and its plugins that voted."""
 
     victims: list[Any]
     tier: int = 0

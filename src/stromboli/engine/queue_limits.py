@@ -105,8 +105,8 @@ def own_capability(queue: Queue) -> Amounts:
     return {dim: most for dim, most in queue.capability.items() if most > 0 or dim not in (CPU, MEMORY)}
 
 
-def tell_quota(session: Session, job: Job, plugin: str, missing: list[int]) -> None:
-    """Say which resources of its queue keep a job at the gate."""
+def record_quota_event(session: Session, job: Job, plugin: str, missing: list[int]) -> None:
+    """An event that names the resources of its queue that keep a job at the gate."""
     dims = session.cluster.dims
     listed = ", ".join(
         names.INSUFFICIENT_IN_QUEUE.format(resource=dims.names[dim]) for dim in dims.ordered(missing)

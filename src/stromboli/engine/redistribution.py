@@ -1,6 +1,6 @@
 """Backfill from gangs that did not get ready: jobs of their queue start with what they hold (spec 02 4.2).
 
-The tasks that give up their room do not run yet, so nobody is evicted. An attempt that fails is undone.
+The tasks that give up their room do not run yet, so no pod is evicted. An attempt that fails is undone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def redistribute(session: Session) -> None:
 
 
 def _holds_idle_room(session: Session, job: Job) -> bool:
-    """Whether a job keeps room that it cannot start with; not if somebody was evicted for it."""
+    """Whether a job keeps room that it cannot start with; not if pods were evicted for it."""
     return (
         job.counts[Status.ALLOCATED] > 0
         and not session.rules.job_ready(job)

@@ -49,7 +49,7 @@ class Session(Transaction):
         self.now = now
         self.id = id
         self.services: Mapping[str, Any] = {}
-        """Ways out for plugins that call somebody, handed in by whoever runs the scheduler; none in a rehearsal."""
+        """How plugins call out, handed in by the process that runs the scheduler; empty in a rehearsal."""
         self.features: frozenset[str] = frozenset()
         """Feature gates that are on, of those that are off by default."""
         self.total = cluster.total
@@ -193,7 +193,7 @@ class Session(Transaction):
             self._reservations[task] = Reservation(task.uid, task.request, task.node, self.now, until)
 
     def bind_allocated(self, job: Job) -> None:
-        """Bind every task of a job that holds room, whoever gave it."""
+        """Bind every task of a job that holds room, whichever action allocated it."""
         for task in sorted(job.by_status[Status.ALLOCATED], key=self.task_key):
             self.bind(task)
 

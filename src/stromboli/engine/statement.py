@@ -51,7 +51,7 @@ class Statement:
         return self._within.move(task, Status.ALLOCATED, node)
 
     def pipeline(self, task: Task, node: Node, evicted: bool = False) -> Refused | None:
-        """Promise the task room that is still being freed; `evicted` if somebody was evicted for it."""
+        """Promise the task room that is still being freed; `evicted` if pods were evicted for it."""
         refused = self._within.move(task, Status.PIPELINED, node)
         if refused is None and evicted:
             self._within.nominate(task)
@@ -68,7 +68,7 @@ class Statement:
         """Let a victim stay after all."""
         refused = self._within.move(victim, status, victim.node)
         if refused is None:
-            self._within.rollbacks.append(self._start)  # whoever took it for gone since then looks again
+            self._within.rollbacks.append(self._start)  # bounds that count it as evicted become invalid
         return refused
 
     def changes(self) -> list[Change]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
@@ -37,7 +38,7 @@ class TentativePlacement(NamedTuple):
 
 
 class EvictionReason(NamedTuple):
-    """Why somebody was evicted: by which action, for whom, and who chose the victim."""
+    """Why a pod was evicted: the action, the job it was evicted for, and the plugins that chose it."""
 
     action: str
     beneficiary: str = ""
@@ -63,14 +64,12 @@ class Uncommitted(NamedTuple):
     """What the queues of those jobs held."""
 
 
+@dataclass(slots=True, eq=False)
 class Undo:
     """A change outside the moves, with the way back."""
 
-    __slots__ = ("back", "committed")
-
-    def __init__(self, back: Callable[[], None], committed: bool):
-        self.back = back
-        self.committed = committed
+    back: Callable[[], None]
+    committed: bool
 
 
 def _lost_cycle(failed: ListenerFailed) -> CycleLost:
@@ -117,6 +116,16 @@ class Transaction:
     def record(self, back: Callable[[], None], committed: bool = False) -> None:
         """Note a change that is not a move, with the way back; committed ones go back only with a lost cycle."""
         self.journal.append(Undo(back, committed))
+
+    def restore_if_lost(self, entries: dict[str, Any], key: str, before: Any | None) -> None:
+        """Restore an entry of what is kept between cycles (None: remove it) if this cycle is lost."""
+
+        def back() -> None:
+            entries.pop(key, None)
+            if before is not None:
+                entries[key] = before
+
+        self.record(back, committed=True)
 
     def roll_back(self, start: int) -> None:
         """Take back everything since a position, last in, first out, and remember where tasks had stood."""
@@ -224,7 +233,7 @@ class Transaction:
             self.decisions.append(event)
 
     def nominate(self, task: Task) -> None:
-        """Remember that somebody was evicted for this task."""
+        """Remember that pods were evicted for this task."""
         self._nominated.add(task)
 
     def is_nominated(self, task: Task) -> bool:

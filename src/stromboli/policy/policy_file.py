@@ -17,37 +17,37 @@ class PolicyFile:
         self.path = path
         self.catalog = catalog
         self.lenient = lenient
-        self._last_look = self._look()
+        self._content = self._read()
         self.problems: tuple[str, ...] = ()
         """Why the fallback is in force."""
         try:
-            self.current: Policy = self._load(self._last_look)
+            self.current: Policy = self._load(self._content)
         except PolicyError as error:
             if fallback is None:
                 raise
             self.current, self.problems = fallback, error.errors
 
     def refresh(self) -> list[str]:
-        """Look at the file again and take over what is new and right; messages if it changed."""
-        look = self._look()
-        if look == self._last_look:
+        """Read the file again and take over what is new and right; messages if it changed."""
+        content = self._read()
+        if content == self._content:
             return []
-        self._last_look = look
+        self._content = content
         try:
-            self.current = self._load(look)
+            self.current = self._load(content)
         except PolicyError as error:
             return [*error.errors, f"{self.path}: the policy loaded before stays in force"]
         return [*self.current.warnings, f"{self.path}: the new policy is in force"]
 
-    def _look(self) -> bytes | str:
-        """What the file holds, or the sentence why it cannot be read."""
+    def _read(self) -> bytes | str:
+        """The content of the file, or the sentence why it cannot be read."""
         try:
             with self.path.open("rb") as file:
                 return file.read(MAX_BYTES + 1)
         except OSError as error:
             return f"{self.path}: cannot be read: {error.strerror}"
 
-    def _load(self, look: bytes | str) -> Policy:
-        if isinstance(look, str):
-            raise PolicyError((look,))
-        return load_policy(look, self.catalog, str(self.path), self.lenient)
+    def _load(self, content: bytes | str) -> Policy:
+        if isinstance(content, str):
+            raise PolicyError((content,))
+        return load_policy(content, self.catalog, str(self.path), self.lenient)

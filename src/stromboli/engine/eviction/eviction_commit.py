@@ -23,13 +23,13 @@ EVICTED = "evicted"
 def commit_evictions(session: Session, trial: Statement, options: EvictionOptions) -> None:
     """Commit a statement, less the evictions that are not needed, and reserve the room that was cleared.
 
-    A job for which nobody has to go is left to allocate: pipelined again in every cycle, it would never be bound.
+    A job that needs no eviction is left to allocate: pipelined again in every cycle, it would never be bound.
     """
     if options.fewest_victims:
         restore_unneeded_victims(session, trial, options.no_harm)
     evicted = trial.evicted()
     pipelined = [change.task for change in trial.changes() if change.status is Status.PIPELINED]
-    # Once somebody is evicted, room that was free is reserved too: without it the eviction was in vain.
+    # If any pod is evicted, room that was free is reserved too: without it the eviction was in vain.
     cleared = [task for task in pipelined if evicted or session.is_nominated(task)]
     if cleared or not options.fewest_victims:
         for task in cleared:
@@ -48,10 +48,10 @@ def _remember_losers(session: Session, jobs: set[Job], options: EvictionOptions)
     """Remember which jobs lost pods, for as long as the room that they left is reserved."""
     if options.hold_seconds > 0:
         memory = session.cluster.memory
-        before = memory.get(EVICTED, {})
-        current = {key: until for key, until in before.items() if until > session.now}
+        before = memory.get(EVICTED)
+        current = {key: until for key, until in (before or {}).items() if until > session.now}
+        session.restore_if_lost(memory, EVICTED, before)
         memory[EVICTED] = current | {job.key: session.now + options.hold_seconds for job in jobs}
-        session.record(lambda: memory.update({EVICTED: before}), committed=True)
 
 
 def restore_unneeded_victims(session: Session, trial: Statement, whole_gangs: bool) -> None:

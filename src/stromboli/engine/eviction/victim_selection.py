@@ -1,4 +1,4 @@
-"""The search for victims: on which nodes it is worth asking, and whom plugins allow there (spec 02 0.4, 5, 6).
+"""The search for victims: on which nodes it is worthwhile, and which victims plugins allow there (spec 02 0.4, 5, 6).
 
 What a node could free at most is kept as a column, and a node on which a task would not fit even then is never
 visited. What failed for one task is not tried for the next of its kind until something moved.
@@ -86,10 +86,10 @@ class VictimSelection:
             priorities = self._priorities_for[task.job] = sorted(present)
         return priorities
 
-    # -- on which nodes it is worth asking
+    # -- on which nodes it is worthwhile
 
     def nodes_in_order(self, task: Task) -> Iterator[Node]:
-        """Nodes worth asking, by row."""
+        """Nodes where the search is worthwhile, by row."""
         worthwhile = self._nodes(task)
         nodes = self.session.cluster.columns.nodes
         for group in own_nodes_first(self.session.cluster, worthwhile):
@@ -97,7 +97,7 @@ class VictimSelection:
                 yield from (nodes[row] for row in np.flatnonzero(group).tolist())
 
     def nodes_by_score(self, task: Task) -> Iterator[Node]:
-        """Nodes worth asking, the best for the task first."""
+        """The same, the best for the task first."""
         return self.session.ranked(task, self._nodes(task))
 
     def _nodes(self, task: Task) -> Bools:
@@ -176,7 +176,7 @@ class VictimSelection:
                 ):
                     room.remove(victim, victim.node.row, journal_length)
 
-    # -- whom plugins allow
+    # -- the victims that plugins allow
 
     def choose(self, task: Task, node: Node) -> Choice | None:
         """The victims that plugins allow on a node, in the order of eviction; none if there are no candidates."""
@@ -191,17 +191,17 @@ class VictimSelection:
 
     def _vote(self, task: Task, candidates: list[Task]) -> Choice:
         if not self.options.fewest_victims:
-            return self._ask(task, candidates)
+            return self._choice(task, candidates)
         # Plugins that allow so many per gang or budget name the first ones they see, and together they may miss a
         # candidate that all of them would allow. So add one candidate at a time; an earlier tier beats a later one.
         best = Choice([])
         for candidate in candidates:
-            choice = self._ask(task, [*best.victims, candidate])
+            choice = self._choice(task, [*best.victims, candidate])
             if choice.victims and (not best.victims or _is_better(choice, best)):
                 best = choice
         return best
 
-    def _ask(self, task: Task, candidates: list[Task]) -> Choice:
+    def _choice(self, task: Task, candidates: list[Task]) -> Choice:
         choice: Choice = getattr(self.session.rules, self._candidates.point)(task, candidates)
         return choice
 
@@ -229,7 +229,7 @@ class VictimSelection:
         """Whether plugins allow all of these victims at once."""
         if not all(victim.preemptable and self._candidates.accepts(task, victim) for victim in victims):
             return False
-        return set(self._ask(task, victims).victims) >= set(victims)
+        return set(self._choice(task, victims).victims) >= set(victims)
 
     # -- what failed before: not tried again until something moved
 

@@ -38,7 +38,7 @@ Gate = Literal[
     "queue-limits",
     "gang",
 ]
-"""What a job has to pass before it starts; the one that holds it."""
+"""What a job has to pass before it starts."""
 
 
 class WaitExplanation(Struct, frozen=True):

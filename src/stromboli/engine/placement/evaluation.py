@@ -348,7 +348,7 @@ class Evaluation:
         return final
 
     def _finished(self, score: NodeScore, task: Task, candidates: Bools) -> Column:
-        """A score normalised over these candidates; mostly they are the ones of the last call."""
+        """A score normalised over these candidates; mostly the same as in the last call."""
         raw = self._columns[id(score)]
         if score.finish is None:
             return raw * score.weight

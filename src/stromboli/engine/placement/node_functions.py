@@ -61,7 +61,7 @@ class BadAnswer(ValueError):
 
 
 class Refusal(NamedTuple):
-    """Why not: the text a user reads, and whether evicting somebody could help."""
+    """Why not: the text a user reads, and whether evictions could help."""
 
     reason: str
     curable: bool = False
