@@ -154,14 +154,14 @@ class Engine:
         self._placement.opening()
         for plugin in self.rules.plugins:
             plugin.session = session
-            with self._charged(plugin, "opening", outcome):
+            with self._attributed(plugin, "opening", outcome):
                 plugin.opening(session, session.changed)
         self._fresh = False
         session.cluster.listeners = list(self._listeners)
 
     def _finish(self, session: Session, outcome: Outcome) -> None:
         for plugin in self.rules.plugins:
-            with self._charged(plugin, "closing", outcome):
+            with self._attributed(plugin, "closing", outcome):
                 plugin.closing(session)
         report_outcome(session)
         session.finish()
@@ -176,7 +176,7 @@ class Engine:
         self._build_plugins()
 
     @contextmanager
-    def _charged(self, plugin: Plugin, point: str, outcome: Outcome) -> Iterator[None]:
+    def _attributed(self, plugin: Plugin, point: str, outcome: Outcome) -> Iterator[None]:
         begin = self._timer()
         try:
             yield

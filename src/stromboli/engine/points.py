@@ -1,7 +1,7 @@
 """How the answers of several plugins to one question combine: each rule once (spec 01 9, 02 0.5).
 
 A combining rule takes the methods that answer, tier by tier, and returns the one function that the engine calls. What a
-method raises leaves with the name of its plugin and point, so that a failure is attributed to whoever was asked.
+method raises leaves with the name of its plugin and point, so that a failure is attributed to that plugin.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def depends_on_everything(methods: Iterable[Method]) -> bool:
 
 
 def attribute_error(error: Exception, plugin: str, point: str) -> None:
-    """Note on an error which plugin was asked what; of plugins that ask each other, the innermost stands."""
+    """Note on an error which plugin raised it at which point; of plugins that call each other, the innermost."""
     if not hasattr(error, "__asked__"):
         error.__asked__ = (plugin, point)  # type: ignore[attr-defined]
 

@@ -126,7 +126,7 @@ class Rules:
                     if bound:
                         bounds.append((plugin, bound))
             except Exception as error:
-                charge(error, plugin.name, "victim_bound")
+                attribute_error(error, plugin.name, "victim_bound")
                 raise
             tiers.append(bounds)
         always = (
