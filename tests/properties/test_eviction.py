@@ -216,7 +216,7 @@ def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(objects: lis
         for _ in range(chance.randrange(1, 10)):
             task = chance.choice(tasks)
             if task.status is Status.RELEASING:
-                trial.restore(task, trial.status_before(task))
+                trial.restore(task)
             elif ALLOCATED_CLASS[task.status]:
                 trial.evict(task, EvictionReason("test"))
             elif task.status is Status.PIPELINED:

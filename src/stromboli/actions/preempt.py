@@ -188,7 +188,7 @@ def _needed_victims(search: VictimSelection, task: Task, node: Node) -> Choice |
 def _restore_if_admitted(session: Session, trial: Statement, task: Task, node: Node, victim: Task) -> None:
     """Restore a victim if the task is admitted beside it."""
     with session.statement() as attempt:
-        trial.restore(victim, trial.status_before(victim))
+        trial.restore(victim)
         if would_admit(session, task, node):
             attempt.keep()
 

@@ -64,9 +64,10 @@ class Statement:
             self._within.record_eviction(task, reason)
         return refused
 
-    def restore(self, victim: Task, status: Status) -> Refused | None:
-        """Let a victim stay after all."""
-        refused = self._within.move(victim, status, victim.node)
+    def restore(self, victim: Task) -> Refused | None:
+        """Let a victim stay after all, in the status that it had before this statement."""
+        before = next(change.old_status for change in self.changes() if change.task is victim)
+        refused = self._within.move(victim, before, victim.node)
         if refused is None:
             self._within.rollbacks.append(self._start)  # bounds that count it as evicted become invalid
         return refused
@@ -79,10 +80,6 @@ class Statement:
         """The tasks it makes leave, in order."""
         gone = (change.task for change in self.changes() if change.status is Status.RELEASING)
         return [task for task in dict.fromkeys(gone) if task.status is Status.RELEASING]
-
-    def status_before(self, task: Task) -> Status:
-        """Of what status a task was before this statement moved it."""
-        return next((change.old_status for change in self.changes() if change.task is task), task.status)
 
     def release(self, task: Task) -> Refused | None:
         """Take back what a task was given earlier in this session."""

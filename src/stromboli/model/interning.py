@@ -59,21 +59,12 @@ class Interning:
     def _make_shape(self, pod: Pod) -> Shape:
         request = self._dims.rows(pod_request(pod))
         requests = view_request(pod)
-        view = (
-            1,
-            requests.nonzero_cpu,
-            requests.nonzero_memory,
-            requests.requested.get(names.CPU, 0),
-            requests.requested.get(names.MEMORY, 0),
-            requests.requested.get(names.NVIDIA_GPU, 0),
-        )
-        incoming = (
-            1,
-            requests.incoming_nonzero_cpu,
-            requests.incoming_nonzero_memory,
-            requests.incoming.get(names.CPU, 0),
-            requests.incoming.get(names.MEMORY, 0),
-            requests.incoming.get(names.NVIDIA_GPU, 0),
+        view, incoming = (
+            (1, cpu, memory, *(amounts.get(name, 0) for name in (names.CPU, names.MEMORY, names.NVIDIA_GPU)))
+            for cpu, memory, amounts in (
+                (requests.nonzero_cpu, requests.nonzero_memory, requests.requested),
+                (requests.incoming_nonzero_cpu, requests.incoming_nonzero_memory, requests.incoming),
+            )
         )
         spec = msgspec.structs.replace(
             pod.spec, node_name="", priority=None, priority_class_name="", scheduling_group=None

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.model.amounts import Vector, shift
+from stromboli.model.job import Job, JobId
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
-    from stromboli.model.job import Job, JobId
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
@@ -95,30 +95,25 @@ class Reservations:
         """Begin what is due; end what is over, what has no waiting owner and what was on a node that is gone."""
         self._now = now
         for reservation in list(self):
-            if (
-                now >= reservation.until
-                or reservation.node.row < 0
-                or not self._is_awaited(reservation.owner)
-            ):
-                self.release(reservation.owner)
-            elif reservation.owner not in self._charges:
-                self.update(reservation.owner)
+            owner, node = reservation.owner, reservation.node
+            if now >= reservation.until or node.row < 0 or self._waiting(owner) is None:
+                self.release(owner)
+            elif owner not in self._charges:
+                self.update(owner)
 
-    def _is_awaited(self, owner: Owner) -> bool:
+    def _waiting(self, owner: Owner) -> Job | Task | None:
+        """The job of a pod to come, or the task while it is pending."""
         if isinstance(owner, RoleOwner):
-            return owner.job in self._cluster.jobs
+            return self._cluster.jobs.get(owner.job)
         task = self._cluster.tasks.get(owner)
-        return task is not None and task.status is Status.PENDING
+        return task if task is not None and task.status is Status.PENDING else None
 
     def task_entered(self, task: Task) -> None:
         """A task keeps its reservation when its pod changes, or takes over one that was made for its role."""
-        owner: Owner | None = task.uid
-        if owner not in self._by_owner:
-            owner = self._of_role(task)
+        owner = task.uid if task.uid in self._by_owner else self._of_role(task)
         if owner is not None:
             reservation = self._by_owner[owner]
-            if owner != task.uid:
-                self.release(owner)
+            self.release(owner)
             self.reserve(reservation._replace(owner=task.uid, amount=task.request))
 
     def _of_role(self, task: Task) -> RoleOwner | None:
@@ -155,20 +150,14 @@ class Reservations:
 
     def _charge_of(self, owner: Owner) -> Charge | None:
         """What it weighs now: nothing before it begins, nor unless its owner waits (or, of a role, is in a queue)."""
-        reservation = self._by_owner.get(owner)
-        if reservation is None or self._now < reservation.since:
+        reservation, waiting = self._by_owner.get(owner), self._waiting(owner)
+        if reservation is None or waiting is None or self._now < reservation.since:
             return None
-        if isinstance(owner, RoleOwner):
-            job = self._cluster.jobs.get(owner.job)
-            if job is None or job.queue is None:
-                return None
-        else:
-            task = self._cluster.tasks.get(owner)
-            if task is None or task.status is not Status.PENDING:
-                return None
-            job = task.job
-        queues = lineage(job.queue, self._cluster.queues) if job is not None and job.queue is not None else ()
-        return Charge(reservation.amount, reservation.node, job, tuple(queues))
+        job = waiting if isinstance(waiting, Job) else waiting.job
+        if job is not None and job.queue is not None:
+            queues = tuple(lineage(job.queue, self._cluster.queues))
+            return Charge(reservation.amount, reservation.node, job, queues)
+        return None if waiting is job else Charge(reservation.amount, reservation.node, job, ())
 
     def _apply(self, charge: Charge, sign: int) -> None:
         if charge.node.row >= 0:

@@ -11,11 +11,8 @@ from stromboli.engine.placement.node_functions import Column, Nodes, NodeScore
 from stromboli.engine.placement.utilisation import Part, utilisation
 from stromboli.engine.plugin import Plugin
 from stromboli.model.task import Task
+from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg, arg_prefix
-
-
-def _negative(weight: int) -> str | None:
-    return "must not be negative" if weight < 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +20,11 @@ class BinpackArguments:
     """How much each resource counts. A weight below zero counts as 1."""
 
     weight: int = arg("binpack.weight", 1, "How much the whole score counts; 0 switches it off.")
-    cpu: int = arg("binpack.cpu", 1, "How much cpu counts.", check=_negative)
-    memory: int = arg("binpack.memory", 1, "How much memory counts.", check=_negative)
+    cpu: int = arg("binpack.cpu", 1, "How much cpu counts.", check=at_least(0))
+    memory: int = arg("binpack.memory", 1, "How much memory counts.", check=at_least(0))
     resources: str = arg("binpack.resources", "", "Other resources that count, separated by commas.")
     weights: Mapping[str, int] = arg_prefix(
-        "binpack.resources.", 1, "How much one of the other resources counts.", check=_negative
+        "binpack.resources.", 1, "How much one of the other resources counts.", check=at_least(0)
     )
 
 

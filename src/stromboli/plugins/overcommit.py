@@ -11,6 +11,7 @@ from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts, lacking, minus, plus, shift, times
 from stromboli.model.cluster import Dirty
 from stromboli.model.job import Job
+from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg
 
 
@@ -22,7 +23,7 @@ class OvercommitArguments:
         "overcommit-factor",
         1.2,
         "How many times what the nodes offer may be let in.",
-        check=lambda factor: None if factor >= 1 else "must be at least 1",
+        check=at_least(1),
     )
 
 

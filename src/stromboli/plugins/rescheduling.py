@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from stromboli.api import go_scalars, names
-from stromboli.api.resources.quantity import QuantityError, exact
+from stromboli.api.resources.qos import BEST_EFFORT, BURSTABLE, GUARANTEED, qos_class
 from stromboli.api.resources.resource_lists import amounts
-from stromboli.api.types.meta import Quantity
-from stromboli.api.types.pod import PodSpec
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
@@ -190,25 +187,5 @@ def _capacity(node: Node) -> dict[str, int]:
 
 def _victim_order(task: Task) -> tuple[int, int, float, str]:
     """Lower priority first, then the lower quality of service."""
-    return (task.priority, _quality_of_service(task.shape.spec), task.created, task.uid)
-
-
-def _quality_of_service(spec: PodSpec) -> int:
-    """Kubernetes' quality of service: 0 best effort, 1 burstable, 2 guaranteed."""
-    stated, guaranteed = False, True
-    for container in (*spec.containers, *spec.init_containers):
-        requests, limits = container.resources.requests, container.resources.limits
-        for name in (names.CPU, names.MEMORY):
-            limit = _amount(limits.get(name, 0))
-            request = _amount(requests[name]) if name in requests else limit
-            stated = stated or request > 0 or limit > 0
-            guaranteed = guaranteed and request == limit > 0
-    return 0 if not stated else 2 if guaranteed else 1
-
-
-def _amount(quantity: Quantity) -> Fraction:
-    """A quantity that is invalid counts as zero."""
-    try:
-        return exact(quantity)
-    except QuantityError:
-        return Fraction(0)
+    quality = (BEST_EFFORT, BURSTABLE, GUARANTEED).index(qos_class(task.shape.spec))
+    return (task.priority, quality, task.created, task.uid)

@@ -16,6 +16,7 @@ from stromboli.engine.placement.utilisation import Part, utilisation
 from stromboli.engine.plugin import Plugin
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.task import Task
+from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg, arg_map
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class StrategyFitArguments:
         "resourceStrategyFitWeight",
         10,
         "How much packing and spreading counts; 0 switches it off.",
-        check=lambda weight: None if weight >= 0 else "must not be negative",
+        check=at_least(0),
     )
     resources: Mapping[str, Strategy] = arg_map(
         "resources", {}, "The strategy of each resource; a name may end in one * for all that begin like it."

@@ -10,12 +10,8 @@ from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.model.job import Job
 from stromboli.model.task import Task
+from stromboli.policy.argument_checks import duration_like
 from stromboli.policy.arguments import arg
-
-
-def _not_a_waiting_time(text: str) -> str | None:
-    waiting = duration(text)
-    return None if waiting is not None and waiting > 0 else "must be a duration above zero such as 1h30m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +22,7 @@ class SlaArguments:
         "sla-waiting-time",
         "",
         "How long a job may wait unless its PodGroup says otherwise, such as 1h30m.",
-        check=_not_a_waiting_time,
+        check=duration_like("1h30m", above_zero=True),
     )
 
 

@@ -17,7 +17,7 @@ def test_an_attempt_that_is_undone_leaves_nominations_and_reasons_of_evictions_a
         trial.evict(victim, reason)
         trial.pipeline(task, cluster.nodes["n0"], evicted=True)
         with session.statement():
-            trial.restore(victim, Status.RUNNING)
+            trial.restore(victim)
             trial.release(task)
         assert (victim.status, task.status) == (Status.RELEASING, Status.PIPELINED)
         assert session.eviction_of(victim) == reason

@@ -71,7 +71,7 @@ def test_a_node_that_is_not_asked_could_not_have_served(seed: int) -> None:
                 check()
             if trial.evicted() and chance.random() < 0.5:
                 victim = trial.evicted()[-1]
-                trial.restore(victim, trial.status_before(victim))
+                trial.restore(victim)
                 check()
             if chance.random() < 0.5:
                 trial.keep()

@@ -212,9 +212,9 @@ def test_a_quiet_cluster_costs_no_look_at_queues_or_jobs(objects: list[Object]) 
             break
     plugin = capacity(world.engine)
     tree = plugin._tree
-    below = {queue: one.held_below for queue, one in tree._shares.items()}
+    below = {queue: one.held_below for queue, one in tree.shares.items()}
     world.intake.cluster.dirty = Dirty()
     world.intake.cluster.dirty.everything = False
     assert world.cycle().decisions == []
     assert plugin._tree is tree
-    assert all(one.held_below is below[queue] for queue, one in tree._shares.items())
+    assert all(one.held_below is below[queue] for queue, one in tree.shares.items())

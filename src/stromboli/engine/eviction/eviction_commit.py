@@ -73,7 +73,7 @@ def _restore_if_unneeded(session: Session, trial: Statement, victims: list[Task]
         return
     with session.statement() as attempt:
         for victim in victims:
-            trial.restore(victim, trial.status_before(victim))
+            trial.restore(victim)
         nodes = dict.fromkeys(victim.node for victim in victims if victim.node is not None)
         if all(_still_fits(session, task, node) for node in nodes for task in _pipelined_to(trial, node)):
             attempt.keep()

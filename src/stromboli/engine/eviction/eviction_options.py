@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.api.go_scalars import duration
+from stromboli.policy.argument_checks import duration_like
 from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.task import Task
-
-
-def _duration_problem(text: str) -> str | None:
-    seconds = duration(text)
-    return None if seconds is not None and seconds >= 0 else "must be a duration such as 5m or 0s"
 
 
 MAX_GROUP_MIN_RUN_TIME = 24 * 3600.0
@@ -42,7 +38,7 @@ class EvictionOptions:
         "holdFor",
         "0s",
         "How long room that was cleared for a task is held for it, so that nobody else takes it; 0s: not at all.",
-        check=_duration_problem,
+        check=duration_like("5m or 0s"),
     )
 
     min_run_time: str = arg(
@@ -50,7 +46,7 @@ class EvictionOptions:
         "",
         "How long a task runs before it may be a victim; a PodGroup's or else a queue's annotation "
         "`stromboli.sh/min-run-time` overrules it. Empty: neither counts.",
-        check=_duration_problem,
+        check=duration_like("5m or 0s"),
     )
 
     @property

@@ -118,7 +118,7 @@ class NodeScore:
 
 
 def checked(filter: NodeFilter, task: Task, nodes: Nodes) -> Iterator[Check]:
-    """A filter's checks, one after the other; what it raises is charged to its plugin."""
+    """A filter's checks, one after the other; what it raises is attributed to its plugin."""
     try:
         for check in filter.checks(task, nodes):
             if not isinstance(check, Check):

@@ -149,19 +149,12 @@ class Intake:
         job = self._job(_id_of(group))
         regroup = job.group is None or job.policies != spec.sub_group_policy or job.minimum != spec.min_member
         tasks = self._detach_tasks(job) if regroup else []
-        job.group = group
-        job.created = seconds(group.metadata.creation_timestamp)
-        job.minimum = spec.min_member
+        _describe_job(job, group)
         job.role_minimums = {role: minimum for role, minimum in spec.min_task_member.items() if minimum > 0}
         job.min_resources = dict(min_resources) if min_resources is not None else None
         job.reservable = self._reservable(job)
         job.phase = status.phase
         job.written = (status.phase, status.running, status.succeeded, status.failed)
-        job.conditions = {
-            condition.type: Condition(condition.status, condition.reason, condition.message)
-            for condition in status.conditions
-        }
-        job.waiting_time = waiting_time(group.metadata.annotations)
         job.priority = self._job_priority(job)
         self._attach_tasks(job, tasks)
         self._join(job, queue_named(self.cluster, spec.queue or self._default_queue))
@@ -171,15 +164,8 @@ class Intake:
         assert job.native is not None
         tasks = self._detach_tasks(job) if job.group is None or job.minimum != group.minimum else []
         job.native.update(group)
-        job.group = as_volcano(group)
-        job.created = seconds(group.metadata.creation_timestamp)
-        job.minimum = group.minimum
+        _describe_job(job, as_volcano(group))
         job.phase = job.phase or names.GROUP_INQUEUE  # enqueue does not have to admit it
-        job.conditions = {
-            condition.type: Condition(condition.status, condition.reason, condition.message)
-            for condition in job.group.status.conditions
-        }
-        job.waiting_time = waiting_time(group.metadata.annotations)
         self._attach_tasks(job, tasks)
         self._update_from_pods(job)
 
@@ -301,6 +287,18 @@ class Intake:
                 job.native.count(task, -1)
                 self._update_from_pods(job)
             self._drop_if_empty(job)
+
+
+def _describe_job(job: Job, group: PodGroup) -> None:
+    """Copy what PodGroups of both kinds have to their job."""
+    job.group = group
+    job.created = seconds(group.metadata.creation_timestamp)
+    job.minimum = group.spec.min_member
+    job.conditions = {
+        condition.type: Condition(condition.status, condition.reason, condition.message)
+        for condition in group.status.conditions
+    }
+    job.waiting_time = waiting_time(group.metadata.annotations)
 
 
 def _id_of(group: PodGroup | NativePodGroup) -> JobId:

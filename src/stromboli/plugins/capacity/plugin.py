@@ -22,6 +22,7 @@ from stromboli.plugins.capacity import reclaimable_queues
 from stromboli.plugins.capacity.admitted_pods import AdmittedPods, is_queue_gated
 from stromboli.plugins.capacity.queue_share import OrderKey, QueueShare
 from stromboli.plugins.capacity.queue_tree import QueueTree, flat_queues, queue_hierarchy
+from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class CapacityArguments:
         0,
         "With a hierarchy: so many levels above a queue must be above their share too before it is taken from, and"
         " one of them below its share is enough to take.",
-        check=lambda levels: None if levels >= 0 else "must not be negative",
+        check=at_least(0),
     )
     devices: bool = arg("capacity.DynamicResourceAllocationEnable", True, _DEVICES)
     device_amounts: bool = arg("capacity.DRAConsumableCapacityEnable", False, _DEVICES)

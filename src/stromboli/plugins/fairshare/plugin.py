@@ -33,6 +33,7 @@ from stromboli.plugins.fairshare.usage_history import (
     new_history,
     rounded,
 )
+from stromboli.policy.argument_checks import duration_like
 from stromboli.policy.arguments import arg, arg_map
 
 log = logging.getLogger(__name__)
@@ -40,16 +41,6 @@ log = logging.getLogger(__name__)
 LONGEST_NAME = 253
 REORDER_STEP = 1 / 4, 0.01
 """By how much, relative to itself or to the cluster, a share changes before the user's jobs are ordered again."""
-
-
-def _not_a_duration(text: str) -> str | None:
-    seconds = duration(text)
-    return None if seconds is not None and seconds >= 0 else "must be a duration such as 1h30m"
-
-
-def _not_a_half_life(text: str) -> str | None:
-    seconds = duration(text)
-    return None if seconds is not None and seconds > 0 else "must be a duration above zero such as 24h"
 
 
 def _not_weights(weights: Mapping[str, float]) -> str | None:
@@ -66,13 +57,16 @@ class FairshareArguments:
         "Annotation or label of a PodGroup that names its user; without one, or if this is empty, its namespace does.",
     )
     half_life: str = arg(
-        "halfLife", "24h", "How long until half of a usage is forgotten.", check=_not_a_half_life
+        "halfLife",
+        "24h",
+        "How long until half of a usage is forgotten.",
+        check=duration_like("24h", above_zero=True),
     )
     look_ahead: str = arg(
         "lookAhead",
         "1h",
         "What a user holds now counts as if it were kept for so long; 0s counts the past alone.",
-        check=_not_a_duration,
+        check=duration_like("1h30m"),
     )
     weights: Mapping[str, float] = arg_map(
         "weights", {}, "How much more than others a user may have; 1 unless given.", check=_not_weights
@@ -81,7 +75,7 @@ class FairshareArguments:
         "betweenQueues", False, "Whether queues, too, come in the order of their usage, by their weights."
     )
     save_every: str = arg(
-        "saveEvery", "1m", "How often at most a queue's annotation is written.", check=_not_a_duration
+        "saveEvery", "1m", "How often at most a queue's annotation is written.", check=duration_like("1h30m")
     )
 
 

@@ -27,35 +27,28 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.plugins.usage.unmeasured_load import UnmeasuredLoad
 from stromboli.plugins.usage.usage_estimator import Estimator, EstimatorArguments, Load
+from stromboli.policy.argument_checks import at_least, between
 from stromboli.policy.arguments import arg, arg_map
 
 _NEVER = NodeUsage(0.0, 0.0, -np.inf)
 _UNMEASURED = (Status.ALLOCATED, Status.BINDING, Status.BOUND)
 
 
-def _not_negative(weight: int) -> str | None:
-    return "must not be negative" if weight < 0 else None
-
-
-def _percent(threshold: int) -> str | None:
-    return None if 0 <= threshold <= 100 else "must be from 0 to 100"
-
-
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """How busy a node may be and still take pods, in percent."""
 
-    cpu: int = arg("cpu", 80, "Nodes that use more of their cpu take no pods.", check=_percent)
-    memory: int = arg("mem", 80, "Nodes that use more of their memory take no pods.", check=_percent)
+    cpu: int = arg("cpu", 80, "Nodes that use more of their cpu take no pods.", check=between(0, 100))
+    memory: int = arg("mem", 80, "Nodes that use more of their memory take no pods.", check=between(0, 100))
 
 
 @dataclass(frozen=True, slots=True)
 class UsageArguments:
     """How much real load counts, and what is expected of pods that are too new to be measured."""
 
-    weight: int = arg("usage.weight", 5, "How much the whole score counts.", check=_not_negative)
-    cpu: int = arg("cpu.weight", 1, "How much cpu counts.", check=_not_negative)
-    memory: int = arg("memory.weight", 1, "How much memory counts.", check=_not_negative)
+    weight: int = arg("usage.weight", 5, "How much the whole score counts.", check=at_least(0))
+    cpu: int = arg("cpu.weight", 1, "How much cpu counts.", check=at_least(0))
+    memory: int = arg("memory.weight", 1, "How much memory counts.", check=at_least(0))
     thresholds: Thresholds = arg_map("thresholds", Thresholds(), "How busy a node may be.")
     estimator: EstimatorArguments = arg_map(
         "estimator", EstimatorArguments(), "What a new pod is expected to use."

@@ -17,6 +17,7 @@ from stromboli.api.types.pod import PodSpec
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.shape import Shape
 from stromboli.model.task import Task
+from stromboli.policy.argument_checks import at_least, between
 from stromboli.policy.arguments import arg
 
 MIB = 1024 * 1024
@@ -27,10 +28,6 @@ class Load(NamedTuple):
 
     cpu: int
     memory: int
-
-
-def _fraction(value: float) -> str | None:
-    return None if 0 <= value <= 1 else "must be from 0 to 1"
 
 
 def _amount(value: int | str) -> str | None:
@@ -55,19 +52,22 @@ class EstimatorArguments:
     """What a pod is expected to use of what it asks for."""
 
     request_ratio: float = arg(
-        "request_ratio", 0.7, "How much of its request a pod is expected to use.", check=_fraction
+        "request_ratio", 0.7, "How much of its request a pod is expected to use.", check=between(0, 1)
     )
     burst_ratio: float = arg(
-        "burst_ratio", 0.0, "How much of what its limit allows above its request.", check=_fraction
+        "burst_ratio", 0.0, "How much of what its limit allows above its request.", check=between(0, 1)
     )
     risk_threshold: float = arg(
-        "risk_threshold", 0.6, "How full a node is when pods on it are expected to use more.", check=_fraction
+        "risk_threshold",
+        0.6,
+        "How full a node is when pods on it are expected to use more.",
+        check=between(0, 1),
     )
     risk_factor: float = arg(
         "risk_factor",
         1.2,
         "How many times more, then.",
-        check=lambda factor: None if factor >= 1 else "must be at least 1",
+        check=at_least(1),
     )
     best_effort_cpu: int | str = arg(
         "be_cpu",
