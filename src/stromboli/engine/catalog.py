@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stromboli.engine.plugin import SWITCHES, NoArguments, Plugin
+from stromboli.engine.rules import own_points
 from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS
 
 if TYPE_CHECKING:
@@ -66,11 +67,5 @@ class Catalog:
     @property
     def switches(self) -> dict[str, bool]:
         """Every switch that a plugin entry may have, with its default; own extension points bring their own."""
-        points = [
-            value.__point__
-            for plugin in self.plugins.values()
-            for base in plugin.__mro__
-            for value in vars(base).values()
-            if hasattr(value, "__point__")
-        ]
+        points = [point for plugin in self.plugins.values() for point in own_points(plugin).values()]
         return {switch: True for point in points for switch in point.switches} | SWITCHES

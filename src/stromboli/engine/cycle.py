@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 MAX_FAILURES = 3
 """Cycles in a row that an order or a score may fail before it is disabled."""
+_GENERAL_FORMS = {"score_nodes": "node_scores"}
 _MAY_BE_DISABLED = {"score_nodes", "node_scores"} | {
     name for name, point in POINTS.items() if point.combine is sort_keys and name != "shape_key"
 }
@@ -211,9 +212,5 @@ class Engine:
                     point,
                     MAX_FAILURES,
                 )
-            self._disabled |= {(plugin, _point_of(point)) for plugin, point in disabled}
+            self._disabled |= {(plugin, _GENERAL_FORMS.get(point, point)) for plugin, point in disabled}
             self._resolve()
-
-
-def _point_of(method: str) -> str:
-    return "node_scores" if method == "score_nodes" else method

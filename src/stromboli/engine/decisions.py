@@ -13,26 +13,28 @@ class Decision(
     """Something to be done in the world."""
 
 
-class Bind(Decision, frozen=True):
-    """Let a pod run on a node."""
+class PodDecision(Decision, frozen=True):
+    """Something to be done with a pod."""
 
     namespace: str
     name: str
     uid: str
-    node: str
-    job: str
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
-class Evict(Decision, frozen=True):
+class Bind(PodDecision, frozen=True):
+    """Let a pod run on a node."""
+
+    node: str
+    job: str
+
+
+class Evict(PodDecision, frozen=True):
     """Take a pod off its node: by which action, for which job, and what it frees."""
 
-    namespace: str
-    name: str
-    uid: str
     node: str
     job: str
     reason: str
@@ -41,17 +43,10 @@ class Evict(Decision, frozen=True):
     chosen_by: str = ""
     frees: dict[str, str] = {}
 
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
-
-class PodCondition(Decision, frozen=True):
+class PodCondition(PodDecision, frozen=True):
     """Tell a pod why it waits (PodScheduled=False); a nominated node is where room is being made for it."""
 
-    namespace: str
-    name: str
-    uid: str
     reason: str
     message: str
     nominated_node: str = ""
@@ -113,12 +108,8 @@ class ShardStatus(Decision, frozen=True):
     to_remove: tuple[str, ...]
 
 
-class GateRemoval(Decision, frozen=True):
+class GateRemoval(PodDecision, frozen=True):
     """Let a pod out of the gate that held it until its queue had room."""
-
-    namespace: str
-    name: str
-    uid: str
 
 
 class Event(Decision, frozen=True):

@@ -63,7 +63,7 @@ class Rules:
         self.plugins = [plugin for tier in tiers for plugin in tier]
         points = dict(POINTS)
         for plugin in self.plugins:
-            points.update(_own_points(type(plugin)))
+            points.update(own_points(type(plugin)))
         self._asked: dict[str, Method] = {
             name: point.combine(
                 self._methods(point)
@@ -180,7 +180,7 @@ def points_of(kind: type[Plugin]) -> list[str]:
     variants = [kind, *(variant for variant in kind.__subclasses__() if variant.name == kind.name)]
     return [
         name
-        for name in (*POINTS, *_own_points(kind))
+        for name in (*POINTS, *own_points(kind))
         if any(_overrides(variant, name) for variant in variants)
     ]
 
@@ -194,7 +194,8 @@ def _overrides(kind: type[Plugin], name: str) -> bool:
     )
 
 
-def _own_points(kind: type[Plugin]) -> dict[str, Point]:
+def own_points(kind: type[Plugin]) -> dict[str, Point]:
+    """The points that a plugin declares itself."""
     return {
         name: method.__point__
         for base in kind.__mro__

@@ -8,6 +8,7 @@ task) lie outside the journal and survive the undo.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -218,13 +219,8 @@ class Session(Transaction):
 
     def set_phase(self, job: Job, phase: str) -> None:
         """Give a job another phase, for good."""
-        before = job.phase
-
-        def back() -> None:
-            self.cluster.set_phase(job, before)
-
+        self.record(partial(self.cluster.set_phase, job, job.phase), committed=True)
         self.cluster.set_phase(job, phase)
-        self.record(back, committed=True)
 
     def set_condition(self, job: Job, type: str, reason: str, message: str) -> None:
         """Set a condition of a job to true; it is written when it differs from what stands there."""

@@ -1,6 +1,7 @@
 """Objects that plugins look up, kept as they are; no move changes them."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node import CSINode
@@ -40,21 +41,19 @@ class LookupObjects:
 
     def put(self, obj: Object) -> None:
         self.version += 1
-        if isinstance(obj, ReplicaSet | StatefulSet | ReplicationController):
-            self.controllers[type(obj).__name__, obj.key] = obj
-        else:
-            self._table(obj)[obj.key] = obj
+        table, key = self._entry(obj)
+        table[key] = obj
 
     def drop(self, obj: Object) -> None:
         self.version += 1
-        if isinstance(obj, ReplicaSet | StatefulSet | ReplicationController):
-            self.controllers.pop((type(obj).__name__, obj.key), None)
-        else:
-            self._table(obj).pop(obj.key, None)
+        table, key = self._entry(obj)
+        table.pop(key, None)
 
-    def _table(self, obj: Object) -> dict[str, Object]:
-        table: dict[str, Object] = getattr(self, TABLES[type(obj)])
-        return table
+    def _entry(self, obj: Object) -> tuple[dict[Any, Any], Any]:
+        """The table and the key of an object."""
+        if isinstance(obj, ReplicaSet | StatefulSet | ReplicationController):
+            return self.controllers, (type(obj).__name__, obj.key)
+        return getattr(self, TABLES[type(obj)]), obj.key
 
 
 TABLES: dict[type[Object], str] = {

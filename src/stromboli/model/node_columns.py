@@ -177,16 +177,12 @@ class Columns:
             self._view[:, row] += shape.view
         else:
             self._view[:, row] -= shape.view
-        self._touch_view(row)
+        self.version[row] = self.clock  # part of the move that `weigh` counted
 
     def _touch(self, row: int, shape: Shape | None) -> None:
         self.clock += 1
         self.version[row] = self.clock
         self.last = (row, shape)
-
-    def _touch_view(self, row: int) -> None:
-        """A view change belongs to the move it is part of."""
-        self.version[row] = self.clock
 
     # -- labels as codes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from msgspec.structs import replace
@@ -41,10 +41,8 @@ class Rehearsal:
         for decision in decided:
             if isinstance(decision, QueueAnnotation):
                 self.annotate(decision.name, decision.key, decision.value)
-            effect = _EFFECTS.get(type(decision))
-            task = self.cluster.tasks.get(decision.uid) if isinstance(decision, Bind | Evict) else None
-            if effect is not None and task is not None:
-                effect(self, task)
+            elif isinstance(decision, Bind | Evict) and (task := self.cluster.tasks.get(decision.uid)):
+                (self.start if isinstance(decision, Bind) else self.vanish)(task)
 
     def execute(self, decisions: Sequence[Decision]) -> None:
         self._decided.extend(decisions)
@@ -100,9 +98,3 @@ class Rehearsal:
     def vanish(self, task: Task) -> None:
         """A pod is gone, as after an eviction."""
         self.intake.drop(Pod(metadata=ObjectMeta(name=task.name, namespace=task.namespace, uid=task.uid)))
-
-
-_EFFECTS: dict[type[Decision], Callable[[Rehearsal, Task], None]] = {
-    Bind: Rehearsal.start,
-    Evict: Rehearsal.vanish,
-}

@@ -5,8 +5,18 @@ from __future__ import annotations
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Decision
 from stromboli.engine.placement.verdict import Verdict
+from stromboli.model.cluster import Cluster
 from stromboli.model.task import Task
 from stromboli.simulator.cycle_report import Report
+
+
+def task_named(cluster: Cluster, pod: str) -> Task:
+    """A pod by `name` or `namespace/name`."""
+    for task in cluster.tasks.values():
+        if pod in (task.key, task.name):
+            return task
+    known = ", ".join(sorted(task.key for task in cluster.tasks.values()))
+    raise LookupError(f"there is no pod {pod!r}; there are: {known}")
 
 
 class Result(Report, kw_only=True):
@@ -22,21 +32,12 @@ class Result(Report, kw_only=True):
 
     def why(self, pod: str) -> str:
         """Why a pod was not placed in the last cycle, as its user reads it; empty if it was."""
-        return self.outcome.explain_task(self._task(pod))
+        return self.outcome.explain_task(task_named(self.outcome.session.cluster, pod))
 
     def verdict(self, pod: str) -> Verdict | None:
         """The same as data: reasons, nodes and plugins."""
-        task = self._task(pod)
+        task = task_named(self.outcome.session.cluster, pod)
         return self.outcome.session.verdicts.get(task.job, {}).get(task) if task.job else None
-
-    def _task(self, pod: str) -> Task:
-        tasks = self.outcome.session.cluster.tasks.values()
-        named = [task for task in tasks if pod in (task.key, task.name)]
-        if not named:
-            raise LookupError(
-                f"there is no pod {pod!r}; there are: {', '.join(sorted(t.key for t in tasks))}"
-            )
-        return named[0]
 
     def __repr__(self) -> str:
         return f"Result(binds={self.binds}, evicted={self.evicted}, pending={list(self.pending)}, lost={self.lost!r})"

@@ -29,7 +29,7 @@ from stromboli.simulator import cluster_notation
 from stromboli.simulator.cycle_report import Report
 from stromboli.simulator.job_manifests import Terms, nodes_of
 from stromboli.simulator.rehearsal import Rehearsal
-from stromboli.testing.cycle_result import Result
+from stromboli.testing.cycle_result import Result, task_named
 from stromboli.testing.policy_text import catalog_with, policy_of
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()
@@ -175,7 +175,7 @@ class World:
 
     def scores(self, plugin: str, pod: str) -> dict[str, float]:
         """The score that a plugin gives each node for a pod, as things stand after the last cycle."""
-        task, nodes = self._task(pod), Nodes(self.cluster.columns)
+        task, nodes = task_named(self.cluster, pod), Nodes(self.cluster.columns)
         total = nodes.zeros()
         for score in self.plugin(plugin).node_scores(task):
             total = total + score.score(task, nodes)
@@ -183,7 +183,7 @@ class World:
 
     def refusals(self, plugin: str, pod: str) -> dict[str, str]:
         """The reason for which a plugin refuses each node to a pod, as things stand; empty where it does not."""
-        task, nodes = self._task(pod), Nodes(self.cluster.columns)
+        task, nodes = task_named(self.cluster, pod), Nodes(self.cluster.columns)
         reasons = {node.name: "" for node in self.cluster.columns.nodes}
         for node_filter in self.plugin(plugin).node_filters(task):
             for check in node_filter.checks(task, nodes):
@@ -205,10 +205,4 @@ class World:
     def task(self, pod: str) -> Task:
         """A pod as it stands once all decisions have come true, by `name` or `namespace/name`."""
         self.rehearsal.sync()
-        return self._task(pod)
-
-    def _task(self, pod: str) -> Task:
-        for task in self.cluster.tasks.values():
-            if pod in (task.key, task.name):
-                return task
-        raise LookupError(f"there is no pod {pod!r}")
+        return task_named(self.cluster, pod)

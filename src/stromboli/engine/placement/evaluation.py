@@ -322,20 +322,19 @@ class Evaluation:
     ) -> dict[int, float]:
         """The candidates of the moment by row, with their scores: those with room now, or those with room to come."""
         self.catch_up(task)
-        board = self._boards(task, own)[0 if now else 1]
-        if self._watched or self._volatile or within is not None:
-            board = self._final(task, board, within)
+        board = self._final(task, self._boards(task, own)[0 if now else 1], within)
         return {int(row): float(board[row]) for row in np.flatnonzero(board > NEVER)}
 
     def _best_of(self, task: Task, board: Floats, within: Bools | None) -> int:
         if not len(board):
             return -1
-        if self._watched or self._volatile or within is not None:
-            board = self._final(task, board, within)
+        board = self._final(task, board, within)
         row = int(board.argmax())
         return row if board[row] > NEVER else -1
 
     def _final(self, task: Task, board: Floats, within: Bools | None) -> Floats:
+        if not (self._watched or self._volatile or within is not None):
+            return board
         candidates = board > NEVER
         if within is not None:
             candidates &= within

@@ -58,15 +58,10 @@ class _EquivalenceClass:
     counts: list[PodCount] = field(default_factory=list)
 
 
-def label_pairs(task: Task) -> Iterable[Hashable]:
-    """The usual index keys of a task."""
-    return task.label_set.labels.items()
-
-
 class PodCounts:
     """All counts of a cluster, made on first use and dropped after a cycle without use."""
 
-    def __init__(self, columns: Columns, keys_of: Callable[[Task], Iterable[Hashable]] = label_pairs):
+    def __init__(self, columns: Columns, keys_of: Callable[[Task], Iterable[Hashable]]):
         self._columns = columns
         self._keys_of = keys_of
         self._all: dict[Hashable, PodCount] = {}
