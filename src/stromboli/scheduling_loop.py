@@ -33,7 +33,7 @@ class World(Protocol):
         """The world, mirrored."""
 
     def sync(self) -> None:
-        """Bring the mirror up to date with what happened since it was last asked."""
+        """Bring the mirror up to date."""
 
     def execute(self, decisions: Sequence[Decision]) -> None:
         """Carry decisions out, now or a little later; a later `sync` shows what became of them."""
@@ -56,7 +56,7 @@ class Scheduler:
         services: Mapping[str, Any] | None = None,
         features: Iterable[str] = (),
     ) -> None:
-        """Unless given `usage` and `services`, nothing is asked of a network: node usage comes from files only."""
+        """Without `usage` and `services` no network is used: node usage comes from files only."""
         self.world = world
         self.period = period
         self._catalog = catalog
@@ -81,7 +81,7 @@ class Scheduler:
         return outcome
 
     def reload(self) -> None:
-        """Take over a changed policy file; if it is wrong, the last good one stays in force, and that is said."""
+        """Take over a changed policy file; if it is wrong, the last good one stays in force, with a warning."""
         if self._file is None:
             return
         for message in self._file.refresh():

@@ -1,6 +1,6 @@
-"""One HTTP call with a bound on everything: time, size, redirects. The only way out for sources and plugins.
+"""One HTTP call with a bound on time and size, for sources of node usage and for plugins.
 
-A server may be down, slow, dripping, or send rubbish: the answer is its whole body within the time, or `CallFailed`.
+Whatever the server does, the result is its whole response within the time, or `CallFailed`.
 Redirects are not followed, proxies are not used, and each call has a connection of its own.
 """
 
@@ -18,12 +18,12 @@ from time import monotonic
 from urllib.parse import SplitResult, unquote, urlsplit
 
 LARGEST = 10 * 1024 * 1024
-"""Bytes of an answer, at most."""
+"""Bytes of a response, at most."""
 _CHUNK = 65536
 
 
 class CallFailed(Exception):
-    """Why there is no answer, in a sentence that shows no secrets; `status` if the server gave another than 200."""
+    """Why there is no response, without secrets; `status` if the server sent another than 200."""
 
     def __init__(self, problem: str, status: int = 0):
         super().__init__(problem)
@@ -32,7 +32,7 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Whose certificates are believed; `verify=False` believes anybody's."""
+    """How the server's certificate is verified, if at all."""
 
     verify: bool = True
     ca_file: str = ""
@@ -47,7 +47,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is asked of whom. A name and password in the address become a header."""
+    """A request. A name and password in the address become a header."""
 
     url: str
     body: bytes | None = None
@@ -58,12 +58,12 @@ class Call:
 
 
 def post(url: str, body: bytes, timeout: float) -> bytes:
-    """Post JSON and return what comes back."""
+    """Post JSON and return the response."""
     return send(Call(url, body, {"Content-Type": "application/json"}, timeout))
 
 
 def send(call: Call) -> bytes:
-    """Make a call: POST where there is a body, else GET. The body of the answer, or `CallFailed`."""
+    """Make a call: POST where there is a body, else GET. The body of the response, or `CallFailed`."""
     shown = shown_url(call.url)
     try:
         parts = urlsplit(call.url)

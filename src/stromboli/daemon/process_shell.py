@@ -128,7 +128,7 @@ class ElectedProcess(DaemonProcess[AnyElectedOptions]):
             await election.release()
 
     def _exit_status(self) -> int:
-        """With what to exit when told to stop before leading."""
+        """Of a process that is stopped before it leads."""
         return 0
 
     def _lease_lost(self) -> None:

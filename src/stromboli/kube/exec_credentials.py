@@ -47,7 +47,7 @@ class ExecCredentials:
         wall: Callable[[], float] = time.time,
         timeout: float = TIMEOUT,
     ) -> None:
-        """The program is told about `cluster`."""
+        """`cluster` is passed to the program."""
         if program.api_version not in VERSIONS:
             raise BadConfig(
                 f"exec.apiVersion {program.api_version!r}: only {' and '.join(VERSIONS)} are known"

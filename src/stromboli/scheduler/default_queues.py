@@ -21,7 +21,7 @@ TIMEOUT = 10.0
 
 
 class NoQueues(Exception):
-    """They could not be created; says why."""
+    """Why they could not be created."""
 
 
 async def ensure_queues(

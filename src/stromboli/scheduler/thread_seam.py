@@ -26,7 +26,7 @@ TIMEOUT = 60.0
 
 
 class Unavailable(Exception):
-    """What was asked for cannot be had now, and why."""
+    """Why something cannot be computed or shown now."""
 
 
 class ThreadSeam:

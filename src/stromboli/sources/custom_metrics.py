@@ -1,7 +1,7 @@
 """Node usage from the custom metrics API of Kubernetes, where the Prometheus adapter serves it (`prometheus_adaptor`).
 
-Without an address the API server of the cluster that this process runs in is asked, with the token of its service
-account; with one (as of `kubectl proxy`), that address is asked, without a token.
+Without an address, requests go to the API server of the cluster that this process runs in, with the token of its
+service account; with an address (as of `kubectl proxy`), there, without a token.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Value(Struct, rename="camel"):
     timestamp: datetime | None = None
 
 
-class Answer(Struct):
+class Response(Struct):
     items: list[Value] = field(default_factory=list)
 
 
 class CustomMetrics:
-    """Two lists of values, one per node each; the fractions there are percents here."""
+    """Two lists with a value for each node; fractions become percents."""
 
     def __init__(self, metrics: Metrics, timeout: float = TIMEOUT, account: Path = ACCOUNT):
         self._url = metrics.get("address", "").rstrip("/")
@@ -48,14 +48,14 @@ class CustomMetrics:
         self._timeout = timeout
 
     def read(self, nodes: Collection[str], now: float) -> dict[str, NodeUsage]:
-        cpu, memory = self._ask(CPU, now), self._ask(MEMORY, now)
+        cpu, memory = self._query(CPU, now), self._query(MEMORY, now)
         return {
             node: NodeUsage(cpu[node][0], memory[node][0], min(cpu[node][1], memory[node][1]))
             for node in nodes
             if node in cpu and node in memory
         }
 
-    def _ask(self, metric: str, now: float) -> dict[str, tuple[float, float]]:
+    def _query(self, metric: str, now: float) -> dict[str, tuple[float, float]]:
         """Percent and time, by node."""
         call = Call(
             (self._url or IN_CLUSTER) + PATH + metric,
@@ -64,9 +64,9 @@ class CustomMetrics:
             self._timeout,
             self._trust_for_call(),
         )
-        answer = decoded(send(call), Answer, "prometheus_adaptor")
+        response = decoded(send(call), Response, "prometheus_adaptor")
         usage = {}
-        for item in answer.items:
+        for item in response.items:
             percent = _percent(item.value)
             if percent is not None:
                 at = item.timestamp.timestamp() if item.timestamp is not None else now

@@ -37,12 +37,12 @@ class Aggregations(Struct):
     hosts: Hosts
 
 
-class Answer(Struct):
+class Response(Struct):
     aggregations: Aggregations
 
 
 class Elasticsearch:
-    """One search over the last ten minutes; fractions there are percents here."""
+    """One search over the last ten minutes; fractions become percents."""
 
     def __init__(self, metrics: Metrics, timeout: float = TIMEOUT):
         index = metrics.get("elasticsearch.index") or INDEX
@@ -56,7 +56,7 @@ class Elasticsearch:
 
     def read(self, nodes: Collection[str], now: float) -> dict[str, NodeUsage]:
         call = Call(self._url, self._search(nodes), self._headers, self._timeout, self._trust)
-        hosts = decoded(send(call), Answer, "elasticsearch").aggregations.hosts.buckets
+        hosts = decoded(send(call), Response, "elasticsearch").aggregations.hosts.buckets
         cpu = {host.key: host.cpu.value * 100 for host in hosts if host.cpu.value is not None}
         memory = {host.key: host.memory.value * 100 for host in hosts if host.memory.value is not None}
         return paired(cpu, memory, nodes, now)

@@ -1,6 +1,6 @@
 """Node usage from Prometheus, as the node exporter measured it; `instance` must be the name of the node.
 
-Volcano asks twice per node; the same two questions without a name are answered for all nodes at once.
+Volcano queries twice per node; the same two queries without the name of a node cover all nodes at once.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Vector(Struct, tag="vector", tag_field="resultType"):
     result: list[Sample]
 
 
-class Answer(Struct):
+class Response(Struct):
     status: Literal["success"]
     data: Vector
 
@@ -58,7 +58,7 @@ class Prometheus:
         self._timeout = timeout
 
     def read(self, nodes: Collection[str], now: float) -> dict[str, NodeUsage]:
-        usage = paired(self._ask(CPU), self._ask(MEMORY), nodes, now)
+        usage = paired(self._query(CPU), self._query(MEMORY), nodes, now)
         if nodes and not usage:
             raise BadMetrics(
                 "prometheus: no sample is of a node of this cluster;"
@@ -66,10 +66,12 @@ class Prometheus:
             )
         return usage
 
-    def _ask(self, query: str) -> dict[str, float]:
+    def _query(self, query: str) -> dict[str, float]:
         body = urlencode({"query": query}).encode()
-        answer = decoded(send(Call(self._url, body, _FORM, self._timeout, self._trust)), Answer, "prometheus")
+        response = decoded(
+            send(Call(self._url, body, _FORM, self._timeout, self._trust)), Response, "prometheus"
+        )
         values: dict[str, float] = {}
-        for sample in answer.data.result:
+        for sample in response.data.result:
             values.setdefault(sample.metric.get("instance", ""), number(sample.value[1]))
         return values

@@ -1,4 +1,4 @@
-"""Keeps what is known of node usage up to date, between cycles and without ever holding one up."""
+"""Keeps node usage up to date between cycles, without delaying them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stromboli.transport import CallFailed
 log = logging.getLogger(__name__)
 
 LOCAL: Mapping[str, Callable[[Metrics], Source]] = {"file": File}
-"""What may be read in a rehearsal, and is read at once."""
+"""Sources that need no network, and are read at once."""
 ALL: Mapping[str, Callable[[Metrics], Source]] = {
     **LOCAL,
     "prometheus": Prometheus,
@@ -33,9 +33,8 @@ Readings = dict[str, NodeUsage]
 class UsageFeed:
     """The source that a policy names, polled once per interval; the loop calls `refresh` before each cycle.
 
-    Files are read on the spot. Whatever needs a network is asked in a thread of its own, one question at a time, and
-    its answer taken over by the first `refresh` after it came. Without a network (`sources=LOCAL`) such a policy is
-    in force without measurements.
+    Files are read on the spot. Sources that need a network are polled in a thread, one poll at a time, and the first
+    `refresh` after a response applies it. With `sources=LOCAL` they are not polled, and nodes have no usage.
     """
 
     def __init__(
@@ -53,22 +52,22 @@ class UsageFeed:
     def _reset(self) -> None:
         self._polled: float | None = None
         self._in_flight = False
-        self._answers: queue.SimpleQueue[Readings | Exception] = queue.SimpleQueue()
+        self._responses: queue.SimpleQueue[Readings | Exception] = queue.SimpleQueue()
 
     def refresh(self, cluster: Cluster, metrics: Metrics, now: float) -> None:
-        """Take over what is known by now, and ask again if it is time."""
+        """Apply a response that has arrived, and poll again if it is time."""
         if metrics != self._metrics:
             self._use(metrics)
         if self._source is None:
             return
-        self._apply_answer(cluster, now)
+        self._apply_response(cluster, now)
         if not self._in_flight and self._due(now):
             self._polled = now
             self._poll(self._source, frozenset(cluster.nodes), now)
-            self._apply_answer(cluster, now)
+            self._apply_response(cluster, now)
 
     def _use(self, metrics: Metrics) -> None:
-        """Put another section of a policy in force; whatever is still asked of the source before is not waited for."""
+        """Use another `metrics` section; the response to a poll under way is dropped."""
         self._metrics, self._source = dict(metrics), None
         self._reset()
         kind = metrics.get("type", "")
@@ -89,45 +88,45 @@ class UsageFeed:
             return True
         return now - self._polled >= interval(self._metrics)
 
-    # -- asking
+    # -- polling
 
     def _poll(self, source: Source, nodes: Collection[str], now: float) -> None:
         self._in_flight = True
         if self._metrics.get("type") in LOCAL:
-            _ask(source, nodes, now, self._answers)
+            _read_into(source, nodes, now, self._responses)
         else:
-            question = (source, nodes, now, self._answers)
-            threading.Thread(target=_ask, args=question, name="node-usage", daemon=True).start()
+            arguments = (source, nodes, now, self._responses)
+            threading.Thread(target=_read_into, args=arguments, name="node-usage", daemon=True).start()
 
-    def _apply_answer(self, cluster: Cluster, now: float) -> None:
+    def _apply_response(self, cluster: Cluster, now: float) -> None:
         try:
-            answer = self._answers.get_nowait()
+            response = self._responses.get_nowait()
         except queue.Empty:
             return
         self._in_flight = False
-        if isinstance(answer, Exception):
-            self._warn_once(f"node usage is not up to date: {answer}")
+        if isinstance(response, Exception):
+            self._warn_once(f"node usage is not up to date: {response}")
             return
         self._last_warning = ""
         kept = {
             name: usage for name, usage in cluster.usage.items() if name in cluster.nodes and usage.fresh(now)
         }
-        cluster.usage = {**kept, **answer}
+        cluster.usage = {**kept, **response}
 
     def _warn_once(self, problem: str) -> None:
-        """Say a thing once, until something else happens."""
+        """Warn, unless this was the last warning."""
         if problem != self._last_warning:
             self._last_warning = problem
             self._warn(problem)
 
 
-def _ask(
-    source: Source, nodes: Collection[str], now: float, answers: queue.SimpleQueue[Readings | Exception]
+def _read_into(
+    source: Source, nodes: Collection[str], now: float, responses: queue.SimpleQueue[Readings | Exception]
 ) -> None:
     try:
-        answers.put(source.read(nodes, now))
+        responses.put(source.read(nodes, now))
     except (BadMetrics, CallFailed) as error:
-        answers.put(error)
+        responses.put(error)
     except Exception as error:  # whatever it is, it must not stop the polling
         log.exception("a source of node usage failed")
-        answers.put(error)
+        responses.put(error)

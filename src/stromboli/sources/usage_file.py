@@ -4,7 +4,7 @@
       n1: {cpu: 85, memory: 40}
       n2: {cpu: 5, memory: 10, time: "2026-11-01T12:00:00Z"}
 
-Without a time a measurement is as old as its last reading: it holds as long as the file is there.
+Without a time a measurement is as old as its last reading: it holds as long as the file exists.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Content(Struct, forbid_unknown_fields=True):
 
 
 class File:
-    """Read anew at every poll; one mistake refuses the whole file."""
+    """Read at every poll; a mistake makes the whole file unusable."""
 
     def __init__(self, metrics: Metrics):
         self._path = Path(address(metrics))

@@ -1,4 +1,4 @@
-"""What a source of node usage is, and how its answers are read: strictly, and never trusted with more than a number."""
+"""What a source of node usage is, and how its responses are checked."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ WINDOW = "10m"
 
 
 class BadMetrics(Exception):
-    """A source that cannot be made or did not give what it should, in a sentence."""
+    """What is wrong with the settings of a source or with its response."""
 
 
 class Source(Protocol):
-    """Something that knows how busy nodes are."""
+    """Measures how busy nodes are."""
 
     def read(self, nodes: Collection[str], now: float) -> dict[str, NodeUsage]:
-        """What it knows of these nodes now; `BadMetrics` or `CallFailed` if that is nothing at all."""
+        """Usage by node; `BadMetrics` or `CallFailed` if it cannot be read."""
 
 
 def decoded(body: bytes, kind: type[T], source: str) -> T:
-    """An answer of the shape that was agreed on."""
+    """A response, if it has the expected form."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -50,12 +50,12 @@ def paired(
 
 
 def _known(number: float | None) -> bool:
-    """A node of which a source knows nothing must not look idle."""
+    """A node without a measurement must not look idle."""
     return number is not None and math.isfinite(number)
 
 
 def number(value: Any) -> float:
-    """A number that may be written as text; what is none is not a number."""
+    """A number that may be written as text; NaN if it is none."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -63,7 +63,7 @@ def number(value: Any) -> float:
 
 
 def address(metrics: Metrics) -> str:
-    """Where to ask."""
+    """The address in the settings, without a slash at its end."""
     given = metrics.get("address", "").rstrip("/")
     if not given:
         raise BadMetrics(f"metrics: type {metrics.get('type', '')} needs an address")

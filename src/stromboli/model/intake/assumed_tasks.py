@@ -30,7 +30,7 @@ MAY_STILL_SHOW = {
     Status.PIPELINED: (Status.PENDING,),
     Status.RELEASING: (Status.PENDING, *_AT_WORK),
 }
-"""What the API server may say of a task that has a status by our decision."""
+"""The statuses that the API server may still show of a task which has a status by our decision."""
 
 
 class Observation(NamedTuple):
