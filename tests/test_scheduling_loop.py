@@ -30,33 +30,33 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_changed_file_is_taken_over_before_the_next_cycle(file: Path) -> None:
-    catalog, said = load_catalog(), list[str]()
-    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=said.append)
+    catalog, warnings = load_catalog(), list[str]()
+    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=warnings.append)
     scheduler.cycle()
     file.write_text(GOOD.replace("allocate", "allocate, backfill"))
     scheduler.cycle()
     assert scheduler.engine.policy.actions == ("allocate", "backfill")
-    assert said == [f"{file}: the new policy is in force"]
+    assert warnings == [f"{file}: the new policy is in force"]
 
 
 def test_a_wrong_new_file_leaves_the_last_good_one_in_force_and_says_so_once(file: Path) -> None:
-    catalog, said = load_catalog(), list[str]()
-    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=said.append)
+    catalog, warnings = load_catalog(), list[str]()
+    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=warnings.append)
     file.write_text(WRONG)
     scheduler.cycle()
     scheduler.cycle()
     assert scheduler.engine.policy.actions == ("allocate",)
-    assert said == [
+    assert warnings == [
         f'{file}:1: failed to find Action alocate; did you mean "allocate"?',
         f"{file}: the policy loaded before stays in force",
     ]
 
 
 def test_a_plugin_that_cannot_be_built_leaves_the_policy_before_in_force(file: Path) -> None:
-    catalog, said = catalog_with([Unbuildable], []), list[str]()
-    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=said.append)
+    catalog, warnings = catalog_with([Unbuildable], []), list[str]()
+    scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=warnings.append)
     file.write_text(GOOD.replace("gang", "unbuildable"))
     scheduler.cycle()
     scheduler.cycle()
     assert [entry.name for entry in scheduler.engine.policy.plugins] == ["gang"]
-    assert said[-1] == f"{file}: RuntimeError: out of order; the policy before stays in force"
+    assert warnings[-1] == f"{file}: RuntimeError: out of order; the policy before stays in force"

@@ -27,7 +27,7 @@ def test_without_a_body_it_is_a_get_with_its_query() -> None:
     assert server.asked[0].method == "GET"
 
 
-@pytest.mark.parametrize("badly", BAD, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("badly", BAD, ids=lambda behaviour: behaviour.__name__)
 def test_whatever_a_server_does_the_call_ends_in_time(badly: Badly) -> None:
     with behaving(badly) as url:
         begin = time.monotonic()

@@ -12,7 +12,9 @@ from stromboli.controllers import options as controllers
 from stromboli.daemon.common_options import CommonOptions, ElectedOptions
 from stromboli.scheduler import options as scheduler
 
-DAEMONS = pytest.mark.parametrize("daemon", [scheduler, controllers, admission], ids=lambda one: one.__name__)
+DAEMONS = pytest.mark.parametrize(
+    "daemon", [scheduler, controllers, admission], ids=lambda module: module.__name__
+)
 
 
 @DAEMONS

@@ -129,7 +129,7 @@ def test_what_makes_something_new_is_repeated_only_if_it_surely_was_not_done(sta
     assert len(server.asked) == times
 
 
-@pytest.mark.parametrize("badly", BAD, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("badly", BAD, ids=lambda behaviour: behaviour.__name__)
 def test_whatever_a_server_does_an_answer_is_found_missing_in_time(badly: Any) -> None:
     with behaving(badly) as url, pytest.raises((NoResponse, TooLarge)):
         talk(url, lambda client: client.send(GET, timeout=0.4, max_bytes=1_000_000))
@@ -267,6 +267,6 @@ def test_what_the_server_has_is_discovered() -> None:
         return refused(404, "NotFound")
 
     with serving(answer) as server:
-        found = talk(server.url, discover)
-        assert set(found) == {Pod, NativePodGroup}
-        assert found[NativePodGroup].api_version == "scheduling.k8s.io/v1beta1"
+        discovered = talk(server.url, discover)
+        assert set(discovered) == {Pod, NativePodGroup}
+        assert discovered[NativePodGroup].api_version == "scheduling.k8s.io/v1beta1"

@@ -270,9 +270,9 @@ def test_a_missing_program_comes_with_its_hint() -> None:
 
 def test_a_program_may_answer_with_a_certificate() -> None:
     text = answer(clientCertificateData="chain", clientKeyData="key")
-    found, until = parse_exec_credential(text.encode(), exec_part("p"))
-    assert found.certificate is not None
-    assert (found.headers, until) == ((), None)
+    identity, until = parse_exec_credential(text.encode(), exec_part("p"))
+    assert identity.certificate is not None
+    assert (identity.headers, until) == ((), None)
 
 
 # -- what is wrong

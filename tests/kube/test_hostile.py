@@ -186,12 +186,12 @@ values = st.recursive(
 
 def places(value: Any) -> list[tuple[Any, Any]]:
     """Every spot in a manifest where something else could stand."""
-    found = []
+    parts = []
     for key, part in value.items() if isinstance(value, dict) else enumerate(value):
-        found.append((value, key))
+        parts.append((value, key))
         if isinstance(part, dict | list):
-            found += places(part)
-    return found
+            parts += places(part)
+    return parts
 
 
 @st.composite

@@ -24,14 +24,14 @@ class Counting:
 
     def __init__(self, answer: bytes = OK, hang_up: bool = False) -> None:
         self.links = 0
-        self.said: list[bytes] = []
+        self.received: list[bytes] = []
         self._answer = answer
         self._hang_up = hang_up
 
     def __call__(self, link: socket.socket, over: threading.Event) -> None:
         self.links += 1
-        while said := link.recv(65536):
-            self.said.append(said)
+        while received := link.recv(65536):
+            self.received.append(received)
             link.sendall(self._answer)
             if self._hang_up:
                 return
@@ -49,11 +49,11 @@ def talk(
         try:
             if side_by_side:
                 return list(await asyncio.gather(*(request() for _ in range(times))))
-            found = []
+            outcomes = []
             for _ in range(times):
-                found.append(await request())
+                outcomes.append(await request())
                 await asyncio.sleep(pause)
-            return found
+            return outcomes
         finally:
             pool.close()
             await asyncio.sleep(0)
@@ -73,20 +73,20 @@ def test_what_is_no_longer_wanted_never_leaves_and_its_connection_is_kept() -> N
     wanted = iter([True, False, True])
 
     async def story(url: str) -> list[str]:
-        pool, context, found = ConnectionPool(url), ssl.create_default_context(), []
+        pool, context, outcomes = ConnectionPool(url), ssl.create_default_context(), []
         for path in ("/a", "/b", "/c"):
             try:
                 await pool.request("POST", path, b"{}", (), context, 1000, lambda: next(wanted))
-                found.append(path)
+                outcomes.append(path)
             except RequestWithdrawn:
-                found.append("withdrawn")
+                outcomes.append("withdrawn")
         pool.close()
         await asyncio.sleep(0)
-        return found
+        return outcomes
 
     with behaving(server) as url:
         assert asyncio.run(story(url)) == ["/a", "withdrawn", "/c"]
-    assert [said.split()[1] for said in server.said] == [b"/a", b"/c"]
+    assert [received.split()[1] for received in server.received] == [b"/a", b"/c"]
     assert server.links == 1
 
 
@@ -99,7 +99,7 @@ def test_exchanges_at_once_have_a_connection_each() -> None:
 def test_a_request_says_all_that_it_must() -> None:
     server = Counting()
     talk(server, 1, headers=(("Accept", "application/json"),))
-    head, _, body = server.said[0].decode().partition("\r\n\r\n")
+    head, _, body = server.received[0].decode().partition("\r\n\r\n")
     lines = head.split("\r\n")
     assert lines[0] == "POST /x HTTP/1.1"
     assert lines[1].startswith("Host: 127.0.0.1:")

@@ -52,9 +52,9 @@ def test_however_an_answer_is_cut_it_is_the_same(given: tuple[bytes, bytes], cut
     data, body = given
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     reading = ResponseReader(1000)
-    found = [reading.feed(data[begin:end]) for begin, end in pairwise(places)]
-    assert found[-1] == HttpResponse(200, body, None, closes=False)
-    assert not any(found[:-1])
+    responses = [reading.feed(data[begin:end]) for begin, end in pairwise(places)]
+    assert responses[-1] == HttpResponse(200, body, None, closes=False)
+    assert not any(responses[:-1])
 
 
 @given(st.binary(max_size=200))

@@ -20,8 +20,8 @@ def pod(name: str = "web", version: str = "7", **spec: Any) -> dict[str, Any]:
     return {"kind": "Pod", "apiVersion": "v1", "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
 
 
-def line(type: str, thing: Any) -> bytes:
-    return json.dumps({"type": type, "object": thing}).encode()
+def line(type: str, manifest: Any) -> bytes:
+    return json.dumps({"type": type, "object": manifest}).encode()
 
 
 BAD = pod("bad", priority="high")
@@ -88,8 +88,8 @@ def test_what_is_no_event_at_all_is_refused(broken: bytes) -> None:
     st.lists(inner, max_size=3)
     | st.dictionaries(st.sampled_from(["metadata", "name", "uid", "spec", "status", "kind"]), inner, max_size=4)
 ), max_leaves=12))  # fmt: skip
-def test_no_object_breaks_the_reader(thing: Any) -> None:
-    read = WatchEventDecoder(Node).decode(line("ADDED", thing))
+def test_no_object_breaks_the_reader(manifest: Any) -> None:
+    read = WatchEventDecoder(Node).decode(line("ADDED", manifest))
     assert (read.decoded.object is None) == (read.decoded.error is not None)
 
 
@@ -114,16 +114,16 @@ def test_what_is_no_list_is_refused() -> None:
 
 
 @given(
-    st.lists(st.binary(min_size=1, max_size=8).filter(lambda one: b"\n" not in one and not one.isspace())),
+    st.lists(st.binary(min_size=1, max_size=8).filter(lambda line: b"\n" not in line and not line.isspace())),
     st.lists(st.integers(0, 60), max_size=12),
 )
 def test_lines_are_the_same_wherever_the_stream_is_cut(lines: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(line + b"\n" for line in lines)
-    splitter, found, at = LineSplitter(), [], 0
+    splitter, split, at = LineSplitter(), [], 0
     for cut in [*sorted(cuts), len(stream)]:
-        found += splitter.feed(stream[at:cut]) if cut > at else ()
+        split += splitter.feed(stream[at:cut]) if cut > at else ()
         at = max(at, cut)
-    assert found == lines
+    assert split == lines
 
 
 def test_a_line_without_end_is_refused() -> None:

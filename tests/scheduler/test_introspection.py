@@ -65,7 +65,7 @@ def test_whoever_asks_for_a_dump_while_one_is_written_gets_that_one() -> None:
     async def ask() -> list[str]:
         shown = Slow(None, None, None, None, None)  # type: ignore[arg-type]
         shown.dump_soon()
-        said = await asyncio.gather(shown.dump(), shown.dump())
-        return [*said, await shown.dump()]
+        paths = await asyncio.gather(shown.dump(), shown.dump())
+        return [*paths, await shown.dump()]
 
     assert asyncio.run(ask()) == ["dump 1", "dump 1", "dump 2"]

@@ -58,7 +58,7 @@ def test_what_has_no_effect_is_taken_with_a_note() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "problem"),
     [
         (["--leader-elekt"], "did you mean --leader-elect?"),
         (["--schedule-period=soon"], "no duration"),
@@ -69,8 +69,8 @@ def test_what_has_no_effect_is_taken_with_a_note() -> None:
         (["run"], "flags begin with --"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_way_out(flags: list[str], said: str) -> None:
-    with pytest.raises(BadFlag, match=said.replace("?", r"\?")):
+def test_what_makes_no_sense_is_refused_with_the_way_out(flags: list[str], problem: str) -> None:
+    with pytest.raises(BadFlag, match=problem.replace("?", r"\?")):
         parse(flags)
 
 

@@ -150,9 +150,9 @@ def test_decisions_are_told_in_few_lines() -> None:
     decisions = [Bind("ns", f"p-{n}", f"u{n}", f"n{n % 2}", "ns/j") for n in range(4)]
     evict = Evict("ns", "v", "u", "n", "ns/k", "preempt", "preempt", "ns/j")
     outcome = SimpleNamespace(decisions=[*decisions, evict], seconds={})
-    told: list[tuple[str, object]] = []
+    logged: list[tuple[str, object]] = []
     handler = logging.Handler()
-    handler.emit = lambda record: told.append((record.getMessage(), vars(record)["fields"]))  # type: ignore[method-assign]
+    handler.emit = lambda record: logged.append((record.getMessage(), vars(record)["fields"]))  # type: ignore[method-assign]
     logger = logging.getLogger("stromboli.scheduler.decision_log")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
@@ -161,8 +161,8 @@ def test_decisions_are_told_in_few_lines() -> None:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(logging.NOTSET)
-    assert [message for message, _ in told] == ["evict", "bind"]
-    assert told[1][1] == {"job": "ns/j", "pods": 4, "nodes": 2}
+    assert [message for message, _ in logged] == ["evict", "bind"]
+    assert logged[1][1] == {"job": "ns/j", "pods": 4, "nodes": 2}
 
 
 class _Waiting:

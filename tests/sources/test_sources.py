@@ -41,10 +41,10 @@ def prometheus(cpu: dict[str, Any], memory: dict[str, Any]) -> Callable[[Asked],
 
 def test_prometheus_is_asked_twice_for_all_nodes() -> None:
     with serving(prometheus({"n1": "12.5", "n2": "80"}, {"n1": "40", "n2": "1e1", "other": "3"})) as server:
-        found = Prometheus({"type": "prometheus", "address": server.url + "/"}).read(NODES, NOW)
-    assert found == {"n1": NodeUsage(12.5, 40, NOW), "n2": NodeUsage(80, 10, NOW)}
-    assert [(one.method, one.path) for one in server.asked] == [("POST", "/api/v1/query")] * 2
-    queries = [parse_qs(one.body.decode())["query"][0] for one in server.asked]
+        usage = Prometheus({"type": "prometheus", "address": server.url + "/"}).read(NODES, NOW)
+    assert usage == {"n1": NodeUsage(12.5, 40, NOW), "n2": NodeUsage(80, 10, NOW)}
+    assert [(request.method, request.path) for request in server.asked] == [("POST", "/api/v1/query")] * 2
+    queries = [parse_qs(request.body.decode())["query"][0] for request in server.asked]
     assert queries == [
         'avg_over_time(clamp_min(100 - (avg by (instance) (rate(node_cpu_seconds_total{mode="idle"}[5m])) * 100), 0)'
         "[10m:30s])",
@@ -56,8 +56,8 @@ def test_a_node_of_which_one_number_is_missing_does_not_look_idle() -> None:
     with serving(
         prometheus({"n1": "NaN", "n2": "-1", "n3": "+Inf"}, {"n1": "1", "n2": "2", "n3": "x"})
     ) as server:
-        found = Prometheus({"address": server.url}).read(("n1", "n2", "n3", "n4"), NOW)
-    assert found == {"n2": NodeUsage(0, 2, NOW)}
+        usage = Prometheus({"address": server.url}).read(("n1", "n2", "n3", "n4"), NOW)
+    assert usage == {"n2": NodeUsage(0, 2, NOW)}
 
 
 def test_samples_of_other_machines_only_are_a_mistake_that_is_explained() -> None:
@@ -110,7 +110,7 @@ def test_elasticsearch_is_asked_once_for_all_hosts() -> None:
     body = json.dumps({"took": 3, "aggregations": {"hosts": {"buckets": buckets}}}).encode()
     metrics = {"elasticsearch.username": "me", "elasticsearch.password": "secret"}
     with serving(lambda asked: body) as server:
-        found = Elasticsearch({"address": server.url, **metrics}).read(NODES, NOW)
+        usage = Elasticsearch({"address": server.url, **metrics}).read(NODES, NOW)
         Elasticsearch(
             {
                 "address": server.url,
@@ -118,7 +118,7 @@ def test_elasticsearch_is_asked_once_for_all_hosts() -> None:
                 "elasticsearch.hostnameFieldName": "host",
             }
         ).read(NODES, NOW)
-    assert found == {"n1": NodeUsage(25, 50, NOW)}
+    assert usage == {"n1": NodeUsage(25, 50, NOW)}
     first, second = server.asked
     assert first.path == "/metricbeat-*/_search"
     assert first.headers["Authorization"] == basic("me", "secret")
@@ -151,13 +151,13 @@ def custom(asked: Asked) -> bytes:
 
 def test_the_custom_metrics_api_is_asked_where_kubectl_proxy_serves_it() -> None:
     with serving(custom) as server:
-        found = CustomMetrics({"address": server.url}).read(NODES, NOW)
-    assert found == {"n1": NodeUsage(35, 50, NOW)}, "the older of both times"
-    assert [one.path for one in server.asked] == [
+        usage = CustomMetrics({"address": server.url}).read(NODES, NOW)
+    assert usage == {"n1": NodeUsage(35, 50, NOW)}, "the older of both times"
+    assert [request.path for request in server.asked] == [
         "/apis/custom.metrics.k8s.io/v1beta2/nodes/*/node_cpu_usage_avg",
         "/apis/custom.metrics.k8s.io/v1beta2/nodes/*/node_memory_usage_avg",
     ]
-    assert all("Authorization" not in one.headers for one in server.asked)
+    assert all("Authorization" not in request.headers for request in server.asked)
 
 
 def test_in_a_cluster_the_service_account_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +165,7 @@ def test_in_a_cluster_the_service_account_is_used(tmp_path: Path, monkeypatch: p
     with serving(custom) as server:
         monkeypatch.setattr("stromboli.sources.custom_metrics.IN_CLUSTER", server.url)
         assert "n1" in CustomMetrics({}, account=tmp_path).read(NODES, NOW)
-    assert {one.headers["Authorization"] for one in server.asked} == {"Bearer abc"}
+    assert {request.headers["Authorization"] for request in server.asked} == {"Bearer abc"}
 
 
 def test_outside_of_a_cluster_it_needs_an_address(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_file_that_is_missing_binary_or_huge_is_refused(tmp_path: Path) -> Non
 
 def test_no_file_can_make_a_number_that_is_none(tmp_path: Path) -> None:
     try:
-        found = written(tmp_path, "nodes: {n1: {cpu: .nan, memory: 1}}").read(NODES, NOW)
+        usage = written(tmp_path, "nodes: {n1: {cpu: .nan, memory: 1}}").read(NODES, NOW)
     except BadMetrics:
         return
-    assert all(math.isfinite(one.cpu) for one in found.values())
+    assert all(math.isfinite(request.cpu) for request in usage.values())

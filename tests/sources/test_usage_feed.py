@@ -40,8 +40,8 @@ def cluster_of(*names: str) -> Cluster:
 
 
 def scripted() -> tuple[UsageFeed, Scripted, list[str]]:
-    source, said = Scripted(), list[str]()
-    return UsageFeed({"file": lambda metrics: source}, said.append), source, said
+    source, warnings = Scripted(), list[str]()
+    return UsageFeed({"file": lambda metrics: source}, warnings.append), source, warnings
 
 
 def until(condition: Any, seconds: float = 5) -> None:
@@ -65,7 +65,7 @@ def test_it_asks_once_per_interval() -> None:
 
 
 def test_the_last_good_data_stays_until_it_is_too_old() -> None:
-    feed, source, said = scripted()
+    feed, source, warnings = scripted()
     cluster = cluster_of("n1", "n2")
     both = {"n1": NodeUsage(1, 1, NOW), "n2": NodeUsage(2, 2, NOW)}
     source.says = both
@@ -75,7 +75,7 @@ def test_the_last_good_data_stays_until_it_is_too_old() -> None:
     feed.refresh(cluster, FILE, NOW + 30)
     feed.refresh(cluster, FILE, NOW + 60)
     assert cluster.usage == both
-    assert said == ["node usage is not up to date: down"], "said once"
+    assert warnings == ["node usage is not up to date: down"], "said once"
     source.says = {"n1": NodeUsage(3, 3, NOW + 90)}
     feed.refresh(cluster, FILE, NOW + 90)
     assert cluster.usage == {**both, **source.says}, "of n2 nothing new is known"
@@ -97,22 +97,22 @@ def test_usage_is_replaced_never_changed_in_place() -> None:
 
 
 def test_a_source_that_has_a_bug_costs_nothing_either() -> None:
-    feed, source, said = scripted()
+    feed, source, warnings = scripted()
     source.says = ZeroDivisionError("oops")
     feed.refresh(cluster_of("n1"), FILE, NOW)
-    assert said == ["node usage is not up to date: oops"]
+    assert warnings == ["node usage is not up to date: oops"]
 
 
 def test_without_a_type_nothing_is_asked_and_an_unknown_one_is_named() -> None:
-    said: list[str] = []
-    feed, cluster = UsageFeed(warn=said.append), cluster_of("n1")
+    warnings: list[str] = []
+    feed, cluster = UsageFeed(warn=warnings.append), cluster_of("n1")
     feed.refresh(cluster, {}, NOW)
     feed.refresh(cluster, {"address": "x"}, NOW)
-    assert said == []
+    assert warnings == []
     feed.refresh(cluster, {"type": "graphite"}, NOW)
     feed.refresh(cluster, {"type": "graphite"}, NOW + 60)
     feed.refresh(cluster, {"type": "prometheus"}, NOW)
-    assert [text.partition(";")[0] for text in said] == [
+    assert [text.partition(";")[0] for text in warnings] == [
         "metrics: unknown type 'graphite'",
         "metrics: type prometheus needs an address",
     ]
@@ -120,12 +120,12 @@ def test_without_a_type_nothing_is_asked_and_an_unknown_one_is_named() -> None:
 
 
 def test_a_rehearsal_asks_no_network() -> None:
-    said: list[str] = []
-    feed = UsageFeed(LOCAL, said.append)
+    warnings: list[str] = []
+    feed = UsageFeed(LOCAL, warnings.append)
     with serving(prometheus({"n1": "1"}, {"n1": "1"})) as server:
         feed.refresh(cluster_of("n1"), {"type": "prometheus", "address": server.url}, NOW)
         assert server.asked == []
-    assert said == ["metrics: prometheus is not asked in a rehearsal: nodes have no usage"]
+    assert warnings == ["metrics: prometheus is not asked in a rehearsal: nodes have no usage"]
 
 
 def test_what_is_on_a_network_is_asked_behind_the_back_of_the_loop() -> None:
@@ -153,16 +153,16 @@ def test_a_slow_source_holds_nothing_up_and_is_not_asked_twice_at_a_time() -> No
 
 
 def test_a_dead_source_is_mentioned_and_asked_again() -> None:
-    said: list[str] = []
-    feed, cluster = UsageFeed(warn=said.append), cluster_of("n1")
+    warnings: list[str] = []
+    feed, cluster = UsageFeed(warn=warnings.append), cluster_of("n1")
     metrics = {"type": "elasticsearch", "address": dead()}
 
-    def told() -> bool:
+    def warned() -> bool:
         feed.refresh(cluster, metrics, NOW)
-        return bool(said)
+        return bool(warnings)
 
-    until(told)
-    assert "Connection refused" in said[0]
+    until(warned)
+    assert "Connection refused" in warnings[0]
     with serving(lambda asked: b'{"aggregations": {"hosts": {"buckets": []}}}') as server:
         feed.refresh(cluster, {**metrics, "address": server.url}, NOW + 1)
         until(lambda: server.asked)

@@ -102,12 +102,12 @@ def test_applied_late_or_at_once_is_the_same(steps: list[tuple[str, str, bool]])
 
 
 def apply(buffer: ChangeBuffer, model: dict[str, str]) -> None:
-    for thing, gone in buffer.take()[0]:
-        at = thing.metadata.uid if isinstance(thing, Pod) else f"node {thing.name}"
+    for object, gone in buffer.take()[0]:
+        at = object.metadata.uid if isinstance(object, Pod) else f"node {object.name}"
         if gone:
             model.pop(at, None)
         else:
-            model[at] = thing.metadata.resource_version
+            model[at] = object.metadata.resource_version
 
 
 def test_the_age_of_the_oldest_news_is_known() -> None:

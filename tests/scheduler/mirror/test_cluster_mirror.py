@@ -259,10 +259,10 @@ def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(
     mirror = ClusterMirror(ObjectServer(), report=problems.append)
     put = mirror._intake.put
 
-    def stumble(one: Object) -> None:
-        if one.name == "n1":
+    def stumble(object: Object) -> None:
+        if object.name == "n1":
             raise RuntimeError("a bug")
-        put(one)
+        put(object)
 
     monkeypatch.setattr(mirror._intake, "put", stumble)
     apply(mirror, node("n1"), node("n2"))

@@ -80,10 +80,10 @@ def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str,
 
 def test_a_check_names_a_native_group_that_is_missing_or_different() -> None:
     server = ObjectServer(*WORLD, native("v1alpha2", V1ALPHA2))
-    [found] = checked(mirror_of(*WORLD), server)
-    assert found.startswith("NativePodGroup ns/g: not there")
-    [found] = checked(mirror_of(*WORLD, native("v1alpha2", V1ALPHA2, 2)), server)
-    assert found.startswith("NativePodGroup ns/g: native-g@2")
+    [difference] = checked(mirror_of(*WORLD), server)
+    assert difference.startswith("NativePodGroup ns/g: not there")
+    [difference] = checked(mirror_of(*WORLD, native("v1alpha2", V1ALPHA2, 2)), server)
+    assert difference.startswith("NativePodGroup ns/g: native-g@2")
 
 
 def test_a_server_without_native_groups_is_nothing_to_worry_about() -> None:
@@ -200,8 +200,8 @@ SAID = NativeGroupCondition("ns", "g", "False", "Unschedulable", "no room")
 DONE = NativeGroupCondition("ns", "g", "True", "Scheduled", "")
 
 
-def order(said: Decision, version: str = "v1alpha2", *standing: Condition, uid: str = "u1") -> WriteOrder:
-    return WriteOrder(said, uid, standing, api_version=f"{NATIVE}/{version}", generation=3)
+def order(decision: Decision, version: str = "v1alpha2", *standing: Condition, uid: str = "u1") -> WriteOrder:
+    return WriteOrder(decision, uid, standing, api_version=f"{NATIVE}/{version}", generation=3)
 
 
 @pytest.mark.parametrize(
