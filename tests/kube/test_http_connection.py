@@ -13,7 +13,7 @@ import pytest
 
 from stromboli.kube.http_connection import ConnectionPool
 from stromboli.kube.http_response import BadResponse, HttpResponse
-from stromboli.kube.request import RequestWithdrawn
+from stromboli.kube.request import Request, RequestWithdrawn
 from tests.serving import behaving
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -44,7 +44,7 @@ def talk(
         pool, context = ConnectionPool(url, **options), ssl.create_default_context()
 
         async def request() -> HttpResponse:
-            return await pool.request("POST", "/x", b"{}", (("A", "b"),), context, 1000)
+            return await pool.send(Request("POST", "/x", b"{}"), (("A", "b"),), context, 1000)
 
         try:
             if side_by_side:
@@ -76,7 +76,9 @@ def test_what_is_no_longer_wanted_never_leaves_and_its_connection_is_kept() -> N
         pool, context, outcomes = ConnectionPool(url), ssl.create_default_context(), []
         for path in ("/a", "/b", "/c"):
             try:
-                await pool.request("POST", path, b"{}", (), context, 1000, lambda: next(wanted))
+                await pool.send(
+                    Request("POST", path, b"{}", still_wanted=lambda: next(wanted)), (), context, 1000
+                )
                 outcomes.append(path)
             except RequestWithdrawn:
                 outcomes.append("withdrawn")
@@ -129,8 +131,8 @@ def test_a_connection_on_which_the_server_spoke_out_of_turn_is_not_used_again() 
 @pytest.mark.parametrize("path", ["/x y", "/x\r\nHost: other", "/ä", ""])
 def test_a_path_cannot_smuggle_a_second_request_in(path: str) -> None:
     async def story() -> None:
-        await ConnectionPool("http://127.0.0.1:1").request(
-            "GET", path, None, (), ssl.create_default_context(), 10
+        await ConnectionPool("http://127.0.0.1:1").send(
+            Request("GET", path), (), ssl.create_default_context(), 10
         )
 
     with pytest.raises(BadResponse, match="cannot be asked for"):
@@ -159,8 +161,8 @@ def test_whoever_stops_waiting_leaves_no_connection_behind_on_which_the_answer_m
         pool, context = ConnectionPool(url), ssl.create_default_context()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
-                await pool.request("GET", "/x", None, (), context, 10)
-        answer = await pool.request("GET", "/x", None, (), context, 10)
+                await pool.send(Request("GET", "/x"), (), context, 10)
+        answer = await pool.send(Request("GET", "/x"), (), context, 10)
         pool.close()
         await asyncio.sleep(0)
         return answer.body

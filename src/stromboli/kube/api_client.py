@@ -17,7 +17,7 @@ from stromboli import __version__
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.bounded_body import read_body
 from stromboli.kube.cluster_access import Access
-from stromboli.kube.credentials import Certificate, Identity, NoCredentials
+from stromboli.kube.credentials import Certificate, Header, Identity, NoCredentials
 from stromboli.kube.http_connection import CONNECT_TIMEOUT, MAX_CONNECTIONS, ConnectionPool
 from stromboli.kube.http_response import BadResponse, ResponseTooLarge
 from stromboli.kube.rate_limits import Backoff, RateLimiter, Sleep
@@ -128,15 +128,8 @@ class Client:
             self._pool = ConnectionPool(self.access.server, self.access.trust.server_name, HEADERS.items())
         with self._connection_errors(request):
             identity = await self.access.credentials.identity()
-            headers = [*identity.headers, ("Content-Type", request.content_type)]
-            response = await self._pool.request(
-                request.method,
-                request.path,
-                request.body,
-                headers if request.body is not None else identity.headers,
-                self._ssl_context(identity),
-                max_bytes,
-                request.still_wanted,
+            response = await self._pool.send(
+                request, _headers(request, identity), self._ssl_context(identity), max_bytes
             )
         return response.status, response.body, response.retry_after
 
@@ -173,14 +166,13 @@ class Client:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         with self._connection_errors(request):
             identity = await self.access.credentials.identity()
-            if request.still_wanted is not None and not request.still_wanted():
+            if not request.still_wanted():
                 raise RequestWithdrawn
-            headers = [*identity.headers, ("Content-Type", request.content_type)]
             async with self._http_session().request(
                 request.method,
                 URL(self.access.server + request.path, encoded=True),
                 data=request.body,
-                headers=headers if request.body is not None else identity.headers,
+                headers=_headers(request, identity),
                 ssl=self._ssl_context(identity),
                 server_hostname=self.access.trust.server_name or None,
                 proxy=self.access.proxy or None,
@@ -268,6 +260,11 @@ class Client:
     async def delete(self, resource: Resource, name: str, namespace: str = "", options: Any = None) -> bytes:
         body = None if options is None else msgspec.json.encode(options)
         return await self.send_with_retries(Request("DELETE", resource.path(namespace, name), body))
+
+
+def _headers(request: Request, identity: Identity) -> tuple[Header, ...]:
+    content = () if request.body is None else (("Content-Type", request.content_type),)
+    return (*identity.headers, *content)
 
 
 def with_query(path: str, query: Mapping[str, str | int]) -> str:

@@ -10,14 +10,15 @@ import re
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import cast
 from urllib.parse import urlsplit
 
+from stromboli.kube.credentials import Header
 from stromboli.kube.http_response import BadResponse, HttpResponse, ResponseReader, ResponseTooLarge
 from stromboli.kube.rate_limits import Clock
-from stromboli.kube.request import RequestWithdrawn
+from stromboli.kube.request import Request, RequestWithdrawn
 
 CONNECT_TIMEOUT = 10.0
 MAX_CONNECTIONS = 256
@@ -94,7 +95,7 @@ class ConnectionPool:
         self,
         server: str,
         server_name: str = "",
-        headers: Iterable[tuple[str, str]] = (),
+        headers: Iterable[Header] = (),
         clock: Clock = time.monotonic,
     ) -> None:
         """`server_name`: the one in its certificate, if it differs from the host. `headers` go with every request."""
@@ -110,29 +111,23 @@ class ConnectionPool:
         """Most recently used last."""
         self._context: ssl.SSLContext | None = None
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Iterable[tuple[str, str]],
-        context: ssl.SSLContext,
-        max_bytes: int,
-        still_wanted: Callable[[], bool] | None = None,
+    async def send(
+        self, request: Request, headers: Iterable[Header], context: ssl.SSLContext, max_bytes: int
     ) -> HttpResponse:
         """Send one request. After `OSError` or `BadResponse` its outcome is unknown."""
+        method, path, body = request.method, request.path, request.body
         if _VISIBLE_ASCII.fullmatch(path) is None:
             raise BadResponse(f"{path!r} cannot be asked for")
         head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._headers}{header_lines(tuple(headers))}"
         if body is not None:
             head += f"Content-Length: {len(body)}\r\n"
-        request = head.encode("latin-1") + b"\r\n" + (body or b"")
+        data = head.encode("latin-1") + b"\r\n" + (body or b"")
         async with self._slots:
             connection = await self._connection(context)
-            if still_wanted is not None and not still_wanted():
+            if not request.still_wanted():
                 self._release(connection)
                 raise RequestWithdrawn
-            response = await connection.exchange(request, max_bytes)
+            response = await connection.exchange(data, max_bytes)
             if not connection.usable:
                 connection.abort()
             elif context is self._context:
@@ -171,7 +166,7 @@ class ConnectionPool:
 
 
 @lru_cache(maxsize=16)
-def header_lines(headers: tuple[tuple[str, str], ...]) -> str:
+def header_lines(headers: tuple[Header, ...]) -> str:
     """Headers as lines, each checked to be one line. Cached, as they are mostly the same."""
     for name, value in headers:
         if _VISIBLE_ASCII.fullmatch(name) is None or _HEADER_VALUE.fullmatch(value) is None:

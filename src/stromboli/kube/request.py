@@ -19,7 +19,7 @@ class Request(NamedTuple):
     path: str
     body: bytes | None = None
     content_type: str = JSON
-    still_wanted: Callable[[], bool] | None = None
+    still_wanted: Callable[[], bool] = lambda: True
     """Checked right before the request is sent, as it may have waited for the rate limit or a connection."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 from stromboli.daemon.metric_types import forget
@@ -51,26 +51,22 @@ class CycleMetrics:
             return
         metrics.stage.observe("Predicate", *(seconds * MS for seconds in outcome.filtering))
         metrics.stage.observe("Scoring", *(seconds * MS for seconds in outcome.scoring))
-        self._attempts(outcome)
-        self._decisions(outcome)
-        changed = session.changed
-        if changed or outcome.decisions:
+        self._count_decisions(outcome)
+        if session.changed or outcome.decisions:
             self._update_jobs(session)
             self._update_queues(session)
 
     # -- decisions
 
-    def _attempts(self, outcome: Outcome) -> None:
-        bound = sum(isinstance(decision, Bind) for decision in outcome.decisions)
-        refused = sum(len(verdicts) for verdicts in outcome.session.verdicts.values())
-        for result, count in (("scheduled", bound), ("unschedulable", refused)):
-            if count:
-                self.metrics.attempts.labels(result).inc(count)
-
-    def _decisions(self, outcome: Outcome) -> None:
+    def _count_decisions(self, outcome: Outcome) -> None:
         now, metrics, cluster = self._wall(), self.metrics, outcome.session.cluster
-        for kind, count in Counter(type(decision).__name__ for decision in outcome.decisions).items():
+        kinds = Counter(type(decision).__name__ for decision in outcome.decisions)
+        for kind, count in kinds.items():
             metrics.decisions.labels(kind).inc(count)
+        refused = sum(len(verdicts) for verdicts in outcome.session.verdicts.values())
+        for result, count in (("scheduled", kinds[Bind.__name__]), ("unschedulable", refused)):
+            if count:
+                metrics.attempts.labels(result).inc(count)
         bound: dict[Job, None] = {}
         batches: dict[tuple[str, str], int] = defaultdict(int)
         for decision in outcome.decisions:
@@ -96,12 +92,9 @@ class CycleMetrics:
     # -- jobs
 
     def _update_jobs(self, session: Session) -> None:
-        cluster, metrics = session.cluster, self.metrics
-        changed = session.changed
+        cluster, metrics, changed = session.cluster, self.metrics, session.changed
         everything = changed.everything
-        jobs: Iterable[Job] = (
-            list(cluster.jobs.values()) if everything else {**changed.jobs, **cluster.dirty.jobs}
-        )
+        jobs = list(cluster.jobs.values()) if everything else [*{**changed.jobs, **cluster.dirty.jobs}]
         for job in jobs:
             if cluster.jobs.get(job.id) is not job or job.group is None:
                 self._forget(job.id)

@@ -80,26 +80,22 @@ class Options(ElectedOptions):
 
 
 _VOLUMES = "volumes are not bound by this version"
-ACCEPTED: dict[str, str] = {
-    "resync-period": "watches resume by themselves",
-    "csi-storage": _VOLUMES,
-    "ignored-provisioners": _VOLUMES,
-    "node-worker-threads": "nodes are taken in as they come",
-    "gate-removal-worker-num": "--writes-in-flight holds for all that is written",
-    "minimum-feasible-nodes": "all nodes are considered",
-    "minimum-percentage-nodes-to-find": "all nodes are considered",
-    "percentage-nodes-to-find": "all nodes are considered",
-    "leader-elect-resource-lock": "a Lease is always used",
-    **flags.LOGGING,
-}
-"""Flags of Volcano's that are taken and do nothing, and why."""
-_ACCEPTED = flags.Accepted(
-    ACCEPTED,
+ACCEPTED = flags.Accepted(
+    {
+        "resync-period": "watches resume by themselves",
+        "csi-storage": _VOLUMES,
+        "ignored-provisioners": _VOLUMES,
+        "node-worker-threads": "nodes are taken in as they come",
+        "gate-removal-worker-num": "--writes-in-flight holds for all that is written",
+        "minimum-feasible-nodes": "all nodes are considered",
+        "minimum-percentage-nodes-to-find": "all nodes are considered",
+        "percentage-nodes-to-find": "all nodes are considered",
+        "leader-elect-resource-lock": "a Lease is always used",
+        **flags.LOGGING,
+    },
     quiet={"leader-elect-resource-lock": "leases", "csi-storage": "true"},
     switches=flags.LOGGING_SWITCHES | {"csi-storage"},
 )
-
-
 _GATES = {"PriorityClass", "PodDisruptionBudgetsSupport", "WorkLoadSupport", names.QUEUE_ADMISSION}
 _ALWAYS = {"PodSchedulingReadiness", "PodLevelResources", "InPlacePodVerticalScaling"}
 """Gates that have an effect, and features that are always on."""
@@ -107,7 +103,7 @@ _ALWAYS = {"PodSchedulingReadiness", "PodLevelResources", "InPlacePodVerticalSca
 
 def parse(arguments: Sequence[str]) -> Options:
     """The options of a command line; raises `BadFlag`."""
-    options = flags.parse(Options, _ACCEPTED, arguments)
+    options = flags.parse(Options, ACCEPTED, arguments)
     idle = tuple(f"--feature-gates={name}: {why}" for name, why in _idle_gates(options.feature_gates))
     return replace(options, notes=(*options.notes, *idle))
 
@@ -123,4 +119,4 @@ def _idle_gates(gates: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, str]]:
 
 def usage() -> str:
     """All flags, one per line."""
-    return flags.usage(Options, _ACCEPTED)
+    return flags.usage(Options, ACCEPTED)

@@ -71,9 +71,7 @@ async def _all(client: Client, kinds: Mapping[type[Object], Resource]) -> AsyncI
     for kind in sorted(kinds, key=lambda kind: kind.__name__):
         async for page in list_pages(client, kinds[kind], kind):
             for decoded in page.objects:
-                if (
-                    decoded.object is not None
-                ):  # the scheduler leaves out unusable ones, and so does the replay
+                if decoded.object is not None:  # a replay leaves out unusable objects too
                     yield decoded.object
 
 
