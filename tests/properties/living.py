@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
@@ -30,6 +31,7 @@ from stromboli.model.intake.object_intake import Intake
 from stromboli.testing.policy_text import ACTIONS, catalog_with, policy_of
 from tests.manifests import EPOCH, Manifest, decoded
 
+_catalog = lru_cache(8)(catalog_with)
 _changed = msgspec.structs.replace
 
 
@@ -40,7 +42,7 @@ def engine(
     action_functions: Iterable[Action] = (),
 ) -> Engine:
     """An engine without a world, whose tiers are lists of plugin names."""
-    catalog = catalog_with(plugin_classes, action_functions)
+    catalog = _catalog(tuple(plugin_classes), tuple(action_functions))
     return Engine(policy_of(catalog, actions, " | ".join(tiers), ""), catalog)
 
 

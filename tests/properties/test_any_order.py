@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
-from stromboli.model.intake.object_intake import Intake
-from tests.building import intake_of
+from stromboli.testing import World
 from tests.properties.rebuild import facts, kept_sums, rebuilt_sums
 from tests.properties.strategies import examples, worlds
 from tests.properties.test_bookkeeping import watch
@@ -18,29 +17,29 @@ from tests.properties.test_bookkeeping import watch
 News = tuple[str, Object]
 
 
-def name_of(thing: Object) -> tuple[str, str]:
-    return type(thing).__name__, thing.key
+def name_of(obj: Object) -> tuple[str, str]:
+    return type(obj).__name__, obj.key
 
 
-def holds_room(thing: Object) -> bool:
-    return isinstance(thing, Pod) and bool(thing.spec.node_name)
+def holds_room(obj: Object) -> bool:
+    return isinstance(obj, Pod) and bool(obj.spec.node_name)
 
 
 def stories(earlier: list[Object], final: list[Object], chance: random.Random) -> list[list[News]]:
     """For each name what is told of it, in order: perhaps an older version, then the last word."""
-    old = {name_of(thing): thing for thing in earlier}
-    last = {name_of(thing): thing for thing in final}
+    old = {name_of(obj): obj for obj in earlier}
+    last = {name_of(obj): obj for obj in final}
     told = []
     for name in sorted({*old, *last}):
         news: list[News] = []
         if name in old and (name not in last or chance.random() < 0.7):
-            news.append(("put", old[name]))
+            news.append(("add", old[name]))
             # A pod does not leave its node and wait again: it is deleted, and another comes.
             away = name not in last or (holds_room(old[name]) and not holds_room(last[name]))
             if away or chance.random() < 0.3:
-                news.append(("drop", old[name]))
+                news.append(("remove", old[name]))
         if name in last:
-            news.append(("put", last[name]))
+            news.append(("add", last[name]))
         told.append(news)
     return told
 
@@ -62,29 +61,27 @@ def test_the_last_word_of_each_object_makes_the_model(
     earlier: list[Object], final: list[Object], seed: int
 ) -> None:
     chance = random.Random(seed)
-    intake = Intake()
-    watch(intake.cluster)
-    for verb, thing in shuffled(stories(earlier, final, chance), chance):
-        getattr(intake, verb)(thing)
+    world = World()
+    cluster = world.cluster
+    watch(cluster)
+    for verb, obj in shuffled(stories(earlier, final, chance), chance):
+        getattr(world, verb)(obj)
         if chance.random() < 0.1:
-            intake.cluster.settle()
-            assert kept_sums(intake.cluster) == rebuilt_sums(intake.cluster)
-    intake.cluster.settle()
-    assert kept_sums(intake.cluster) == rebuilt_sums(intake.cluster)
+            cluster.settle()
+            assert kept_sums(cluster) == rebuilt_sums(cluster)
+    cluster.settle()
+    assert kept_sums(cluster) == rebuilt_sums(cluster)
 
-    fresh = intake_of(*final).cluster
-    fresh.settle()
+    fresh = World().add(*final).cluster
     watch(fresh)
-    assert facts(intake.cluster) == facts(fresh)
+    assert facts(cluster) == facts(fresh)
 
 
 @given(worlds(), st.integers(0, 2**32))
 @examples(50)
-def test_hearing_the_same_again_changes_nothing(things: list[Object], seed: int) -> None:
-    intake = intake_of(*things)
-    intake.cluster.settle()
-    before = facts(intake.cluster)
-    for thing in random.Random(seed).sample(things, len(things)):
-        intake.put(thing)
-    intake.cluster.settle()
-    assert facts(intake.cluster) == before
+def test_hearing_the_same_again_changes_nothing(objects: list[Object], seed: int) -> None:
+    world = World().add(*objects)
+    before = facts(world.cluster)
+    for obj in random.Random(seed).sample(objects, len(objects)):
+        world.add(obj)
+    assert facts(world.cluster) == before

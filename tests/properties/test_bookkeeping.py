@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.engine.plugin_failures import CycleLost
+from stromboli.engine.session import Session
 from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
 from stromboli.model.status import ON_NODE, Status
-from tests.building import intake_of, session_over
+from stromboli.testing import World
 from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums
 from tests.properties.strategies import examples, worlds
 
@@ -57,16 +58,15 @@ def watch(cluster: Cluster) -> None:
     cluster.pod_counts.get("all", lambda task: True)
 
 
-def check_moves(things: list, seed: int) -> None:
-    cluster = intake_of(*things).cluster
-    cluster.settle()
+def check_moves(objects: list, seed: int) -> None:
+    cluster = World().add(*objects).cluster
     watch(cluster)
     if not cluster.tasks:
         return
     chance = random.Random(seed)
     start = fingerprint(cluster)
     moods(cluster, chance)
-    made: list[Change] = []
+    changes: list[Change] = []
     for _ in range(chance.randrange(12)):
         before = fingerprint(cluster)
         try:
@@ -77,18 +77,18 @@ def check_moves(things: list, seed: int) -> None:
         if isinstance(change, Refused):
             assert fingerprint(cluster) == before
         else:
-            made.append(change)
+            changes.append(change)
         assert kept_sums(cluster) == rebuilt_sums(cluster)
-    while made:
-        cluster.undo(made.pop())
+    while changes:
+        cluster.undo(changes.pop())
         assert kept_sums(cluster) == rebuilt_sums(cluster)
     assert fingerprint(cluster) == start
 
 
 @given(worlds(), st.integers(0, 2**32))
 @examples(150)
-def test_moves_keep_the_numbers_and_undo_restores_them(things: list, seed: int) -> None:
-    check_moves(things, seed)
+def test_moves_keep_the_numbers_and_undo_restores_them(objects: list, seed: int) -> None:
+    check_moves(objects, seed)
 
 
 # -- statements
@@ -97,10 +97,10 @@ def test_moves_keep_the_numbers_and_undo_restores_them(things: list, seed: int) 
 class Story:
     """Random statements inside statements, with moves, recorded undos and every kind of ending."""
 
-    def __init__(self, cluster: Cluster, chance: random.Random):
-        self.cluster = cluster
+    def __init__(self, session: Session, chance: random.Random):
+        self.cluster = session.cluster
         self.chance = chance
-        self.session = session_over(cluster)
+        self.session = session
         self.notes: list[int] = []
 
     def step(self, depth: int) -> None:
@@ -148,14 +148,14 @@ class Story:
         assert kept_sums(self.cluster) == rebuilt_sums(self.cluster)
 
 
-def check_statements(things: list, seed: int) -> None:
-    cluster = intake_of(*things).cluster
-    cluster.settle()
+def check_statements(objects: list, seed: int) -> None:
+    world = World().add(*objects)
+    cluster = world.cluster
     watch(cluster)
     chance = random.Random(seed)
     start = fingerprint(cluster)
     moods(cluster, chance, moody=chance.random() < 0.3)
-    story = Story(cluster, chance)
+    story = Story(world.session(), chance)
     try:
         for _ in range(chance.randrange(1, 4)):
             story.statement(1)
@@ -180,5 +180,5 @@ def check_statements(things: list, seed: int) -> None:
 
 @given(worlds(), st.integers(0, 2**32))
 @examples(150)
-def test_statements_restore_exactly_what_they_take_back(things: list, seed: int) -> None:
-    check_statements(things, seed)
+def test_statements_restore_exactly_what_they_take_back(objects: list, seed: int) -> None:
+    check_statements(objects, seed)

@@ -12,23 +12,25 @@ from hypothesis import strategies as st
 from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Decision, Event
+from stromboli.extensions import load_catalog
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import PRESETS
-from tests.building import built_in, engine
 from tests.properties import naive
-from tests.properties.living import LivingWorld, binds, events, plain
+from tests.properties.living import LivingWorld, binds, engine, events, plain
 from tests.properties.rebuild import READY, kept_sums, rebuilt_sums
 from tests.properties.strategies import examples, worlds
 
 Make = Callable[[], Engine]
 
+CATALOG = load_catalog()
+
 
 def preset(name: str) -> Engine:
-    return Engine(load_policy(PRESETS[name], built_in()), built_in())
+    return Engine(load_policy(PRESETS[name], CATALOG), CATALOG)
 
 
 POLICIES: dict[str, Make] = {
@@ -88,10 +90,10 @@ def whole(cluster: Cluster, job: Job) -> bool:
 
 
 @every_policy
-@given(things=worlds(most_pods=14, mostly_pending=True))
+@given(objects=worlds(most_pods=14, mostly_pending=True))
 @examples(40)
-def test_no_gang_starts_below_its_minimum(policy: str, things: list[Object]) -> None:
-    world = LivingWorld(things, POLICIES[policy])
+def test_no_gang_starts_below_its_minimum(policy: str, objects: list[Object]) -> None:
+    world = LivingWorld(objects, POLICIES[policy])
     cluster = world.intake.cluster
     for _ in range(2):
         outcome = not_lost(world.cycle())
@@ -105,10 +107,10 @@ def test_no_gang_starts_below_its_minimum(policy: str, things: list[Object]) -> 
 
 
 @with_predicates
-@given(things=worlds(most_pods=14, mostly_pending=True))
+@given(objects=worlds(most_pods=14, mostly_pending=True))
 @examples(40)
-def test_no_node_is_overfilled(policy: str, things: list[Object]) -> None:
-    world = LivingWorld(things, POLICIES[policy])
+def test_no_node_is_overfilled(policy: str, objects: list[Object]) -> None:
+    world = LivingWorld(objects, POLICIES[policy])
     cluster = world.intake.cluster
     outcome = not_lost(world.cycle())
     for one in outcome.decisions:
@@ -124,11 +126,11 @@ def test_no_node_is_overfilled(policy: str, things: list[Object]) -> None:
 
 
 @every_policy
-@given(things=worlds(most_pods=14, mostly_pending=True), seed=st.integers(0, 2**32))
+@given(objects=worlds(most_pods=14, mostly_pending=True), seed=st.integers(0, 2**32))
 @examples(30)
-def test_objects_in_any_order_give_the_same_decisions(policy: str, things: list[Object], seed: int) -> None:
-    straight = LivingWorld(things, POLICIES[policy])
-    mixed = LivingWorld(random.Random(seed).sample(things, len(things)), POLICIES[policy])
+def test_objects_in_any_order_give_the_same_decisions(policy: str, objects: list[Object], seed: int) -> None:
+    straight = LivingWorld(objects, POLICIES[policy])
+    mixed = LivingWorld(random.Random(seed).sample(objects, len(objects)), POLICIES[policy])
     for _ in range(2):
         first, second = not_lost(straight.step()), not_lost(mixed.step())
         assert binds(first.decisions) == binds(second.decisions)
@@ -138,15 +140,15 @@ def test_objects_in_any_order_give_the_same_decisions(policy: str, things: list[
 
 @every_policy
 @given(
-    things=worlds(most_pods=12, mostly_pending=True),
+    objects=worlds(most_pods=12, mostly_pending=True),
     later=worlds(most_pods=18, mostly_pending=True),
     seed=st.integers(0, 2**32),
 )
 @examples(30)
 def test_an_engine_that_lives_on_decides_like_one_made_for_the_cycle(
-    policy: str, things: list[Object], later: list[Object], seed: int
+    policy: str, objects: list[Object], later: list[Object], seed: int
 ) -> None:
-    old, new = (LivingWorld(things, POLICIES[policy]) for _ in range(2))
+    old, new = (LivingWorld(objects, POLICIES[policy]) for _ in range(2))
     for number in range(4):
         new.engine = new.make_engine()
         first, second = not_lost(old.step()), not_lost(new.step())
@@ -158,16 +160,16 @@ def test_an_engine_that_lives_on_decides_like_one_made_for_the_cycle(
 
 @every_policy
 @given(
-    things=worlds(most_pods=12, mostly_pending=True),
+    objects=worlds(most_pods=12, mostly_pending=True),
     later=worlds(most_pods=18, mostly_pending=True),
     seed=st.integers(0, 2**32),
 )
 @examples(30)
 def test_a_model_that_lives_on_decides_like_one_made_of_the_same_objects(
-    policy: str, things: list[Object], later: list[Object], seed: int
+    policy: str, objects: list[Object], later: list[Object], seed: int
 ) -> None:
     """All but events: only who lived on knows what was said before."""
-    world = LivingWorld(things, POLICIES[policy])
+    world = LivingWorld(objects, POLICIES[policy])
     for number in range(3):
         fresh = LivingWorld(world.objects.values(), POLICIES[policy])
         fresh.now = world.now
@@ -182,10 +184,10 @@ def test_a_model_that_lives_on_decides_like_one_made_of_the_same_objects(
 
 
 @every_policy
-@given(things=worlds(most_pods=14, mostly_pending=True))
+@given(objects=worlds(most_pods=14, mostly_pending=True))
 @examples(40)
-def test_a_cluster_left_alone_comes_to_rest_and_repeats_nothing(policy: str, things: list[Object]) -> None:
-    world = LivingWorld(things, POLICIES[policy])
+def test_a_cluster_left_alone_comes_to_rest_and_repeats_nothing(policy: str, objects: list[Object]) -> None:
+    world = LivingWorld(objects, POLICIES[policy])
     said: dict[tuple[str, str], Event] = {}
     for _ in range(8):
         outcome = not_lost(world.step())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import ClassVar
 
 import msgspec
@@ -20,11 +21,12 @@ from hypothesis import strategies as st
 from stromboli.api import names
 from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
-from stromboli.engine.catalog import Action, Catalog
+from stromboli.engine.catalog import Action
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.session import Session
 from stromboli.engine.transaction import EvictionReason
+from stromboli.extensions import load_catalog
 from stromboli.model.amounts import less_equal
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
@@ -33,7 +35,8 @@ from stromboli.model.status import ALLOCATED_CLASS, Status
 from stromboli.model.task import Task
 from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import PRESETS
-from tests.building import at, built_in, session_over
+from stromboli.testing import World
+from stromboli.testing.policy_text import catalog_with
 from tests.properties import naive
 from tests.properties.living import LivingWorld, plain
 from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums
@@ -67,13 +70,14 @@ POLICIES: dict[str, str] = {
     "capacity": 'actions: "enqueue, allocate, reclaim, preempt"' + STOCK.replace("proportion", "capacity"),
     **{name: PRESETS[name] for name in ("full", "fair-share", "high-priority")},
 }
+CATALOG = load_catalog()
 GENTLE = ("full", "fair-share", "high-priority")
 every_policy = pytest.mark.parametrize("policy", POLICIES)
 gentle_policy = pytest.mark.parametrize("policy", GENTLE)
 
 
 def make(policy: str) -> Callable[[], Engine]:
-    return lambda: Engine(load_policy(POLICIES[policy], built_in()), built_in())
+    return lambda: Engine(load_policy(POLICIES[policy], CATALOG), CATALOG)
 
 
 class Contest(LivingWorld):
@@ -109,7 +113,9 @@ class Contest(LivingWorld):
         if not self.linger:
             self._go(pod)
             return
-        dying = _changed(pod, metadata=_changed(pod.metadata, deletion_timestamp=at(self.now)))
+        dying = _changed(
+            pod, metadata=_changed(pod.metadata, deletion_timestamp=datetime.fromtimestamp(self.now, UTC))
+        )
         self.put(dying)
         self.leaving.append(dying)
 
@@ -181,8 +187,8 @@ def test_a_cycle_of_evictions_that_breaks_at_its_end_leaves_no_trace(
         if broken:
             raise OSError("the roof came down")
 
-    known, broken = built_in(), False
-    catalog = Catalog({**known.actions, "collapse": Action("collapse", collapse)}, known.plugins)
+    broken = False
+    catalog = catalog_with([], [Action("collapse", collapse)])
     first, rest = POLICIES[policy].split('"\n', 1)
     world = Contest(objects, policy, linger, resubmit=True)
     world.engine = Engine(load_policy(f'{first}, collapse"\n{rest}', catalog), catalog)
@@ -202,8 +208,8 @@ def test_a_cycle_of_evictions_that_breaks_at_its_end_leaves_no_trace(
 @examples(250)
 def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(objects: list[Object], seed: int) -> None:
     """Evict, spare, promise and release at random, with room held for some; then leave without committing."""
-    cluster, chance = Contest(objects, "stock").cluster, random.Random(seed)
-    cluster.settle()
+    world, chance = World().add(*objects), random.Random(seed)
+    cluster = world.cluster
     tasks, nodes = list(cluster.tasks.values()), cluster.columns.nodes
     assume(tasks)
     for task in chance.sample(tasks, min(3, len(tasks))):
@@ -211,7 +217,7 @@ def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(objects: lis
             Reservation(task.uid, task.request, chance.choice(nodes), since=0.0, until=1e12)
         )
     before = fingerprint(cluster)
-    session = session_over(cluster)
+    session = world.session()
     with session.statement() as trial:
         for _ in range(chance.randrange(1, 10)):
             task = chance.choice(tasks)

@@ -24,16 +24,16 @@ from tests.properties.test_eviction import every_policy as every_evicting_policy
 seeds = st.integers(0, 2**32)
 
 
-def unadorned(things: list[Object]) -> list[Object]:
+def unadorned(objects: list[Object]) -> list[Object]:
     """Volcano's groups without what a native one cannot say: roles, sub-groups, a phase, minimum resources.
 
     Nor are there pods of other schedulers: they count in a group of Volcano's, and not in a native one.
     """
 
-    def plain(thing: Object) -> Object:
-        if not isinstance(thing, PodGroup):
-            return thing
-        spec = thing.spec
+    def plain(obj: Object) -> Object:
+        if not isinstance(obj, PodGroup):
+            return obj
+        spec = obj.spec
         least = structs.replace(
             spec,
             min_member=max(spec.min_member, 1),
@@ -42,23 +42,21 @@ def unadorned(things: list[Object]) -> list[Object]:
             min_resources=None,
             priority_class_name="high",
         )
-        return structs.replace(thing, spec=least, status=structs.replace(thing.status, phase="Inqueue"))
+        return structs.replace(obj, spec=least, status=structs.replace(obj.status, phase="Inqueue"))
 
     foreign = [
-        one for one in things if isinstance(one, Pod) and one.spec.scheduler_name != names.SCHEDULER_NAME
+        one for one in objects if isinstance(one, Pod) and one.spec.scheduler_name != names.SCHEDULER_NAME
     ]
-    return [
-        plain(thing) for thing in things if thing not in foreign and not isinstance(thing, NativePodGroup)
-    ]
+    return [plain(obj) for obj in objects if obj not in foreign and not isinstance(obj, NativePodGroup)]
 
 
 @every_policy
-@given(things=worlds(most_pods=14, mostly_pending=True), seed=seeds)
+@given(objects=worlds(most_pods=14, mostly_pending=True), seed=seeds)
 @examples(30)
 def test_a_native_gang_starts_where_and_when_the_same_gang_of_volcano_would(
-    policy: str, things: list[Object], seed: int
+    policy: str, objects: list[Object], seed: int
 ) -> None:
-    volcano = unadorned(things)
+    volcano = unadorned(objects)
     one = LivingWorld(volcano, POLICIES[policy])
     other = LivingWorld(nativised(volcano, random.Random(seed), share=1.0), POLICIES[policy])
     for _ in range(2):
@@ -66,10 +64,10 @@ def test_a_native_gang_starts_where_and_when_the_same_gang_of_volcano_would(
 
 
 @every_policy
-@given(things=worlds(most_pods=14, mostly_pending=True), seed=seeds)
+@given(objects=worlds(most_pods=14, mostly_pending=True), seed=seeds)
 @examples(30)
-def test_a_native_gang_starts_whole_and_says_so(policy: str, things: list[Object], seed: int) -> None:
-    world = LivingWorld(nativised(things, random.Random(seed), share=1.0), POLICIES[policy])
+def test_a_native_gang_starts_whole_and_says_so(policy: str, objects: list[Object], seed: int) -> None:
+    world = LivingWorld(nativised(objects, random.Random(seed), share=1.0), POLICIES[policy])
     cluster = world.intake.cluster
     for _ in range(3):
         outcome = world.cycle()
@@ -99,8 +97,8 @@ def test_a_group_that_goes_as_a_whole_loses_everybody_or_nobody(
     policy: str, seed: int, nodes: int, waiting: int, linger: bool
 ) -> None:
     chance = random.Random(seed)
-    things = nativised(contest(chance, nodes, waiting), chance, share=0.8, mode="PodGroup")
-    world = Contest(things, policy, linger, resubmit=True)
+    objects = nativised(contest(chance, nodes, waiting), chance, share=0.8, mode="PodGroup")
+    world = Contest(objects, policy, linger, resubmit=True)
     for _ in range(3):
         outcome = world.cycle()
         gone = {world.cluster.tasks[one.uid].job for one in outcome.decisions if isinstance(one, Evict)}
@@ -115,8 +113,8 @@ def test_groups_do_go_as_a_whole() -> None:
     lost = 0
     for seed in range(60):
         chance = random.Random(seed)
-        things = nativised(contest(chance, 3, 3), chance, share=0.8, mode="PodGroup")
-        outcome = (world := Contest(things, "stock")).cycle()
+        objects = nativised(contest(chance, 3, 3), chance, share=0.8, mode="PodGroup")
+        outcome = (world := Contest(objects, "stock")).cycle()
         gone = [world.cluster.tasks[one.uid].job for one in outcome.decisions if isinstance(one, Evict)]
         lost += any(job.disrupted_as_group and gone.count(job) > 1 for job in gone)
     assert lost > 3

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api import names
-from stromboli.api.types.meta import Object
 from stromboli.engine.placement import evaluation, node_placement
 from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore
 from stromboli.engine.placement.node_placement import Place, Placement
@@ -21,12 +20,12 @@ from stromboli.engine.placement.verdict import Verdict
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.rules import Rules
 from stromboli.model.cluster import Change, Cluster
-from stromboli.model.intake.object_intake import Intake
 from stromboli.model.node_columns import Node
 from stromboli.model.shape import VIEW_PODS
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from tests.building import group, intake_of, node, pod, queue
+from stromboli.testing import World
+from tests.manifests import Manifest, group, node, pod, task_named
 from tests.properties import naive
 from tests.properties.naive import NaiveFilter, NaiveScore
 from tests.properties.strategies import SHAPES, examples
@@ -207,28 +206,21 @@ class Drama:
 
     def __init__(self, chance: random.Random):
         self.chance = chance
-        self.intake = self.world()
-        self.cluster = self.intake.cluster
-        self.cluster.settle()
+        self.world = World().add(group("g"), *(self.node(number) for number in range(chance.randrange(1, 6))))
+        self.cluster = self.world.cluster
         self.weather = Weather()
         functions = zoo(self.cluster, self.weather)
         picked = chance.sample(functions, chance.randrange(len(functions) + 1))
-        self.filters = [one for one in picked if isinstance(one.fast, NodeFilter)]
-        self.scores = [one for one in picked if isinstance(one.fast, NodeScore)]
+        self.filters = [function for function in picked if isinstance(function.fast, NodeFilter)]
+        self.scores = [function for function in picked if isinstance(function.fast, NodeScore)]
         plugin = Zoo(None, {})
-        plugin.filters = tuple(one.fast for one in self.filters)
-        plugin.scores = tuple(one.fast for one in self.scores)
+        plugin.filters = tuple(function.fast for function in self.filters)
+        plugin.scores = tuple(function.fast for function in self.scores)
         self.placement = Placement(Rules([[plugin]]))
         self.moves: list[Change] = []
         self.born = 0
 
-    def world(self) -> Intake:
-        chance = self.chance
-        things: list[Object] = [queue(), group("g")]
-        things.extend(self.node(number) for number in range(chance.randrange(1, 6)))
-        return intake_of(*things)
-
-    def node(self, number: int) -> Object:
+    def node(self, number: int) -> Manifest:
         zone = self.chance.choice(("east", "west", ""))
         return node(
             f"n{number}",
@@ -240,7 +232,7 @@ class Drama:
             created=self.chance.randrange(2),
         )
 
-    def a_pod(self, **more: Any) -> Object:
+    def a_pod(self, **more: Any) -> Manifest:
         self.born += 1
         shape = self.chance.choice((SHAPES[0], SHAPES[0], *SHAPES))
         return pod(f"p-{self.born}", "g", **{**shape, **more})
@@ -251,8 +243,8 @@ class Drama:
         within = self.within()
         for _ in range(self.chance.randrange(1, 6)):
             self.born += 1
-            self.intake.put(pod(f"p-{self.born}", "g", **shape))
-            task = self.cluster.tasks[f"uid-default-p-{self.born}"]
+            self.world.add(pod(f"p-{self.born}", "g", **shape))
+            task = task_named(self.cluster, f"p-{self.born}")
             place = self.compare(task, within, self.chance.random() < 0.8)
             if isinstance(place, Place):
                 status = Status.ALLOCATED if place.now else Status.PIPELINED
@@ -268,12 +260,12 @@ class Drama:
         if within is not None:
             mask = np.array([node.name in within for node in self.cluster.columns.nodes])
         fast = self.placement.find(self.cluster, task, mask, resource_fit)
-        filters = [one.slow for one in self.filters]
-        scores = [one.slow for one in self.scores]
+        filters = [function.slow for function in self.filters]
+        scores = [function.slow for function in self.scores]
         slow = naive.choose(self.cluster, task, filters, scores, within, resource_fit)
         assert (None if isinstance(fast, Verdict) else (fast.node.name, fast.now)) == slow
         if isinstance(fast, Verdict) and within is None and resource_fit:
-            reasons = naive.reasons(self.cluster, task, [(one, "no") for one in filters])
+            reasons = naive.reasons(self.cluster, task, [(node_filter, "no") for node_filter in filters])
             assert {text: min(count, reasons[text]) for text, count in fast.histogram().items()} == reasons
         return fast
 
@@ -298,22 +290,22 @@ class Drama:
     def arrive(self) -> None:
         """Somebody else's pod appears on a node."""
         where = self.chance.choice(list(self.cluster.nodes))
-        self.intake.put(self.a_pod(phase="Running", node=where, dying=self.chance.random() < 0.2))
+        self.world.add(self.a_pod(on=where, terminating=self.chance.random() < 0.2))
 
     def crowd(self) -> None:
         """Pods of one shape appear where they like, and another of that shape looks for a place each time."""
         shape = self.chance.choice((SHAPES[0], *SHAPES))
         for _ in range(self.chance.randrange(1, 6)):
             self.born += 2
-            self.intake.put(pod(f"p-{self.born - 1}", "g", **shape))
+            self.world.add(pod(f"p-{self.born - 1}", "g", **shape))
             where = self.chance.choice(list(self.cluster.nodes))
-            self.intake.put(pod(f"p-{self.born}", "g", phase="Running", node=where, **shape))
-            self.compare(self.cluster.tasks[f"uid-default-p-{self.born - 1}"], None, True)
+            self.world.add(pod(f"p-{self.born}", "g", on=where, **shape))
+            self.compare(task_named(self.cluster, f"p-{self.born - 1}"), None, True)
 
     def resize(self) -> None:
         """A node comes, or changes; what was moved before stays moved."""
         self.moves.clear()
-        self.intake.put(self.node(self.chance.randrange(6)))
+        self.world.add(self.node(self.chance.randrange(6)))
         self.cluster.settle()
 
     def turn(self) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api import names
-from stromboli.api.types.meta import LabelSelector, Object, Requirement
+from stromboli.api.types.meta import LabelSelector, Requirement
 from stromboli.api.types.node import Taint
 from stromboli.api.types.pod import (
     Affinity,
@@ -29,9 +29,10 @@ from stromboli.api.types.pod import (
 from stromboli.engine.catalog import Action
 from stromboli.engine.placement.node_placement import Place, Placement
 from stromboli.engine.session import Session
-from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
-from tests.building import engine, group, intake_of, node, pod, queue
+from stromboli.testing import World
+from tests.manifests import Manifest, group, node, pod
+from tests.properties.living import engine
 from tests.properties.strategies import examples
 
 WEB = LabelSelector({"app": "web"})
@@ -40,24 +41,35 @@ EAST = NodeSelectorTerm((Requirement(names.ZONE, "In", ("east",)),))
 SHAPES: tuple[dict[str, Any], ...] = (
     {"cpu": 1},
     {"cpu": 2, "memory": "2Gi", "gpu": 1},
-    {"cpu": None, "memory": None},
+    {"cpu": 0, "memory": 0},
     {"cpu": 1, "labels": {"app": "web"}},
-    {"cpu": 1, "selector": {names.ZONE: "east"}},
-    {"cpu": 1, "tolerations": (Toleration("dedicated", "Exists"),)},
-    {"affinity": Affinity(NodeAffinity(preferred=(PreferredNodeTerm(5, EAST),)))},
-    {"affinity": Affinity(pod_affinity=PodAffinity((NEAR_WEB,)))},
-    {"affinity": Affinity(pod_anti_affinity=PodAffinity((NEAR_WEB,))), "labels": {"app": "web"}},
-    {"affinity": Affinity(pod_affinity=PodAffinity(preferred=(PreferredPodTerm(7, NEAR_WEB),)))},
-    {"affinity": Affinity(pod_anti_affinity=PodAffinity(preferred=(PreferredPodTerm(7, NEAR_WEB),)))},
-    {"labels": {"app": "web"}, "spread": (TopologySpreadConstraint(1, names.ZONE, "DoNotSchedule", WEB),)},
+    {"cpu": 1, "spec": {"nodeSelector": {names.ZONE: "east"}}},
+    {"cpu": 1, "spec": {"tolerations": [Toleration("dedicated", "Exists")]}},
+    {"spec": {"affinity": Affinity(NodeAffinity(preferred=(PreferredNodeTerm(5, EAST),)))}},
+    {"spec": {"affinity": Affinity(pod_affinity=PodAffinity((NEAR_WEB,)))}},
+    {"spec": {"affinity": Affinity(pod_anti_affinity=PodAffinity((NEAR_WEB,)))}, "labels": {"app": "web"}},
+    {"spec": {"affinity": Affinity(pod_affinity=PodAffinity(preferred=(PreferredPodTerm(7, NEAR_WEB),)))}},
+    {
+        "spec": {
+            "affinity": Affinity(pod_anti_affinity=PodAffinity(preferred=(PreferredPodTerm(7, NEAR_WEB),)))
+        }
+    },
     {
         "labels": {"app": "web"},
-        "spread": (TopologySpreadConstraint(1, names.HOSTNAME, "ScheduleAnyway", WEB),),
+        "spec": {
+            "topologySpreadConstraints": [TopologySpreadConstraint(1, names.ZONE, "DoNotSchedule", WEB)]
+        },
+    },
+    {
+        "labels": {"app": "web"},
+        "spec": {
+            "topologySpreadConstraints": [TopologySpreadConstraint(1, names.HOSTNAME, "ScheduleAnyway", WEB)]
+        },
     },
 )
 
 
-def a_node(number: int, chance: random.Random) -> Object:
+def a_node(number: int, chance: random.Random) -> Manifest:
     zone = chance.choice(("east", "west", ""))
     return node(
         f"n{number}",
@@ -66,10 +78,12 @@ def a_node(number: int, chance: random.Random) -> Object:
         pods=chance.choice((3, 110)),
         gpu=chance.choice((0, 2)),
         labels={names.ZONE: zone} if zone else {},
-        taints=[Taint("dedicated", "x", chance.choice(("NoSchedule", "PreferNoSchedule")))]
-        if chance.random() < 0.3
-        else [],
-        unschedulable=chance.random() < 0.1,
+        spec={
+            "taints": [Taint("dedicated", "x", chance.choice(("NoSchedule", "PreferNoSchedule")))]
+            if chance.random() < 0.3
+            else [],
+            "unschedulable": chance.random() < 0.1,
+        },
     )
 
 
@@ -79,27 +93,25 @@ class Play:
     def __init__(self, chance: random.Random):
         self.chance = chance
         self.born = 0
-        self.intake: Intake = intake_of(queue(), group("g"))
+        self.world = World().add(group("g"))
 
-    def pod(self, **more: Any) -> Object:
+    def pod(self, **more: Any) -> Manifest:
         self.born += 1
-        return pod(f"g-x-{self.born}", "g", **{**self.chance.choice(SHAPES), **more})
+        return pod(f"g-x-{self.born}", "g", **{"memory": "1Gi", **self.chance.choice(SHAPES), **more})
 
     def sync(self) -> None:
         """Between cycles nodes come and change, pods come and go."""
-        cluster, chance = self.intake.cluster, self.chance
+        cluster, chance = self.world.cluster, self.chance
         for number in range(5):
             if f"n{number}" not in cluster.nodes or chance.random() < 0.1:
-                self.intake.put(a_node(number, chance))
+                self.world.add(a_node(number, chance))
         for _ in range(chance.randrange(8)):
-            self.intake.put(self.pod())
+            self.world.add(self.pod())
         for _ in range(chance.randrange(3)):
-            self.intake.put(
-                self.pod(phase="Running", node=f"n{chance.randrange(5)}", dying=chance.random() < 0.3)
-            )
+            self.world.add(self.pod(on=f"n{chance.randrange(5)}", terminating=chance.random() < 0.3))
         for task in list(cluster.tasks.values()):
             if chance.random() < 0.1:
-                self.intake.drop(pod(task.name))
+                self.world.remove(pod(task.name))
 
     def run(self, session: Session) -> None:
         for _ in range(self.chance.randrange(1, 5)):
@@ -128,7 +140,7 @@ def _said(found: Any) -> Any:
 def test_what_is_remembered_equals_what_is_found_afresh(tiers: str, seed: int) -> None:
     play = Play(random.Random(seed))
     action = Action("play", play.run)
-    alive = engine(tiers, actions="play", own_actions=[action])
+    alive = engine(tiers, actions="play", action_functions=[action])
     for _ in range(3):
         play.sync()
-        assert alive.cycle(play.intake.cluster, 0.0).lost is None
+        assert alive.cycle(play.world.cluster, 0.0).lost is None

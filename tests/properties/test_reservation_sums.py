@@ -9,13 +9,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import JobId
 from stromboli.model.reservations import Reservation, RoleOwner
 from stromboli.model.status import Status
-from tests.building import intake_of, queue
+from stromboli.testing import World
+from tests.manifests import Manifest, queue
 from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums
 from tests.properties.strategies import contest, examples, worlds
 
@@ -39,7 +39,7 @@ def random_reservation(cluster: Cluster, chance: random.Random, now: int) -> Res
     return Reservation(owner, {0: 1000, 1: 2**20}, node, now, until)
 
 
-def random_queue(chance: random.Random) -> Object:
+def random_queue(chance: random.Random) -> Manifest:
     """One of the queues of these worlds with another parent, which may be missing, or itself, or make a circle."""
     names = ("default", "research", "heavy")
     return queue(chance.choice(names), parent=chance.choice((*names, "", "nowhere")))
@@ -50,8 +50,8 @@ def random_queue(chance: random.Random) -> Object:
 def test_whatever_happens_the_numbers_are_right(objects: list[Any], later: list[Any], seed: int) -> None:
     """Objects come, change and go, time passes, tasks move, while room is held."""
     chance = random.Random(seed)
-    intake = intake_of(*objects, *contest(chance))
-    cluster, pool = intake.cluster, [*objects, *later]
+    world = World().add(*objects, *contest(chance))
+    cluster, pool = world.cluster, [*objects, *later]
     for now in range(8):
         cluster.settle()
         cluster.reservations.advance(float(now))
@@ -69,9 +69,9 @@ def test_whatever_happens_the_numbers_are_right(objects: list[Any], later: list[
         for changed in chance.sample(pool, min(4, len(pool))):
             task = isinstance(changed, Pod) and cluster.tasks.get(changed.metadata.uid)
             if chance.random() < 0.3:
-                intake.drop(changed)
+                world.remove(changed)
             elif not (task and task.node is not None and not changed.spec.node_name):
-                intake.put(msgspec.structs.replace(changed))
+                world.add(msgspec.structs.replace(changed))
         if chance.random() < 0.5:
-            intake.put(random_queue(chance))
+            world.add(random_queue(chance))
         assert sound(cluster)

@@ -16,8 +16,8 @@ from stromboli.engine.cycle import MAX_FAILURES
 from stromboli.engine.placement.node_functions import Check, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
-from tests.building import engine, group, job_of, node, pod, queue, running, task_of
-from tests.properties.living import LivingWorld, binds
+from tests.manifests import group, job_named, node, pod, queue, task_named
+from tests.properties.living import LivingWorld, binds, engine
 from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums
 from tests.properties.strategies import examples, worlds
 
@@ -71,18 +71,20 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @given(
-    things=worlds(most_pods=10, mostly_pending=True),
+    objects=worlds(most_pods=10, mostly_pending=True),
     points=st.lists(st.sampled_from(sorted(ANSWERS)), min_size=1, max_size=4, unique=True),
     rate=st.sampled_from((0.02, 0.1, 0.5, 1.0)),
     seed=st.integers(0, 2**32),
 )
 @examples(250)
 def test_the_state_survives_any_mistake(
-    things: list[Object], points: list[str], rate: float, seed: int
+    objects: list[Object], points: list[str], rate: float, seed: int
 ) -> None:
     chance = random.Random(seed)
     plugin = trouble(points, lambda point, items: chance.random() < rate)
-    world = LivingWorld(things, lambda: engine("priority, gang", "predicates, trouble", own=[plugin]))
+    world = LivingWorld(
+        objects, lambda: engine("priority, gang", "predicates, trouble", plugin_classes=[plugin])
+    )
     cluster = world.intake.cluster
     cluster.settle()
     for _ in range(4):
@@ -98,19 +100,21 @@ def test_the_state_survives_any_mistake(
         world.come_true(outcome.decisions)
 
 
-@given(things=worlds(most_pods=10, mostly_pending=True), seed=st.integers(0, 2**32))
+@given(objects=worlds(most_pods=10, mostly_pending=True), seed=st.integers(0, 2**32))
 @examples(60)
-def test_a_plugin_that_is_well_again_decides_as_if_nothing_had_been(things: list[Object], seed: int) -> None:
+def test_a_plugin_that_is_well_again_decides_as_if_nothing_had_been(objects: list[Object], seed: int) -> None:
     """After lost cycles the next good one is that of an engine that never saw any trouble."""
     chance = random.Random(seed)
     ill = True
     plugin = trouble(["on_move", "closing"], lambda point, items: ill and chance.random() < 0.5)
-    world = LivingWorld(things, lambda: engine("priority, gang", "predicates, trouble", own=[plugin]))
+    world = LivingWorld(
+        objects, lambda: engine("priority, gang", "predicates, trouble", plugin_classes=[plugin])
+    )
     lost = [world.cycle().lost is not None for _ in range(3)]
     if not all(lost):
         return
     ill = False
-    healthy = LivingWorld(things, lambda: engine("priority, gang", "predicates"))
+    healthy = LivingWorld(objects, lambda: engine("priority, gang", "predicates"))
     healthy.now = world.now
     assert binds(world.cycle().decisions) == binds(healthy.cycle().decisions)
 
@@ -119,7 +123,7 @@ def test_a_plugin_that_is_well_again_decides_as_if_nothing_had_been(things: list
 
 
 def two_jobs(*own: type[Plugin]) -> LivingWorld:
-    things = [
+    objects = [
         queue(),
         queue("other"),
         node("n0", cpu=8),
@@ -128,7 +132,7 @@ def two_jobs(*own: type[Plugin]) -> LivingWorld:
         pod("bad-x-0", "bad", labels={"of": "bad"}),
         pod("good-x-0", "good", labels={"of": "good"}),
     ]
-    return LivingWorld(things, lambda: engine("gang", "trouble", own=own))
+    return LivingWorld(objects, lambda: engine("gang", "trouble", plugin_classes=own))
 
 
 def concerns_bad(point: str, items: tuple[Any, ...]) -> bool:
@@ -158,12 +162,12 @@ OVER_ONE_JOB = [
 def test_a_mistake_over_one_job_leaves_that_job_out_and_no_other(point: str) -> None:
     world = two_jobs(trouble([point], concerns_bad))
     outcome = world.cycle()
-    bad, good = (job_of(world.intake.cluster, name) for name in ("bad", "good"))
+    bad, good = (job_named(world.intake.cluster, name) for name in ("bad", "good"))
     assert outcome.lost is None
     assert binds(outcome.decisions) == [("default/good-x-0", "n0")]
     assert outcome.session.objections[bad] == f"plugin 'trouble' failed in {point}: Mistake: no {point} today"
     assert good not in outcome.session.objections
-    waiting = task_of(world.intake.cluster, "bad-x-0")
+    waiting = task_named(world.intake.cluster, "bad-x-0")
     assert f"plugin 'trouble' failed in {point}" in waiting.condition.message
 
 
@@ -236,7 +240,7 @@ def test_a_listener_that_fails_while_moves_are_taken_back_costs_the_cycle(second
     world = two_jobs(plugin)
     world.put(group("bad", 2, phase="Inqueue"))
     world.put(pod("bad-x-1", "bad", **second))
-    world.put(running("leaving", "n0", cpu=6, dying=True))
+    world.put(pod("leaving", on="n0", cpu=6, terminating=True))
     cluster = world.intake.cluster
     cluster.settle()
     before = fingerprint(cluster)
