@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.types.kinds import KINDS
+from stromboli.api.types.kinds import kind_of
 from stromboli.kube.api_resources import RESOURCES
 from tests.kube.test_hostile import NOTES, ODD, places, templates
 from tests.kubernetes.scheduler_cluster import NAMESPACE, SchedulerCluster
@@ -33,7 +33,9 @@ ODD_VALUES: tuple[Any, ...] = (
 )
 
 
-SPOILT = [one for one in templates() if one["kind"] in KINDS and one["kind"] != "Namespace"]
+SPOILT = [
+    manifest for manifest in templates() if kind_of("", manifest["kind"]) and manifest["kind"] != "Namespace"
+]
 
 
 def spoiled(dice: random.Random, number: int) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def spoiled(dice: random.Random, number: int) -> dict[str, Any]:
         holder, key = dice.choice(places(manifest))
         holder[key] = dice.choice(ODD_VALUES)
     notes = {key: dice.choice(ODD) for key in dice.sample(NOTES, 2)}
-    resource = RESOURCES[KINDS[kind][1]]
+    resource = RESOURCES[kind_of("", kind)]
     meta = {
         "name": name,
         "labels": {"hostile": "yes"},
@@ -59,8 +61,8 @@ def spoiled(dice: random.Random, number: int) -> dict[str, Any]:
 def swept(cluster: SchedulerCluster) -> Iterator[SchedulerCluster]:
     """A cluster from which hostile objects of all kinds are taken away again."""
     yield cluster
-    for kind in {one["kind"] for one in SPOILT}:
-        path = RESOURCES[KINDS[kind][1]].path(NAMESPACE)
+    for kind in {manifest["kind"] for manifest in SPOILT}:
+        path = RESOURCES[kind_of("", kind)].path(NAMESPACE)
         cluster.plane.request("DELETE", f"{path}?labelSelector=hostile%3Dyes&gracePeriodSeconds=0")
 
 
@@ -72,7 +74,7 @@ def test_hostile_objects_are_told_of_once_and_the_others_are_scheduled(swept: Sc
     taken = 0
     for number in range(250):
         manifest = spoiled(dice, number)
-        resource = RESOURCES[KINDS[manifest["kind"]][1]]
+        resource = RESOURCES[kind_of("", manifest["kind"])]
         try:
             cluster.plane.request("POST", resource.path(NAMESPACE), manifest)
             taken += 1

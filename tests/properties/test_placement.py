@@ -333,9 +333,9 @@ class Drama:
 def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With limits so low that every branch of the memory is taken, and as they are."""
     if request.param == "few steps":
-        monkeypatch.setattr(evaluation, "AHEAD", 3)
-        monkeypatch.setattr(evaluation, "WIDEST", 5)
-        monkeypatch.setattr(evaluation, "BUSY", 2)
+        monkeypatch.setattr(evaluation, "MAX_STEPS", 3)
+        monkeypatch.setattr(evaluation, "MAX_STEPS_AT_ONCE", 5)
+        monkeypatch.setattr(evaluation, "BUSY_AFTER", 2)
         monkeypatch.setattr(node_placement, "MAX_SHAPES", 2)
 
 
