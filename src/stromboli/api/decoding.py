@@ -44,7 +44,7 @@ class TypeMeta(msgspec.Struct, rename="camel", gc=False):
 
 
 class PartialObject(msgspec.Struct, gc=False):
-    """What identifies an object, also where kind or metadata have the wrong types."""
+    """What identifies an object, also where kind or metadata have the wrong types or the rest cannot be decoded."""
 
     kind: Any = None
     metadata: Any = None
@@ -162,13 +162,15 @@ def _content(raw: Raw) -> Any:
 
 
 def _subject(raw: Raw) -> str:
-    """Kind and name of a broken object, as far as they can be read."""
     try:
         partial = msgspec.json.decode(raw, type=PartialObject)
     except (ValueError, RecursionError):
         return ""
-    meta = partial.metadata if isinstance(partial.metadata, dict) else {}
-    path = "/".join(
-        part for part in (meta.get("namespace"), meta.get("name")) if isinstance(part, str) and part
-    )
-    return " ".join(part for part in (partial.kind, path) if isinstance(part, str) and part)[:600]
+    return subject_of(partial.kind, partial.metadata)
+
+
+def subject_of(kind: Any, metadata: Any) -> str:
+    """`Pod default/web`: kind and name of an object that may be broken, as far as they can be read."""
+    path = [metadata.get("namespace"), metadata.get("name")] if isinstance(metadata, dict) else []
+    parts = (kind, "/".join(part for part in path if isinstance(part, str) and part))
+    return " ".join(part for part in parts if isinstance(part, str) and part)[:600]

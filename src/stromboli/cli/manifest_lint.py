@@ -11,7 +11,7 @@ from stromboli.admission.rules.admission_table import admit
 from stromboli.admission.rules.field import Problem
 from stromboli.admission.rules.rule_context import Context, QueueIndex, Settings
 from stromboli.api import names
-from stromboli.api.decoding import decode_as
+from stromboli.api.decoding import decode_as, subject_of
 from stromboli.api.errors import BadObject, Unreadable
 from stromboli.api.manifests.manifest_sources import find_files, read_sources
 from stromboli.api.types.meta import ObjectMeta
@@ -72,13 +72,6 @@ class _Manifest(NamedTuple):
         kind = self.content.get("kind")
         return kind if isinstance(kind, str) else ""
 
-    @property
-    def subject(self) -> str:
-        meta = self.content.get("metadata")
-        parts = [meta.get(key) for key in ("namespace", "name")] if isinstance(meta, dict) else []
-        path = "/".join(part for part in parts if isinstance(part, str) and part)
-        return f"{self.kind} {path}".strip()
-
 
 def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
     """The problems of the objects in files and folders; unknown kinds are passed over."""
@@ -93,7 +86,8 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
             _problems(manifest, schemas, queues, settings) if known else _unknown_kind(manifest, schemas)
         )
         checked += known or bool(problems)
-        findings += [Finding(manifest.where, manifest.subject, problem) for problem in problems]
+        subject = subject_of(manifest.kind, manifest.content.get("metadata"))
+        findings += [Finding(manifest.where, subject, problem) for problem in problems]
     return LintResult(checked, len(manifests) - checked, findings)
 
 
