@@ -29,7 +29,6 @@ HISTORY_LIMIT = 50
 """Newest entries of a job's history that are kept."""
 PROBE_PERIOD = 5.0
 """Seconds between two probes."""
-_LISTS = {"Pending": "pending", "Running": "running", "Failed": "failed", "Terminated": "terminated"}
 _UNKNOWN = ("Restarting", "Aborting", "Aborted", "")
 
 
@@ -125,34 +124,29 @@ def _probe(step: Flow) -> Probe | None:
 
 def _status(flow: JobFlow, jobs: Mapping[str, Job], now: float) -> JobFlowStatus:
     ordered = [jobs[name] for name in sorted(jobs)]
-    lists: dict[str, list[str]] = {name: [] for name in (*_LISTS.values(), "unknown")}
-    for job in ordered:
-        phase = job.status.state.phase
-        name = _LISTS.get(phase, "unknown" if phase in _UNKNOWN else "")
-        if name:
-            lists[name].append(job.name)
+
+    def jobs_in(*phases: str) -> tuple[str, ...]:
+        return tuple(job.name for job in ordered if job.status.state.phase in phases)
+
     done = [step.name for step in flow.spec.flows if is_complete(flow, step.name, jobs)]
-    completed = sorted(
-        {job_name(flow, name) for name in done}
-        | {job.name for job in ordered if job.status.state.phase == COMPLETED}
-    )
+    completed = sorted({*(job_name(flow, name) for name in done), *jobs_in(COMPLETED)})
     return JobFlowStatus(
-        state=FlowState(_phase(flow, lists, completed)),
-        pending_jobs=tuple(lists["pending"]),
-        running_jobs=tuple(lists["running"]),
-        failed_jobs=tuple(lists["failed"]),
+        state=FlowState(_phase(flow, {job.status.state.phase for job in ordered}, completed)),
+        pending_jobs=jobs_in("Pending"),
+        running_jobs=jobs_in("Running"),
+        failed_jobs=jobs_in("Failed"),
         completed_jobs=tuple(completed),
-        terminated_jobs=tuple(lists["terminated"]),
-        un_know_jobs=tuple(lists["unknown"]),
+        terminated_jobs=jobs_in("Terminated"),
+        un_know_jobs=jobs_in(*_UNKNOWN),
         job_status_list=_histories(flow, ordered, now),
         conditions={job.name: _condition(job) for job in ordered},
     )
 
 
-def _phase(flow: JobFlow, lists: Mapping[str, list[str]], completed: Collection[str]) -> str:
-    bad = bool(lists["failed"] or lists["terminated"])
+def _phase(flow: JobFlow, job_phases: Collection[str], completed: Collection[str]) -> str:
+    bad = "Failed" in job_phases or "Terminated" in job_phases
     if (flow.status.state.phase or PENDING) == PENDING:
-        if (lists["running"] or completed) and not lists["failed"]:
+        if ("Running" in job_phases or completed) and "Failed" not in job_phases:
             return RUNNING
         return FAILED if bad else PENDING
     if {job_name(flow, step.name) for step in flow.spec.flows} <= set(completed):
