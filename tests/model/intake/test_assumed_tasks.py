@@ -51,6 +51,8 @@ def assumed_evicted(world: World) -> None:
         (assumed_evicted, [shown("n1", "Running")], RELEASING, "n1"),
         (assumed_evicted, [shown("n1", "Running"), shown("n1", "Running")], RELEASING, "n1"),
         (assumed_evicted, [shown("n1")], RELEASING, "n1"),
+        (assumed_evicted, [shown("n1", "Unknown")], Status.UNKNOWN, "n1"),
+        (assumed_evicted, [shown("n1", "Unknown"), shown("n1", "Running")], RELEASING, "n1"),
         (assumed_evicted, [shown("n1", "Running", deleted=True)], RELEASING, "n1"),
         (assumed_evicted, [shown("n1", "Succeeded")], SUCCEEDED, None),
     ],

@@ -149,6 +149,16 @@ def test_an_eviction_that_failed_leaves_the_task_where_it_was() -> None:
     assert story.task("web-0").status is Status.RUNNING
 
 
+def test_an_eviction_that_failed_while_the_node_was_lost_is_forgotten() -> None:
+    story = Story()
+    evict = evicting(story)
+    story.sync(pod("web-0", "web", on="n1", phase="Unknown"))
+    story.world.failed(WriteFailure(evict, "no"))
+    story.sync()
+    story.sync(story.bound("web-0", running=True))
+    assert story.task("web-0").status is Status.RUNNING
+
+
 def test_an_eviction_that_is_always_refused_is_tried_less_and_less_often() -> None:
     story = Story()
     times = []

@@ -8,6 +8,7 @@ the pod as it was before:
 | bound                           | no node, being deleted        | is releasing on the node we assumed  |
 | bound                           | a node                        | is what the pod shows                |
 | evicted                         | bound or running              | stays releasing                      |
+| evicted                         | an unknown phase              | is unknown, until the pod shows more |
 | evicted                         | being deleted, finished       | is what the pod shows                |
 | bound, and the bind failed      |                               | is pending, or releasing, on no node |
 | evicted, and the eviction failed| not being deleted             | is bound or running again            |
@@ -49,9 +50,11 @@ def observe(task: Task | None, pod: Pod, shown: Status) -> Observation | None:
     if not node and pod.status.phase == names.POD_PENDING and task.node is not None and _assumed_bound(task):
         deleted = shown is Status.RELEASING
         return Observation(shown, task.node.name, Status.BINDING) if deleted else None
-    if task.assumed is Status.RELEASING and shown in _AT_WORK:
+    if task.assumed is not Status.RELEASING:
+        return Observation(shown, node)
+    if shown in _AT_WORK:
         return Observation(Status.RELEASING, node, Status.RELEASING)
-    return Observation(shown, node)
+    return Observation(shown, node, Status.RELEASING if shown is Status.UNKNOWN else None)
 
 
 def _assumed_bound(task: Task) -> bool:

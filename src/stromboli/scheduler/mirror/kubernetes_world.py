@@ -129,9 +129,10 @@ class KubernetesWorld:
         task = self.cluster.tasks.get(decision.uid)
         if isinstance(decision, Evict):
             log.warning("evicting %s failed: %s", decision.key, failure.why)
-            if task is not None and (status := after_failed_eviction(task)) is not None:
+            if task is not None:
                 task.assumed = None
-                self.cluster.move(task, status, task.node)
+                if (status := after_failed_eviction(task)) is not None:
+                    self.cluster.move(task, status, task.node)
             return []
         log.warning("binding %s to %s failed: %s", decision.key, decision.node, failure.why)
         if task is None or (status := after_failed_bind(task)) is None:
