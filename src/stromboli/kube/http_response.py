@@ -12,7 +12,6 @@ _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r\n]*\bchunked\b", re.IGNORECA
 _CLOSE = re.compile(rb"\r\nconnection:[^\r\n]*\bclose\b", re.IGNORECASE)
 _RETRY_AFTER = re.compile(rb"\r\nretry-after:[ \t]*(\d{1,8})[ \t]*(?:\r|$)", re.IGNORECASE)
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?")
-_STATUS_WITHOUT_BODY = (204, 304)
 
 
 class BadResponse(Exception):
@@ -54,7 +53,7 @@ class ResponseReader:
         while not self._status:
             if not self._read_head():
                 return None
-        if self._status in _STATUS_WITHOUT_BODY:
+        if self._status in (204, 304):  # these have no body
             return self._response(b"", self._received)
         if self._chunked:
             return self._read_chunks()
