@@ -52,11 +52,11 @@ def test_a_cluster_that_was_killed_is_not_listed(tmp_path: Path) -> None:
 
 
 def test_a_temporary_folder_goes_with_its_cluster() -> None:
-    made = DataFolder(None)
-    assert made.path.is_dir()
-    made.announce("https://127.0.0.1:1")
-    made.release()
-    assert not made.path.exists()
+    folder = DataFolder(None)
+    assert folder.path.is_dir()
+    folder.announce("https://127.0.0.1:1")
+    folder.release()
+    assert not folder.path.exists()
 
 
 def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:

@@ -189,16 +189,16 @@ def test_rights_are_asked_for_and_enforced(cluster: Up, space: str) -> None:
     assert cluster.kubectl("auth", "can-i", "create", "pods") == "yes\n"
     assert "*.*" in cluster.kubectl("auth", "can-i", "--list")
     cluster.kubectl("create", "serviceaccount", "bot")
-    who = f"system:serviceaccount:{space}:bot"
-    assert cluster.kubectl("auth", "can-i", "list", "pods", "--as", who, ok=False) == "no\n"
-    assert "forbidden" in cluster.kubectl("get", "pods", "--as", who, ok=False)
+    account_user = f"system:serviceaccount:{space}:bot"
+    assert cluster.kubectl("auth", "can-i", "list", "pods", "--as", account_user, ok=False) == "no\n"
+    assert "forbidden" in cluster.kubectl("get", "pods", "--as", account_user, ok=False)
     cluster.kubectl("create", "rolebinding", "view", "--clusterrole=view", f"--serviceaccount={space}:bot")
-    assert cluster.kubectl("auth", "can-i", "list", "pods", "--as", who) == "yes\n"
-    assert "No resources" in cluster.kubectl("get", "pods", "--as", who)
-    assert "forbidden" in cluster.kubectl("get", "pods", "-n", "kube-system", "--as", who, ok=False)
-    assert "forbidden" in cluster.kubectl("get", "secrets", "--as", who, ok=False)
+    assert cluster.kubectl("auth", "can-i", "list", "pods", "--as", account_user) == "yes\n"
+    assert "No resources" in cluster.kubectl("get", "pods", "--as", account_user)
+    assert "forbidden" in cluster.kubectl("get", "pods", "-n", "kube-system", "--as", account_user, ok=False)
+    assert "forbidden" in cluster.kubectl("get", "secrets", "--as", account_user, ok=False)
     token = cluster.kubectl("create", "token", "bot").strip()
-    assert who in cluster.kubectl("auth", "whoami", "--token", token)
+    assert account_user in cluster.kubectl("auth", "whoami", "--token", token)
 
 
 def test_kinds_are_listed_and_explained(cluster: Up) -> None:

@@ -71,22 +71,28 @@ class Up:
             raise AssertionError(f"it did not stop: {output}") from None
         return process.returncode, output
 
-    def run(self, *words: str, ok: bool = True, stdin: str | None = None) -> str:
+    def run(self, *arguments: str, ok: bool = True, stdin: str | None = None) -> str:
         """The output of a command with this cluster."""
         done = subprocess.run(
-            words, env=self.environment, capture_output=True, text=True, timeout=60, input=stdin, check=False
+            arguments,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            input=stdin,
+            check=False,
         )
-        assert (done.returncode == 0) is ok, f"{' '.join(words)}: {done.stdout}{done.stderr}"
+        assert (done.returncode == 0) is ok, f"{' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
-    def kubectl(self, *words: str, ok: bool = True, stdin: str | None = None) -> str:
-        return self.run("kubectl", *words, ok=ok, stdin=stdin)
+    def kubectl(self, *arguments: str, ok: bool = True, stdin: str | None = None) -> str:
+        return self.run("kubectl", *arguments, ok=ok, stdin=stdin)
 
-    def json(self, *words: str) -> Any:
-        return json.loads(self.kubectl(*words, "-o", "json"))
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.kubectl(*arguments, "-o", "json"))
 
-    def stromboli(self, *words: str, ok: bool = True) -> str:
+    def stromboli(self, *arguments: str, ok: bool = True) -> str:
         """A command of ours, which is quicker in this process."""
-        done = CliRunner().invoke(app, words, env=self.environment, catch_exceptions=False)
+        done = CliRunner().invoke(app, arguments, env=self.environment, catch_exceptions=False)
         assert (done.exit_code == 0) is ok, done.output
         return done.output

@@ -38,16 +38,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m stromboli.embedded", description=__doc__)
     parser.add_argument("data", type=Path, help="folder for objects, keys and the kubeconfig")
     parser.add_argument(
-        "--host", default="127.0.0.1", help="where to listen; others than this machine may ask if told so"
+        "--host", default="127.0.0.1", help="address to listen on; only this machine unless given"
     )
     parser.add_argument("--port", type=int, default=0, help="0 for any that is free")
-    parser.add_argument("--crds", action="store_true", help="bring Volcano's kinds along")
+    parser.add_argument("--crds", action="store_true", help="add Volcano's CustomResourceDefinitions")
     parser.add_argument(
-        "--history", type=int, default=HISTORY_LIMIT, help="changes that watches may go back to"
+        "--history", type=int, default=HISTORY_LIMIT, help="changes after which a watch may resume"
     )
-    parser.add_argument(
-        "--forget", action="store_true", help="forget all changes of before: watches begin anew"
-    )
+    parser.add_argument("--forget", action="store_true", help="drop the history: watches must list first")
     parser.add_argument("--power-safe", action="store_true", help="wait for the disk at every commit")
     try:
         asyncio.run(serve(parser.parse_args(sys.argv[1:])))

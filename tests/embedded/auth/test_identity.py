@@ -24,9 +24,9 @@ def test_a_token_ends_and_belongs_to_one_account() -> None:
     now = [1000.0]
     tokens = Tokens(b"key", "admin-token", lambda: now[0])
     token, expires = tokens.issue("team", "bob", "uid-1", 600)
-    found = tokens.verify(token)
-    assert found is not None
-    user, uid = found
+    verified = tokens.verify(token)
+    assert verified is not None
+    user, uid = verified
     assert (user.name, uid, expires) == ("system:serviceaccount:team:bob", "uid-1", 1600)
     assert "system:serviceaccounts:team" in user.groups
     now[0] = 1601.0
@@ -58,8 +58,8 @@ def test_an_account_may_do_what_roles_say_until_it_is_gone(tmp_path: Path) -> No
     async def scenario() -> None:
         async with running(tmp_path) as api:
             await api.post(ACCOUNTS, {"metadata": {"name": "reader"}})
-            made = await api.post(f"{ACCOUNTS}/reader/token", {"spec": {"expirationSeconds": 600}})
-            token = made["status"]["token"]
+            created = await api.post(f"{ACCOUNTS}/reader/token", {"spec": {"expirationSeconds": 600}})
+            token = created["status"]["token"]
             status, answer = await api.request("GET", PODS, token=token)
             assert (status, answer["reason"]) == (403, "Forbidden")
             assert (
@@ -96,8 +96,8 @@ def test_a_certificate_of_ours_says_who_and_one_of_others_does_not_get_in(tmp_pa
             url = f"{api.server.url}/apis/authentication.k8s.io/v1/selfsubjectreviews"
             async with aiohttp.ClientSession() as session:
                 async with session.post(url, json={}, ssl=context) as answer:
-                    who = (await answer.json())["status"]["userInfo"]
-                assert (who["username"], "team" in who["groups"]) == ("ann", True)
+                    user_info = (await answer.json())["status"]["userInfo"]
+                assert (user_info["username"], "team" in user_info["groups"]) == ("ann", True)
                 headers = {"Impersonate-User": "somebody"}
                 async with session.post(url, json={}, ssl=context, headers=headers) as answer:
                     assert answer.status == 403
@@ -145,8 +145,8 @@ async def _account(api: ApiCaller, verbs: list[str]) -> str:
         "name": "system:serviceaccounts:default",
     }
     await api.post(f"{ROLES}/rolebindings", {"metadata": {"name": "r"}, "roleRef": role, "subjects": [group]})
-    made = await api.post(f"{ACCOUNTS}/someone/token", {"spec": {}})
-    return str(made["status"]["token"])
+    created = await api.post(f"{ACCOUNTS}/someone/token", {"spec": {}})
+    return str(created["status"]["token"])
 
 
 def test_whoever_speaks_for_an_account_speaks_for_its_groups(tmp_path: Path) -> None:

@@ -80,36 +80,36 @@ def test_a_crd_is_published_as_it_was_written() -> None:
 
 
 def test_documents_are_made_once() -> None:
-    some = (CUSTOM,)
-    assert v3(some) is v3((CUSTOM,))
-    assert v2_protobuf(some) is v2_protobuf(some)
+    kinds_of_crd = (CUSTOM,)
+    assert v3(kinds_of_crd) is v3((CUSTOM,))
+    assert v2_protobuf(kinds_of_crd) is v2_protobuf(kinds_of_crd)
 
 
 def messages(data: bytes) -> dict[int, list[bytes]]:
     """The fields of a protobuf message of texts and messages."""
     fields: dict[int, list[bytes]] = {}
-    place = 0
+    position = 0
 
     def varint() -> int:
-        nonlocal place
+        nonlocal position
         value = shift = 0
         while True:
-            byte = data[place]
-            place += 1
+            byte = data[position]
+            position += 1
             value |= (byte & 0x7F) << shift
             shift += 7
             if not byte & 0x80:
                 return value
 
-    while place < len(data):
+    while position < len(data):
         tag = varint()
         size = {0: 0, 1: 8, 2: -1}[tag & 7]
         if size == 0:
             fields.setdefault(tag >> 3, []).append(str(varint()).encode())
             continue
         size = varint() if size < 0 else size
-        fields.setdefault(tag >> 3, []).append(data[place : place + size])
-        place += size
+        fields.setdefault(tag >> 3, []).append(data[position : position + size])
+        position += size
     return fields
 
 

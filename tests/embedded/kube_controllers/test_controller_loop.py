@@ -124,9 +124,9 @@ def test_a_pod_on_a_node_that_does_not_exist_waits_for_nobody(tmp_path: Path) ->
         async with running(tmp_path) as api:
             node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
             await api.post("/api/v1/nodes", node)
-            for name, place in (("a", "n1"), ("b", "nowhere")):
+            for name, node_name in (("a", "n1"), ("b", "nowhere")):
                 await api.post(PODS, pod(name))
-                await api.post(f"{PODS}/{name}/binding", {"target": {"name": place}})
+                await api.post(f"{PODS}/{name}/binding", {"target": {"name": node_name}})
                 await api.delete(f"{PODS}/{name}")
             await eventually(lambda: is_(names(api, PODS), ["a"]))
             await api.delete("/api/v1/nodes/n1")

@@ -83,7 +83,7 @@ class NodeCluster:
         await self.client.delete(PODS, name, "default", {"gracePeriodSeconds": grace})
 
     async def log(self, name: str, **query: Any) -> str:
-        pieces = self.nodes.log("default", name, LogQuery(**query))
+        pieces = self.nodes.log("default", name, LogQuery(**{"container": "main", **query}))
         return b"".join([piece async for piece in pieces]).decode() if pieces is not None else ""
 
 

@@ -72,8 +72,8 @@ def test_the_next_step_follows_from_the_pod(given, step):
 
 
 def test_a_run_time_is_drawn_once_for_a_pod():
-    one = pod("a", "Running", BEGUN, annotations={RUN: "10s..20s"})
-    first, again = next_stage(one, 0.0, DELAYS), next_stage(one, 0.0, DELAYS)
+    running_pod = pod("a", "Running", BEGUN, annotations={RUN: "10s..20s"})
+    first, again = next_stage(running_pod, 0.0, DELAYS), next_stage(running_pod, 0.0, DELAYS)
     other = next_stage(pod("b", "Running", BEGUN, annotations={RUN: "10s..20s"}), 0.0, DELAYS)
     assert first == again
     assert 10 <= first.at <= 20

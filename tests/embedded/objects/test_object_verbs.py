@@ -13,13 +13,13 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 def test_an_object_is_created_read_changed_and_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:
-            made = await api.post(PODS, pod("a"))
-            meta = made["metadata"]
+            created = await api.post(PODS, pod("a"))
+            meta = created["metadata"]
             assert meta["uid"]
             assert meta["creationTimestamp"].endswith("Z")
             assert (meta["namespace"], meta["generation"]) == ("default", 1)
-            assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
-            assert await api.get(f"{PODS}/a") == made
+            assert created["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+            assert await api.get(f"{PODS}/a") == created
             changed = await api.patch(f"{PODS}/a", {"metadata": {"labels": {"x": "y"}}})
             assert int(changed["metadata"]["resourceVersion"]) > int(meta["resourceVersion"])
             assert changed["metadata"]["uid"] == meta["uid"]
@@ -184,10 +184,10 @@ def test_a_pod_that_runs_is_given_time_and_one_that_waits_is_not(tmp_path: Path)
 def test_finalizers_hold_an_object_and_preconditions_protect_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:
-            made = await api.post(MAPS, config_map("a", finalizers=["example.com/hold"]))
+            created = await api.post(MAPS, config_map("a", finalizers=["example.com/hold"]))
             wrong = {"preconditions": {"uid": "another"}}
             assert (await api.request("DELETE", f"{MAPS}/a", wrong))[0] == 409
-            right = {"preconditions": {"uid": made["metadata"]["uid"]}}
+            right = {"preconditions": {"uid": created["metadata"]["uid"]}}
             assert (await api.delete(f"{MAPS}/a", right))["metadata"]["deletionTimestamp"]
             held = {"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}}
             assert (await api.request("PATCH", f"{MAPS}/a", held, MERGE))[0] == 422

@@ -42,9 +42,9 @@ def killed_writer(path: Path, seed: int, after: float) -> list[tuple[str, int, i
         first = pipe.readline()
         time.sleep(after)
         process.kill()
-        said = first + pipe.read()
+        output = first + pipe.read()
     assert process.wait(10) == -signal.SIGKILL
-    lines = said.decode().split("\n")[:-1]  # the last may be torn
+    lines = output.decode().split("\n")[:-1]  # the last may be torn
     return [(name, int(count), int(revision)) for name, count, revision in map(str.split, lines)]
 
 
@@ -86,10 +86,10 @@ def check_history(store: Store) -> None:
     """Watching from the oldest moment on leads to the present, in order."""
     past = store.versions_at(store.compacted_revision, "things")
     state = {record.key[1:]: record.revision for record in store.list("things")}
-    state |= {place: record.revision for place, record in past.items() if record is not None}
-    for place, record in past.items():
+    state |= {key: record.revision for key, record in past.items() if record is not None}
+    for key, record in past.items():
         if record is None:
-            state.pop(place, None)
+            state.pop(key, None)
     before = store.compacted_revision
     for change in store.changes_since(store.compacted_revision, "things"):
         assert change.revision > before
@@ -119,14 +119,14 @@ async def load(kubeconfig: Path, done: list[str], number: int) -> None:
     """Create until the server is gone; the names that it acknowledged."""
     async with Client(find_access(str(kubeconfig))) as client:
 
-        async def worker(place: int) -> None:
+        async def worker(index: int) -> None:
             for count in range(10_000):
-                name = f"m{number}-{place}-{count}"
+                name = f"m{number}-{index}-{count}"
                 body: Any = {"metadata": {"name": name}, "data": {"n": str(count)}}
                 answer = await client.send(_post(body), timeout=5)
                 done.append(json.loads(answer)["metadata"]["resourceVersion"] + " " + name)
 
-        await asyncio.gather(*(worker(place) for place in range(10)), return_exceptions=True)
+        await asyncio.gather(*(worker(index) for index in range(10)), return_exceptions=True)
 
 
 def _post(body: Any) -> Request:
@@ -180,8 +180,8 @@ def test_a_server_killed_under_load_goes_on_where_it_was(tmp_path: Path) -> None
             after = asyncio.run(whole_list(config))
             assert {line.split()[1] for line in done} <= set(after["names"])
             assert int(after["version"]) >= max(int(line.split()[0]) for line in done)
-            news = asyncio.run(resumed(config, listed["version"], int(after["version"])))
-            assert news == set(after["names"]) - set(listed["names"])
+            resumed_names = asyncio.run(resumed(config, listed["version"], int(after["version"])))
+            assert resumed_names == set(after["names"]) - set(listed["names"])
         finally:
             server.terminate()
             assert server.wait(10) == 0

@@ -35,14 +35,14 @@ def names(store: Store) -> list[str]:
 def test_nobody_hears_of_a_write_before_it_is_committed(tmp_path: Path) -> None:
     async def scenario() -> None:
         store = Store(tmp_path / "db")
-        heard: list[Change] = []
-        store.on_commit(heard.extend)
+        committed: list[Change] = []
+        store.on_commit(committed.extend)
         store.put(key("a"), content())
         store.put(key("b"), content())
         assert names(store) == ["a", "b"]
-        assert heard == []
+        assert committed == []
         await store.wait_committed()
-        assert [change.key.name for change in heard] == ["a", "b"]
+        assert [change.key.name for change in committed] == ["a", "b"]
         other = sqlite3.connect(tmp_path / "db")
         assert other.execute("SELECT count(*) FROM versions").fetchone() == (2,)
         other.close()
@@ -56,9 +56,9 @@ def test_a_write_that_the_disk_does_not_take_never_happened(tmp_path: Path) -> N
         store = Store(tmp_path / "db")
         store.put(key("a"), content(n=1))
         await store.wait_committed()
-        heard: list[Change] = []
+        committed: list[Change] = []
         undone: list[Change] = []
-        store.on_commit(heard.extend)
+        store.on_commit(committed.extend)
         other = sqlite3.connect(tmp_path / "db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         store._log._db.execute("PRAGMA busy_timeout=0")
@@ -73,7 +73,7 @@ def test_a_write_that_the_disk_does_not_take_never_happened(tmp_path: Path) -> N
         record = store.get("things", "default", "a")
         assert record is not None
         assert record.object()["n"] == 1
-        assert heard == []
+        assert committed == []
         assert len(undone) == 4, "each change, and its reverse"
         later = store.put(key("c"), content())
         await store.wait_committed()
@@ -179,16 +179,16 @@ def test_a_page_of_the_past_does_not_show_what_is_about_to_be_committed(tmp_path
 def test_what_one_listener_cannot_stand_the_others_hear(tmp_path: Path) -> None:
     async def scenario() -> None:
         store = Store(tmp_path / "db")
-        heard: list[Change] = []
+        committed: list[Change] = []
 
         def fragile(batch: object) -> None:
             raise ValueError("I cannot read that")
 
         store.on_commit(fragile)
-        store.on_commit(heard.extend)
+        store.on_commit(committed.extend)
         store.put(key("a"), content())
         await store.wait_committed()
-        assert [change.key.name for change in heard] == ["a"]
+        assert [change.key.name for change in committed] == ["a"]
         await store.close()
 
     asyncio.run(scenario())

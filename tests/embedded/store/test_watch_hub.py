@@ -44,9 +44,9 @@ def test_a_watch_resumes_where_a_list_was_even_after_a_restart(tmp_path: Path) -
             versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
             assert versions == sorted(versions)
             assert versions[0] > int(version)
-            made = await api.post(MAPS, config_map("later"))
-            assert int(made["metadata"]["resourceVersion"]) > versions[-1]
-            assert (await following())["object"] == made
+            created = await api.post(MAPS, config_map("later"))
+            assert int(created["metadata"]["resourceVersion"]) > versions[-1]
+            assert (await following())["object"] == created
 
     asyncio.run(scenario())
 
@@ -91,13 +91,13 @@ def test_a_watch_from_before_all_history_is_told_to_list_again(tmp_path: Path) -
 def test_initial_events_end_with_a_bookmark_and_so_does_a_watch_with_a_time_limit(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:
-            made = await api.post(MAPS, config_map("a"))
+            created = await api.post(MAPS, config_map("a"))
             query = (
                 "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
                 "&timeoutSeconds=1"
             )
             async with api.watch(f"{MAPS}?{query}") as following:
-                assert await following() == {"type": "ADDED", "object": made}
+                assert await following() == {"type": "ADDED", "object": created}
                 event = await following()
                 assert event["type"] == "BOOKMARK"
                 assert event["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}

@@ -12,7 +12,7 @@ THING = {
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "expected"),
     [
         (".spec.replicas", [3]),
         ("{.spec.replicas}", [3]),
@@ -31,8 +31,8 @@ THING = {
         (".status.conditions[?(@.type!='Old')].status", ["True"]),
     ],
 )
-def test_a_path_leads_to_values(path, found):
-    assert find(path, THING) == found
+def test_a_path_leads_to_values(path, expected):
+    assert find(path, THING) == expected
 
 
 @pytest.mark.parametrize("path", [".a[", "a", ".a[?(@.b", "x" * 2000, ".a..b", ".a[x]"])

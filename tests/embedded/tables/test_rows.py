@@ -9,20 +9,20 @@ from stromboli.embedded.tables.crd_printers import crd_printer
 from stromboli.embedded.tables.table import table
 
 NOW = 1_700_000_000.0
-BORN = "2023-11-14T22:12:20Z"  # a minute before
+CREATED = "2023-11-14T22:12:20Z"  # a minute before
 
 
-def row(group, resource, **thing):
-    thing.setdefault("metadata", {}).setdefault("name", "x")
-    thing["metadata"].setdefault("creationTimestamp", BORN)
+def row(group, resource, **fields):
+    fields.setdefault("metadata", {}).setdefault("name", "x")
+    fields["metadata"].setdefault("creationTimestamp", CREATED)
     printer = printer_for(f"{resource}.{group}" if group else resource)
-    cells = printer.print_row(thing, NOW)
+    cells = printer.print_row(fields, NOW)
     assert len(cells) == len(printer.columns)
     return dict(zip([column.name for column in printer.columns], cells, strict=True))
 
 
 def pod(phase="Running", states=(), init=(), specs=1, conditions=(), deleted=False, **status):
-    meta = {"deletionTimestamp": BORN} if deleted else {}
+    meta = {"deletionTimestamp": CREATED} if deleted else {}
     return row(
         "",
         "pods",
@@ -123,7 +123,7 @@ def test_a_gated_pod_is_shown_as_such():
             "events",
             {
                 "involvedObject": {"kind": "Pod", "name": "p"},
-                "lastTimestamp": BORN,
+                "lastTimestamp": CREATED,
                 "count": 3,
                 "type": "Normal",
                 "message": "hello\n",
@@ -151,7 +151,7 @@ def test_a_gated_pod_is_shown_as_such():
                 "spec": {"completions": 2},
                 "status": {
                     "succeeded": 2,
-                    "startTime": BORN,
+                    "startTime": CREATED,
                     "completionTime": "2023-11-14T22:12:50Z",
                     "conditions": [{"type": "Complete", "status": "True"}],
                 },
@@ -210,7 +210,7 @@ def test_a_gated_pod_is_shown_as_such():
             {"spec": {"minAvailable": "50%"}, "status": {"disruptionsAllowed": 1}},
             {"Min Available": "50%", "Max Unavailable": "N/A", "Allowed Disruptions": 1},
         ),
-        ("apiextensions.k8s.io", "customresourcedefinitions", {}, {"Created At": BORN}),
+        ("apiextensions.k8s.io", "customresourcedefinitions", {}, {"Created At": CREATED}),
         (
             "rbac.authorization.k8s.io",
             "rolebindings",
@@ -254,7 +254,10 @@ def test_a_custom_kind_has_the_columns_it_asks_for():
             {"name": "bad", "type": "string", "jsonPath": ".a["},
         ]
     )
-    content = {"metadata": {"name": "x", "creationTimestamp": BORN}, "spec": {"minMember": "no", "on": True}}
+    content = {
+        "metadata": {"name": "x", "creationTimestamp": CREATED},
+        "spec": {"minMember": "no", "on": True},
+    }
     assert printer.row(content, NOW) == ["x", None, None, "60s", True, "<invalid>"]
     assert [column.priority for column in printer.columns] == [0, 0, 1, 0, 0, 0]
 

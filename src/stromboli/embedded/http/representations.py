@@ -47,9 +47,9 @@ def negotiate(accept: str, include: str = "") -> Representation:
             continue
         values = dict(parameter.partition("=")[::2] for parameter in parameters)
         as_kind = values.get("as", "")
-        if as_kind in ("", TABLE, *METADATA):
-            if not as_kind:
-                return WHOLE
+        if not as_kind:
+            return WHOLE
+        if as_kind in (TABLE, *METADATA):
             version = values["v"] if values.get("v") in ("v1", "v1beta1") else "v1"
             return Representation(as_kind, version, include if include in INCLUDE else INCLUDE[0])
     raise StatusError(

@@ -22,11 +22,8 @@ def success(kind: Kind, name: str, uid: str) -> dict[str, Any]:
 
 
 def _details(kind: Kind, name: str) -> dict[str, Any]:
-    details: dict[str, Any] = {"name": name} if name else {}
-    if kind.group:
-        details["group"] = kind.group
-    details["kind"] = kind.plural
-    return details
+    details = {"name": name, "group": kind.group, "kind": kind.plural}
+    return {field: text for field, text in details.items() if text}
 
 
 def not_found(kind: Kind, name: str) -> StatusError:

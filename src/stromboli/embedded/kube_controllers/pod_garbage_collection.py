@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.store.records import Change, Key, Record
@@ -17,15 +17,12 @@ class PodGarbageCollector(Controller):
             yield change.key
 
     async def reconcile(self, key: Key) -> None:
-        store = self._objects.store
-        if key.resource == "nodes" and store.get(*key) is None:
-            pods = list(store.list("pods"))
-            self._collect(pod for pod in pods if pod.field("spec.nodeName") == key.name)
-        elif key.resource == "pods" and (record := store.get(*key)) is not None:
-            node = store.get("nodes", "", record.field("spec.nodeName"))
-            self._collect([record] if node is None else [])
-
-    def _collect(self, pods: Iterable[Record]) -> None:
+        store, pods = self._objects.store, list[Record]()
+        record = store.get(*key)
+        if key.resource == "nodes" and record is None:
+            pods = [pod for pod in store.list("pods") if pod.field("spec.nodeName") == key.name]
+        elif key.resource == "pods" and record is not None:
+            pods = [record] if store.get("nodes", "", record.field("spec.nodeName")) is None else []
         for pod in pods:
             if pod.meta.deletion_timestamp:
                 self._objects.system_update(

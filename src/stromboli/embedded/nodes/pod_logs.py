@@ -11,7 +11,7 @@ from typing import Protocol
 class LogQuery:
     """Which lines of a container's log are wanted (`kubectl logs`)."""
 
-    container: str = ""
+    container: str
     follow: bool = False
     previous: bool = False
     timestamps: bool = False

@@ -6,7 +6,7 @@ As in KWOK, a stage takes a pod from one state to the next after a delay.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
@@ -39,14 +39,11 @@ class ScheduledStage(NamedTuple):
     exit_code: int = 0
 
 
-HALF_A_SECOND = Duration(0.5, 0.5)
-
-
 @dataclass(frozen=True, slots=True)
 class StageDelays:
     """Delays of the stages where a pod has no annotation."""
 
-    start_delay: Duration = HALF_A_SECOND
+    start_delay: Duration = field(default=Duration(0.5, 0.5))
     run_time: Duration = FOREVER
     stop_delay: float = 0.2
 

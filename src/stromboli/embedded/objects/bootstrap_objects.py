@@ -13,7 +13,6 @@ from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.rbac.bootstrap_roles import bootstrap_policy
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-SCHEDULING = "scheduling.k8s.io/v1"
 PRIORITY_CLASSES = (
     ("system-cluster-critical", 2_000_000_000, "Used for system critical pods that must run in the cluster."),
     ("system-node-critical", 2_000_001_000, "Used for system critical pods that must not be moved."),
@@ -30,7 +29,7 @@ async def bootstrap(objects: Objects, crds: bool) -> None:
         await _ensure(
             objects,
             {
-                "apiVersion": SCHEDULING,
+                "apiVersion": "scheduling.k8s.io/v1",
                 "kind": "PriorityClass",
                 "metadata": {"name": name},
                 "value": value,

@@ -88,23 +88,21 @@ async def delete(
             recheck(record)
     _check_preconditions(kind, record, delete_options.preconditions)
     content, old = record.object(), record.object()
-    meta = content["metadata"]
     _mark_deleted(kind, content, delete_options)
-    remains = not is_removable(content)
-    if request.dry_run:
-        if not remains:
-            return msgspec.json.encode(success(kind, name, meta["uid"]))
-        return to_served_version(kind, Record(record.key, record.revision, msgspec.json.encode(content))).data
-    if remains:
+    if not is_removable(content):
+        if request.dry_run:
+            record = Record(record.key, record.revision, msgspec.json.encode(content))
+            return to_served_version(kind, record).data
         if kind.id == "namespaces":
             content["status"] = {**(content.get("status") or {}), "phase": "Terminating"}
         if content != old:
             record = objects.store.put(record.key, content)
         return to_served_version(kind, record).data
-    objects.store.remove(record.key, content)
-    if kind.id == "pods":  # kubectl shows what it deleted
-        return msgspec.json.encode(content)
-    return msgspec.json.encode(success(kind, name, meta["uid"]))
+    if not request.dry_run:
+        objects.store.remove(record.key, content)
+        if kind.id == "pods":  # kubectl shows what it deleted
+            return msgspec.json.encode(content)
+    return msgspec.json.encode(success(kind, name, content["metadata"]["uid"]))
 
 
 async def delete_all(objects: Objects, kinds: Iterable[Kind], namespace: str = "") -> int:

@@ -101,23 +101,25 @@ def compare(old: dict[str, Any], new: dict[str, Any], schema: Schema) -> Compari
     return difference
 
 
-def _compare(olds: dict[str, Any], news: dict[str, Any], schema: Schema, into: Comparison) -> None:
-    for key, new in news.items():
-        old = olds.get(key, _ABSENT)
+def _compare(
+    old_children: dict[str, Any], new_children: dict[str, Any], schema: Schema, into: Comparison
+) -> None:
+    for key, new in new_children.items():
+        old = old_children.get(key, _ABSENT)
         if old is _ABSENT or old != new:
             _compare_field(key, old, new, _child_schema(schema, key), into)
-    for key, old in olds.items():
-        if key not in news:
+    for key, old in old_children.items():
+        if key not in new_children:
             _compare_field(key, old, _ABSENT, _child_schema(schema, key), into)
 
 
 def _compare_field(key: str, old: Any, new: Any, schema: Schema, into: Comparison) -> None:
-    olds, news = children(old, schema), children(new, schema)
+    old_children, new_children = children(old, schema), children(new, schema)
     nested = Comparison({}, {}, {})
-    if olds or news:
-        _compare(olds or {}, news or {}, schema, nested)
+    if old_children or new_children:
+        _compare(old_children or {}, new_children or {}, schema, nested)
     both = old is not _ABSENT and new is not _ABSENT
-    whole = olds is None or news is None or type(old) is not type(new)
+    whole = old_children is None or new_children is None or type(old) is not type(new)
     insert(into.added, key, nested.added, member=old is _ABSENT)
     insert(into.modified, key, nested.modified, member=both and whole)
     insert(into.removed, key, nested.removed, member=new is _ABSENT)

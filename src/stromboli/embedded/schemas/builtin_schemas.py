@@ -11,7 +11,7 @@ from stromboli.embedded.schemas.schema import Schema
 from stromboli.embedded.schemas.schema_notation import Notation
 
 _SHARED = ("core.txt", "meta.txt", "pod.txt")
-"""These come first: where two packages have a type of one name, other packages mean theirs."""
+"""Read first: elsewhere, a type name that several packages define is that of these files."""
 
 
 @cache

@@ -115,9 +115,7 @@ def parse_fields(text: str) -> Fields:
     if len(text) > LONGEST:
         raise bad_request(f"fieldSelector: longer than {LONGEST} characters")
     terms = []
-    for term in (term.strip() for term in re.split(r"(?<!\\),", text)):
-        if not term:
-            continue
+    for term in filter(None, map(str.strip, re.split(r"(?<!\\),", text))):
         match = re.match(r"^([^!=]+?)(==|!=|=)(.*)$", term)
         if not match:
             raise bad_request(f"invalid selector: {term[:200]!r}; can't understand")

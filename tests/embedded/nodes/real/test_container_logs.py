@@ -52,8 +52,8 @@ def test_a_log_is_read_as_asked(tmp_path, query, text):
 @given(st.lists(st.binary(max_size=20), max_size=10))
 def test_what_was_said_comes_back_however_it_was_cut(tmp_path_factory, pieces):
     path = written(tmp_path_factory.mktemp("log"), *pieces)
-    said = b"".join(pieces)
-    assert read(path) == (said if not said or said.endswith(b"\n") else said + b"\n")
+    output = b"".join(pieces)
+    assert read(path) == (output if not output or output.endswith(b"\n") else output + b"\n")
 
 
 def test_a_log_is_followed_to_its_end_even_over_a_new_file(tmp_path, monkeypatch):
@@ -64,11 +64,11 @@ def test_a_log_is_followed_to_its_end_even_over_a_new_file(tmp_path, monkeypatch
         path, open = log_file(tmp_path, "main", 0), True
         file = LogFile(path)
         file.write(b"first\n")
-        heard = []
+        received = []
 
         async def follow():
             async for piece in read_log(path, LogQuery("main", follow=True), lambda: not open):
-                heard.append(piece)
+                received.append(piece)
 
         follower = asyncio.create_task(follow())
         for number in range(6):
@@ -79,7 +79,7 @@ def test_a_log_is_followed_to_its_end_even_over_a_new_file(tmp_path, monkeypatch
         file.close()
         open = False
         await asyncio.wait_for(follower, 5)
-        return b"".join(heard)
+        return b"".join(received)
 
     assert asyncio.run(scenario()) == b"first\n" + b"".join(b"line %d\n" % n for n in range(6)) + b"last\n"
 

@@ -15,13 +15,13 @@ from stromboli.embedded.nodes.real.container_process import ContainerProcess
 from stromboli.embedded.nodes.real.process_guardian import ROOT, ProcessGuardian, kill_marked
 
 
-def run(folder, *words, then=lambda running: None):
+def run(folder, *arguments, then=lambda running: None):
     async def scenario():
         guardian = ProcessGuardian()
         try:
             log = LogFile(folder / "0.log", lambda: 0.0)
             running = await ContainerProcess.start(
-                list(words), folder, {"PATH": os.environ["PATH"]}, guardian, log
+                list(arguments), folder, {"PATH": os.environ["PATH"]}, guardian, log
             )
             await asyncio.sleep(0.1)
             then(running)
@@ -32,12 +32,12 @@ def run(folder, *words, then=lambda running: None):
     return asyncio.run(scenario())
 
 
-def said(folder):
+def logged_lines(folder):
     return [line.partition(" ")[2] for line in (folder / "0.log").read_text().splitlines()]
 
 
 @pytest.mark.parametrize(
-    ("script", "end", "words"),
+    ("script", "end", "lines"),
     [
         ("echo out; echo err >&2", (0, 0), ["out", "err"]),
         ("exit 3", (3, 0), []),
@@ -45,9 +45,9 @@ def said(folder):
         ("pwd | xargs basename; (sleep 100; echo never) & echo quick", (0, 0), None),
     ],
 )
-def test_a_process_ends_as_it_does(tmp_path, script, end, words):
+def test_a_process_ends_as_it_does(tmp_path, script, end, lines):
     assert run(tmp_path, "sh", "-c", script) == end
-    assert words is None or said(tmp_path) == words
+    assert lines is None or logged_lines(tmp_path) == lines
 
 
 def test_a_process_ends_even_if_a_process_that_it_left_running_holds_its_output(tmp_path, monkeypatch):
@@ -55,18 +55,18 @@ def test_a_process_ends_even_if_a_process_that_it_left_running_holds_its_output(
     begin = time.monotonic()
     assert run(tmp_path, "sh", "-c", "setsid sleep 6 & echo left; sleep 0.2; exit 4") == (4, 0)
     assert time.monotonic() - begin < 5
-    assert said(tmp_path) == ["left"]
+    assert logged_lines(tmp_path) == ["left"]
 
 
 def test_a_process_may_end_in_order(tmp_path):
     script = "trap 'echo bye; exit 7' TERM; while true; do sleep 0.02; done"
     assert run(tmp_path, "sh", "-c", script, then=ContainerProcess.terminate) == (7, 0)
-    assert said(tmp_path)[-1] == "bye"
+    assert logged_lines(tmp_path)[-1] == "bye"
 
 
 def test_a_killed_process_takes_its_children_along(tmp_path):
     assert run(tmp_path, "sh", "-c", "sleep 987 & echo $!; wait", then=ContainerProcess.kill) == (137, 9)
-    child = int(said(tmp_path)[0])
+    child = int(logged_lines(tmp_path)[0])
     deadline = time.monotonic() + 5
     while _lives(child) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -7,7 +7,6 @@ import logging
 import shutil
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -108,13 +107,11 @@ class ProcessRuntime:
         self._context.guardian.close()
 
     def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes] | None:
-        container = query.container or str(pod.spec.containers[0].get("name", ""))
-        query = replace(query, container=container)
         path = find_log(pod_folder(self._context.pods, pod.namespace, pod.name, pod.uid), query)
 
         def ended() -> bool:
             worker = self._workers.get(pod.uid)
-            return worker is None or not worker.runs(container)
+            return worker is None or not worker.runs(query.container)
 
         return None if path is None else read_log(path, query, ended)
 
