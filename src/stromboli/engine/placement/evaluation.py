@@ -50,6 +50,12 @@ def fits(task: Task, free: Ints) -> Bools:
     return fitting
 
 
+def _fits_into(task: Task, free: Ints) -> bool:
+    """Whether a task's request fits into what one node has free."""
+    request = task.shape.request
+    return all(free[dim] >= request.get(dim, 0) for dim in task.shape.dims)
+
+
 def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Bools:
     """Where all checks of a filter let a task pass."""
     passing = nodes.all()
@@ -233,10 +239,19 @@ class Evaluation:
         if own is None or not self._allowed[own.row]:
             return self.now, self.later
         now, later, score = self.now.copy(), self.later.copy(), self._scores[own.row]
-        fits_now, fits_later = self._fitting(task, Nodes(self.columns, np.array([own.row]), own=own))
-        now[own.row] = score if fits_now[0] else NEVER
-        later[own.row] = score if fits_later[0] else NEVER
+        fits_now, fits_later = self._fits_on(task, own.row, own)
+        now[own.row] = score if fits_now else NEVER
+        later[own.row] = score if fits_later else NEVER
         return now, later
+
+    def _fits_on(self, task: Task, row: int, own: OwnRoom | None) -> tuple[bool, bool]:
+        """As `_fitting` for one node, where a task may use the room that is reserved for it."""
+        nodes = Nodes(self.columns, np.array([row]), own=own)
+        if self.resource_fit and not _fits_into(task, nodes.future_idle[:, 0]):
+            return False, False
+        if not all(passes(filter, task, nodes)[0] for filter in self._usage_filters):
+            return False, False
+        return not self.resource_fit or _fits_into(task, nodes.idle[:, 0]), True
 
     def _steady_score(self, task: Task, nodes: Nodes, rows: Ints, ahead: int) -> Floats:
         """Scores that need no normalisation, added as Volcano adds them: one by one, then the batch."""
@@ -400,10 +415,7 @@ class Evaluation:
         """Whether every filter lets the task onto one node, and it fits there once what is leaving has left."""
         if not self._allowed[row] or not all(self._columns[id(filter)][row] for filter in self._watched):
             return False
-        nodes = Nodes(self.columns, np.array([row]), own=own)
-        if self.resource_fit and not fits(task, nodes.future_idle)[0]:
-            return False
-        return all(passes(filter, task, nodes)[0] for filter in self._usage_filters)
+        return self._fits_on(task, row, own)[1]
 
     # -- explaining
 
