@@ -28,8 +28,8 @@ PLUGINS = ("priority, gang, conformance", "predicates, proportion")
 EVERYTHING = "enqueue, allocate, backfill, preempt, reclaim"
 
 
-def world_of(*things: Manifest, actions: str = "enqueue, allocate, backfill") -> LivingWorld:
-    return LivingWorld([queue(), *things], lambda: engine(*PLUGINS, actions=actions))
+def world_of(*objects: Manifest, actions: str = "enqueue, allocate, backfill") -> LivingWorld:
+    return LivingWorld([queue(), *objects], lambda: engine(*PLUGINS, actions=actions))
 
 
 def members(name: str, count: int, **terms: Any) -> list[Manifest]:
@@ -37,11 +37,15 @@ def members(name: str, count: int, **terms: Any) -> list[Manifest]:
 
 
 def conditions(decisions: Iterable[Decision]) -> list[tuple[str, str]]:
-    return [(one.status, one.reason) for one in decisions if isinstance(one, NativeGroupCondition)]
+    return [
+        (decision.status, decision.reason)
+        for decision in decisions
+        if isinstance(decision, NativeGroupCondition)
+    ]
 
 
 def evicted(outcome: Outcome) -> list[str]:
-    return sorted(one.name for one in outcome.decisions if isinstance(one, Evict))
+    return sorted(decision.name for decision in outcome.decisions if isinstance(decision, Evict))
 
 
 # -- gangs
@@ -53,7 +57,7 @@ def test_two_of_three_wait_and_all_three_start_when_the_third_comes() -> None:
     assert not binds(outcome.decisions)
     assert conditions(outcome.decisions) == [("False", "Unschedulable")]
     assert "valid: 2, min: 3" in next(
-        one.message for one in outcome.decisions if isinstance(one, NativeGroupCondition)
+        decision.message for decision in outcome.decisions if isinstance(decision, NativeGroupCondition)
     )
     assert not world.step().decisions  # said once
     world.put(pod("g-x-2", native="g"))
@@ -76,26 +80,26 @@ def test_what_was_scheduled_once_stays_so() -> None:
     world.put(pod("late", native="g", cpu=9))
     outcome = world.step()
     assert not conditions(outcome.decisions)
-    assert any(isinstance(one, PodCondition) for one in outcome.decisions)
+    assert any(isinstance(decision, PodCondition) for decision in outcome.decisions)
     assert not job_named(world.intake.cluster, "g").waits_for_queue
 
 
 def test_pods_of_a_basic_group_start_one_by_one() -> None:
-    things = [native_group("g"), pod("g-x-0", native="g", cpu=9), pod("g-x-1", native="g")]
-    outcome = world_of(node("n1"), *things).step()
+    objects = [native_group("g"), pod("g-x-0", native="g", cpu=9), pod("g-x-1", native="g")]
+    outcome = world_of(node("n1"), *objects).step()
     assert binds(outcome.decisions) == [("default/g-x-1", "n1")]
     assert conditions(outcome.decisions) == [("True", "Scheduled")]
 
 
 def test_each_pod_of_a_basic_group_may_take_the_place_of_another() -> None:
-    things = [
+    objects = [
         group("low", priorityClassName="low"),
         pod("low-0", "low", on="n1"),
         native_group("g", priority=5),
         pod("g-x-0", on="n1", native="g"),
         pod("g-x-1", native="g"),
     ]
-    world = world_of(node("n1", cpu=2), priority_class("low", -5), *things, actions=EVERYTHING)
+    world = world_of(node("n1", cpu=2), priority_class("low", -5), *objects, actions=EVERYTHING)
     assert evicted(world.cycle()) == ["low-0"]
 
 
@@ -109,7 +113,9 @@ def test_a_full_queue_takes_no_more_of_them() -> None:
 def test_a_group_with_pods_of_other_schedulers_only_is_left_alone() -> None:
     other = pod("a", on="n1", native="g", scheduler="default-scheduler")
     outcome = world_of(node("n1"), native_group("g", 3), other).step()
-    assert not [one for one in outcome.decisions if isinstance(one, NativeGroupCondition | Event)]
+    assert not [
+        decision for decision in outcome.decisions if isinstance(decision, NativeGroupCondition | Event)
+    ]
 
 
 # -- who cannot take part
@@ -117,9 +123,9 @@ def test_a_group_with_pods_of_other_schedulers_only_is_left_alone() -> None:
 
 def test_a_pod_without_its_group_is_told_so_once() -> None:
     world = world_of(node("n1"), *members("g", 1))
-    [said] = [one for one in world.step().decisions if isinstance(one, PodCondition)]
-    assert said.reason == "Unschedulable"
-    assert "PodGroup (default/g)" in said.message
+    [condition] = [decision for decision in world.step().decisions if isinstance(decision, PodCondition)]
+    assert condition.reason == "Unschedulable"
+    assert "PodGroup (default/g)" in condition.message
     assert not world.step().decisions
     world.put(native_group("g", 1))
     assert len(binds(world.step().decisions)) == 1
@@ -127,12 +133,12 @@ def test_a_pod_without_its_group_is_told_so_once() -> None:
 
 def test_a_pod_whose_group_is_in_no_queue_is_told_so() -> None:
     lost = native_group("g", 1, annotations={names.QUEUE_NAME: "nowhere"})
-    [said] = [
-        one
-        for one in world_of(node("n1"), lost, *members("g", 1)).step().decisions
-        if isinstance(one, PodCondition)
+    [condition] = [
+        decision
+        for decision in world_of(node("n1"), lost, *members("g", 1)).step().decisions
+        if isinstance(decision, PodCondition)
     ]
-    assert said.message == 'queue "nowhere" does not exist'
+    assert condition.message == 'queue "nowhere" does not exist'
 
 
 # -- how they may be disturbed
@@ -167,19 +173,19 @@ def test_else_a_single_pod_goes(mode: Any, minimum: int) -> None:
 
 
 def test_nobody_of_it_goes_if_one_must_stay() -> None:
-    things = crowd("PodGroup", 1)[:-1]
+    objects = crowd("PodGroup", 1)[:-1]
     firm = pod("old-x-2", on="n2", native="old", annotations={names.PREEMPTABLE: "false"})
-    assert not evicted(world_of(*things, firm, *URGENT, actions=EVERYTHING).cycle())
+    assert not evicted(world_of(*objects, firm, *URGENT, actions=EVERYTHING).cycle())
     critical = pod("old-x-2", on="n2", native="old", spec={"priorityClassName": names.SYSTEM_NODE_CRITICAL})
-    assert not evicted(world_of(*things, critical, *URGENT, actions=EVERYTHING).cycle())
+    assert not evicted(world_of(*objects, critical, *URGENT, actions=EVERYTHING).cycle())
 
 
 @pytest.mark.parametrize(("mode", "wanting", "count"), [("PodGroup", 1, 0), ("PodGroup", 3, 3), ("", 3, 1)])
 def test_another_queue_takes_back_its_share_from_the_whole_of_it(mode: str, wanting: int, count: int) -> None:
     """Not at all where its own queue would be left with less than it deserves."""
     mine = native_group("new", 1, annotations={names.QUEUE_NAME: "mine"})
-    things = [*crowd(mode, 1), queue("mine", weight=100), mine, *members("new", wanting)]
-    assert len(evicted(world_of(*things, actions=EVERYTHING).cycle())) == count
+    objects = [*crowd(mode, 1), queue("mine", weight=100), mine, *members("new", wanting)]
+    assert len(evicted(world_of(*objects, actions=EVERYTHING).cycle())) == count
 
 
 @pytest.mark.parametrize(("mode", "count"), [("PodGroup", 3), ("Pod", 1)])
@@ -190,16 +196,16 @@ def test_a_raid_takes_all_of_it_or_what_it_can_spare(mode: str, count: int) -> N
 
 def test_a_group_that_never_preempts_waits() -> None:
     patient = native_group("new", 1, priority=9, preemptionPolicy="Never")
-    things = [*crowd("", 1), patient, pod("new-x-0", native="new", priority=9)]
-    assert not evicted(world_of(*things, actions=EVERYTHING).cycle())
-    assert not evicted(world_of(*things, actions="allocate, gangpreempt").cycle())
+    objects = [*crowd("", 1), patient, pod("new-x-0", native="new", priority=9)]
+    assert not evicted(world_of(*objects, actions=EVERYTHING).cycle())
+    assert not evicted(world_of(*objects, actions="allocate, gangpreempt").cycle())
 
 
 def test_a_group_that_goes_as_a_whole_does_not_disturb_itself() -> None:
     def within(mode: str) -> list[str]:
-        things = [native_group("g", 2, disruptionMode=mode), pod("g-x-0", on="n1", native="g", priority=1)]
+        objects = [native_group("g", 2, disruptionMode=mode), pod("g-x-0", on="n1", native="g", priority=1)]
         urgent = [pod("g-x-1", native="g", priority=9)]
-        return evicted(world_of(node("n1", cpu=1), *things, *urgent, actions=EVERYTHING).cycle())
+        return evicted(world_of(node("n1", cpu=1), *objects, *urgent, actions=EVERYTHING).cycle())
 
     assert within("PodGroup") == []
 
@@ -207,8 +213,10 @@ def test_a_group_that_goes_as_a_whole_does_not_disturb_itself() -> None:
 def test_the_event_of_an_eviction_is_about_the_native_group() -> None:
     outcome = world_of(*crowd("", 1), *URGENT, actions=EVERYTHING).cycle()
     about = {
-        (one.kind, one.name) for one in outcome.decisions if isinstance(one, Event) and one.reason == "Evict"
+        (decision.kind, decision.name)
+        for decision in outcome.decisions
+        if isinstance(decision, Event) and decision.reason == "Evict"
     }
     assert ("NativePodGroup", "old") in about
     assert task_named(outcome.session.cluster, "new-x-0").job is not None
-    assert not [one for one in outcome.decisions if isinstance(one, Bind)]
+    assert not [decision for decision in outcome.decisions if isinstance(decision, Bind)]

@@ -105,12 +105,12 @@ class Fashion(Plugin):
 
 
 def test_queues_take_turns_by_what_they_hold_after_each() -> None:
-    things = [queue("a"), queue("b"), node("n0", cpu=64)]
+    objects = [queue("a"), queue("b"), node("n0", cpu=64)]
     for name in ("a", "b"):
         for number in range(3):
-            things.append(group(f"{name}{number}", queue=name, created=number))
-            things.append(pod(f"{name}-{number}", f"{name}{number}", cpu=1 if name == "a" else 2))
-    session = World().add(*things).session(LeastHeld)
+            objects.append(group(f"{name}{number}", queue=name, created=number))
+            objects.append(pod(f"{name}-{number}", f"{name}{number}", cpu=1 if name == "a" else 2))
+    session = World().add(*objects).session(LeastHeld)
     order = []
     for _, job in JobsByQueue(session, session.jobs()).turns():
         order.append(job.name)
@@ -120,9 +120,9 @@ def test_queues_take_turns_by_what_they_hold_after_each() -> None:
 
 
 def test_a_job_that_comes_back_waits_behind_those_that_hold_less() -> None:
-    things = [queue(), node("n0", cpu=64), group("x", created=0), group("y", created=1)]
-    things.extend(pod(f"{job}-{number}", job) for job in "xy" for number in range(2))
-    session = World().add(*things).session(LeastHeld)
+    objects = [queue(), node("n0", cpu=64), group("x", created=0), group("y", created=1)]
+    objects.extend(pod(f"{job}-{number}", job) for job in "xy" for number in range(2))
+    session = World().add(*objects).session(LeastHeld)
     jobs_by_queue = JobsByQueue(session, session.jobs())
     order = []
     for _, job in jobs_by_queue.turns():
@@ -135,8 +135,8 @@ def test_a_job_that_comes_back_waits_behind_those_that_hold_less() -> None:
 
 
 def test_an_order_that_follows_everything_is_asked_again_after_every_move() -> None:
-    things = [queue(), node("n0"), *(group(name) for name in "abc"), *(pod(name, name) for name in "abc")]
-    session = World().add(*things).session(Fashion)
+    objects = [queue(), node("n0"), *(group(name) for name in "abc"), *(pod(name, name) for name in "abc")]
+    session = World().add(*objects).session(Fashion)
     order = []
     for _, job in JobsByQueue(session, session.jobs()).turns():
         order.append(job.name)
@@ -146,14 +146,14 @@ def test_an_order_that_follows_everything_is_asked_again_after_every_move() -> N
 
 
 def test_a_queue_that_is_skipped_once_is_left_out_for_good() -> None:
-    things = [queue("a"), queue("b"), *(group(f"{name}{n}", queue=name) for name in "ab" for n in range(2))]
-    session = World().add(*things).session(LeastHeld)
+    objects = [queue("a"), queue("b"), *(group(f"{name}{n}", queue=name) for name in "ab" for n in range(2))]
+    session = World().add(*objects).session(LeastHeld)
     turns = JobsByQueue(session, session.jobs()).turns(skip=lambda queue: queue.name == "a")
     assert [job.name for _, job in turns] == ["b0", "b1"]
 
 
 def test_draining_takes_queue_after_queue() -> None:
-    things = [queue("b", created=0), queue("a", created=0)]
-    things += [group(f"{name}{n}", queue=name, created=0) for name in "ba" for n in (1, 0)]
-    session = World().add(*things).session(LeastHeld)
+    objects = [queue("b", created=0), queue("a", created=0)]
+    objects += [group(f"{name}{n}", queue=name, created=0) for name in "ba" for n in (1, 0)]
+    session = World().add(*objects).session(LeastHeld)
     assert [job.name for job in JobsByQueue(session, session.jobs()).drain()] == ["a0", "a1", "b0", "b1"]

@@ -17,16 +17,16 @@ from stromboli.testing.world import NOON
 from tests.manifests import Manifest, group, job_named, node, pod, queue, task_named
 
 
-def cycle(*things: Manifest, tiers: str = "gang", actions: str = "enqueue, allocate, backfill") -> Outcome:
-    return World().add(*things).run(actions, tiers).outcome
+def cycle(*objects: Manifest, tiers: str = "gang", actions: str = "enqueue, allocate, backfill") -> Outcome:
+    return World().add(*objects).run(actions, tiers).outcome
 
 
 def of_kind(outcome: Outcome, kind: type[Decision]) -> list[Any]:
-    return [one for one in outcome.decisions if isinstance(one, kind)]
+    return [decision for decision in outcome.decisions if isinstance(decision, kind)]
 
 
-def status_of(*things: Manifest, **more: Any) -> PodGroupStatus:
-    (status,) = of_kind(cycle(queue(), node("n0", cpu=4), *things, **more), PodGroupStatus)
+def status_of(*objects: Manifest, **more: Any) -> PodGroupStatus:
+    (status,) = of_kind(cycle(queue(), node("n0", cpu=4), *objects, **more), PodGroupStatus)
     return status
 
 
@@ -95,10 +95,10 @@ def test_a_gang_on_its_way_out_is_not_called_unschedulable() -> None:
 
 
 def test_the_job_message_counts_statuses_as_strings() -> None:
-    things = [queue(), node("n0"), group("job", 2)]
-    things += [pod(f"p{number}", "job") for number in range(11)]
-    things += [pod("r0", "job", on="n0"), pod("r1", "job", on="n0")]
-    session = World().add(*things).session()
+    objects = [queue(), node("n0"), group("job", 2)]
+    objects += [pod(f"p{number}", "job") for number in range(11)]
+    objects += [pod("r0", "job", on="n0"), pod("r1", "job", on="n0")]
+    session = World().add(*objects).session()
     job = job_named(session.cluster, "job")
     assert job_message(session, job) == (
         "pod group is ready, 11 Pending, 2 Running, 2 minAvailable; Pending: 11 Unschedulable"
@@ -155,7 +155,7 @@ def test_a_gated_pod_is_not_told_anything() -> None:
 
 def test_a_group_gets_an_event_while_it_waits_and_one_when_it_is_ready() -> None:
     outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job", cpu=9))
-    (event,) = [one for one in of_kind(outcome, Event) if one.kind == "PodGroup"]
+    (event,) = [decision for decision in of_kind(outcome, Event) if decision.kind == "PodGroup"]
     assert (event.type, event.reason) == ("Warning", "Unschedulable")
     assert event.message.startswith(
         "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvail"
@@ -175,16 +175,16 @@ def test_nothing_is_told_about_a_job_that_takes_no_part() -> None:
 
 
 def test_a_queue_shows_what_its_jobs_and_those_below_it_hold() -> None:
-    things = [queue("root"), queue("dept"), queue("team", parent="dept"), queue("lost", parent="nowhere")]
-    things += [group("a", 1, queue="team"), group("b", 1, queue="lost"), node("n0", cpu=8)]
-    outcome = cycle(*things, pod("a", "a", cpu=2), pod("b", "b", on="n0", cpu=1))
-    held = {one.name: one.allocated["cpu"] for one in of_kind(outcome, QueueStatus)}
+    objects = [queue("root"), queue("dept"), queue("team", parent="dept"), queue("lost", parent="nowhere")]
+    objects += [group("a", 1, queue="team"), group("b", 1, queue="lost"), node("n0", cpu=8)]
+    outcome = cycle(*objects, pod("a", "a", cpu=2), pod("b", "b", on="n0", cpu=1))
+    held = {decision.name: decision.allocated["cpu"] for decision in of_kind(outcome, QueueStatus)}
     assert held == {"root": "3", "default": "0", "dept": "2", "team": "2", "lost": "1"}
 
 
 def test_a_circle_of_queues_ends_where_it_closes() -> None:
     queues = World().add(queue("a", parent="b"), queue("b", parent="a")).cluster.queues
-    assert [one.name for one in lineage(queues["a"], queues)] == ["a", "b"]
+    assert [queue.name for queue in lineage(queues["a"], queues)] == ["a", "b"]
 
 
 def test_best_effort_pods_that_wait_count_for_readiness() -> None:

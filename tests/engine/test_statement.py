@@ -15,8 +15,8 @@ from tests.manifests import group, node, pod, task_named
 
 @pytest.fixture
 def session() -> Session:
-    things = [node("n0"), pod("a", "job"), pod("b", "job"), pod("r", "job", on="n0", memory="1Gi")]
-    return World().add(group("job", 2), *things).session()
+    objects = [node("n0"), pod("a", "job"), pod("b", "job"), pod("r", "job", on="n0", memory="1Gi")]
+    return World().add(group("job", 2), *objects).session()
 
 
 def test_what_is_neither_kept_nor_committed_is_undone_and_remembered_as_a_trial(session: Session) -> None:

@@ -92,7 +92,9 @@ def test_hostile_objects_are_told_of_once_and_the_others_are_scheduled(swept: Sc
     assert json.loads(scheduler.get("/debug/consistency")[1])["consistent"]
     events = cluster.read("/api/v1/events")["items"]
     told = [
-        (one["involvedObject"]["uid"], one.get("count", 1)) for one in events if one["reason"] == "Invalid"
+        (event["involvedObject"]["uid"], event.get("count", 1))
+        for event in events
+        if event["reason"] == "Invalid"
     ]
     assert told
     assert len(told) == len({uid for uid, _ in told})

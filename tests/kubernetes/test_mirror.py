@@ -31,8 +31,8 @@ from tests.manifests import binding, group, node, pod, queue
 
 
 def tasks(mirror: ClusterMirror, namespace: str) -> dict[str, Status]:
-    found = mirror.cluster.tasks.values()
-    return {task.name: task.status for task in found if task.namespace == namespace}
+    known = mirror.cluster.tasks.values()
+    return {task.name: task.status for task in known if task.namespace == namespace}
 
 
 async def do(what: Any, *arguments: Any, **options: Any) -> Any:
@@ -70,7 +70,7 @@ def test_pods_come_are_bound_run_and_go(plane: ControlPlane, access: Access, nam
             await do(plane.kubectl, "delete", "node", "m1")
             await do(plane.kubectl, "delete", "podgroup", "web", "-n", namespace)
             await assert_in_step(mirror)
-            assert {one.lists for one in mirror.reflectors if one.installed} == {1}
+            assert {source.lists for source in mirror.reflectors if source.installed} == {1}
 
     asyncio.run(story())
 
@@ -87,9 +87,9 @@ def test_a_check_agrees_and_finds_what_was_broken(
             assert await checked(mirror) == []
             lost = next(task for task in mirror.cluster.tasks.values() if task.name == "a")
             mirror.cluster.leave(lost)
-            [found] = await checked(mirror)
-            assert (found.kind, found.model) == ("Pod", "not there")
-            assert f"{namespace}/a" in found.key
+            [difference] = await checked(mirror)
+            assert (difference.kind, difference.model) == ("Pod", "not there")
+            assert f"{namespace}/a" in difference.key
 
     asyncio.run(story())
 
@@ -167,7 +167,7 @@ def test_kinds_that_are_not_installed_are_left_out_until_they_come(
 
     async def story() -> None:
         async with mirroring(find_access(str(plane.kubeconfig)), absent_recheck=1.0) as mirror:
-            assert {one.resource.kind for one in mirror.reflectors if one.installed is False} == {
+            assert {source.resource.kind for source in mirror.reflectors if source.installed is False} == {
                 "PodGroup",
                 "Queue",
                 "HyperNode",
@@ -175,7 +175,7 @@ def test_kinds_that_are_not_installed_are_left_out_until_they_come(
             }
             await do(plane.kubectl, "apply", "--server-side", "-k", "deploy/crds")
             kinds = (PodGroup, Queue, HyperNode)
-            await until(mirror, lambda: all(reflector(mirror, one).installed for one in kinds), "the kinds")
+            await until(mirror, lambda: all(reflector(mirror, kind).installed for kind in kinds), "the kinds")
             await do(plane.apply, queue("research"))
             await until(mirror, lambda: "research" in mirror.cluster.queues, "the queue")
             await do(plane.kubectl, "delete", "crd", "queues.scheduling.volcano.sh")

@@ -61,13 +61,13 @@ class Happenings:
         return f"{what}-{self._dice.randrange(most)}"
 
     async def _create_pod(self) -> None:
-        made = pod(
+        manifest = pod(
             self._name("pod", 30),
             self._name("group"),
             namespace=self._space,
             cpu=f"{self._dice.randrange(1, 900)}m",
         )
-        await self._client.create(PODS, made, self._space)
+        await self._client.create(PODS, manifest, self._space)
 
     async def _bind(self) -> None:
         name = self._name("pod", 30)
@@ -90,11 +90,11 @@ class Happenings:
         await self._client.delete(PODS, self._name("pod", 30), self._space, options)
 
     async def _make_group(self) -> None:
-        made = group(
+        manifest = group(
             self._name("group"), self._dice.randrange(5), namespace=self._space, queue=self._name("queue")
         )
-        made["spec"]["priorityClassName"] = self._name("class", 2)
-        await self._client.create(GROUPS, made, self._space)
+        manifest["spec"]["priorityClassName"] = self._name("class", 2)
+        await self._client.create(GROUPS, manifest, self._space)
 
     async def _drop_group(self) -> None:
         await self._client.delete(GROUPS, self._name("group"), self._space)

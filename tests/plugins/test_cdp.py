@@ -16,19 +16,19 @@ AN_HOUR = 3600.0  # since then, at NOON
 def _placed(
     name: str, conditions: list[dict[str, str]], labels: dict[str, str], annotations: dict[str, str]
 ) -> Manifest:
-    made = pod(name, "j", on="n1", annotations=annotations, cpu=0)
-    made["metadata"]["labels"] = labels
-    made["status"]["conditions"] = conditions
-    return made
+    manifest = pod(name, "j", on="n1", annotations=annotations, cpu=0)
+    manifest["metadata"]["labels"] = labels
+    manifest["status"]["conditions"] = conditions
+    return manifest
 
 
 def _spared(now: float = NOON, phase: str = "Running", **more: Any) -> bool:
     """Whether a pod with these marks, scheduled an hour ago unless it says otherwise, is spared."""
-    made = _placed(
+    manifest = _placed(
         "p", more.get("conditions", [SCHEDULED]), more.get("labels", {}), more.get("annotations", {})
     )
-    made["status"]["phase"] = phase
-    world = World(policy=policy("allocate", "cdp")).add(node("n1", cpu="4"), group("j", 1), made)
+    manifest["status"]["phase"] = phase
+    world = World(policy=policy("allocate", "cdp")).add(node("n1", cpu="4"), group("j", 1), manifest)
     world.step(now=now)
     plugin, task = world.plugin("cdp"), world.task("p")
     answers = [ask(task, [task]) == [] for ask in (plugin.preemptable, plugin.reclaimable)]

@@ -39,19 +39,19 @@ VERBS = {
 }
 
 
-def world(
+def make_world(
     url: str, verbs: str, *others: str, actions: str = "allocate", calls: bool = True, **more: Any
 ) -> World:
     """Two nodes, and a job of one pod that waits."""
     arguments = {"extender.urlPrefix": url, **{f"extender.{key}": value for key, value in more.items()}}
     arguments |= {f"extender.{VERBS[verb]}": verb for verb in verbs.split()}
     services = {"post": post, "clock": time.monotonic} if calls else None
-    made = World(policy=policy(actions, *others, ("extender", arguments)), services=services)
-    return made.add(node("a", cpu="4"), node("b", cpu="4"), group("j", 1), pod("p", "j", cpu="1"))
+    world = World(policy=policy(actions, *others, ("extender", arguments)), services=services)
+    return world.add(node("a", cpu="4"), node("b", cpu="4"), group("j", 1), pod("p", "j", cpu="1"))
 
 
 def questions(server: Server, verb: str) -> list[dict[str, Any]]:
-    return [json.loads(one.body) for one in server.asked if one.path == f"/{verb}"]
+    return [json.loads(request.body) for request in server.asked if request.path == f"/{verb}"]
 
 
 @contextmanager
@@ -59,8 +59,8 @@ def saying(**answers: Any) -> Iterator[Server]:
     """A server that answers each verb with a value, or with what a function makes of the question."""
 
     def answer(asked: Asked) -> bytes:
-        said = answers.get(asked.path.lstrip("/"), {})
-        return json.dumps(said(json.loads(asked.body)) if callable(said) else said).encode()
+        answer = answers.get(asked.path.lstrip("/"), {})
+        return json.dumps(answer(json.loads(asked.body)) if callable(answer) else answer).encode()
 
     with serving(answer) as server:
         yield server
@@ -75,7 +75,7 @@ def only_b(question: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_node_that_the_server_refuses_takes_nobody() -> None:
     with saying(predicate=only_b) as server:
-        assert binds(world(server.url + "/", "predicate").step()) == {"p": "b"}
+        assert binds(make_world(server.url + "/", "predicate").step()) == {"p": "b"}
     first = questions(server, "predicate")[0]
     assert (server.asked[0].method, server.asked[0].headers["Content-Type"]) == ("POST", "application/json")
     assert first["task"]["Name"] == "p"
@@ -96,10 +96,10 @@ def test_a_node_that_the_server_refuses_takes_nobody() -> None:
 )
 def test_reasons_are_shown_and_code_2_may_be_cured(answer: Says, curable: bool) -> None:
     with saying(predicate=answer) as server:
-        made = world(server.url, "predicate")
-        result = made.step()
-        task = made.task("p")
-        verdict = result.outcome.session.verdicts[job_named(made.cluster, "j")][task]
+        world = make_world(server.url, "predicate")
+        result = world.step()
+        task = world.task("p")
+        verdict = result.outcome.session.verdicts[job_named(world.cluster, "j")][task]
     assert verdict.message == "0/2 nodes are unavailable: 2 no."
     assert [reason.curable for reason in verdict.reasons] == [curable]
     assert len(server.asked) == 2, "why no node would do is not asked once more"
@@ -107,19 +107,19 @@ def test_reasons_are_shown_and_code_2_may_be_cured(answer: Says, curable: bool) 
 
 def test_an_empty_message_passes_whatever_the_code() -> None:
     with saying(predicate={"status": "", "code": 3}) as server:
-        assert binds(world(server.url, "predicate").step()) == {"p": "a"}
+        assert binds(make_world(server.url, "predicate").step()) == {"p": "a"}
 
 
 def test_the_server_scores_the_candidates_together() -> None:
     with saying(prioritize={"nodeScore": {"a": 1, "b": 2.5, "unknown": 99}}) as server:
-        assert binds(world(server.url, "prioritize").step()) == {"p": "b"}
+        assert binds(make_world(server.url, "prioritize").step()) == {"p": "b"}
     [question] = questions(server, "prioritize")
-    assert [one["Name"] for one in question["nodes"]] == ["a", "b"]
+    assert [node["Name"] for node in question["nodes"]] == ["a", "b"]
 
 
 def test_one_candidate_is_not_scored() -> None:
     with saying(prioritize={"nodeScore": {}}, predicate=only_b) as server:
-        assert binds(world(server.url, "predicate prioritize").step()) == {"p": "b"}
+        assert binds(make_world(server.url, "predicate prioritize").step()) == {"p": "b"}
     assert questions(server, "prioritize") == []
 
 
@@ -128,20 +128,20 @@ def test_one_candidate_is_not_scored() -> None:
 )
 def test_without_scores_no_node_is_chosen_even_if_ignorable(answer: Says) -> None:
     with saying(prioritize=answer) as server:
-        result = world(server.url, "prioritize", ignorable=True).step()
+        result = make_world(server.url, "prioritize", ignorable=True).step()
     assert binds(result) == {}
-    assert [one.plugin for one in result.outcome.session.failures] == ["extender"]
+    assert [decision.plugin for decision in result.outcome.session.failures] == ["extender"]
 
 
 def test_only_tasks_with_a_managed_resource_are_asked_about() -> None:
     with saying(predicate={"status": "no"}) as server:
-        made = world(server.url, "predicate", managedResources=["example.com/card"])
-        assert binds(made.step()) == {"p": "a"}
+        world = make_world(server.url, "predicate", managedResources=["example.com/card"])
+        assert binds(world.step()) == {"p": "a"}
         assert server.asked == []
-        made.add(node("c", **{"example.com/card": "2"}), group("k", 1))
-        made.add(pod("q", "k", cpu=0, **{"example.com/card": "1"}))
-        assert binds(made.step()) == {}
-        assert {one["task"]["Name"] for one in questions(server, "predicate")} == {"q"}
+        world.add(node("c", **{"example.com/card": "2"}), group("k", 1))
+        world.add(pod("q", "k", cpu=0, **{"example.com/card": "1"}))
+        assert binds(world.step()) == {}
+        assert {question["task"]["Name"] for question in questions(server, "predicate")} == {"q"}
 
 
 # -- jobs, queues, moves
@@ -150,29 +150,29 @@ def test_only_tasks_with_a_managed_resource_are_asked_about() -> None:
 def test_the_server_votes_at_the_gate() -> None:
     for status, phase in ((1, "Inqueue"), (0, "Inqueue"), (-1, "Pending"), (-(10**30), "Pending")):
         with saying(enqueueable={"status": status}) as server:
-            made = world(server.url, "enqueueable enqueued", actions="enqueue")
-            made.add(group("k", 1, phase="Pending", minResources={"cpu": "1"}))
-            made.step()
-            assert phases(made)["k"] == phase
-        told = [one["job"]["Name"] for one in questions(server, "enqueued")]
+            world = make_world(server.url, "enqueueable enqueued", actions="enqueue")
+            world.add(group("k", 1, phase="Pending", minResources={"cpu": "1"}))
+            world.step()
+            assert phases(world)["k"] == phase
+        told = [question["job"]["Name"] for question in questions(server, "enqueued")]
         assert told == (["k"] if phase == "Inqueue" else [])
         assert questions(server, "enqueueable")[0]["job"]["MinAvailable"] == 1
 
 
 def test_a_queue_may_be_overused_and_a_job_not_ready() -> None:
     with saying(overused=lambda question: {"overused": question["queue"]["Name"] == "default"}) as server:
-        assert binds(world(server.url, "overused").step()) == {}
+        assert binds(make_world(server.url, "overused").step()) == {}
     with saying(ready={"status": False}) as server:
-        assert binds(world(server.url, "ready").step()) == {}
+        assert binds(make_world(server.url, "ready").step()) == {}
     with saying(ready={"status": True}, overused={"overused": False}) as server:
-        assert binds(world(server.url, "ready overused").step()) == {"p": "a"}
+        assert binds(make_world(server.url, "ready overused").step()) == {"p": "a"}
 
 
 def test_a_move_may_be_refused() -> None:
     with saying(allocate={"errorMessage": "no licence"}) as server:
-        made = world(server.url, "allocate deallocate")
-        assert binds(made.step()) == {}
-        assert made.task("p").status is Status.PENDING
+        world = make_world(server.url, "allocate deallocate")
+        assert binds(world.step()) == {}
+        assert world.task("p").status is Status.PENDING
     [told] = questions(server, "allocate")
     assert (told["task"]["NodeName"], told["task"]["Status"]) == ("a", 2)
     assert questions(server, "deallocate") == [], "a move that was refused has not been"
@@ -180,16 +180,16 @@ def test_a_move_may_be_refused() -> None:
 
 def test_taking_a_move_back_is_told_and_cannot_be_refused() -> None:
     with saying(deallocate={"errorMessage": "never"}, ready={"status": False}) as server:
-        made = world(server.url, "allocate deallocate ready")
-        assert binds(made.step()) == {}
-        assert made.task("p").status is Status.PENDING
+        world = make_world(server.url, "allocate deallocate ready")
+        assert binds(world.step()) == {}
+        assert world.task("p").status is Status.PENDING
     assert len(questions(server, "allocate")) == len(questions(server, "deallocate")) == 1
 
 
 def test_the_server_hears_of_the_whole_cluster_and_of_the_end() -> None:
     with saying() as server:
-        world(server.url, "open close").step()
-    assert [one.path for one in server.asked] == ["/open", "/close"]
+        make_world(server.url, "open close").step()
+    assert [request.path for request in server.asked] == ["/open", "/close"]
     [opened] = questions(server, "open")
     assert set(opened) == {"Jobs", "Nodes", "Queues", "NamespaceInfo", "RevocableNodes", "NodeList"}
     assert opened["NodeList"] == ["a", "b"]
@@ -201,14 +201,14 @@ def test_the_server_hears_of_the_whole_cluster_and_of_the_end() -> None:
 
 def plugin(url: str, verbs: str, **more: Any) -> tuple[World, Extender]:
     """A plugin in a session that has run, for questions that no action of the test asks."""
-    made = world(url, verbs, actions="backfill", **more)
-    made.add(pod("v1", "j", on="a", cpu="1"), pod("v2", "j", on="a", cpu="1"))
-    made.step()
-    return made, made.plugin("extender")
+    world = make_world(url, verbs, actions="backfill", **more)
+    world.add(pod("v1", "j", on="a", cpu="1"), pod("v2", "j", on="a", cpu="1"))
+    world.step()
+    return world, world.plugin("extender")
 
 
 def victims(question: dict[str, Any]) -> dict[str, Any]:
-    named = [one for one in question["evictees"] if one["Name"] == "v2"]
+    named = [task for task in question["evictees"] if task["Name"] == "v2"]
     return {"status": 1, "victims": [*named, {"UID": "somebody", "Name": "else"}]}
 
 
@@ -229,9 +229,9 @@ def test_the_server_names_victims_among_the_candidates(
     point: str, answer: Says, expected: list[str] | None
 ) -> None:
     with saying(**{point: answer}) as server:
-        made, extender = plugin(server.url, point)
-        named = getattr(extender, point)(made.task("p"), [made.task("v1"), made.task("v2")])
-    assert (None if named is None else [one.name for one in named]) == expected
+        world, extender = plugin(server.url, point)
+        named = getattr(extender, point)(world.task("p"), [world.task("v1"), world.task("v2")])
+    assert (None if named is None else [task.name for task in named]) == expected
 
 
 # -- a server that fails
@@ -245,11 +245,11 @@ def no_answer(asked: Asked) -> tuple[int, bytes]:
 def test_what_a_failing_server_means_at_each_point(ignorable: bool) -> None:
     every = "predicate preemptable reclaimable overused enqueueable enqueued ready"
     with serving(no_answer) as server:
-        made, extender = plugin(server.url, every, ignorable=ignorable)
-        job, queue, task = job_named(made.cluster, "j"), job_named(made.cluster, "j").queue, made.task("p")
+        world, extender = plugin(server.url, every, ignorable=ignorable)
+        job, queue, task = job_named(world.cluster, "j"), job_named(world.cluster, "j").queue, world.task("p")
         assert queue is not None
-        assert extender.preemptable(task, [made.task("v1")]) == []
-        assert extender.reclaimable(task, [made.task("v1")]) == []
+        assert extender.preemptable(task, [world.task("v1")]) == []
+        assert extender.reclaimable(task, [world.task("v1")]) == []
         assert extender.overused(queue) is not ignorable
         assert extender.job_enqueueable(job) is (Vote.PERMIT if ignorable else Vote.REJECT)
         assert extender.job_ready(job) is not ignorable
@@ -258,10 +258,10 @@ def test_what_a_failing_server_means_at_each_point(ignorable: bool) -> None:
 
 def test_a_failing_filter_passes_or_gives_its_error_as_the_reason() -> None:
     with serving(no_answer) as server:
-        assert binds(world(server.url, "predicate", ignorable=True).step()) == {"p": "a"}
-        made = world(server.url, "predicate")
-        result = made.step()
-        [(_, verdict)] = result.outcome.session.verdicts[job_named(made.cluster, "j")].items()
+        assert binds(make_world(server.url, "predicate", ignorable=True).step()) == {"p": "a"}
+        world = make_world(server.url, "predicate")
+        result = world.step()
+        [(_, verdict)] = result.outcome.session.verdicts[job_named(world.cluster, "j")].items()
     assert verdict.histogram() == {
         f"failed predicate with extender at URL {server.url}/predicate, code 500": 2
     }
@@ -269,18 +269,18 @@ def test_a_failing_filter_passes_or_gives_its_error_as_the_reason() -> None:
 
 def test_failing_scores_are_left_out_or_end_the_search() -> None:
     with serving(no_answer) as server:
-        assert binds(world(server.url, "prioritize", ignorable=True).step()) == {"p": "a"}
-        result = world(server.url, "prioritize").step()
+        assert binds(make_world(server.url, "prioritize", ignorable=True).step()) == {"p": "a"}
+        result = make_world(server.url, "prioritize").step()
         assert binds(result) == {}
-        assert [(one.plugin, one.point) for one in result.outcome.session.failures] == [
+        assert [(decision.plugin, decision.point) for decision in result.outcome.session.failures] == [
             ("extender", "node_scores")
         ]
 
 
 def test_a_failing_listener_refuses_unless_ignorable() -> None:
     with serving(no_answer) as server:
-        assert binds(world(server.url, "allocate", ignorable=True).step()) == {"p": "a"}
-        assert binds(world(server.url, "allocate").step()) == {}
+        assert binds(make_world(server.url, "allocate", ignorable=True).step()) == {"p": "a"}
+        assert binds(make_world(server.url, "allocate").step()) == {}
 
 
 def test_a_server_that_does_not_hear_of_the_cluster_is_not_asked() -> None:
@@ -288,9 +288,9 @@ def test_a_server_that_does_not_hear_of_the_cluster_is_not_asked() -> None:
         return (500, b"") if asked.path == "/open" else b'{"status": "no"}'
 
     with serving(deaf) as server:
-        assert binds(world(server.url, "open predicate").step()) == {"p": "a"}
-        assert [one.path for one in server.asked] == ["/open"]
-        assert binds(world(server.url, "open predicate", ignorable=True).step()) == {}
+        assert binds(make_world(server.url, "open predicate").step()) == {"p": "a"}
+        assert [request.path for request in server.asked] == ["/open"]
+        assert binds(make_world(server.url, "open predicate", ignorable=True).step()) == {}
 
 
 RUBBISH = [
@@ -310,36 +310,36 @@ RUBBISH = [
 @pytest.mark.parametrize("verb", ["predicate", "prioritize", "overused", "ready", "allocate"])
 def test_rubbish_counts_as_no_answer(verb: str, body: bytes) -> None:
     with serving(lambda asked: body) as server:
-        result = world(server.url, verb, ignorable=True).step()
+        result = make_world(server.url, verb, ignorable=True).step()
         assert result.lost == ""
         assert binds(result) == ({} if verb == "ready" else {"p": "a"})
 
 
-@pytest.mark.parametrize("badly", BAD, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("badly", BAD, ids=lambda answer: answer.__name__)
 def test_a_bad_server_costs_a_cycle_no_more_than_three_calls(
     badly: Callable[[socket.socket, threading.Event], None],
 ) -> None:
     with behaving(badly) as url:
-        made = world(url, "predicate overused allocate", ignorable=True, httpTimeout="200ms")
+        world = make_world(url, "predicate overused allocate", ignorable=True, httpTimeout="200ms")
         for index in range(30):
-            made.add(node(f"n{index}", cpu="4"))
+            world.add(node(f"n{index}", cpu="4"))
         begin = time.monotonic()
-        assert binds(made.step()) == {"p": "a"}
+        assert binds(world.step()) == {"p": "a"}
         assert time.monotonic() - begin < 3
 
 
 def test_a_dead_server_is_asked_again_in_the_next_cycle() -> None:
-    made = world(dead(), "predicate", ignorable=True)
-    assert binds(made.step()) == {"p": "a"}
+    world = make_world(dead(), "predicate", ignorable=True)
+    assert binds(world.step()) == {"p": "a"}
     with saying(predicate=only_b) as server:
-        made = world(server.url, "predicate", ignorable=True)
+        world = make_world(server.url, "predicate", ignorable=True)
         server.answer, good = no_answer, server.answer
-        assert binds(made.step()) == {"p": "a"}
+        assert binds(world.step()) == {"p": "a"}
         asked = len(server.asked)
         assert asked <= MAX_FAILURES
         server.answer = good
-        made.add(group("k", 1), pod("q", "k", cpu="1"))
-        assert binds(made.step())["q"] == "b"
+        world.add(group("k", 1), pod("q", "k", cpu="1"))
+        assert binds(world.step())["q"] == "b"
 
 
 def test_the_time_of_all_calls_of_a_cycle_is_bounded() -> None:
@@ -379,12 +379,12 @@ def test_secrets_in_the_address_are_not_shown() -> None:
 def test_a_timeout_that_is_none_is_a_second() -> None:
     with behaving(silent) as url:
         begin = time.monotonic()
-        world(url, "open", httpTimeout="soon").step(now=NOON)
+        make_world(url, "open", httpTimeout="soon").step(now=NOON)
         assert 0.9 < time.monotonic() - begin < 2.5
 
 
 def test_in_a_rehearsal_nobody_is_asked() -> None:
     with saying(predicate={"status": "no"}) as server:
-        made = world(server.url, " ".join(VERBS), calls=False)
-        assert binds(made.step()) == {"p": "a"}
+        world = make_world(server.url, " ".join(VERBS), calls=False)
+        assert binds(world.step()) == {"p": "a"}
     assert server.asked == []

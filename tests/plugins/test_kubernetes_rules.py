@@ -255,7 +255,7 @@ def kubernetes_of(
     world: World, manifests: list[Manifest], nodes: list[Manifest], services: list[Manifest]
 ) -> Kubernetes:
     """What stands where at this moment, for the slow one."""
-    by_name = {one["metadata"]["name"]: one for one in manifests}
+    by_name = {manifest["metadata"]["name"]: manifest for manifest in manifests}
     placed: dict[str, list[Manifest]] = {}
     for task in world.cluster.tasks.values():
         if task.in_view and task.node is not None:
@@ -279,7 +279,7 @@ def test_filters_give_the_reasons_that_kubernetes_gives(
     world.plugin("predicates").session = _Session(world)
     slow = kubernetes_of(world, [*running, *waiting], machines, services)
     for pod in waiting:
-        expected = {one["metadata"]["name"]: slow.refusal(pod, one) for one in machines}
+        expected = {machine["metadata"]["name"]: slow.refusal(pod, machine) for machine in machines}
         assert world.refusals("predicates", pod["metadata"]["name"]) == expected
 
 
@@ -291,14 +291,14 @@ def test_scores_are_those_of_kubernetes_whatever_the_candidates(drawn: Drawn, ch
     world.cluster.settle()
     world.plugin("nodeorder").session = _Session(world)
     slow = kubernetes_of(world, [*running, *waiting], machines, services)
-    candidates = [one for place, one in enumerate(machines) if chosen >> place & 1]
+    candidates = [machine for place, machine in enumerate(machines) if chosen >> place & 1]
     if len(candidates) < 2:
         return
     for pod in waiting:
         expected = slow.scores(pod, candidates, WEIGHTS)
-        found = _scores(world, world.task(pod["metadata"]["name"]), candidates)
-        shift = found[0] - expected[0]  # a score that is the same on all nodes may be left out
-        assert [one - shift for one in found] == expected
+        scores = _scores(world, world.task(pod["metadata"]["name"]), candidates)
+        shift = scores[0] - expected[0]  # a score that is the same on all nodes may be left out
+        assert [score - shift for score in scores] == expected
 
 
 @settings_of(100)
@@ -326,9 +326,9 @@ def _expect_best(
 ) -> None:
     task = world.task(pod["metadata"]["name"])
     evaluation = session._placement.evaluate(world.cluster, task)
-    open_to = [one for one in machines if not slow.refusal(pod, one)]
+    open_to = [machine for machine in machines if not slow.refusal(pod, machine)]
     names = [world.cluster.columns.nodes[row].name for row in evaluation.group(task, now=False)]
-    assert names == [one["metadata"]["name"] for one in open_to]
+    assert names == [machine["metadata"]["name"] for machine in open_to]
     if len(open_to) > 1:
         scores = slow.scores(pod, open_to, WEIGHTS)
         best = open_to[scores.index(max(scores))]["metadata"]["name"]
@@ -344,14 +344,14 @@ class _Session:
 
 def _scores(world: World, task: Task, candidates: list[Manifest]) -> list[float]:
     nodes = Nodes(world.cluster.columns)
-    chosen = [world.cluster.nodes[one["metadata"]["name"]].row for one in candidates]
+    chosen = [world.cluster.nodes[machine["metadata"]["name"]].row for machine in candidates]
     mask = np.zeros(len(nodes), dtype=bool)
     mask[chosen] = True
     total = nodes.zeros()
-    for one in world.plugin("nodeorder").node_scores(task):
-        raw = np.asarray(one.score(task, nodes), dtype=np.float64)
-        if one.finish is None:
-            total += one.weight * raw
+    for node_score in world.plugin("nodeorder").node_scores(task):
+        raw = np.asarray(node_score.score(task, nodes), dtype=np.float64)
+        if node_score.finish is None:
+            total += node_score.weight * raw
         elif (raw != raw[0]).any():
-            total += one.weight * one.finish(task, nodes, raw, mask)
+            total += node_score.weight * node_score.finish(task, nodes, raw, mask)
     return [float(total[row]) for row in chosen]

@@ -69,13 +69,13 @@ def test_a_queue_without_affinity_may_use_no_group_and_when_strict_no_node(nothi
 
 
 def test_required_and_preferred_groups_may_be_used() -> None:
-    found = _refusals(queue("q", **_likes("A", "B")), strict=False)
-    assert found == {"a": "", "b": "", "c": MISMATCH, "plain": NO_LABEL}
+    refusals = _refusals(queue("q", **_likes("A", "B")), strict=False)
+    assert refusals == {"a": "", "b": "", "c": MISMATCH, "plain": NO_LABEL}
 
 
 def test_avoided_groups_may_not_be_used_unless_it_is_only_a_wish() -> None:
-    found = _refusals(queue("q", **_likes("A B", never="B", rather_not="C")))
-    assert found == {"a": "", "b": MISMATCH, "c": "", "plain": NO_LABEL}
+    refusals = _refusals(queue("q", **_likes("A B", never="B", rather_not="C")))
+    assert refusals == {"a": "", "b": MISMATCH, "c": "", "plain": NO_LABEL}
     assert _refusals(queue("q", **_likes(never="B", rather_not="B")))["b"] == "", "the wish comes last"
 
 
@@ -86,8 +86,8 @@ def test_a_queue_that_only_avoids_groups_may_use_no_other() -> None:
 
 def test_limits_that_cannot_be_read_refuse_every_node() -> None:
     for text in ("{", "[]", '{"A": 1}', '{"A": {"cpu": "many"}}'):
-        found = _refusals(queue("q", annotations={LIMITS: text}, **_likes("A")), strict=False)
-        assert set(found.values()) == {"node group resource limit annotation invalid"}, text
+        refusals = _refusals(queue("q", annotations={LIMITS: text}, **_likes("A")), strict=False)
+        assert set(refusals.values()) == {"node group resource limit annotation invalid"}, text
 
 
 # -- the hierarchy
@@ -185,7 +185,7 @@ def test_preferred_groups_in_order_score_less_and_less() -> None:
 def _change(world: World, choice: random.Random) -> None:
     """Something happens to the cluster."""
     name, letter = f"j{choice.randrange(3)}", choice.choice(["", "A", "B"])
-    thing = choice.choice(
+    manifest = choice.choice(
         [
             group(name, choice.randrange(3), queue=choice.choice("qr"), phase=""),
             pod(f"{name}-p-{choice.randrange(3)}", name, on=choice.choice(["", "n0", "n1"]), cpu="1"),
@@ -195,9 +195,9 @@ def _change(world: World, choice: random.Random) -> None:
         ]
     )
     if choice.random() < 0.2:
-        world.remove(thing)
+        world.remove(manifest)
     else:
-        world.add(thing)
+        world.add(manifest)
 
 
 @settings(max_examples=60, deadline=None)

@@ -28,7 +28,7 @@ KINDS = (
 WEB = {"matchLabels": {"app": "web"}}
 
 
-def world(only: str, *manifests: Manifest, weight: int = 1, actions: str = "enqueue") -> World:
+def make_world(only: str, *manifests: Manifest, weight: int = 1, actions: str = "enqueue") -> World:
     """A world in which just one of the scores counts."""
     weights = {f"{kind}.weight": weight if kind == only else 0 for kind in KINDS}
     rules = policy(actions, "gang", "predicates", ("nodeorder", weights))
@@ -37,15 +37,17 @@ def world(only: str, *manifests: Manifest, weight: int = 1, actions: str = "enqu
 
 def scores(only: str, *manifests: Manifest, weight: int = 1, among: str = "") -> dict[str, float]:
     """What each candidate gets for the pod `p`; without `among` all nodes are candidates."""
-    made = world(only, *manifests, weight=weight)
-    made.step()
-    columns, task = made.cluster.columns, made.task("p")
-    mask = np.array([not among or one.name in among for one in columns.nodes])
+    world = make_world(only, *manifests, weight=weight)
+    world.step()
+    columns, task = world.cluster.columns, world.task("p")
+    mask = np.array([not among or node.name in among for node in columns.nodes])
     total = np.zeros(len(columns))
-    for one in made.plugin("nodeorder").node_scores(task):
-        raw = np.asarray(one.score(task, Nodes(columns)), dtype=float)
-        total += one.weight * (one.finish(task, Nodes(columns), raw, mask) if one.finish else raw)
-    return {one.name: float(total[one.row]) for one in columns.nodes if mask[one.row]}
+    for node_score in world.plugin("nodeorder").node_scores(task):
+        raw = np.asarray(node_score.score(task, Nodes(columns)), dtype=float)
+        total += node_score.weight * (
+            node_score.finish(task, Nodes(columns), raw, mask) if node_score.finish else raw
+        )
+    return {node.name: float(total[node.row]) for node in columns.nodes if mask[node.row]}
 
 
 def with_spec(manifest: Manifest, app: str = "", **spec: Any) -> Manifest:
@@ -114,7 +116,7 @@ def test_balance_is_what_the_pod_changes_about_it() -> None:
 def test_three_resources_are_balanced_by_their_standard_deviation() -> None:
     parts = [1 / 4, 1 / 8, 1 / 2]
     mean = sum(parts) / 3
-    after = int((1 - math.sqrt(sum((one - mean) ** 2 for one in parts) / 3)) * 100)
+    after = int((1 - math.sqrt(sum((part - mean) ** 2 for part in parts) / 3)) * 100)
     machine = node("a", cpu="4", memory="8Gi", gpu="2")
     assert scores("balancedresource", machine, pod("p", "j", cpu="1", memory="1Gi", gpu="1")) == {
         "a": 50 + (50 + after - 100) // 2
@@ -136,8 +138,8 @@ def test_a_pod_that_asks_for_nothing_is_not_balanced() -> None:
 
 def test_the_next_pod_sees_what_was_placed_before_it_in_the_same_cycle() -> None:
     twins = [pod(f"p{place}", "j", cpu="1", memory="1Gi") for place in range(2)]
-    made = world("leastrequested", node("a", cpu="4"), node("b", cpu="4"), *twins, actions="allocate")
-    assert binds(made.step()) == {"p0": "a", "p1": "b"}
+    world = make_world("leastrequested", node("a", cpu="4"), node("b", cpu="4"), *twins, actions="allocate")
+    assert binds(world.step()) == {"p0": "a", "p1": "b"}
 
 
 # -- labels, taints, images
@@ -236,12 +238,12 @@ def test_the_number_of_domains_among_the_candidates_weighs_the_counts() -> None:
 
     def expected(size: int, *counts: int) -> list[int]:
         raw = [math.floor(count * math.log(size + 2) + 2 + 0.5) for count in counts]
-        return [100 * (max(raw) + min(raw) - one) // max(raw) for one in raw]
+        return [100 * (max(raw) + min(raw) - score) // max(raw) for score in raw]
 
-    found = scores("podtopologyspread", *nodes, *there, asking)
-    assert list(found.values()) == expected(3, 3, 1, 0)
-    found = scores("podtopologyspread", *nodes, *there, asking, among="ab")
-    assert list(found.values()) == expected(2, 3, 1)
+    scored = scores("podtopologyspread", *nodes, *there, asking)
+    assert list(scored.values()) == expected(3, 3, 1, 0)
+    scored = scores("podtopologyspread", *nodes, *there, asking, among="ab")
+    assert list(scored.values()) == expected(2, 3, 1)
 
 
 SERVICE = {"kind": "Service", "metadata": {"name": "s"}, "spec": {"selector": {"app": "web"}}}
@@ -252,8 +254,8 @@ def test_pods_of_a_service_are_kept_apart_although_no_constraint_says_so() -> No
     there = [running("r0", on="a")]
     assert set(scores("podtopologyspread", *nodes, *there, p("web")).values()) == {0}
     # sizes: 3 hosts, 3 zones (a missing one is one of them); a: ln 5 + 2 + ln 5 + 4 = 9.2; b: 6; none: 2
-    found = scores("podtopologyspread", *nodes, *there, SERVICE, p("web"))
-    assert found == {"a": 100 * (9 + 2 - 9) // 9, "b": 100 * (9 + 2 - 6) // 9, "none": 100}
+    scored = scores("podtopologyspread", *nodes, *there, SERVICE, p("web"))
+    assert scored == {"a": 100 * (9 + 2 - 9) // 9, "b": 100 * (9 + 2 - 6) // 9, "none": 100}
     assert set(scores("podtopologyspread", *nodes, *there, SERVICE, p("db")).values()) == {0}
 
 
@@ -265,17 +267,17 @@ def test_pods_of_a_controller_are_kept_apart_as_well(kind: str, selector: Manife
     owner = {"kind": kind, "metadata": {"name": "o"}, "spec": {"selector": selector}}
     asking = p("web")
     asking["metadata"]["ownerReferences"] = [{"kind": kind, "name": "o", "controller": True}]
-    found = scores("podtopologyspread", zoned("a"), zoned("b"), running("r", on="a"), owner, asking)
-    assert found["a"] < found["b"]
+    scored = scores("podtopologyspread", zoned("a"), zoned("b"), running("r", on="a"), owner, asking)
+    assert scored["a"] < scored["b"]
 
 
 # -- arguments
 
 
 def test_a_weight_of_zero_switches_a_score_off() -> None:
-    made = world("nothing", node("a", cpu="4"), p("web", topologySpreadConstraints=[soft()]))
-    made.step()
-    assert made.plugin("nodeorder").node_scores(made.task("p")) == []
+    world = make_world("nothing", node("a", cpu="4"), p("web", topologySpreadConstraints=[soft()]))
+    world.step()
+    assert world.plugin("nodeorder").node_scores(world.task("p")) == []
 
 
 def test_all_of_volcanos_weights_are_known_and_others_are_not() -> None:
@@ -288,11 +290,11 @@ def test_all_of_volcanos_weights_are_known_and_others_are_not() -> None:
 
 
 def test_pods_share_an_evaluation_while_nothing_reads_their_labels() -> None:
-    made = world(
+    world = make_world(
         "podtopologyspread", zoned("a"), *[with_spec(pod(f"p{n}", "j", cpu=0), f"app{n}") for n in range(3)]
     )
-    made.step()
-    key = made.plugin("nodeorder").shape_key
-    assert len({key(made.task(f"p{n}")) for n in range(3)}) == 1
-    made.add({**SERVICE, "spec": {"selector": {"app": "app1"}}})
-    assert key(made.task("p0")) == key(made.task("p2")) != key(made.task("p1"))
+    world.step()
+    key = world.plugin("nodeorder").shape_key
+    assert len({key(world.task(f"p{n}")) for n in range(3)}) == 1
+    world.add({**SERVICE, "spec": {"selector": {"app": "app1"}}})
+    assert key(world.task("p0")) == key(world.task("p2")) != key(world.task("p1"))

@@ -89,7 +89,7 @@ def _change(world: World, choice: random.Random) -> None:
     name, other = (f"j{choice.randrange(4)}" for _ in range(2))
     phase = choice.choice(["", "Pending", "Inqueue", "Running", "Unknown"])
     least = choice.choice([{}, {"minResources": {"cpu": str(choice.randrange(1, 4)), "nvidia.com/gpu": "1"}}])
-    thing = choice.choice(
+    manifest = choice.choice(
         [
             group(name, choice.randrange(3), phase=phase, queue=choice.choice("qr"), **least),
             pod(f"{name}-p", name, on=choice.choice(["", "n0", "n1"]), cpu="1"),
@@ -99,9 +99,9 @@ def _change(world: World, choice: random.Random) -> None:
         ]
     )
     if choice.random() < 0.2:
-        world.remove(thing)
+        world.remove(manifest)
     else:
-        world.add(thing)
+        world.add(manifest)
 
 
 @settings(max_examples=60, deadline=None)

@@ -20,13 +20,13 @@ def _budget(name: str, allowed: int, namespace: str = "default", **more: Any) ->
 
 
 def _running(name: str, **labels: str) -> Manifest:
-    made = pod(name, "j", on="n1", cpu=0)
-    made["metadata"]["labels"] = labels
-    return made
+    manifest = pod(name, "j", on="n1", cpu=0)
+    manifest["metadata"]["labels"] = labels
+    return manifest
 
 
-def _world(*things: Manifest) -> World:
-    world = World(policy=policy("allocate", "pdb")).add(node("n1", cpu="8"), group("j", 1), *things)
+def _world(*objects: Manifest) -> World:
+    world = World(policy=policy("allocate", "pdb")).add(node("n1", cpu="8"), group("j", 1), *objects)
     world.step()
     return world
 

@@ -27,7 +27,7 @@ def pod(name: str, of: str = "j", on: str = "", app: str = "", **spec: Any) -> M
     return {"kind": "Pod", "metadata": meta, "spec": whole, "status": status}
 
 
-def world(*manifests: Manifest, actions: str = "allocate", **arguments: Any) -> World:
+def make_world(*manifests: Manifest, actions: str = "allocate", **arguments: Any) -> World:
     given = {f"predicate.{name}": value for name, value in arguments.items()}
     rules = policy(actions, "gang", ("predicates", given))
     return World(policy=rules).add(*manifests, group("j", 1))
@@ -35,16 +35,16 @@ def world(*manifests: Manifest, actions: str = "allocate", **arguments: Any) -> 
 
 def refusals(*manifests: Manifest, **arguments: Any) -> dict[str, str]:
     """Why each node refuses the pod `p`, before anything is placed."""
-    made = world(*manifests, actions="enqueue", **arguments)
-    made.step()
-    return made.refusals("predicates", "p")
+    world = make_world(*manifests, actions="enqueue", **arguments)
+    world.step()
+    return world.refusals("predicates", "p")
 
 
 def message(*manifests: Manifest, **arguments: Any) -> str:
     """What the user of the pod `p` is told."""
-    made = world(*manifests, **arguments)
-    session = made.step().outcome.session
-    return next(verdict.message for found in session.verdicts.values() for verdict in found.values())
+    world = make_world(*manifests, **arguments)
+    session = world.step().outcome.session
+    return next(verdict.message for verdicts in session.verdicts.values() for verdict in verdicts.values())
 
 
 def anti(*terms: Manifest) -> Manifest:
@@ -115,8 +115,8 @@ def test_an_invalid_term_does_not_spoil_the_others() -> None:
     wrong = {"matchExpressions": [{"key": ZONE, "operator": "Like", "values": ["east"]}]}
     right = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["west"]}]}
     terms = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [wrong, right]}}}
-    found = refusals(zoned("a", "east"), zoned("b", "west"), pod("p", affinity=terms))
-    assert [bool(found["a"]), bool(found["b"])] == [True, False]
+    reasons = refusals(zoned("a", "east"), zoned("b", "west"), pod("p", affinity=terms))
+    assert [bool(reasons["a"]), bool(reasons["b"])] == [True, False]
 
 
 def test_names_that_exclude_each_other_are_refused_before_any_node_is_looked_at() -> None:
@@ -165,8 +165,8 @@ def test_a_port_of_a_sidecar_counts_and_that_of_an_init_container_does_not() -> 
 
 def test_pods_placed_in_the_same_cycle_hold_their_ports() -> None:
     twins = [pod(f"p{place}", containers=ports({"hostPort": 80})) for place in range(3)]
-    made = world(zoned("a"), zoned("b"), *twins)
-    assert sorted(binds(made.step()).values()) == ["a", "b"]
+    world = make_world(zoned("a"), zoned("b"), *twins)
+    assert sorted(binds(world.step()).values()) == ["a", "b"]
 
 
 # -- pod affinity
@@ -174,8 +174,8 @@ def test_pods_placed_in_the_same_cycle_hold_their_ports() -> None:
 
 def test_the_first_of_its_kind_may_go_anywhere_that_has_the_key_and_the_next_must_follow() -> None:
     gang = [pod(f"p{place}", app="web", affinity=near(term(ZONE))) for place in range(2)]
-    made = world(zoned("none"), zoned("a", "east"), zoned("b", "west", cpu="16"), *gang)
-    assert len({made.cluster.nodes[one].labels[ZONE] for one in binds(made.step()).values()}) == 1
+    world = make_world(zoned("none"), zoned("a", "east"), zoned("b", "west", cpu="16"), *gang)
+    assert len({world.cluster.nodes[name].labels[ZONE] for name in binds(world.step()).values()}) == 1
 
 
 def test_pods_must_match_all_required_terms_to_count_for_any() -> None:
@@ -192,16 +192,16 @@ def test_pods_must_match_all_required_terms_to_count_for_any() -> None:
 def test_a_pod_placed_earlier_in_the_cycle_repels_others_by_its_own_rule() -> None:
     shy = pod("a-shy", affinity=anti(term(selector={"matchLabels": {"app": "loud"}})))
     loud = pod("b-loud", app="loud")
-    made = world(zoned("a"), shy, loud)
-    assert binds(made.step()) == {"a-shy": "a"}, "wart: Volcano places both"
+    world = make_world(zoned("a"), shy, loud)
+    assert binds(world.step()) == {"a-shy": "a"}, "wart: Volcano places both"
 
 
 def test_existing_anti_affinity_names_itself_and_is_curable() -> None:
     running = pod("r", on="a", affinity=anti(term()))
-    made = world(zoned("a"), zoned("b"), running, pod("p", app="web", nodeSelector={HOSTNAME: "a"}))
-    session = made.step().outcome.session
-    (verdict,) = [one for found in session.verdicts.values() for one in found.values()]
-    assert {one.text: one.curable for one in verdict.reasons} == {
+    world = make_world(zoned("a"), zoned("b"), running, pod("p", app="web", nodeSelector={HOSTNAME: "a"}))
+    session = world.step().outcome.session
+    (verdict,) = [verdict for verdicts in session.verdicts.values() for verdict in verdicts.values()]
+    assert {reason.text: reason.curable for reason in verdict.reasons} == {
         "node(s) didn't satisfy existing pods anti-affinity rules": True,
         "node(s) didn't match Pod's node affinity/selector": False,
     }
@@ -226,31 +226,31 @@ def test_a_term_that_makes_no_sense_is_refused_with_the_reason() -> None:
 # -- who shares an evaluation
 
 
-def keys(made: World, *names: str) -> list[Any]:
-    made.step()
-    return [made.plugin("predicates").shape_key(made.task(name)) for name in names]
+def keys(world: World, *names: str) -> list[Any]:
+    world.step()
+    return [world.plugin("predicates").shape_key(world.task(name)) for name in names]
 
 
 def test_pods_with_different_labels_share_while_nobody_carries_a_term() -> None:
-    made = world(zoned("a"), pod("p", app="web"), pod("q", app="db"), pod("r"))
-    assert len(set(keys(made, "p", "q", "r"))) == 1
+    world = make_world(zoned("a"), pod("p", app="web"), pod("q", app="db"), pod("r"))
+    assert len(set(keys(world, "p", "q", "r"))) == 1
 
 
 def test_pods_share_only_if_the_same_terms_mean_them() -> None:
     shy = pod("shy", on="a", affinity=anti(term()))
-    made = world(zoned("a"), shy, pod("p", app="web"), pod("q", app="db"), pod("r", app="other"))
-    web, db, other = keys(made, "p", "q", "r")
+    world = make_world(zoned("a"), shy, pod("p", app="web"), pod("q", app="db"), pod("r", app="other"))
+    web, db, other = keys(world, "p", "q", "r")
     assert db == other != web
-    made.remove(shy)
-    assert len(set(keys(made, "p", "q", "r"))) == 1
+    world.remove(shy)
+    assert len(set(keys(world, "p", "q", "r"))) == 1
 
 
 def test_replicas_that_differ_in_a_label_nobody_reads_share() -> None:
     twins = [pod(f"p{place}", app="web", affinity=near(term(ZONE))) for place in range(2)]
-    for place, one in enumerate(twins):
-        one["metadata"]["labels"]["volcano.sh/task-index"] = str(place)
-    made = world(zoned("a"), *twins)
-    assert len(set(keys(made, "p0", "p1"))) == 1
+    for place, twin in enumerate(twins):
+        twin["metadata"]["labels"]["volcano.sh/task-index"] = str(place)
+    world = make_world(zoned("a"), *twins)
+    assert len(set(keys(world, "p0", "p1"))) == 1
 
 
 # -- spreading
@@ -273,8 +273,8 @@ def test_no_zone_runs_ahead_by_more_than_the_skew() -> None:
     running = [pod("r", on="a", app="web")]
     asking = pod("p", app="web", topologySpreadConstraints=spread())
     mismatch = "node(s) didn't match pod topology spread constraints"
-    found = refusals(*nodes, *running, asking)
-    assert found == {"a": mismatch, "b": "", "none": f"{mismatch} (missing required label)"}
+    reasons = refusals(*nodes, *running, asking)
+    assert reasons == {"a": mismatch, "b": "", "none": f"{mismatch} (missing required label)"}
     assert not any(refusals(*nodes, *running, asking, PodTopologySpreadEnable=False).values())
 
 
@@ -286,10 +286,10 @@ def test_a_pod_that_is_not_counted_itself_may_join_the_fullest_zone_within_the_s
 
 def test_too_few_domains_count_as_an_empty_one() -> None:
     asking = pod("p", app="web", topologySpreadConstraints=spread(minDomains=3))
-    found = refusals(
+    reasons = refusals(
         zoned("a", "1"), zoned("b", "2"), pod("r", on="a", app="web"), pod("s", on="b", app="web"), asking
     )
-    assert all(found.values())
+    assert all(reasons.values())
 
 
 # -- claims
@@ -355,8 +355,8 @@ def test_claims_that_cannot_serve_keep_a_pod_from_every_node(
 
 def test_claims_that_are_bound_or_bind_late_are_no_obstacle() -> None:
     for objects in ([VOLUME, claim("c", "v")], [LATE, claim("c", storage="late", phase="Pending")]):
-        assert binds(world(zoned("a"), *objects, pod("p", volumes=NAMED)).step()) == {"p": "a"}
-    off = world(zoned("a"), pod("p", volumes=NAMED), VolumeZoneEnable=False, VolumeBindingEnable=False)
+        assert binds(make_world(zoned("a"), *objects, pod("p", volumes=NAMED)).step()) == {"p": "a"}
+    off = make_world(zoned("a"), pod("p", volumes=NAMED), VolumeZoneEnable=False, VolumeBindingEnable=False)
     assert binds(off.step()) == {"p": "a"}
 
 
@@ -367,10 +367,10 @@ def test_the_equivalence_cache_is_accepted_and_changes_nothing() -> None:
     """wart: with Volcano's cache, pods of one template share a verdict although one tolerates the taint."""
     annotations = {"volcano.sh/template-uid": "j-w"}
     plain, tolerant = pod("p0"), pod("p1", tolerations=[{"key": "k", "operator": "Exists"}])
-    for one in (plain, tolerant):
-        one["metadata"]["annotations"].update(annotations)
-    made = world(tainted("a", "NoSchedule"), plain, tolerant, CacheEnable=True)
-    assert binds(made.step()) == {"p1": "a"}
+    for manifest in (plain, tolerant):
+        manifest["metadata"]["annotations"].update(annotations)
+    world = make_world(tainted("a", "NoSchedule"), plain, tolerant, CacheEnable=True)
+    assert binds(world.step()) == {"p1": "a"}
 
 
 def test_all_of_volcanos_arguments_are_known_and_others_are_not() -> None:
@@ -395,6 +395,6 @@ def test_all_of_volcanos_arguments_are_known_and_others_are_not() -> None:
 
 
 def test_the_event_counts_reasons_over_all_nodes() -> None:
-    made = world(tainted("a", "NoSchedule"), tainted("b", "NoSchedule"), zoned("c", cpu="0"), pod("p"))
-    (text,) = events(made.step(), type="Warning").values() or events(made.step()).values()
+    world = make_world(tainted("a", "NoSchedule"), tainted("b", "NoSchedule"), zoned("c", cpu="0"), pod("p"))
+    (text,) = events(world.step(), type="Warning").values() or events(world.step()).values()
     assert "1 Insufficient cpu, 2 node(s) had untolerated taint(s)" in text

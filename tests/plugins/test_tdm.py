@@ -40,9 +40,9 @@ def at(clock: str, day: int = 1) -> float:
     return datetime.fromisoformat(f"2026-11-{day:02}T{clock}+00:00").astimezone(UTC).timestamp()
 
 
-def _world(*things: Manifest, actions: str = "allocate", **zones: str) -> World:
+def _world(*objects: Manifest, actions: str = "allocate", **zones: str) -> World:
     arguments = {f"tdm.revocable-zone.{name}": hours for name, hours in zones.items()}
-    return World(policy=policy(actions, ("tdm", arguments))).add(*things)
+    return World(policy=policy(actions, ("tdm", arguments))).add(*objects)
 
 
 def _night(name: str = "night", zone: str = "night") -> Manifest:
@@ -147,11 +147,11 @@ def test_who_may_use_revocable_nodes_prefers_them_while_they_are_open() -> None:
 def test_what_is_remembered_of_nodes_is_not_used_after_hours() -> None:
     """The same shape of pod, cycle after cycle: on the revocable node in its hours, elsewhere before and after."""
     world = _world(node("plain", cpu="8"), _night(), night=OPEN)
-    found = []
+    nodes = []
     for number, clock in enumerate(("08:59:59", "09:00:00", "17:30:00", "17:30:01")):
         world.add(group(f"j{number}", 1), pod(f"p{number}", f"j{number}", annotations=SOFT, cpu="1"))
-        found.append(binds(world.step(now=at(clock)))[f"p{number}"])
-    assert found == ["plain", "night", "night", "plain"]
+        nodes.append(binds(world.step(now=at(clock)))[f"p{number}"])
+    assert nodes == ["plain", "night", "night", "plain"]
 
 
 # -- jobs
@@ -266,9 +266,9 @@ def test_a_job_gives_as_many_as_its_budget_says(
 # -- victims after hours
 
 
-def _after_hours(*things: Manifest, **zones: str) -> World:
+def _after_hours(*objects: Manifest, **zones: str) -> World:
     return _world(
-        _night(), node("plain", cpu="8"), *things, actions="shuffle", **(zones or {"night": CLOSED})
+        _night(), node("plain", cpu="8"), *objects, actions="shuffle", **(zones or {"night": CLOSED})
     )
 
 
@@ -284,14 +284,14 @@ def test_after_hours_preemptable_pods_leave() -> None:
     world.add(pod("c", "j", on="night", annotations=FIRM, cpu=0), pod("free", on="night", cpu=0))
     outcome = world.step()
     assert _evicted(outcome) == "a"
-    (eviction,) = [one for one in outcome.decisions if isinstance(one, Evict)]
+    (eviction,) = [decision for decision in outcome.decisions if isinstance(decision, Evict)]
     assert (eviction.reason, eviction.chosen_by) == ("shuffle", "tier 1 (tdm)")
 
 
 def test_nobody_leaves_an_open_zone_or_one_without_hours() -> None:
-    things = (group("j", 1, annotations=ANY), pod("a", "j", on="night", cpu=0))
-    assert _evicted(_after_hours(*things, night=OPEN).step()) == ""
-    assert _evicted(_after_hours(*things, day=CLOSED).step()) == ""
+    objects = (group("j", 1, annotations=ANY), pod("a", "j", on="night", cpu=0))
+    assert _evicted(_after_hours(*objects, night=OPEN).step()) == ""
+    assert _evicted(_after_hours(*objects, day=CLOSED).step()) == ""
 
 
 def test_of_each_job_so_many_leave_as_its_budget_says_the_last_first() -> None:

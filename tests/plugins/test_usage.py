@@ -34,80 +34,80 @@ def measure(cluster: Cluster, measured: Measured, at: float = NOON) -> None:
     cluster.usage = {name: NodeUsage(cpu, memory, at) for name, (cpu, memory) in measured.items()}
 
 
-def world(measured: Measured, at: float = NOON, text: str = "", **arguments: Any) -> World:
+def make_world(measured: Measured, at: float = NOON, text: str = "", **arguments: Any) -> World:
     """Nodes of ten cores and 100Gi with a waiting pod `new`."""
-    made = World(policy=text or policy("backfill", ("usage", arguments)))
-    made.add(*(node(name, cpu="10", memory="100Gi") for name in measured), group("j"))
-    made.add(pod("new", "j", cpu="1"))
-    measure(made.cluster, measured, at)
-    return made
+    world = World(policy=text or policy("backfill", ("usage", arguments)))
+    world.add(*(node(name, cpu="10", memory="100Gi") for name in measured), group("j"))
+    world.add(pod("new", "j", cpu="1"))
+    measure(world.cluster, measured, at)
+    return world
 
 
-def scored(made: World, now: float = NOON) -> dict[str, float]:
-    made.step(now=now)
-    return {name: round(score, 6) for name, score in made.scores("usage", "new").items()}
+def scored(world: World, now: float = NOON) -> dict[str, float]:
+    world.step(now=now)
+    return {name: round(score, 6) for name, score in world.scores("usage", "new").items()}
 
 
 # -- scores by hand
 
 
 def test_a_score_is_what_is_left_of_cpu_and_memory() -> None:
-    assert scored(world({"a": (30, 50), "b": (0, 0), "c": (100, 100)})) == {"a": 300, "b": 500, "c": 0}
+    assert scored(make_world({"a": (30, 50), "b": (0, 0), "c": (100, 100)})) == {"a": 300, "b": 500, "c": 0}
 
 
 def test_weights_count() -> None:
     arguments = {"usage.weight": 2, "cpu.weight": 3, "memory.weight": 1}
-    assert scored(world({"a": (30, 50)}, **arguments)) == {"a": 130}
+    assert scored(make_world({"a": (30, 50)}, **arguments)) == {"a": 130}
 
 
 def test_without_any_weight_nothing_is_scored() -> None:
-    made = world({"a": (30, 50)}, **{"cpu.weight": 0, "memory.weight": 0})
-    made.step()
-    assert list(made.plugin("usage").node_scores(made.task("new"))) == []
+    world = make_world({"a": (30, 50)}, **{"cpu.weight": 0, "memory.weight": 0})
+    world.step()
+    assert list(world.plugin("usage").node_scores(world.task("new"))) == []
 
 
 def test_a_measurement_older_than_five_minutes_scores_nothing() -> None:
-    assert scored(world({"a": (30, 50)}), NOON + 300) == {"a": 300}
-    assert scored(world({"a": (30, 50)}), NOON + 301) == {"a": 0}
+    assert scored(make_world({"a": (30, 50)}), NOON + 300) == {"a": 300}
+    assert scored(make_world({"a": (30, 50)}), NOON + 301) == {"a": 0}
 
 
 def test_a_node_that_was_not_measured_scores_nothing() -> None:
-    made = world({"a": (30, 50), "b": (0, 0)})
-    measure(made.cluster, {"a": (30, 50), "gone": (0, 0)})
-    assert scored(made) == {"a": 300, "b": 0}
+    world = make_world({"a": (30, 50), "b": (0, 0)})
+    measure(world.cluster, {"a": (30, 50), "gone": (0, 0)})
+    assert scored(world) == {"a": 300, "b": 0}
 
 
 def test_a_node_is_as_large_as_its_capacity_says() -> None:
-    made = world({"a": (30, 50)})
+    world = make_world({"a": (30, 50)})
     large = node("a", cpu="10", memory="100Gi")
     large["status"]["capacity"] = {"cpu": "20", "memory": "100Gi", "pods": "110"}
-    made.add(large, pod("fresh", "j", on="a", cpu="2"))
-    assert scored(made) == {"a": round((1 - (6000 + 1400) / 20000 + 0.5) / 2 * 500, 6)}
+    world.add(large, pod("fresh", "j", on="a", cpu="2"))
+    assert scored(world) == {"a": round((1 - (6000 + 1400) / 20000 + 0.5) / 2 * 500, 6)}
 
 
 def test_a_node_whose_capacity_alone_changed_is_scored_by_the_new_one() -> None:
     small = node("a", cpu="10", memory="100Gi")
     small["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
-    made = world({"a": (30, 50)}).add(small, pod("fresh", "j", on="a", cpu="2"))
-    scored(made)
-    made.add({**small, "status": {**small["status"], "capacity": {"cpu": "20", "memory": "100Gi"}}})
-    assert scored(made) == {"a": round((1 - (6000 + 1400) / 20000 + 0.5) / 2 * 500, 6)}
+    world = make_world({"a": (30, 50)}).add(small, pod("fresh", "j", on="a", cpu="2"))
+    scored(world)
+    world.add({**small, "status": {**small["status"], "capacity": {"cpu": "20", "memory": "100Gi"}}})
+    assert scored(world) == {"a": round((1 - (6000 + 1400) / 20000 + 0.5) / 2 * 500, 6)}
 
 
 # -- load on its way
 
 
-def unmeasured(made: World, now: float = NOON) -> Load:
-    made.step(now=now)
-    load: Load = made.plugin("usage").unmeasured.on(made.cluster.nodes["a"])
+def unmeasured(world: World, now: float = NOON) -> Load:
+    world.step(now=now)
+    load: Load = world.plugin("usage").unmeasured.on(world.cluster.nodes["a"])
     return load
 
 
 def with_pod(measured: tuple[float, float], spec: dict[str, Any], **estimator: Any) -> World:
-    made = world({"a": measured}, estimator=estimator)
+    world = make_world({"a": measured}, estimator=estimator)
     fresh = pod("fresh", "j", on="a", cpu=0)
     fresh["spec"]["containers"][0]["resources"] = spec
-    return made.add(fresh)
+    return world.add(fresh)
 
 
 @pytest.mark.parametrize(
@@ -149,95 +149,95 @@ def test_on_a_full_node_more_is_expected(
 
 
 def test_what_is_on_its_way_counts_for_the_risk_of_the_next() -> None:
-    made = world({"a": (58, 58)})
-    made.add(pod("p-w-0", "j", on="a", cpu="10"), pod("p-w-1", "j", on="a", cpu="1"))
-    assert unmeasured(made) == Load(7000 + 840, 0)
-    assert scored(made) == {"a": round((1 - 1 + 0.42) / 2 * 500, 6)}, "cpu is not fuller than full"
+    world = make_world({"a": (58, 58)})
+    world.add(pod("p-w-0", "j", on="a", cpu="10"), pod("p-w-1", "j", on="a", cpu="1"))
+    assert unmeasured(world) == Load(7000 + 840, 0)
+    assert scored(world) == {"a": round((1 - 1 + 0.42) / 2 * 500, 6)}, "cpu is not fuller than full"
 
 
 def test_a_pod_counts_until_measurements_can_show_it() -> None:
-    made = world({"a": (10, 10)})
+    world = make_world({"a": (10, 10)})
     fresh = pod("fresh", "j", on="a", cpu="1")
     fresh["status"]["startTime"] = "2026-11-01T12:00:00Z"  # NOON
-    made.add(fresh)
-    assert unmeasured(made, NOON + 29) == Load(700, 0)
-    assert unmeasured(made, NOON + 30) == Load(0, 0)
+    world.add(fresh)
+    assert unmeasured(world, NOON + 29) == Load(700, 0)
+    assert unmeasured(world, NOON + 30) == Load(0, 0)
 
 
 def test_the_interval_of_the_policy_says_how_long_that_is() -> None:
     text = 'actions: "backfill"\ntiers: [{plugins: [{name: usage}]}]\nmetrics: {interval: 2m}\n'
-    made = world({"a": (10, 10)}, text=text)
+    world = make_world({"a": (10, 10)}, text=text)
     fresh = pod("fresh", "j", on="a", cpu="1")
     fresh["status"]["startTime"] = "2026-11-01T12:00:00Z"
-    made.add(fresh)
-    assert unmeasured(made, NOON + 119) == Load(700, 0)
-    assert unmeasured(made, NOON + 120) == Load(0, 0)
+    world.add(fresh)
+    assert unmeasured(world, NOON + 119) == Load(700, 0)
+    assert unmeasured(world, NOON + 120) == Load(0, 0)
 
 
 def test_bound_pods_of_any_scheduler_are_on_their_way() -> None:
-    made = world({"a": (10, 10)})
+    world = make_world({"a": (10, 10)})
     other = pod("other", on="a", scheduler="default-scheduler", cpu="2")
     other["status"]["phase"] = "Pending"
-    made.add(other)
-    assert unmeasured(made) == Load(1400, 0)
-    made.remove(other)
-    assert unmeasured(made) == Load(0, 0)
+    world.add(other)
+    assert unmeasured(world) == Load(1400, 0)
+    world.remove(other)
+    assert unmeasured(world) == Load(0, 0)
 
 
 def test_pods_placed_in_a_cycle_repel_the_next() -> None:
-    made = World(nodes="a cpu=8,memory=16Gi; b cpu=8,memory=16Gi")
-    measure(made.cluster, {"a": (50, 10), "b": (10, 10)}, made.rehearsal.now())
-    made.job("j", pods=4, minimum=1, cpu=2, memory="1Gi")
-    assert list(made.run("enqueue, allocate", "gang usage").binds.values()) == ["b", "b", "a", "b"]
+    world = World(nodes="a cpu=8,memory=16Gi; b cpu=8,memory=16Gi")
+    measure(world.cluster, {"a": (50, 10), "b": (10, 10)}, world.rehearsal.now())
+    world.job("j", pods=4, minimum=1, cpu=2, memory="1Gi")
+    assert list(world.run("enqueue, allocate", "gang usage").binds.values()) == ["b", "b", "a", "b"]
 
 
 # -- the filter
 
 
 def test_busy_nodes_take_nobody_and_evicting_does_not_help() -> None:
-    made = World(nodes="a cpu=8; b cpu=8; c cpu=8")
-    measure(made.cluster, {"a": (80.1, 0), "b": (80, 81), "c": (100, 100)}, made.rehearsal.now())
-    made.job("j", pods=1, minimum=1, cpu=1)
-    result = made.run("enqueue, allocate", "gang usage")
+    world = World(nodes="a cpu=8; b cpu=8; c cpu=8")
+    measure(world.cluster, {"a": (80.1, 0), "b": (80, 81), "c": (100, 100)}, world.rehearsal.now())
+    world.job("j", pods=1, minimum=1, cpu=1)
+    result = world.run("enqueue, allocate", "gang usage")
     assert result.binds == {}
     verdict = result.verdict("j-0")
     assert verdict is not None
     assert verdict.histogram() == {CPU_BUSY: 2, MEMORY_BUSY: 1}
     assert verdict.hopeless is not None
     assert verdict.hopeless.all()
-    measure(made.cluster, {"a": (80.1, 0), "b": (80, 80), "c": (100, 100)}, made.rehearsal.now())
-    assert made.step().binds == {"default/j-0": "b"}, "exactly at the threshold is not above"
+    measure(world.cluster, {"a": (80.1, 0), "b": (80, 80), "c": (100, 100)}, world.rehearsal.now())
+    assert world.step().binds == {"default/j-0": "b"}, "exactly at the threshold is not above"
 
 
 def test_what_is_on_its_way_keeps_nobody_away() -> None:
-    made = World(nodes="a cpu=8")
-    measure(made.cluster, {"a": (79, 0)}, made.rehearsal.now())
-    made.job("j", pods=4, minimum=4, cpu=2)
-    assert len(made.run("enqueue, allocate", "gang usage").binds) == 4
+    world = World(nodes="a cpu=8")
+    measure(world.cluster, {"a": (79, 0)}, world.rehearsal.now())
+    world.job("j", pods=4, minimum=4, cpu=2)
+    assert len(world.run("enqueue, allocate", "gang usage").binds) == 4
 
 
 def test_old_measurements_keep_nobody_away_and_the_filter_can_be_switched_off() -> None:
-    made = World(nodes="a cpu=8")
-    measure(made.cluster, {"a": (100, 100)}, made.rehearsal.now() - 299.5)
-    made.job("j", pods=1, minimum=1, cpu=2)
-    assert made.run("enqueue, allocate", "gang usage").binds == {}
-    assert made.step().binds == {"default/j-0": "a"}, "a second later they are too old"
-    made.job("k", pods=1, minimum=1, cpu=2)
-    measure(made.cluster, {"a": (100, 100)}, made.rehearsal.now())
+    world = World(nodes="a cpu=8")
+    measure(world.cluster, {"a": (100, 100)}, world.rehearsal.now() - 299.5)
+    world.job("j", pods=1, minimum=1, cpu=2)
+    assert world.run("enqueue, allocate", "gang usage").binds == {}
+    assert world.step().binds == {"default/j-0": "a"}, "a second later they are too old"
+    world.job("k", pods=1, minimum=1, cpu=2)
+    measure(world.cluster, {"a": (100, 100)}, world.rehearsal.now())
     off = 'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: usage, enablePredicate: false}]}]'
-    assert made.run(policy=off).binds == {"default/k-0": "a"}
+    assert world.run(policy=off).binds == {"default/k-0": "a"}
 
 
 def test_usage_from_a_file_reaches_the_plugin(tmp_path: Path) -> None:
     file = tmp_path / "usage.yaml"
     file.write_text("nodes:\n  a: {cpu: 95, memory: 5}\n  b: {cpu: 5, memory: 5}\n")
-    made = World(nodes="a cpu=64; b cpu=8").job("j", pods=1, minimum=1, cpu=2)
+    world = World(nodes="a cpu=64; b cpu=8").job("j", pods=1, minimum=1, cpu=2)
     text = 'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: usage}]}]\n'
     text += f'metrics: {{type: file, address: "{file}"}}\n'
-    assert made.run(policy=text).binds == {"default/j-0": "b"}
+    assert world.run(policy=text).binds == {"default/j-0": "b"}
     file.write_text("rubbish")
-    made.job("k", pods=1, minimum=1, cpu=2).sleep(60)
-    assert made.step().binds == {"default/k-0": "b"}, "the last good data stay in force"
+    world.job("k", pods=1, minimum=1, cpu=2).sleep(60)
+    assert world.step().binds == {"default/k-0": "b"}, "the last good data stay in force"
 
 
 # -- arguments
@@ -267,7 +267,7 @@ def test_a_value_out_of_range_keeps_the_default(wrong: dict[str, Any]) -> None:
     assert len(problems) == 1
 
 
-# -- what a trial does is taken back exactly, and what is kept is what would be made afresh
+# -- what a trial does is taken back exactly, and what is kept is what would be world afresh
 
 
 def snapshot(plugin: Usage) -> tuple[Any, ...]:
@@ -276,12 +276,12 @@ def snapshot(plugin: Usage) -> tuple[Any, ...]:
 
 def crowded(seed: int) -> World:
     chance = random.Random(seed)
-    made = World(nodes="; ".join(f"n{index} cpu={chance.randint(2, 9)},memory=16Gi" for index in range(3)))
+    world = World(nodes="; ".join(f"n{index} cpu={chance.randint(2, 9)},memory=16Gi" for index in range(3)))
     measured = {f"n{index}": (chance.uniform(0, 100), chance.uniform(0, 100)) for index in range(3)}
-    measure(made.cluster, measured, made.rehearsal.now())
+    measure(world.cluster, measured, world.rehearsal.now())
     for index in range(chance.randint(1, 4)):
-        made.job(f"j{index}", pods=chance.randint(1, 3), minimum=1, cpu=chance.choice([0, 0.3, 1, 1.7]))
-    return made
+        world.job(f"j{index}", pods=chance.randint(1, 3), minimum=1, cpu=chance.choice([0, 0.3, 1, 1.7]))
+    return world
 
 
 def shaken(seen: list[bool], seed: int) -> Callable[[Session], None]:
@@ -289,7 +289,7 @@ def shaken(seen: list[bool], seed: int) -> Callable[[Session], None]:
     chance = random.Random(seed)
 
     def trial(session: Session, depth: int) -> None:
-        plugin = next(one for one in session.rules.plugins if isinstance(one, Usage))
+        plugin = next(plugin for plugin in session.rules.plugins if isinstance(plugin, Usage))
         before = snapshot(plugin)
         with session.statement() as statement:
             for _ in range(chance.randint(1, 8)):
@@ -313,9 +313,9 @@ def shaken(seen: list[bool], seed: int) -> Callable[[Session], None]:
 def test_taking_moves_back_restores_the_load_exactly(seed: int) -> None:
     seen: list[bool] = []
     shake = Action("shake", shaken(seen, seed))
-    made = crowded(seed)
-    made.run("enqueue, shake, allocate, shake", "gang usage", action_functions=[shake])
-    result = made.step(2)
+    world = crowded(seed)
+    world.run("enqueue, shake, allocate, shake", "gang usage", action_functions=[shake])
+    result = world.step(2)
     assert not result.lost
     assert len(seen) >= 6
     assert all(seen)
@@ -328,7 +328,7 @@ def test_kept_across_cycles_it_equals_one_made_afresh(seed: int) -> None:
     same: list[tuple[Any, Any]] = []
 
     def compare(session: Session) -> None:
-        kept = next(one for one in session.rules.plugins if isinstance(one, Usage))
+        kept = next(plugin for plugin in session.rules.plugins if isinstance(plugin, Usage))
         fresh = Usage(kept.arguments, kept.switches)
         fresh.session = session
         fresh.opening(session, Dirty())
@@ -337,21 +337,21 @@ def test_kept_across_cycles_it_equals_one_made_afresh(seed: int) -> None:
             checks = [check.passes.tolist() for check in plugin._checks(task, nodes)]
             same.append((snapshot(plugin), checks, plugin._score(task, nodes).tolist()))  # type: ignore[arg-type]
 
-    made = crowded(seed)
-    made.run("compare, enqueue, allocate", "gang usage", action_functions=[Action("compare", compare)])
+    world = crowded(seed)
+    world.run("compare, enqueue, allocate", "gang usage", action_functions=[Action("compare", compare)])
     for turn in range(6):
         what = chance.random()
-        running = [task for task in made.cluster.tasks.values() if task.status is Status.RUNNING]
+        running = [task for task in world.cluster.tasks.values() if task.status is Status.RUNNING]
         if what < 0.2:
-            measure(made.cluster, {"n0": (chance.uniform(0, 100), 5), "n2": (99, 99)}, made.rehearsal.now())
+            measure(world.cluster, {"n0": (chance.uniform(0, 100), 5), "n2": (99, 99)}, world.rehearsal.now())
         elif what < 0.4:
-            made.job(f"k{turn}", pods=2, minimum=1, cpu=1)
+            world.job(f"k{turn}", pods=2, minimum=1, cpu=1)
         elif what < 0.6 and running:
-            made.finish(chance.choice(running).key)
+            world.finish(chance.choice(running).key)
         elif what < 0.8:
-            made.add(node(f"m{turn}", cpu="4"))
+            world.add(node(f"m{turn}", cpu="4"))
         else:
-            made.sleep(chance.choice([1, 40, 400]))
-        assert not made.step().lost
+            world.sleep(chance.choice([1, 40, 400]))
+        assert not world.step().lost
     assert len(same) == 14
     assert same[::2] == same[1::2]

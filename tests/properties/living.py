@@ -110,9 +110,11 @@ class LivingWorld:
     def _tell_group(self, decision: PodGroupStatus) -> None:
         group = self.objects[PodGroup, f"{decision.namespace}/{decision.name}"]
         assert isinstance(group, PodGroup)
-        conditions = {one.type: one for one in group.status.conditions}
-        for one in decision.conditions:
-            conditions[one.type] = Condition(one.type, one.status, one.reason, one.message)
+        conditions = {condition.type: condition for condition in group.status.conditions}
+        for condition in decision.conditions:
+            conditions[condition.type] = Condition(
+                condition.type, condition.status, condition.reason, condition.message
+            )
         status = _changed(
             group.status,
             phase=decision.phase,
@@ -148,12 +150,12 @@ class LivingWorld:
 
     def surprise(self, fresh: Iterable[Object], chance: random.Random) -> None:
         """Some objects come, some pods finish or go away, some nodes change."""
-        for thing in fresh:
-            known = self.objects.get((type(thing), thing.key))
-            if isinstance(thing, Pod) and known is not None:
+        for obj in fresh:
+            known = self.objects.get((type(obj), obj.key))
+            if isinstance(obj, Pod) and known is not None:
                 self._age(known, chance)
             elif chance.random() < 0.5:
-                self.put(thing)
+                self.put(obj)
 
     def _age(self, pod: Object, chance: random.Random) -> None:
         assert isinstance(pod, Pod)
@@ -167,20 +169,20 @@ class LivingWorld:
 
 def plain(decisions: Iterable[Decision]) -> list[str]:
     """Decisions to compare: sorted, without the name of the cycle that took them."""
-    return sorted(_without_cycle(one) for one in decisions)
+    return sorted(_without_cycle(decision) for decision in decisions)
 
 
 def _without_cycle(decision: Decision) -> str:
     if isinstance(decision, PodGroupStatus):
-        nameless = tuple(_changed(one, transition_id="") for one in decision.conditions)
+        nameless = tuple(_changed(condition, transition_id="") for condition in decision.conditions)
         decision = _changed(decision, conditions=nameless)
     return str(decision)
 
 
 def binds(decisions: Iterable[Decision]) -> list[tuple[str, str]]:
     """Who goes where, in the order of the decisions."""
-    return [(one.key, one.node) for one in decisions if isinstance(one, Bind)]
+    return [(decision.key, decision.node) for decision in decisions if isinstance(decision, Bind)]
 
 
 def events(decisions: Iterable[Decision]) -> list[Event]:
-    return [one for one in decisions if isinstance(one, Event)]
+    return [decision for decision in decisions if isinstance(decision, Event)]

@@ -56,8 +56,8 @@ def not_lost(outcome: Outcome) -> Outcome:
 def started(cluster: Cluster, decisions: list[Decision]) -> set[Job]:
     return {
         task.job
-        for one in decisions
-        if isinstance(one, Bind) and (task := cluster.tasks[one.uid]).job is not None
+        for decision in decisions
+        if isinstance(decision, Bind) and (task := cluster.tasks[decision.uid]).job is not None
     }
 
 
@@ -113,9 +113,9 @@ def test_no_node_is_overfilled(policy: str, objects: list[Object]) -> None:
     world = LivingWorld(objects, POLICIES[policy])
     cluster = world.intake.cluster
     outcome = not_lost(world.cycle())
-    for one in outcome.decisions:
-        if isinstance(one, Bind):
-            node, task = cluster.nodes[one.node], cluster.tasks[one.uid]
+    for decision in outcome.decisions:
+        if isinstance(decision, Bind):
+            node, task = cluster.nodes[decision.node], cluster.tasks[decision.uid]
             for dim, amount in task.request.items():
                 if amount > 0:
                     assert naive.used(node, dim) <= node.allocatable.get(dim, 0)
@@ -174,8 +174,10 @@ def test_a_model_that_lives_on_decides_like_one_made_of_the_same_objects(
         fresh = LivingWorld(world.objects.values(), POLICIES[policy])
         fresh.now = world.now
         first, second = not_lost(world.step()), not_lost(fresh.cycle())
-        silent = [one for one in first.decisions if not isinstance(one, Event)]
-        assert plain(silent) == plain(one for one in second.decisions if not isinstance(one, Event))
+        silent = [decision for decision in first.decisions if not isinstance(decision, Event)]
+        assert plain(silent) == plain(
+            decision for decision in second.decisions if not isinstance(decision, Event)
+        )
         assert first.pipelined == second.pipelined
         world.surprise(later, random.Random(seed + number))
 
@@ -188,12 +190,12 @@ def test_a_model_that_lives_on_decides_like_one_made_of_the_same_objects(
 @examples(40)
 def test_a_cluster_left_alone_comes_to_rest_and_repeats_nothing(policy: str, objects: list[Object]) -> None:
     world = LivingWorld(objects, POLICIES[policy])
-    said: dict[tuple[str, str], Event] = {}
+    recorded: dict[tuple[str, str], Event] = {}
     for _ in range(8):
         outcome = not_lost(world.step())
         for event in events(outcome.decisions):
-            assert said.get((event.kind, event.name)) != event
-            said[event.kind, event.name] = event
+            assert recorded.get((event.kind, event.name)) != event
+            recorded[event.kind, event.name] = event
         if not outcome.decisions:
             break
     assert outcome.decisions == []

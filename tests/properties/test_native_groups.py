@@ -45,7 +45,7 @@ def unadorned(objects: list[Object]) -> list[Object]:
         return structs.replace(obj, spec=least, status=structs.replace(obj.status, phase="Inqueue"))
 
     foreign = [
-        one for one in objects if isinstance(one, Pod) and one.spec.scheduler_name != names.SCHEDULER_NAME
+        obj for obj in objects if isinstance(obj, Pod) and obj.spec.scheduler_name != names.SCHEDULER_NAME
     ]
     return [plain(obj) for obj in objects if obj not in foreign and not isinstance(obj, NativePodGroup)]
 
@@ -57,10 +57,10 @@ def test_a_native_gang_starts_where_and_when_the_same_gang_of_volcano_would(
     policy: str, objects: list[Object], seed: int
 ) -> None:
     volcano = unadorned(objects)
-    one = LivingWorld(volcano, POLICIES[policy])
+    plain = LivingWorld(volcano, POLICIES[policy])
     other = LivingWorld(nativised(volcano, random.Random(seed), share=1.0), POLICIES[policy])
     for _ in range(2):
-        assert binds(one.step().decisions) == binds(other.step().decisions)
+        assert binds(plain.step().decisions) == binds(other.step().decisions)
 
 
 @every_policy
@@ -72,17 +72,21 @@ def test_a_native_gang_starts_whole_and_says_so(policy: str, objects: list[Objec
     for _ in range(3):
         outcome = world.cycle()
         assert outcome.lost is None
-        said = {one.name: one.status for one in outcome.decisions if isinstance(one, NativeGroupCondition)}
+        status_of = {
+            decision.name: decision.status
+            for decision in outcome.decisions
+            if isinstance(decision, NativeGroupCondition)
+        }
         jobs = {
-            cluster.tasks[one.uid].job
-            for one in outcome.decisions
-            if isinstance(one, Bind) and cluster.tasks[one.uid].job.native is not None
+            cluster.tasks[decision.uid].job
+            for decision in outcome.decisions
+            if isinstance(decision, Bind) and cluster.tasks[decision.uid].job.native is not None
         }
         for job in jobs:
             best_effort = sum(task.best_effort for task in job.by_status[0])
             assert job.ready_count + best_effort >= job.minimum
         for job in cluster.jobs.values():
-            if said.get(job.name) == "True":
+            if status_of.get(job.name) == "True":
                 assert job.ready_count >= job.minimum
         world.come_true(outcome.decisions)
 
@@ -101,7 +105,11 @@ def test_a_group_that_goes_as_a_whole_loses_everybody_or_nobody(
     world = Contest(objects, policy, linger, resubmit=True)
     for _ in range(3):
         outcome = world.cycle()
-        gone = {world.cluster.tasks[one.uid].job for one in outcome.decisions if isinstance(one, Evict)}
+        gone = {
+            world.cluster.tasks[decision.uid].job
+            for decision in outcome.decisions
+            if isinstance(decision, Evict)
+        }
         for job in gone:
             if job.disrupted_as_group:
                 assert not any(ALLOCATED_CLASS[task.status] for task in job.tasks.values())
@@ -115,6 +123,10 @@ def test_groups_do_go_as_a_whole() -> None:
         chance = random.Random(seed)
         objects = nativised(contest(chance, 3, 3), chance, share=0.8, mode="PodGroup")
         outcome = (world := Contest(objects, "stock")).cycle()
-        gone = [world.cluster.tasks[one.uid].job for one in outcome.decisions if isinstance(one, Evict)]
+        gone = [
+            world.cluster.tasks[decision.uid].job
+            for decision in outcome.decisions
+            if isinstance(decision, Evict)
+        ]
         lost += any(job.disrupted_as_group and gone.count(job) > 1 for job in gone)
     assert lost > 3

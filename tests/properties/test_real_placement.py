@@ -123,15 +123,15 @@ class Play:
                     afresh = Placement(session.rules)
                     refused = afresh.refused(task, len(session.cluster.columns))
                     again = refused or afresh.find(session.cluster, task, resource_fit=resource_fit)
-                    assert _said(place) == _said(again)
+                    assert _comparable(place) == _comparable(again)
                     if isinstance(place, Place):
                         trial.assign(task, place)
                 if self.chance.random() < 0.5:
                     trial.keep()
 
 
-def _said(found: Any) -> Any:
-    return found if isinstance(found, Place) else (found.message, found.reasons)
+def _comparable(place: Any) -> Any:
+    return place if isinstance(place, Place) else (place.message, place.reasons)
 
 
 @pytest.mark.parametrize("tiers", ["predicates, nodeorder, binpack", "predicates, nodeorder", "binpack"])

@@ -137,9 +137,9 @@ def two_jobs(*own: type[Plugin]) -> LivingWorld:
 
 def concerns_bad(point: str, items: tuple[Any, ...]) -> bool:
     """Whether what is asked about belongs to the job "bad"."""
-    one = items[-1] if point == "allocatable" else items[0]
-    return "bad" in (getattr(one, "name", ""), getattr(getattr(one, "job", None), "name", "")) or (
-        point in ("queue_order", "overused") and one.name == "default"
+    item = items[-1] if point == "allocatable" else items[0]
+    return "bad" in (getattr(item, "name", ""), getattr(getattr(item, "job", None), "name", "")) or (
+        point in ("queue_order", "overused") and item.name == "default"
     )
 
 
@@ -211,7 +211,9 @@ def test_the_blame_for_a_function_without_a_self_falls_on_its_plugin(kind: type)
     body = {"name": "trouble", point: lambda self, task: [kind(explode, plugin="trouble", reads="usage")]}
     world = two_jobs(type("Trouble", (Plugin,), body))
     outcome = world.cycle()
-    assert {(one.plugin, one.point) for one in outcome.session.failures} == {("trouble", point)}
+    assert {(decision.plugin, decision.point) for decision in outcome.session.failures} == {
+        ("trouble", point)
+    }
 
 
 def test_a_filter_that_failed_once_is_asked_again() -> None:

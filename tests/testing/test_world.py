@@ -220,3 +220,16 @@ def test_features_and_services_reach_the_session() -> None:
     world = World(features=["Some"], services={"answer": 42})
     session = world.step().outcome.session
     assert ("Some" in session.features, session.services) == (True, {"answer": 42})
+
+
+def test_a_session_outside_of_any_cycle_sees_the_cluster_and_asks_the_plugins_given() -> None:
+    class Shy(Plugin):
+        name = "shy"
+
+        def job_ready(self, job: Job) -> bool:
+            return False
+
+    world = World(nodes="n1 cpu=4").job("a", cpu=1)
+    session, job = world.session(Shy), world.task("a-0").job
+    assert (list(session.jobs()), session.rules.job_ready(job)) == ([job], False)
+    assert world.session().rules.job_ready(job)

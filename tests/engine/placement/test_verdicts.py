@@ -67,28 +67,28 @@ class Picky(Plugin):
 def test_what_does_not_fit_comes_first_and_a_filter_gives_its_first_reason() -> None:
     nodes = [node("n0", cpu=1), node("n1", memory="1Gi"), node("n2"), node("n3"), node("n4")]
     cluster = World().add(*nodes, pod("p", cpu=2, memory="2Gi")).cluster
-    found = Placement(Rules([[Picky(None, {})]])).find(cluster, task_named(cluster, "p"))
-    assert isinstance(found, Verdict)
-    assert found.message == (
+    verdict = Placement(Rules([[Picky(None, {})]])).find(cluster, task_named(cluster, "p"))
+    assert isinstance(verdict, Verdict)
+    assert verdict.message == (
         "0/5 nodes are unavailable: 1 Insufficient cpu, 1 Insufficient memory, 1 never three, 2 too high."
     )
-    assert {reason.text: (reason.plugin, reason.curable) for reason in found.reasons} == {
+    assert {reason.text: (reason.plugin, reason.curable) for reason in verdict.reasons} == {
         "Insufficient cpu": ("resources", True),
         "Insufficient memory": ("resources", True),
         "never three": ("picky", False),
         "too high": ("picky", True),
     }
-    assert found.hopeless is not None
-    assert np.flatnonzero(found.hopeless).tolist() == [3]
+    assert verdict.hopeless is not None
+    assert np.flatnonzero(verdict.hopeless).tolist() == [3]
 
 
 def test_only_the_first_missing_resource_of_a_node_is_named() -> None:
     cluster = (
         World().add(node("n0", cpu=1, memory="1Gi", gpu=1), pod("p", cpu=2, memory="2Gi", gpu=2)).cluster
     )
-    found = Placement(Rules([])).find(cluster, task_named(cluster, "p"))
-    assert isinstance(found, Verdict)
-    assert found.message == "0/1 nodes are unavailable: 1 Insufficient cpu."
+    verdict = Placement(Rules([])).find(cluster, task_named(cluster, "p"))
+    assert isinstance(verdict, Verdict)
+    assert verdict.message == "0/1 nodes are unavailable: 1 Insufficient cpu."
 
 
 def test_a_pod_without_gpu_fits_a_node_whose_gpus_are_in_the_red() -> None:

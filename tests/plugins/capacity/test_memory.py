@@ -87,19 +87,19 @@ def numbers(plugin: Capacity) -> dict[str, Any]:
     known = plugin.session.cluster.queues
     return {
         name: (
-            one.limit,
-            one.deserved,
-            one.guarantee,
-            one.held,
-            one.inqueue_below,
-            one.oldest,
-            [above.queue.name for above in one.ancestors],
-            plugin._inqueue.of(one.queue),
-            plugin.queue_order(one.queue),
+            share.limit,
+            share.deserved,
+            share.guarantee,
+            share.held,
+            share.inqueue_below,
+            share.oldest,
+            [above.queue.name for above in share.ancestors],
+            plugin._inqueue.of(share.queue),
+            plugin.queue_order(share.queue),
         )
         for name in known
-        if (one := plugin._tree.of(known[name])) is not None
-    } | {"detached": {one.name: why for one, why in plugin._tree.detached.items()}}
+        if (share := plugin._tree.of(known[name])) is not None
+    } | {"detached": {queue.name: why for queue, why in plugin._tree.detached.items()}}
 
 
 def afresh(plugin: Capacity) -> Capacity:
@@ -112,9 +112,9 @@ def afresh(plugin: Capacity) -> Capacity:
 def surprise(world: LivingWorld, later: list[Object], chance: random.Random) -> None:
     """As any cluster, and queues come, go and change their parents."""
     world.surprise(later, chance)
-    for thing in [one for one in world.objects.values() if isinstance(one, Queue)]:
-        if thing.metadata.name in QUEUES and chance.random() < 0.1:
-            world.drop(thing)
+    for obj in [obj for obj in world.objects.values() if isinstance(obj, Queue)]:
+        if obj.metadata.name in QUEUES and chance.random() < 0.1:
+            world.drop(obj)
 
 
 @given(forests(), forests(), st.booleans(), st.integers(0, 2), st.integers(0, 2**32))
@@ -199,8 +199,8 @@ def test_no_queue_and_no_ancestor_goes_beyond_its_limit(objects: list[Object], t
             amount > before[name].get(dim, 0) for dim, amount in queue.allocated.items() if dim in (0, 1)
         ):
             assert not seat.children
-            for one in (seat, *seat.ancestors):
-                assert all(one.held.get(dim, 0) <= one.limit.get(dim, 0) for dim in (0, 1))
+            for share in (seat, *seat.ancestors):
+                assert all(share.held.get(dim, 0) <= share.limit.get(dim, 0) for dim in (0, 1))
 
 
 @given(forests())
@@ -212,9 +212,9 @@ def test_a_quiet_cluster_costs_no_look_at_queues_or_jobs(objects: list[Object]) 
             break
     plugin = capacity(world.engine)
     tree = plugin._tree
-    below = {queue: one.held_below for queue, one in tree.shares.items()}
+    below = {queue: share.held_below for queue, share in tree.shares.items()}
     world.intake.cluster.dirty = Dirty()
     world.intake.cluster.dirty.everything = False
     assert world.cycle().decisions == []
     assert plugin._tree is tree
-    assert all(one.held_below is below[queue] for queue, one in tree.shares.items())
+    assert all(share.held_below is below[queue] for queue, share in tree.shares.items())
