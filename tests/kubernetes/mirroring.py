@@ -49,11 +49,12 @@ class CountingBuffer(ChangeBuffer):
 class Cutting(Client):
     """A client whose watches break off after a few pieces, often in the middle of a line."""
 
-    def __init__(self, access: Access, dice: random.Random, share: float = 0.05) -> None:
-        """`share` of all pieces are cut."""
+    share = 0.05
+    """Of all pieces, those that are cut."""
+
+    def __init__(self, access: Access, chance: random.Random) -> None:
         super().__init__(access)
-        self._share = share
-        self._chance = dice
+        self._chance = chance
         self.cuts = 0
 
     @asynccontextmanager
@@ -63,7 +64,7 @@ class Cutting(Client):
 
     async def _cut(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for piece in pieces:
-            if self._chance.random() < self._share:
+            if self._chance.random() < self.share:
                 self.cuts += 1
                 yield piece[: self._chance.randrange(len(piece) + 1)]
                 raise NoResponse("cut")

@@ -253,7 +253,7 @@ def test_ten_thousand_pods_created_while_the_watch_is_cut_again_and_again(
         return Reflector(*arguments, backoff=Backoff(first=0.01, longest=0.1), **options)
 
     async def story() -> None:
-        cutting, buffer = Cutting(access, random.Random(7), share=0.02), CountingBuffer()
+        cutting, buffer = Cutting(access, random.Random(7)), CountingBuffer()
         async with (
             cutting,
             ClusterMirror(
