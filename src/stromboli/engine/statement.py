@@ -66,8 +66,8 @@ class Statement:
 
     def restore(self, victim: Task) -> Refused | None:
         """Let a victim stay after all, in the status that it had before this statement."""
-        before = next(change.old_status for change in self.changes() if change.task is victim)
-        refused = self._within.move(victim, before, victim.node)
+        moves = (change.old_status for change in self.changes() if change.task is victim)
+        refused = self._within.move(victim, next(moves, victim.status), victim.node)
         if refused is None:
             self._within.rollbacks.append(self._start)  # bounds that count it as evicted become invalid
         return refused
