@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections import Counter, defaultdict
 from graphlib import CycleError, TopologicalSorter
@@ -17,6 +18,7 @@ ROLES = {"__init__", "__main__", "controller", "options", "plugin", "process", "
 MOST_MODULES = 22
 PAGES = [ROOT / "docs" / "design.md", ROOT / "CONTRIBUTING.md"]
 FILES = sorted(SOURCE.rglob("*.py"))
+SCRIPTS = sorted(path for folder in ("bench", "docs", "examples") for path in (ROOT / folder).rglob("*.py"))
 
 
 def imports(file: Path) -> set[str]:
@@ -71,3 +73,11 @@ def test_the_map_of_the_source_names_files_that_exist(page):
     names = set(re.findall(r"`([a-z_./]+\.(?:py|txt|json|md))`", page.read_text()))
     assert names
     assert sorted(name for name in names if not any((place / name).exists() for place in places)) == []
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_scripts_import_of_us_exists(script):
+    for node in ast.walk(ast.parse(script.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stromboli"):
+            module = importlib.import_module(node.module)
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []

@@ -14,8 +14,8 @@ from rich.text import Text
 from stromboli.api.manifests.manifest_reader import open_paths
 from stromboli.cli.demo.chronicle import Chronicle
 from stromboli.cli.demo.command import play
-from stromboli.cli.demo.frame import Sight
-from stromboli.cli.demo.view import scene
+from stromboli.cli.demo.frame import Frame
+from stromboli.cli.demo.view import render_frame
 from stromboli.cli.plan_text import print_plan
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
@@ -62,10 +62,10 @@ def picture_of_demo() -> Console:
     prompt(out, "make demo")
     shown = False
 
-    def show(sight: Sight, chronicle: Chronicle, now: float, lines: list[str]) -> None:
+    def show(frame: Frame, chronicle: Chronicle, now: float, lines: list[str]) -> None:
         nonlocal shown
         if now > MOMENT and not shown:
-            out.print(scene(sight, chronicle, now, lines))
+            out.print(render_frame(frame, chronicle, now, lines))
             shown = True
 
     end = play(show, lambda _: None, 1.0)

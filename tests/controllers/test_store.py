@@ -1,4 +1,4 @@
-"""Shelves: the newest state of every object, indexed, recorded once."""
+"""Stores: the newest state of every object, indexed, recorded once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The part of the CRD schema language that our CRDs use: are they structural, and what do they accept?
 
-A real API server is the judge (`test_on_apiserver.py`); this one needs none, and catches nearly all mistakes.
+`tests/kubernetes/test_manifests.py` has a real API server judge them; this one needs none and catches most mistakes.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Metrics(MetricSet):
     def _add_own(self) -> None:
         own, controller = f"{OWN_PREFIX}controller_", ("controller",)
         self.sync = Histogram(
-            f"{own}sync_seconds", "One object put right", controller, registry=self.registry
+            f"{own}sync_seconds", "One object reconciled", controller, registry=self.registry
         )
         self.failures = self._counter("failures_total", "Syncs that failed", controller, own)
         self.waiting = self._gauge("waiting", "Objects that wait for a worker", controller, own)

@@ -1,6 +1,6 @@
 """The gate of a queue, as far as plugins that limit queues have it in common (spec 03 6.1).
 
-Against a queue's limit counts what its tasks hold, and what is pledged to jobs that were let in.
+Against a queue's limit counts what its tasks hold, and what is promised to jobs that were admitted.
 """
 
 from __future__ import annotations

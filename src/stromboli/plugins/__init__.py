@@ -1,1 +1,1 @@
-"""The policies, one file per plugin, named as in the configuration. Plugins never import plugins."""
+"""The plugins, a file or package each, named as in the configuration. Plugins never import plugins."""
