@@ -93,7 +93,7 @@ def behaving(badly: Callable[[socket.socket, threading.Event], None]) -> Iterato
     listener.settimeout(0.02)
     over = threading.Event()
 
-    def one(link: socket.socket) -> None:
+    def handle(link: socket.socket) -> None:
         with link, contextlib.suppress(OSError):
             link.settimeout(5)
             badly(link, over)
@@ -102,7 +102,7 @@ def behaving(badly: Callable[[socket.socket, threading.Event], None]) -> Iterato
         while not over.is_set():
             with contextlib.suppress(TimeoutError):
                 link, _ = listener.accept()
-                threading.Thread(target=one, args=(link,), daemon=True).start()
+                threading.Thread(target=handle, args=(link,), daemon=True).start()
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()

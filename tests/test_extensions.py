@@ -144,8 +144,10 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def install(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     """Pretend that a package with this entry point is installed."""
-    found = importlib.metadata.EntryPoints([EntryPoint("mine", value, GROUP)])
-    monkeypatch.setattr("stromboli.extension_loading.entry_points", lambda group: found.select(group=group))
+    entry_points = importlib.metadata.EntryPoints([EntryPoint("mine", value, GROUP)])
+    monkeypatch.setattr(
+        "stromboli.extension_loading.entry_points", lambda group: entry_points.select(group=group)
+    )
 
 
 @pytest.mark.parametrize("value", ["house_rules", "house_rules:Spread"])

@@ -158,13 +158,13 @@ def test_each_eviction_names_action_beneficiary_tier_and_what_it_frees() -> None
     )
     assert decision.chosen_by == "tier 1 (gang, conformance)"
     assert decision.frees == {"cpu": "1", "memory": "1Gi", "pods": "1"}
-    told = {
+    messages = {
         event.kind: event.message
         for event in result.decisions
         if isinstance(event, Event) and event.reason == "Evict"
     }
     why = "reclaim for default/new, chosen by tier 1 (gang, conformance)"
-    assert told == {"Pod": f"Pod is evicted, because of {why}", "PodGroup": f"old-3: {why}"}
+    assert messages == {"Pod": f"Pod is evicted, because of {why}", "PodGroup": f"old-3: {why}"}
 
 
 # -- with the options beyond Volcano

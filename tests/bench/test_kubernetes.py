@@ -39,7 +39,7 @@ def line(verb: str, resource: str, name: str, at: float, lasts: float = 0.0, cod
 
 
 def writes(*lines: bytes) -> list[Write]:
-    return [json.decode(one, type=Write) for one in lines]
+    return [json.decode(line, type=Write) for line in lines]
 
 
 def test_the_log_is_read_as_it_grows_even_if_a_line_is_half_there(tmp_path: Path) -> None:
@@ -47,10 +47,10 @@ def test_the_log_is_read_as_it_grows_even_if_a_line_is_half_there(tmp_path: Path
     first, second = line("create", "pods", "a", 0), line("create", "pods/binding", "a", 1)
     path.write_bytes(first + second[:40])
     log = AuditLog(path)
-    assert [one.operation for one in log.new_writes()] == ["create pods"]
+    assert [write.operation for write in log.new_writes()] == ["create pods"]
     with path.open("ab") as file:
         file.write(second[40:])
-    assert [one.operation for one in log.new_writes()] == ["create pods/binding"]
+    assert [write.operation for write in log.new_writes()] == ["create pods/binding"]
     log.close()
 
 

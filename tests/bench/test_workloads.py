@@ -31,9 +31,9 @@ def test_a_tiny_size_decides_what_the_full_one_would(name: str, tmp_path: Path) 
 
 def test_sizes_are_those_a_real_volcano_was_timed_on() -> None:
     counts = {
-        name: (one.sizes.nodes, one.sizes.pending_pods, one.sizes.running_pods)
-        for name, one in WORKLOADS.items()
-        if not one.base
+        name: (workload.sizes.nodes, workload.sizes.pending_pods, workload.sizes.running_pods)
+        for name, workload in WORKLOADS.items()
+        if not workload.base
     }
     assert counts["W1-1x10000-1000n"] == (1000, 10_000, 0)
     assert counts["W3-10000x1-5000n"] == (5000, 10_000, 0)

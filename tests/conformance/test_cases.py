@@ -30,8 +30,8 @@ def test_the_decisions_are_those_of_volcano(name: str) -> None:
     case = read_case(str(HERE / "cases" / f"{name}.json"))
     policy = load_policy(case.config, CATALOG, name) if case.config else default_policy(CATALOG)
     intake = Intake()
-    for thing in case.objects:
-        intake.put(thing)
+    for obj in case.objects:
+        intake.put(obj)
     report = Report.of(Scheduler(Rehearsal(intake, NOON), policy, CATALOG).cycle())
     assert not report.lost
     observed = case.observed or {}

@@ -139,7 +139,7 @@ class Chaos:
         self._api.put("pods", {**pod, "status": {"phase": phase}})
 
     def _evict(self) -> None:
-        for pod in self._some([one for one in self._pods() if "deletionTimestamp" not in one["metadata"]]):
+        for pod in self._some([pod for pod in self._pods() if "deletionTimestamp" not in pod["metadata"]]):
             self._taken.add(pod["metadata"]["uid"])
             self._api.remove("pods", pod["metadata"]["name"], SPACE)
 
@@ -161,8 +161,8 @@ class Chaos:
         self._api.put("commands", {"metadata": meta, "action": action, "target": target})
 
     def _pods(self, *phases: str) -> list[Manifest]:
-        pods = [one for one in self._api.every("pods") if one["metadata"]["namespace"] == SPACE]
-        return [one for one in pods if not phases or one["status"]["phase"] in phases]
+        pods = [pod for pod in self._api.every("pods") if pod["metadata"]["namespace"] == SPACE]
+        return [pod for pod in pods if not phases or pod["status"]["phase"] in phases]
 
     def _some(self, pods: list[Manifest]) -> list[Manifest]:
         return [self._random.choice(pods)] if pods else []
@@ -172,28 +172,28 @@ class Chaos:
     def violations(self) -> list[str]:
         """What is not as it should be once nothing happens any more."""
         jobs = self._api.every("jobs")
-        found = [f"command {one['metadata']['name']}" for one in self._api.every("commands")]
-        return found + [text for job in jobs for text in self._violations_of(job)]
+        violations = [f"command {command['metadata']['name']}" for command in self._api.every("commands")]
+        return violations + [text for job in jobs for text in self._violations_of(job)]
 
     def _violations_of(self, job: Manifest) -> Iterator[str]:
         name, status = job["metadata"]["name"], job.get("status", {})
         phase = status.get("state", {}).get("phase", "")
         uid = job["metadata"]["uid"]
-        pods = [one for one in self._pods() if _owner(one) == uid]
-        counts = Counter(one["status"]["phase"] for one in pods)
+        pods = [pod for pod in self._pods() if _owner(pod) == uid]
+        counts = Counter(pod["status"]["phase"] for pod in pods)
         for kind in ("Pending", "Running", "Succeeded", "Failed"):
             if status.get(kind.lower(), 0) != counts[kind]:
                 yield f"{name}: {kind} is {status.get(kind.lower(), 0)}, there are {counts[kind]}"
-        if status.get("terminating", 0) or any("deletionTimestamp" in one["metadata"] for one in pods):
+        if status.get("terminating", 0) or any("deletionTimestamp" in pod["metadata"] for pod in pods):
             yield f"{name}: pods are terminating"
         if phase not in INACTIVE | {"Pending", "Running"}:
             yield f"{name}: hangs in {phase!r}"
-        there = {one["metadata"]["name"] for one in pods}
+        there = {pod["metadata"]["name"] for pod in pods}
         if is_live(phase) and there != set(_wanted(job)):
             yield f"{name}: {phase} with {sorted(there)}"
         if phase in INACTIVE and (counts["Pending"] or counts["Running"]):
             yield f"{name}: {phase}, and pods run"
-        if is_live(phase) != any(uid == _owner(one) for one in self._api.every("podgroups")):
+        if is_live(phase) != any(uid == _owner(group) for group in self._api.every("podgroups")):
             yield f"{name}: {phase}, and the group is not as it should be"
 
     def check_past(self) -> None:
@@ -233,15 +233,15 @@ class Chaos:
 
 
 def _jobs() -> Iterator[Manifest]:
-    born = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    metadata = {"creationTimestamp": "2026-01-01T00:00:00Z"}
     restarts = [policy("RestartJob", "PodFailed")]
-    yield job_manifest(task("a", 2), task("b", 1), name="restarts", policies=restarts, metadata=born)
+    yield job_manifest(task("a", 2), task("b", 1), name="restarts", policies=restarts, metadata=metadata)
     parts = [policy("RestartTask", "PodFailed"), policy("RestartPod", "PodEvicted")]
     tasks = task("a", 2, policies=parts), task("b", 1, policies=[policy("RestartPod", "PodFailed")])
-    yield job_manifest(*tasks, name="parts", maxRetry=20, minAvailable=1, metadata=born)
-    yield job_manifest(task("w", 2), name="scaled", minAvailable=1, metadata=born)
+    yield job_manifest(*tasks, name="parts", maxRetry=20, minAvailable=1, metadata=metadata)
+    yield job_manifest(task("w", 2), name="scaled", minAvailable=1, metadata=metadata)
     paused = [policy("RestartJob", "PodEvicted")]
-    yield job_manifest(task("w", 2), name="paused", maxRetry=20, policies=paused, metadata=born)
+    yield job_manifest(task("w", 2), name="paused", maxRetry=20, policies=paused, metadata=metadata)
 
 
 def _owner(obj: Manifest) -> str:
@@ -249,9 +249,9 @@ def _owner(obj: Manifest) -> str:
 
 
 def _wanted(job: Manifest) -> Iterator[str]:
-    for one in job["spec"].get("tasks", []):
-        for index in range(one["replicas"]):
-            yield f"{job['metadata']['name']}-{one['name']}-{index}"
+    for task_spec in job["spec"].get("tasks", []):
+        for index in range(task_spec["replicas"]):
+            yield f"{job['metadata']['name']}-{task_spec['name']}-{index}"
 
 
 class RunningClock:

@@ -57,12 +57,14 @@ class InMemoryApi:
     @property
     def writes(self) -> list[Request]:
         """All that was written, but for events."""
-        return [one for one in self.requests if one.method != "GET" and "/events" not in one.path]
+        return [
+            request for request in self.requests if request.method != "GET" and "/events" not in request.path
+        ]
 
     @property
     def events(self) -> list[tuple[str, str]]:
         """Reason and message of every event."""
-        return [(one["reason"], one["message"]) for one in self.every("events")]
+        return [(event["reason"], event["message"]) for event in self.every("events")]
 
     # -- a client's side
 
@@ -75,7 +77,7 @@ class InMemoryApi:
         return answer
 
     async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
-        items = [json.loads(json.dumps(one)) for one in self.every(resource.plural)]
+        items = [json.loads(json.dumps(obj)) for obj in self.every(resource.plural)]
         return json.dumps({"metadata": {"resourceVersion": str(self._version)}, "items": items}).encode()
 
     @asynccontextmanager

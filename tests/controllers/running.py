@@ -63,4 +63,4 @@ async def wait_until(holds: Callable[[], bool], seconds: float = 10.0) -> None:
 
 
 def names(objects: Iterable[dict[str, Any]]) -> list[str]:
-    return sorted(one["metadata"]["name"] for one in objects)
+    return sorted(obj["metadata"]["name"] for obj in objects)

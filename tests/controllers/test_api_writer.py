@@ -17,7 +17,7 @@ from stromboli.kube.request import ApiError
 from tests.kube.fake_api import BROKEN, GONE, LOST, Clock, FakeApi, body
 
 POD = Pod(metadata=ObjectMeta("a", namespace="ns", uid="u1", resource_version="7"))
-SAID = msgspec.json.encode(
+ANSWER = msgspec.json.encode(
     {"metadata": {"name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "8"}}
 )
 EXISTS = ApiError(409, "AlreadyExists", "there is one")
@@ -58,7 +58,7 @@ def test_patience_has_an_end() -> None:
 
 
 def test_a_patch_holds_for_what_was_looked_at() -> None:
-    api = FakeApi([SAID, SAID])
+    api = FakeApi([ANSWER, ANSWER])
     now = write(api, lambda writer: writer.patch(POD, {"metadata": {"labels": {"x": "y"}}}))
     assert isinstance(now, Pod)
     assert now.metadata.resource_version == "8"
@@ -101,7 +101,7 @@ def test_a_deposed_leader_writes_nothing_and_stops_trying() -> None:
     with pytest.raises(LeaseLost):
         write(api, lambda writer: writer.delete(POD), lambda: next(left))
     assert len(api.requests) == 1
-    assert write(FakeApi([SAID]), lambda writer: writer.read(Pod, "a", "ns"), lambda: 0.0) is not None
+    assert write(FakeApi([ANSWER]), lambda writer: writer.read(Pod, "a", "ns"), lambda: 0.0) is not None
 
 
 @pytest.mark.parametrize(("left", "timeout"), [(math.inf, 30.0), (4.0, 4.0)])

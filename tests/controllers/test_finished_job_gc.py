@@ -64,7 +64,7 @@ def test_a_job_is_looked_at_again_when_its_time_comes() -> None:
             assert api.requests == []
             clock.now = NOW + 60
             await wait_until(lambda: not api.every("jobs"))
-        options = next(one for one in api.requests if one.method == "DELETE").body
+        options = next(request for request in api.requests if request.method == "DELETE").body
         assert options is not None
         assert b'"propagationPolicy":"Foreground"' in options
         assert b'"preconditions":{"uid":"uid-j"}' in options
@@ -85,6 +85,6 @@ def test_a_job_whose_time_was_prolonged_meanwhile_stays() -> None:
         api.before = prolong
         async with running_controllers(api, GarbageController, clock=SettableClock(NOW + 61)) as runner:
             await wait_until_idle(api, runner)
-        assert [one.method for one in api.requests] == ["GET"]
+        assert [request.method for request in api.requests] == ["GET"]
 
     asyncio.run(run())

@@ -59,7 +59,7 @@ def test_a_controller_is_on_if_it_is_named_or_all_are_meant(controllers: str, on
 
 
 @pytest.mark.parametrize(
-    ("controllers", "said"),
+    ("controllers", "message"),
     [
         ("gc-controller,-gc-controller", "gc-controller is named twice"),
         ("*,+gc-controller,gc-controller", "gc-controller is named twice"),
@@ -67,6 +67,6 @@ def test_a_controller_is_on_if_it_is_named_or_all_are_meant(controllers: str, on
         ("*,-everything", "there are job-controller"),
     ],
 )
-def test_a_list_that_makes_no_sense_is_refused(controllers: str, said: str) -> None:
-    with pytest.raises(BadFlag, match=said):
+def test_a_list_that_makes_no_sense_is_refused(controllers: str, message: str) -> None:
+    with pytest.raises(BadFlag, match=message):
         parse([f"--controllers={controllers}"])

@@ -76,9 +76,9 @@ def queue(name: str) -> dict[str, object]:
 
 def marked(api: InMemoryApi) -> set[str]:
     return {
-        one["metadata"]["name"]
-        for one in api.every("queues")
-        if "marked" in one["metadata"].get("labels", {})
+        queue["metadata"]["name"]
+        for queue in api.every("queues")
+        if "marked" in queue["metadata"].get("labels", {})
     }
 
 
@@ -161,7 +161,7 @@ def test_a_controller_that_cannot_be_set_up_is_left_out(caplog: pytest.LogCaptur
         api = InMemoryApi()
         api.put("queues", queue("a"))
         async with running_controllers(api, Broken, Marking) as runner:
-            assert [one.name for one in runner.controllers] == ["queue-controller"]
+            assert [controller.name for controller in runner.controllers] == ["queue-controller"]
             await wait_until(lambda: marked(api) == {"a"})
 
     asyncio.run(run())
@@ -213,7 +213,7 @@ def test_only_the_controllers_that_are_asked_for_run() -> None:
         async with running_controllers(
             api, Marking, Blind, options=Options(controllers=("pg-controller",))
         ) as runner:
-            assert [one.name for one in runner.controllers] == ["pg-controller"]
+            assert [controller.name for controller in runner.controllers] == ["pg-controller"]
 
     asyncio.run(run())
 
@@ -233,8 +233,11 @@ def test_a_feature_that_is_off_takes_its_controller_with_it() -> None:
     async def run() -> None:
         options = Options(feature_gates=(("VolcanoJobSupport", False), ("CronVolcanoJobSupport", False)))
         async with running_controllers(InMemoryApi(), *CONTROLLERS, options=options) as runner:
-            made = {one.name for one in runner.controllers}
-            assert {one.name for one in CONTROLLERS} - made == {"job-controller", "cronjob-controller"}
+            made = {controller.name for controller in runner.controllers}
+            assert {controller.name for controller in CONTROLLERS} - made == {
+                "job-controller",
+                "cronjob-controller",
+            }
 
     asyncio.run(run())
 
@@ -258,6 +261,6 @@ def test_memory_is_kept_for_our_pods_alone() -> None:
         )
         async with running_controllers(api, Blind) as runner:
             await wait_until_idle(api, runner)
-            assert sorted(one.name for one in runner.context.store(Pod)) == ["of-a-job", "ours"]
+            assert sorted(pod.name for pod in runner.context.store(Pod)) == ["of-a-job", "ours"]
 
     asyncio.run(run())

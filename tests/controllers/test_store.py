@@ -78,16 +78,16 @@ def test_the_end_of_another_object_of_that_name_is_no_end(store: Store[Pod]) -> 
 
 def test_indexes_follow_every_change(store: Store[Pod]) -> None:
     store.put(pod("early", owner="job"))
-    owned, spaces = store.index(controller_uid), store.index(lambda one: (one.namespace,))
+    owned, spaces = store.index(controller_uid), store.index(lambda pod: (pod.namespace,))
     assert store.index(controller_uid) is owned
     store.put(pod("b", owner="job"))
     store.put(pod("a", owner="job"))
     store.put(pod("c", space="elsewhere"))
-    assert [one.name for one in owned["job"]] == ["a", "b", "early"]
+    assert [pod.name for pod in owned["job"]] == ["a", "b", "early"]
     assert spaces.count("ns") == 3
     store.put(pod("b", 2, owner="other"))
     store.drop(pod("early"))
-    assert [one.name for one in owned["job"]] == ["a"]
+    assert [pod.name for pod in owned["job"]] == ["a"]
     store.drop(pod("a"))
     assert owned["job"] == []
     assert set(owned._objects) == {"other"}

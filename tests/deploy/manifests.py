@@ -21,7 +21,7 @@ Manifest = dict[str, Any]
 
 
 def documents(path: Path) -> list[Manifest]:
-    return [one for one in yaml.safe_load_all(path.read_text()) if one is not None]
+    return [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
 
 
 def build(folder: Path) -> list[Manifest]:
@@ -29,11 +29,13 @@ def build(folder: Path) -> list[Manifest]:
     (plan,) = documents(folder / "kustomization.yaml")
     unknown = plan.keys() - {"apiVersion", "kind", "namespace", "resources", "images"}
     assert not unknown, f"{folder}: teach build() about {unknown}"
-    made = [copy.deepcopy(one) for part in plan.get("resources", []) for one in _part(folder / part)]
-    for one in made:
-        if "namespace" in plan and one["kind"] not in CLUSTER_WIDE:
-            one["metadata"]["namespace"] = plan["namespace"]
-        for container in containers(one):
+    made = [
+        copy.deepcopy(manifest) for part in plan.get("resources", []) for manifest in _part(folder / part)
+    ]
+    for manifest in made:
+        if "namespace" in plan and manifest["kind"] not in CLUSTER_WIDE:
+            manifest["metadata"]["namespace"] = plan["namespace"]
+        for container in containers(manifest):
             for image in plan.get("images", []):
                 if container["image"] == image["name"]:
                     container["image"] = f"{image['name']}:{image['newTag']}"
@@ -55,8 +57,12 @@ def name_of(manifest: Manifest) -> str:
 
 def only(manifests: list[Manifest], kind: str, name: str = "") -> Manifest:
     """The one object of that kind."""
-    (found,) = (one for one in manifests if one["kind"] == kind and name in ("", one["metadata"]["name"]))
-    return found
+    (match,) = (
+        manifest
+        for manifest in manifests
+        if manifest["kind"] == kind and name in ("", manifest["metadata"]["name"])
+    )
+    return match
 
 
 CRDS = build(DEPLOY / "crds")
@@ -67,7 +73,7 @@ NODE_USAGE = build(DEPLOY / "components" / "node-usage")
 
 def schema_of(kind: str) -> Manifest:
     """What the CRD says about objects of a kind."""
-    crd = next(one for one in CRDS if one["spec"]["names"]["kind"] == kind)
+    crd = next(crd for crd in CRDS if crd["spec"]["names"]["kind"] == kind)
     (version,) = crd["spec"]["versions"]
     schema: Manifest = version["schema"]["openAPIV3Schema"]
     return schema
@@ -79,4 +85,4 @@ def accepted_samples() -> list[Manifest]:
 
 def refused_samples() -> list[tuple[str, Manifest]]:
     """Objects that are wrong, each with the field that an API server complains about."""
-    return [(one["because"], one["object"]) for one in documents(SAMPLES / "refused.yaml")]
+    return [(sample["because"], sample["object"]) for sample in documents(SAMPLES / "refused.yaml")]

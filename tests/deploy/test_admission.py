@@ -11,9 +11,9 @@ from tests.deploy.test_rbac import rights_of
 
 ADMISSION = build(DEPLOY / "admission")
 WEBHOOKS = {
-    webhook["clientConfig"]["service"]["path"]: (one, webhook)
-    for one in ADMISSION
-    for webhook in one.get("webhooks", ())
+    webhook["clientConfig"]["service"]["path"]: (configuration, webhook)
+    for configuration in ADMISSION
+    for webhook in configuration.get("webhooks", ())
 }
 
 
@@ -56,7 +56,7 @@ def test_it_may_do_what_it_does_and_nothing_else() -> None:
 
 
 def _names(role: Manifest, group: str) -> list[str]:
-    (rule,) = (one for one in role["rules"] if one["apiGroups"] == [group] and "resourceNames" in one)
+    (rule,) = (rule for rule in role["rules"] if rule["apiGroups"] == [group] and "resourceNames" in rule)
     names: list[str] = rule["resourceNames"]
     return names
 

@@ -76,9 +76,9 @@ def _watched(name: str) -> set[Right]:
         Recorder(GuardedClient(api, lambda: 1.0), EventRecorder("", "", lambda: 0.0)),
         Options(),
     )
-    (kind,) = (one for one in CONTROLLERS if one.name == name)
+    (kind,) = (controller for controller in CONTROLLERS if controller.name == name)
     places = [store.resource for store in kind(context).stores]
-    return {(one.group, one.plural, verb) for one in places for verb in ("list", "watch")}
+    return {(resource.group, resource.plural, verb) for resource in places for verb in ("list", "watch")}
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -89,8 +89,10 @@ def test_a_controller_may_do_what_it_does_and_nothing_else(role: str) -> None:
 
 
 def test_there_is_a_role_for_every_controller_and_one_for_what_all_of_them_do() -> None:
-    assert {name for names in ROLES.values() for name in names} == {one.name for one in CONTROLLERS}
-    roles = {one["metadata"]["name"] for one in CONTROLLING if one["kind"] == "ClusterRole"}
+    assert {name for names in ROLES.values() for name in names} == {
+        controller.name for controller in CONTROLLERS
+    }
+    roles = {manifest["metadata"]["name"] for manifest in CONTROLLING if manifest["kind"] == "ClusterRole"}
     assert roles == {"stromboli-controllers", *(f"stromboli-controllers-{role}" for role in ROLES)}
     common = set(rights_of(only(CONTROLLING, "ClusterRole", "stromboli-controllers")))
     assert common == {("", "events", "create"), ("", "events", "patch")}
@@ -98,14 +100,14 @@ def test_there_is_a_role_for_every_controller_and_one_for_what_all_of_them_do() 
 
 def test_secrets_are_for_those_who_ask_for_them() -> None:
     everything = [*CONTROLLING, *COMPLETE]
-    roles = [one for one in everything if one["kind"] == "ClusterRole"]
+    roles = [manifest for manifest in everything if manifest["kind"] == "ClusterRole"]
     assert all(resource != "secrets" for role in roles for _, resource, _ in rights_of(role))
     (role, _) = documents(DEPLOY / "components" / "job-ssh" / "rbac.yaml")
     assert {resource for _, resource, _ in rights_of(role)} == {"secrets"}
 
 
 def test_no_role_has_a_wildcard_or_may_become_another() -> None:
-    for role in (one for one in CONTROLLING if one["kind"] in ("ClusterRole", "Role")):
+    for role in (manifest for manifest in CONTROLLING if manifest["kind"] in ("ClusterRole", "Role")):
         for group, resource, verb in rights_of(role):
             assert "*" not in group + resource + verb
             assert verb not in ("escalate", "bind", "impersonate", "deletecollection")
@@ -118,9 +120,9 @@ def test_every_role_is_bound_to_the_account_of_the_pods() -> None:
         only(CONTROLLING, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
     )
     for kind in ("ClusterRole", "Role"):
-        bindings = [one for one in CONTROLLING if one["kind"] == f"{kind}Binding"]
-        roles = {one["metadata"]["name"] for one in CONTROLLING if one["kind"] == kind}
-        assert {one["roleRef"]["name"] for one in bindings} == roles
+        bindings = [manifest for manifest in CONTROLLING if manifest["kind"] == f"{kind}Binding"]
+        roles = {manifest["metadata"]["name"] for manifest in CONTROLLING if manifest["kind"] == kind}
+        assert {binding["roleRef"]["name"] for binding in bindings} == roles
         for binding in bindings:
             assert binding["roleRef"]["kind"] == kind
             (subject,) = binding["subjects"]
@@ -154,14 +156,16 @@ def test_pods_are_restricted_and_everything_selects_them() -> None:
     assert pod["metadata"]["labels"] == LABELS
     assert only(CONTROLLING, "Service")["spec"]["selector"] == LABELS
     assert only(CONTROLLING, "PodDisruptionBudget")["spec"]["selector"] == {"matchLabels": LABELS}
-    assert all(one["metadata"]["labels"] == LABELS for one in CONTROLLING)
+    assert all(manifest["metadata"]["labels"] == LABELS for manifest in CONTROLLING)
 
 
 def test_everything_together_names_nothing_twice() -> None:
-    names: list[str] = [name_of(one) + one["metadata"].get("namespace", "") for one in COMPLETE]
+    names: list[str] = [
+        name_of(manifest) + manifest["metadata"].get("namespace", "") for manifest in COMPLETE
+    ]
     assert len(names) == len(set(names))
-    parts: list[Manifest] = [one for one in COMPLETE if one["kind"] == "Deployment"]
-    assert {one["metadata"]["name"] for one in parts} == {
+    parts: list[Manifest] = [manifest for manifest in COMPLETE if manifest["kind"] == "Deployment"]
+    assert {deployment["metadata"]["name"] for deployment in parts} == {
         "stromboli-scheduler",
         "stromboli-controllers",
         "stromboli-admission",

@@ -45,7 +45,7 @@ def _kind(crd: Manifest) -> str:
 @pytest.mark.parametrize("row", TABLE.strip().splitlines(), ids=lambda row: row.split()[0])
 def test_a_kind_is_what_it_is_in_volcano(row: str) -> None:
     kind, group, version, scope, short, status, columns = row.split()
-    (crd,) = (one for one in CRDS if _kind(one) == kind)
+    (crd,) = (crd for crd in CRDS if _kind(crd) == kind)
     (only,) = crd["spec"]["versions"]
     assert crd["metadata"]["name"] == f"{crd['spec']['names']['plural']}.{group}"
     assert (crd["spec"]["group"], only["name"], crd["spec"]["scope"]) == (group, version, scope)
@@ -112,7 +112,7 @@ def test_mistakes_are_refused_at_the_field_to_blame(because: str, sample: Manife
     assert problem.startswith(f".{because}:")
 
 
-@pytest.mark.parametrize("sample", [one for one in ACCEPTED if decode(one) is not None], ids=name_of)
+@pytest.mark.parametrize("sample", [sample for sample in ACCEPTED if decode(sample) is not None], ids=name_of)
 def test_what_the_crds_accept_can_be_read(sample: Manifest) -> None:
     read = msgspec.to_builtins(decode(schemas.with_defaults(schema_of(sample["kind"]), sample)))
     assert read["metadata"]["name"] == sample["metadata"]["name"]
@@ -125,14 +125,14 @@ def test_the_kinds_that_the_scheduler_reads_have_samples() -> None:
 
 
 def test_defaults_are_those_of_volcano() -> None:
-    found = {
+    defaults = {
         (_kind(crd), path.removeprefix(".spec.")): node["default"]
         for crd in CRDS
         if _kind(crd) in ("PodGroup", "Queue", "HyperNode", "CronJob", "Job")
         for path, node in schemas.nodes(schema_of(_kind(crd)))
         if "default" in node and "jobTemplate" not in path
     }
-    assert found == {
+    assert defaults == {
         ("PodGroup", "queue"): "default",
         ("PodGroup", "networkTopology.mode"): "hard",
         ("PodGroup", "subGroupPolicy[].subGroupSize"): 1,
@@ -165,7 +165,7 @@ def test_types_and_schemas_agree(kind: type) -> None:
 def _compare(info: msgspec.inspect.Type, schema: Manifest, path: str) -> None:
     """Every field that we read is in the schema, and with the same limits."""
     if isinstance(info, msgspec.inspect.UnionType):
-        (info,) = (one for one in info.types if not isinstance(one, msgspec.inspect.NoneType))
+        (info,) = (member for member in info.types if not isinstance(member, msgspec.inspect.NoneType))
     if isinstance(info, msgspec.inspect.StructType):
         for field in info.fields:
             assert field.encode_name in schema["properties"], f"{path}.{field.encode_name}"
@@ -173,7 +173,7 @@ def _compare(info: msgspec.inspect.Type, schema: Manifest, path: str) -> None:
     elif isinstance(info, msgspec.inspect.VarTupleType):
         _compare(info.item_type, schema["items"], f"{path}[]")
     elif isinstance(info, msgspec.inspect.LiteralType):
-        assert {one for one in info.values if one} == set(schema["enum"]), path
+        assert {value for value in info.values if value} == set(schema["enum"]), path
     elif isinstance(info, msgspec.inspect.IntType):
         least = -(2**31) if schema["format"] == "int32" else -(2**63)
         assert info.ge == schema.get("minimum", least), path
@@ -202,4 +202,4 @@ def _compare(info: msgspec.inspect.Type, schema: Manifest, path: str) -> None:
 )
 def test_a_schema_that_is_not_structural_would_be_noticed(field: Manifest, problem: str) -> None:
     root = {"type": "object", "properties": {"metadata": {"type": "object"}, "field": field}}
-    assert any(one.startswith(f".field: {problem}") for one in schemas.structural_problems(root))
+    assert any(complaint.startswith(f".field: {problem}") for complaint in schemas.structural_problems(root))

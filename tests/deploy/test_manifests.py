@@ -45,9 +45,9 @@ def _flags() -> dict[str, str]:
     "path", sorted(DEPLOY.rglob("*.yaml")), ids=lambda path: path.relative_to(DEPLOY).as_posix()
 )
 def test_every_manifest_is_an_object_with_a_name(path: Path) -> None:
-    for one in documents(path):
-        assert one["apiVersion"]
-        assert one["kind"] in ("Kustomization", "Component") or one["metadata"]["name"]
+    for document in documents(path):
+        assert document["apiVersion"]
+        assert document["kind"] in ("Kustomization", "Component") or document["metadata"]["name"]
 
 
 def test_every_manifest_belongs_somewhere() -> None:
@@ -65,8 +65,8 @@ def _listed(plan: Path) -> list[Path]:
 @pytest.mark.parametrize("folder", OVERLAYS, ids=lambda folder: folder.name)
 def test_kustomize_makes_the_same_of_it(folder: Path) -> None:
     done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=True)
-    ours = {name_of(one): one for one in build(folder)}
-    assert {name_of(one): one for one in yaml.safe_load_all(done.stdout)} == ours
+    ours = {name_of(manifest): manifest for manifest in build(folder)}
+    assert {name_of(manifest): manifest for manifest in yaml.safe_load_all(done.stdout)} == ours
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")
@@ -89,11 +89,11 @@ def test_the_overlay_in_the_documentation_works(tmp_path: Path) -> None:
 
 
 def test_the_takeover_leaves_what_is_volcanos_alone() -> None:
-    assert {one["kind"] for one in TAKEOVER}.isdisjoint(
+    assert {manifest["kind"] for manifest in TAKEOVER}.isdisjoint(
         {"CustomResourceDefinition", "ConfigMap", "Queue", "Namespace"}
     )
-    assert all(one["metadata"]["name"].startswith("stromboli-") for one in TAKEOVER)
-    assert all(one in STANDALONE for one in TAKEOVER)
+    assert all(manifest["metadata"]["name"].startswith("stromboli-") for manifest in TAKEOVER)
+    assert all(manifest in STANDALONE for manifest in TAKEOVER)
 
 
 def test_the_configuration_has_volcanos_names_and_content() -> None:
@@ -102,7 +102,7 @@ def test_the_configuration_has_volcanos_names_and_content() -> None:
     ((key, text),) = config["data"].items()
     assert text == PRESETS["basic"]
     load_policy(text, load_catalog(), key)
-    (mount,) = (one for one in CONTAINER["volumeMounts"] if one["name"] == "policy")
+    (mount,) = (mount for mount in CONTAINER["volumeMounts"] if mount["name"] == "policy")
     assert (
         _flags()["scheduler-conf"]
         == f"{mount['mountPath']}/{key}"
@@ -146,7 +146,7 @@ def test_pods_are_restricted() -> None:
 
 
 def test_what_is_written_goes_to_tmp() -> None:
-    (writable,) = (one for one in CONTAINER["volumeMounts"] if not one.get("readOnly"))
+    (writable,) = (mount for mount in CONTAINER["volumeMounts"] if not mount.get("readOnly"))
     assert writable["mountPath"] == _flags()["cache-dump-dir"] == "/tmp"
 
 
@@ -172,9 +172,9 @@ def test_everything_that_selects_pods_selects_ours() -> None:
     assert term["podAffinityTerm"]["labelSelector"] == {"matchLabels": LABELS}
 
 
-@pytest.mark.parametrize("one", [*TAKEOVER, *NODE_USAGE], ids=name_of)
-def test_everything_of_ours_says_so(one: Manifest) -> None:
-    assert one["metadata"]["labels"] == LABELS
+@pytest.mark.parametrize("manifest", [*TAKEOVER, *NODE_USAGE], ids=name_of)
+def test_everything_of_ours_says_so(manifest: Manifest) -> None:
+    assert manifest["metadata"]["labels"] == LABELS
 
 
 def test_the_image_is_that_of_this_version() -> None:
@@ -183,7 +183,9 @@ def test_the_image_is_that_of_this_version() -> None:
 
 def test_the_two_queues_are_those_that_the_scheduler_would_make() -> None:
     queues: dict[str, Any] = {
-        one["metadata"]["name"]: one["spec"] for one in STANDALONE if one["kind"] == "Queue"
+        manifest["metadata"]["name"]: manifest["spec"]
+        for manifest in STANDALONE
+        if manifest["kind"] == "Queue"
     }
     assert queues == {
         "root": {"weight": 1, "reclaimable": False},

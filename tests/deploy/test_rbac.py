@@ -61,9 +61,9 @@ LEASES = {
 ALL = [
     *STANDALONE,
     *NODE_USAGE,
-    *(one for path in (DEPLOY / "later").glob("*.yaml") for one in documents(path)),
+    *(manifest for path in (DEPLOY / "later").glob("*.yaml") for manifest in documents(path)),
 ]
-ROLES = [one for one in ALL if one["kind"] in ("ClusterRole", "Role")]
+ROLES = [manifest for manifest in ALL if manifest["kind"] in ("ClusterRole", "Role")]
 
 
 def rights_of(role: Manifest) -> Iterator[Right]:
@@ -75,8 +75,8 @@ def rights_of(role: Manifest) -> Iterator[Right]:
 
 
 def test_the_scheduler_may_do_what_it_does_and_nothing_else() -> None:
-    read = {(one.group, one.plural) for one in RESOURCES.values()}
-    wanted = {(*one, verb) for one in read for verb in ("list", "watch")} | WRITES.keys()
+    read = {(resource.group, resource.plural) for resource in RESOURCES.values()}
+    wanted = {(*resource, verb) for resource in read for verb in ("list", "watch")} | WRITES.keys()
     granted = list(rights_of(only(STANDALONE, "ClusterRole")))
     assert sorted(granted) == sorted(wanted)
 
@@ -84,12 +84,12 @@ def test_the_scheduler_may_do_what_it_does_and_nothing_else() -> None:
 def test_the_lease_is_one_lease_in_one_namespace() -> None:
     role = only(STANDALONE, "Role")
     assert role["metadata"]["namespace"] == "volcano-system"
-    found = {
+    granted = {
         (group, resource, verb): rule.get("resourceNames", [])
         for rule in role["rules"]
         for group, resource, verb in rights_of({"rules": [rule]})
     }
-    assert found == LEASES
+    assert granted == LEASES
     (container,) = only(STANDALONE, "Deployment")["spec"]["template"]["spec"]["containers"]
     assert "--leader-elect-resource-name=volcano" in container["args"]
 
@@ -127,9 +127,9 @@ def test_bindings_join_the_account_of_the_pods_with_the_roles(manifests: list[Ma
 
 
 def test_nothing_of_later_is_applied_today() -> None:
-    later = {name_of(one) for path in (DEPLOY / "later").glob("*.yaml") for one in documents(path)}
+    later = {name_of(manifest) for path in (DEPLOY / "later").glob("*.yaml") for manifest in documents(path)}
     assert later
-    assert not later & {name_of(one) for one in [*STANDALONE, *TAKEOVER, *NODE_USAGE]}
+    assert not later & {name_of(manifest) for manifest in [*STANDALONE, *TAKEOVER, *NODE_USAGE]}
 
 
 def test_the_table_in_the_documentation_is_the_one_that_is_granted() -> None:
@@ -163,12 +163,12 @@ def test_every_request_of_the_writer_is_allowed() -> None:
         decision_requests.shard_status(ShardStatus("s", (), (), ())),
         decision_requests.gate_removal(GateRemoval("a", "b", "1")),
     ]
-    assert {_right(one.method, one.path) for one in requests} <= WRITES.keys()
+    assert {_right(request.method, request.path) for request in requests} <= WRITES.keys()
 
 
 def _right(method: str, path: str) -> Right:
     """What a request to one object needs."""
     verbs = {"POST": "create", "GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-    found = re.fullmatch(r"/(?:api|apis/([^/]+))/[^/]+(?:/namespaces/[^/]+)?/([^/]+)/[^/]+(/[^/]+)?", path)
-    assert found is not None, path
-    return found[1] or "", found[2] + (found[3] or ""), verbs[method]
+    match = re.fullmatch(r"/(?:api|apis/([^/]+))/[^/]+(?:/namespaces/[^/]+)?/([^/]+)/[^/]+(/[^/]+)?", path)
+    assert match is not None, path
+    return match[1] or "", match[2] + (match[3] or ""), verbs[method]

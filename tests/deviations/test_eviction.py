@@ -36,8 +36,8 @@ def policy(actions: str, plugins: str = STOCK, **arguments: object) -> str:
 def decide(case: str) -> Report:
     """What we make of a case of tests/conformance."""
     catalog, read, intake = load_catalog(), read_case(str(CASES / f"{case}.json")), Intake()
-    for thing in read.objects:
-        intake.put(thing)
+    for obj in read.objects:
+        intake.put(obj)
     return Report.of(
         Scheduler(Rehearsal(intake, NOON), load_policy(read.config or "", catalog), catalog).cycle()
     )
@@ -75,16 +75,16 @@ def test_gang_keeps_its_gangs_whole_beside_two_other_plugins_of_its_tier(
 
 
 def minimum(objects: list[dict[str, Any]], job: str) -> int:
-    found = [
-        one for one in objects if one["kind"] == "PodGroup" and f"default/{one['metadata']['name']}" == job
+    groups = [
+        obj for obj in objects if obj["kind"] == "PodGroup" and f"default/{obj['metadata']['name']}" == job
     ]
-    return int(found[0]["spec"]["minMember"])
+    return int(groups[0]["spec"]["minMember"])
 
 
 def members(objects: list[dict[str, Any]], job: str) -> int:
     return sum(
-        one["kind"] == "Pod" and f"default/{one['metadata']['name']}".startswith(f"{job}-w-")
-        for one in objects
+        obj["kind"] == "Pod" and f"default/{obj['metadata']['name']}".startswith(f"{job}-w-")
+        for obj in objects
     )
 
 
@@ -209,8 +209,8 @@ def test_a_pod_is_nominated_also_when_only_best_effort_pods_went() -> None:
     world.job("new", cpu=1, priority=1000)
     result = world.run("enqueue, preempt", STOCK)
     assert result.evicted == ["default/idle-0"]
-    told = [one for one in result.decisions if isinstance(one, PodCondition)]
-    assert [one.nominated_node for one in told] == ["n1"]
+    conditions = [decision for decision in result.decisions if isinstance(decision, PodCondition)]
+    assert [condition.nominated_node for condition in conditions] == ["n1"]
 
 
 # -- backfill

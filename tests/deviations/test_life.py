@@ -33,15 +33,15 @@ def test_what_stands_there_already_is_not_told_again() -> None:
     """Volcano writes an Unschedulable event per waiting job and cycle."""
     world = World(nodes="n1 cpu=1").job("big", cpu=2)
     first = world.run(PLACE, "gang")
-    assert {one.reason for one in _told(first.decisions)} == {"Unschedulable", "FailedScheduling"}
+    assert {event.reason for event in _events(first.decisions)} == {"Unschedulable", "FailedScheduling"}
     assert world.step(3).decisions == []
     world.add({"kind": "Node", "metadata": {"name": "n2"}, "status": {"allocatable": {"cpu": 1}}})
     again = world.step().decisions
-    assert any(isinstance(one, PodCondition) and "0/2 nodes" in one.message for one in again)
+    assert any(isinstance(decision, PodCondition) and "0/2 nodes" in decision.message for decision in again)
 
 
-def _told(decisions: list[Decision]) -> list[Event]:
-    return [one for one in decisions if isinstance(one, Event)]
+def _events(decisions: list[Decision]) -> list[Event]:
+    return [decision for decision in decisions if isinstance(decision, Event)]
 
 
 def test_a_key_that_volcano_would_silently_ignore_is_refused() -> None:
@@ -66,9 +66,9 @@ def test_a_key_that_is_removed_from_the_file_has_its_default_again(tmp_path: Pat
 
 def test_an_action_is_told_when_it_enters_and_when_it_leaves_the_policy(tmp_path: Path) -> None:
     """Volcano has these hooks and never calls them (spec 02 D14)."""
-    told: list[str] = []
+    calls: list[str] = []
 
-    @action("wave", initialise=lambda: told.append("hello"), uninitialise=lambda: told.append("goodbye"))
+    @action("wave", initialise=lambda: calls.append("hello"), uninitialise=lambda: calls.append("goodbye"))
     def wave(session: Session) -> None:
         """Do nothing."""
 
@@ -77,10 +77,10 @@ def test_an_action_is_told_when_it_enters_and_when_it_leaves_the_policy(tmp_path
     catalog = catalog_with([], [wave])
     scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=lambda text: None)
     scheduler.cycle()
-    assert told == ["hello"]
+    assert calls == ["hello"]
     file.write_text('actions: "allocate"\n')
     scheduler.cycle()
-    assert told == ["hello", "goodbye"]
+    assert calls == ["hello", "goodbye"]
 
 
 class Picky(Plugin):

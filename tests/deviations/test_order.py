@@ -22,8 +22,8 @@ def test_an_order_that_depends_on_everything_is_asked_again_before_each_pop() ->
 
         @depends("everything")
         def job_order(self, job: Job) -> int:
-            label_set = [one for one in self.session.jobs() if one.name[0] == job.name[0]]
-            return sum(one.ready_count for one in label_set)
+            label_set = [namesake for namesake in self.session.jobs() if namesake.name[0] == job.name[0]]
+            return sum(namesake.ready_count for namesake in label_set)
 
     world = World(nodes="n1 cpu=2").job("a1", cpu=1).job("a2", cpu=1).job("b1", cpu=1)
     result = world.run(PLACE, "alternate", plugin_classes=[Alternate])
@@ -52,12 +52,12 @@ def test_the_same_objects_in_another_order_give_the_same_decisions() -> None:
     def decide(names: list[str]) -> dict[str, str]:
         world = World(nodes="n1 cpu=2")
         for name in names:
-            born = {"name": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
-            world.add({"kind": "PodGroup", "metadata": born, "spec": {"minMember": 1}})
+            metadata = {"name": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
+            world.add({"kind": "PodGroup", "metadata": metadata, "spec": {"minMember": 1}})
             world.add(
                 {
                     "kind": "Pod",
-                    "metadata": {**born, "annotations": {"scheduling.k8s.io/group-name": name}},
+                    "metadata": {**metadata, "annotations": {"scheduling.k8s.io/group-name": name}},
                     "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": 1}}}]},
                 }
             )
@@ -78,4 +78,4 @@ def test_an_empty_tier_still_hands_on_to_the_next_as_in_volcano() -> None:
 
 
 def _names(*victims: int) -> Callable[[object, list[int]], list[int]]:
-    return lambda who, candidates: list(victims)
+    return lambda beneficiary, candidates: list(victims)

@@ -21,7 +21,7 @@ def saying(answer: Any) -> Callable[..., Any]:
 
 
 def tiers(*answers: list[Any]) -> list[list[Callable[..., Any]]]:
-    return [[saying(one) for one in tier] for tier in answers]
+    return [[saying(answer) for answer in tier] for tier in answers]
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_the_first_answer_that_is_not_none_counts() -> None:
 
 
 def test_everybody_is_told_and_all_lists_are_gathered() -> None:
-    told: list[str] = []
-    points.notify([[told.append], [told.append]])("job")
-    assert told == ["job", "job"]
+    jobs: list[str] = []
+    points.notify([[jobs.append], [jobs.append]])("job")
+    assert jobs == ["job", "job"]
     assert points.gather(tiers([[1, 2]], [[3]]))("task") == [1, 2, 3]
 
 
@@ -100,7 +100,7 @@ def test_everybody_is_told_and_all_lists_are_gathered() -> None:
          "only abstentions", "in the order of the first"],
 )  # fmt: skip
 def test_victims_are_what_a_whole_tier_names(answers: list, victims: list[str]) -> None:
-    methods = [[saying(None if one is None else list(one)) for one in tier] for tier in answers]
+    methods = [[saying(None if answer is None else list(answer)) for answer in tier] for tier in answers]
     assert points.tier_intersection(methods)("task", list("abcd")).victims == victims
 
 
@@ -114,8 +114,8 @@ def test_a_victim_by_union_knows_who_named_it() -> None:
     def naming(*tasks: str) -> type[Plugin]:
         return type("Naming", (Plugin,), {"name": "".join(tasks), "victim_tasks": lambda *_: tasks})
 
-    one, other = naming("a", "b"), naming("b", "c")
-    named = Rules([[Plugin(None, {})], [one(None, {}), other(None, {})]]).victim_tasks([])
+    first_plugin, second_plugin = naming("a", "b"), naming("b", "c")
+    named = Rules([[Plugin(None, {})], [first_plugin(None, {}), second_plugin(None, {})]]).victim_tasks([])
     assert named == {"a": "tier 2 (ab)", "b": "tier 2 (ab, bc)", "c": "tier 2 (bc)"}
 
 

@@ -22,8 +22,8 @@ LOCAL = ["roles", "sweep"]
 
 
 def manifest(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(path.read_text())
-    return found
+    content: dict[str, Any] = yaml.safe_load(path.read_text())
+    return content
 
 
 def test_there_is_nothing_to_complain_about() -> None:
@@ -48,7 +48,7 @@ def finished(cluster: Up, names: list[str], seconds: float = 60.0) -> dict[str, 
     while True:
         items = cluster.json("get", "jobs.batch.volcano.sh")["items"]
         phases = {
-            one["metadata"]["name"]: one["status"]["state"]["phase"] for one in items if "status" in one
+            job["metadata"]["name"]: job["status"]["state"]["phase"] for job in items if "status" in job
         }
         if phases.keys() >= set(names) and set(phases.values()) <= {"Completed", "Failed", "Terminated"}:
             return phases

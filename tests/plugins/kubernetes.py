@@ -15,18 +15,18 @@ HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 MEBI = 1024 * 1024
 
 
-def labels(thing: Manifest) -> Labels:
-    found: Labels = thing["metadata"].get("labels") or {}
-    return found
+def labels(manifest: Manifest) -> Labels:
+    mapping: Labels = manifest["metadata"].get("labels") or {}
+    return mapping
 
 
 def namespace(pod: Manifest) -> str:
     return str(pod["metadata"].get("namespace", "default"))
 
 
-def holds(one: Manifest, have: Labels) -> bool:
-    value, values = have.get(one["key"]), one.get("values", [])
-    match one["operator"]:
+def holds(requirement: Manifest, have: Labels) -> bool:
+    value, values = have.get(requirement["key"]), requirement.get("values", [])
+    match requirement["operator"]:
         case "In":
             return value is not None and value in values
         case "NotIn":
@@ -46,7 +46,7 @@ def selects(selector: Manifest | None, have: Labels) -> bool:
         return False
     pairs = selector.get("matchLabels", {}).items()
     return all(have.get(key) == value for key, value in pairs) and all(
-        holds(one, have) for one in selector.get("matchExpressions", [])
+        holds(requirement, have) for requirement in selector.get("matchExpressions", [])
     )
 
 
@@ -55,7 +55,9 @@ def term_selects(term: Manifest, node: Manifest) -> bool:
     if not expressions and not fields:
         return False
     name = {"metadata.name": node["metadata"]["name"]}
-    return all(holds(one, labels(node)) for one in expressions) and all(holds(one, name) for one in fields)
+    return all(holds(requirement, labels(node)) for requirement in expressions) and all(
+        holds(requirement, name) for requirement in fields
+    )
 
 
 def wants(pod: Manifest, node: Manifest) -> bool:
@@ -67,17 +69,17 @@ def wants(pod: Manifest, node: Manifest) -> bool:
 
 
 def affinity(pod: Manifest, kind: str) -> Manifest:
-    found: Manifest = pod["spec"].get("affinity", {}).get(kind, {})
-    return found
+    rules: Manifest = pod["spec"].get("affinity", {}).get(kind, {})
+    return rules
 
 
 def tolerates(tolerations: Iterable[Manifest], taint: Manifest) -> bool:
-    for one in tolerations:
-        if one.get("effect") and one["effect"] != taint["effect"]:
+    for toleration in tolerations:
+        if toleration.get("effect") and toleration["effect"] != taint["effect"]:
             continue
-        if one.get("key") and one["key"] != taint["key"]:
+        if toleration.get("key") and toleration["key"] != taint["key"]:
             continue
-        if one.get("operator") == "Exists" or one.get("value", "") == taint.get("value", ""):
+        if toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", ""):
             return True
     return False
 
@@ -85,13 +87,19 @@ def tolerates(tolerations: Iterable[Manifest], taint: Manifest) -> bool:
 def repels(pod: Manifest, node: Manifest, effects: tuple[str, ...] = ("NoSchedule", "NoExecute")) -> int:
     tolerations = pod["spec"].get("tolerations", [])
     if effects == ("PreferNoSchedule",):
-        tolerations = [one for one in tolerations if one.get("effect", "") in ("", *effects)]
+        tolerations = [
+            toleration for toleration in tolerations if toleration.get("effect", "") in ("", *effects)
+        ]
     taints = [taint for taint in node["spec"].get("taints", []) if taint["effect"] in effects]
     return sum(not tolerates(tolerations, taint) for taint in taints)
 
 
 def ports(pod: Manifest) -> list[tuple[str, int, str]]:
-    sidecars = [one for one in pod["spec"].get("initContainers", []) if one.get("restartPolicy") == "Always"]
+    sidecars = [
+        container
+        for container in pod["spec"].get("initContainers", [])
+        if container.get("restartPolicy") == "Always"
+    ]
     return [
         (port.get("protocol", "TCP"), port["hostPort"], port.get("hostIP", "0.0.0.0"))
         for container in (*pod["spec"]["containers"], *sidecars)
@@ -100,8 +108,8 @@ def ports(pod: Manifest) -> list[tuple[str, int, str]]:
     ]
 
 
-def clash(one: tuple[str, int, str], other: tuple[str, int, str]) -> bool:
-    return one[:2] == other[:2] and (one[2] == other[2] or "0.0.0.0" in (one[2], other[2]))
+def clash(port: tuple[str, int, str], other: tuple[str, int, str]) -> bool:
+    return port[:2] == other[:2] and (port[2] == other[2] or "0.0.0.0" in (port[2], other[2]))
 
 
 @dataclass
@@ -165,17 +173,17 @@ class Kubernetes:
     def refused_by_pods(self, pod: Manifest, node: Manifest) -> str:
         have = labels(node)
         near = affinity(pod, "podAffinity").get(REQUIRED, [])
-        found = [
+        domains = [
             (
                 term["topologyKey"],
                 self.pairs(term["topologyKey"], lambda o: all(self.sought(t, pod, o) for t in near)),
             )
             for term in near
         ]
-        if any(key not in have for key, _ in found):
+        if any(key not in have for key, _ in domains):
             return "node(s) didn't match pod affinity rules"
-        if any(have[key] not in values for key, values in found):
-            first = not any(values for _, values in found) and all(self.sought(t, pod, pod) for t in near)
+        if any(have[key] not in values for key, values in domains):
+            first = not any(values for _, values in domains) and all(self.sought(t, pod, pod) for t in near)
             if not first:
                 return "node(s) didn't match pod affinity rules"
         for term in affinity(pod, "podAntiAffinity").get(REQUIRED, []):
@@ -204,38 +212,40 @@ class Kubernetes:
         )
 
     def constraints(self, pod: Manifest, when: str) -> list[Manifest]:
-        found = []
-        for one in pod["spec"].get("topologySpreadConstraints", []):
-            if one["whenUnsatisfiable"] == when:
-                selector = one.get("labelSelector")
-                for key in one.get("matchLabelKeys", []):
+        constraints = []
+        for constraint in pod["spec"].get("topologySpreadConstraints", []):
+            if constraint["whenUnsatisfiable"] == when:
+                selector = constraint.get("labelSelector")
+                for key in constraint.get("matchLabelKeys", []):
                     if key in labels(pod):
                         extra = {"key": key, "operator": "In", "values": [labels(pod)[key]]}
                         given = selector or {}
                         expressions = [*given.get("matchExpressions", []), extra]
                         selector = {**given, "matchExpressions": expressions}
-                found.append({**one, "labelSelector": selector})
-        return found
+                constraints.append({**constraint, "labelSelector": selector})
+        return constraints
 
-    def counts_there(self, pod: Manifest, one: Manifest, node: Manifest) -> bool:
-        if one.get("nodeAffinityPolicy", "Honor") == "Honor" and not wants(pod, node):
+    def counts_there(self, pod: Manifest, constraint: Manifest, node: Manifest) -> bool:
+        if constraint.get("nodeAffinityPolicy", "Honor") == "Honor" and not wants(pod, node):
             return False
-        return not (one.get("nodeTaintsPolicy", "Ignore") == "Honor" and repels(pod, node))
+        return not (constraint.get("nodeTaintsPolicy", "Ignore") == "Honor" and repels(pod, node))
 
     def refused_by_spread(self, pod: Manifest, have: Labels) -> str:
         hard = self.constraints(pod, "DoNotSchedule")
-        keys = [one["topologyKey"] for one in hard]
-        for one in hard:
-            key, counts = one["topologyKey"], dict[str, int]()
+        keys = [constraint["topologyKey"] for constraint in hard]
+        for constraint in hard:
+            key, counts = constraint["topologyKey"], dict[str, int]()
             for node in self.nodes:
-                if all(k in labels(node) for k in keys) and self.counts_there(pod, one, node):
+                if all(k in labels(node) for k in keys) and self.counts_there(pod, constraint, node):
                     value = labels(node)[key]
-                    counts[value] = counts.get(value, 0) + self.counted(pod, one["labelSelector"], node)
+                    counts[value] = counts.get(value, 0) + self.counted(
+                        pod, constraint["labelSelector"], node
+                    )
             if key not in have:
                 return "node(s) didn't match pod topology spread constraints (missing required label)"
-            least = min(counts.values()) if len(counts) >= one.get("minDomains", 1) else 0
-            itself = int(selects(one["labelSelector"], labels(pod)))
-            if counts.get(have[key], 0) + itself - least > one["maxSkew"]:
+            least = min(counts.values()) if len(counts) >= constraint.get("minDomains", 1) else 0
+            itself = int(selects(constraint["labelSelector"], labels(pod)))
+            if counts.get(have[key], 0) + itself - least > constraint["maxSkew"]:
                 return "node(s) didn't match pod topology spread constraints"
         return ""
 
@@ -259,12 +269,12 @@ class Kubernetes:
         terms = affinity(pod, "nodeAffinity").get(PREFERRED, [])
         raw = [sum(t["weight"] for t in terms if term_selects(t["preference"], node)) for node in candidates]
         most = max(raw)
-        return [100 * one // most if most else 0 for one in raw]
+        return [100 * value // most if most else 0 for value in raw]
 
     def taints(self, pod: Manifest, candidates: list[Manifest]) -> list[int]:
         raw = [repels(pod, node, ("PreferNoSchedule",)) for node in candidates]
         most = max(raw)
-        return [100 - 100 * one // most if most else 100 for one in raw]
+        return [100 - 100 * value // most if most else 100 for value in raw]
 
     def pod_affinity(self, pod: Manifest, candidates: list[Manifest]) -> list[int]:
         table: dict[tuple[str, str], int] = {}
@@ -285,7 +295,7 @@ class Kubernetes:
                             add(node, wish["podAffinityTerm"]["topologyKey"], sign * wish["weight"])
         raw = [sum(table.get(pair, 0) for pair in labels(node).items()) for node in candidates]
         low, high = min(raw), max(raw)
-        return [int(100.0 * ((one - low) / (high - low))) if high > low else 0 for one in raw]
+        return [int(100.0 * ((value - low) / (high - low))) if high > low else 0 for value in raw]
 
     def default_constraints(self, pod: Manifest) -> list[Manifest]:
         selector: Labels = {}
@@ -305,26 +315,26 @@ class Kubernetes:
         soft = self.constraints(pod, "ScheduleAnyway") if strict else self.default_constraints(pod)
         if not soft:
             return [0] * len(candidates)
-        keys = [one["topologyKey"] for one in soft]
+        keys = [constraint["topologyKey"] for constraint in soft]
         ignored = [strict and any(key not in labels(node) for key in keys) for node in candidates]
         kept = [node for node, out in zip(candidates, ignored, strict=True) if not out]
         raw = []
         for node, out in zip(candidates, ignored, strict=True):
             total = 0.0
-            for one in [] if out else soft:
-                key = one["topologyKey"]
+            for constraint in [] if out else soft:
+                key = constraint["topologyKey"]
                 size = len(kept) if key == HOSTNAME else len({labels(other).get(key, "") for other in kept})
                 if key in labels(node):
-                    count = self.soft_count(pod, one, node, keys if strict else [])
-                    total += count * math.log(size + 2) + (one["maxSkew"] - 1)
+                    count = self.soft_count(pod, constraint, node, keys if strict else [])
+                    total += count * math.log(size + 2) + (constraint["maxSkew"] - 1)
             raw.append(math.floor(total) + (total - math.floor(total) >= 0.5))
-        least = min((one for one, out in zip(raw, ignored, strict=True) if not out), default=0)
-        most = max((one for one, out in zip(raw, ignored, strict=True) if not out), default=0)
-        good = [100 * (most + least - one) // most if most else 100 for one in raw]
-        return [0 if out else one for one, out in zip(good, ignored, strict=True)]
+        least = min((value for value, out in zip(raw, ignored, strict=True) if not out), default=0)
+        most = max((value for value, out in zip(raw, ignored, strict=True) if not out), default=0)
+        good = [100 * (most + least - value) // most if most else 100 for value in raw]
+        return [0 if out else score for score, out in zip(good, ignored, strict=True)]
 
-    def soft_count(self, pod: Manifest, one: Manifest, node: Manifest, keys: list[str]) -> int:
-        key, selector = one["topologyKey"], one["labelSelector"]
+    def soft_count(self, pod: Manifest, constraint: Manifest, node: Manifest, keys: list[str]) -> int:
+        key, selector = constraint["topologyKey"], constraint["labelSelector"]
         if key == HOSTNAME:
             return self.counted(pod, selector, node)
         return sum(
@@ -332,7 +342,7 @@ class Kubernetes:
             for other in self.nodes
             if labels(other).get(key, "") == labels(node)[key]
             and all(k in labels(other) for k in keys)
-            and self.counts_there(pod, one, other)
+            and self.counts_there(pod, constraint, other)
         )
 
     def images(self, pod: Manifest, node: Manifest) -> int:

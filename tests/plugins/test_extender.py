@@ -154,8 +154,8 @@ def test_the_server_votes_at_the_gate() -> None:
             world.add(group("k", 1, phase="Pending", minResources={"cpu": "1"}))
             world.step()
             assert phases(world)["k"] == phase
-        told = [question["job"]["Name"] for question in questions(server, "enqueued")]
-        assert told == (["k"] if phase == "Inqueue" else [])
+        job_names = [question["job"]["Name"] for question in questions(server, "enqueued")]
+        assert job_names == (["k"] if phase == "Inqueue" else [])
         assert questions(server, "enqueueable")[0]["job"]["MinAvailable"] == 1
 
 
@@ -173,8 +173,8 @@ def test_a_move_may_be_refused() -> None:
         world = make_world(server.url, "allocate deallocate")
         assert binds(world.step()) == {}
         assert world.task("p").status is Status.PENDING
-    [told] = questions(server, "allocate")
-    assert (told["task"]["NodeName"], told["task"]["Status"]) == ("a", 2)
+    [question] = questions(server, "allocate")
+    assert (question["task"]["NodeName"], question["task"]["Status"]) == ("a", 2)
     assert questions(server, "deallocate") == [], "a move that was refused has not been"
 
 

@@ -63,7 +63,7 @@ def usages(world: World, queue: str = "default", half_life: float = DAY) -> dict
 
 
 def annotations(result: Result) -> list[QueueAnnotation]:
-    return [one for one in result.decisions if isinstance(one, QueueAnnotation)]
+    return [decision for decision in result.decisions if isinstance(decision, QueueAnnotation)]
 
 
 def one_slot(*users: str, **more: Any) -> World:
@@ -86,7 +86,7 @@ def run_in_turns(world: World, users: dict[str, int], seconds: float, until: flo
                 job(world, f"{user}-{count}", user)
                 count += 1
         result = world.run(policy=text) if result is None else world.step()
-        bound = [one.rpartition("-")[0].removeprefix("default/") for one in result.binds]
+        bound = [pod_key.rpartition("-")[0].removeprefix("default/") for pod_key in result.binds]
         world.sleep(seconds - 1)
         for name in bound:
             finish(world, name)
@@ -193,8 +193,8 @@ def test_two_users_of_one_queue_come_to_equal_usage() -> None:
 def test_a_user_of_twice_the_weight_comes_to_twice_the_usage() -> None:
     world = World(nodes="n1 cpu=3")
     run_in_turns(world, {"ann": 3, "bob": 3}, seconds=300, until=9000, weights={"bob": 2})
-    found = usages(world)
-    assert found["bob"] == pytest.approx(2 * found["ann"], rel=0.1)
+    usage = usages(world)
+    assert usage["bob"] == pytest.approx(2 * usage["ann"], rel=0.1)
 
 
 def test_usage_is_per_queue() -> None:
@@ -334,14 +334,14 @@ def test_a_restart_forgets_nothing() -> None:
     fresh = rebuilt(world)
     order = []
     for _ in range(4):
-        one, other = world.step(), fresh.run(policy=text)
+        result, fresh_result = world.step(), fresh.run(policy=text)
         assert world.rehearsal.now() == fresh.rehearsal.now()
-        assert one.binds == other.binds
+        assert result.binds == fresh_result.binds
         assert world.cluster.memory == fresh.cluster.memory
-        order += one.binds
+        order += result.binds
         for which in (world, fresh):
             which.sleep(10)
-            finish(which, next(iter(one.binds)).removeprefix("default/").removesuffix("-0"))
+            finish(which, next(iter(result.binds)).removeprefix("default/").removesuffix("-0"))
     assert order == [f"default/{user}-next-0" for user in ("dan", "cid", "bob", "ann")]
 
 
@@ -539,33 +539,33 @@ def make_engine() -> Engine:
     return Engine(load_policy(text, CATALOG), CATALOG)
 
 
-def with_users(things: list[Object], seed: int) -> list[Object]:
+def with_users(objects: list[Object], seed: int) -> list[Object]:
     chance = random.Random(seed)
-    for thing in things:
-        if type(thing).__name__ == "PodGroup":
-            thing.metadata.annotations["stromboli.sh/user"] = chance.choice(("ann", "bob", ""))
-    return things
+    for obj in objects:
+        if type(obj).__name__ == "PodGroup":
+            obj.metadata.annotations["stromboli.sh/user"] = chance.choice(("ann", "bob", ""))
+    return objects
 
 
 def held(engine: Engine) -> dict[tuple[str, str | None], dict[int, float]]:
-    plugin = next(one for one in engine.rules.plugins if one.name == "fairshare")
+    plugin = next(plugin for plugin in engine.rules.plugins if plugin.name == "fairshare")
     accounts: Accounts = plugin._accounts
-    return {(one.queue, one.user): one.held for one in accounts}
+    return {(account.queue, account.user): account.held for account in accounts}
 
 
 @given(
-    things=worlds(most_pods=12, mostly_pending=True),
+    objects=worlds(most_pods=12, mostly_pending=True),
     later=worlds(most_pods=18, mostly_pending=True),
     seed=st.integers(0, 2**32),
 )
 @examples(60)
 def test_kept_across_cycles_it_equals_one_built_afresh(
-    things: list[Object], later: list[Object], seed: int
+    objects: list[Object], later: list[Object], seed: int
 ) -> None:
     """One engine lives on, one is made for each cycle, one has a cluster made of the same objects each time."""
-    with_users([*things, *later], seed)
-    old, new = Living(things, make_engine), Living(things, make_engine)
-    later = [thing for thing in later if not isinstance(thing, Queue)]  # they would lose their annotations
+    with_users([*objects, *later], seed)
+    old, new = Living(objects, make_engine), Living(objects, make_engine)
+    later = [obj for obj in later if not isinstance(obj, Queue)]  # they would lose their annotations
     for number in range(4):
         fresh = Living(old.objects.values(), make_engine)
         fresh.now = old.now
@@ -575,8 +575,10 @@ def test_kept_across_cycles_it_equals_one_built_afresh(
         assert plain(first.decisions) == plain(second.decisions)
         assert old.intake.cluster.memory == new.intake.cluster.memory
         assert held(old.engine) == held(new.engine)
-        silent = [one for one in first.decisions if not isinstance(one, Event)]
-        assert plain(silent) == plain(one for one in third.decisions if not isinstance(one, Event))
+        silent = [decision for decision in first.decisions if not isinstance(decision, Event)]
+        assert plain(silent) == plain(
+            decision for decision in third.decisions if not isinstance(decision, Event)
+        )
         assert binds(first.decisions) == binds(third.decisions)
         assert old.intake.cluster.memory == fresh.intake.cluster.memory
         for world in (old, new):

@@ -9,7 +9,11 @@ ONE_NODE = "n1 cpu=2,memory=8Gi,pods=110"
 
 
 def conditions_of(result, name):
-    written = [one for one in result.decisions if isinstance(one, PodGroupStatus) and one.name == name]
+    written = [
+        decision
+        for decision in result.decisions
+        if isinstance(decision, PodGroupStatus) and decision.name == name
+    ]
     return {condition.type: condition for status in written for condition in status.conditions}
 
 

@@ -22,8 +22,8 @@ def queue(name, weight, cpu, memory, pods, guarantee=None, capability=None):
 
 
 def shares_of(queues, total):
-    unpromised = excess(total, total_of(one.guarantee for one in queues))
-    shares = [Share(one, unpromised) for one in queues]
+    unpromised = excess(total, total_of(queue.guarantee for queue in queues))
+    shares = [Share(queue, unpromised) for queue in queues]
     fill(shares, total)
     return [share.deserved for share in shares]
 
@@ -81,8 +81,10 @@ def test_a_refusal_at_the_gate_names_what_is_missing_once():
     world = World(nodes="n1 cpu=1,memory=64Gi,pods=110", queues="q")
     world.job("big", queue="q", cpu=2, min_resources={"cpu": 2, "nvidia.com/gpu": 1})
     first = world.run("enqueue", plugins=PLUGINS)
-    said = [one.message for one in first.decisions if getattr(one, "reason", "") == "Unschedulable"]
-    assert "queue resource quota insufficient: insufficient cpu, insufficient nvidia.com/gpu" in said
+    messages = [
+        decision.message for decision in first.decisions if getattr(decision, "reason", "") == "Unschedulable"
+    ]
+    assert "queue resource quota insufficient: insufficient cpu, insufficient nvidia.com/gpu" in messages
     assert world.step().decisions == []
 
 

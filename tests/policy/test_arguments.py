@@ -134,10 +134,12 @@ def test_the_right_key_wins_over_its_alias() -> None:
 
 
 def test_a_value_that_fails_its_check_is_a_warning_and_the_default_is_used() -> None:
-    arguments, (one, other) = parse_arguments(Arguments, {"fit.weight": -1, "fit.resources.a": -2})
+    arguments, (weight_warning, resource_warning) = parse_arguments(
+        Arguments, {"fit.weight": -1, "fit.resources.a": -2}
+    )
     assert (arguments.weight, arguments.weights["a"]) == (1, 1)
-    assert one.message == "fit.weight: must not be negative, got -1; the default is used"
-    assert {one.severity, other.severity} == {Severity.WARNING}
+    assert weight_warning.message == "fit.weight: must not be negative, got -1; the default is used"
+    assert {weight_warning.severity, resource_warning.severity} == {Severity.WARNING}
 
 
 def test_a_class_says_what_it_takes() -> None:

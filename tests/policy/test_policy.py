@@ -92,7 +92,7 @@ def test_an_action_without_a_configuration_has_its_defaults() -> None:
     assert load("actions: allocate").configurations["allocate"] == AllocateArguments(True)
 
 
-ONE = "actions: allocate\ntiers:\n- plugins:\n  - name: "
+ONE_PLUGIN = "actions: allocate\ntiers:\n- plugins:\n  - name: "
 
 
 @pytest.mark.parametrize(
@@ -120,20 +120,26 @@ ONE = "actions: allocate\ntiers:\n- plugins:\n  - name: "
         ("\ud800", "conf: this is not UTF-8 text"),
         ("a" * (MAX_BYTES + 1), "conf: the file has more than 1 MiB"),
         ("a: [1\nb: 2", "conf:2: this is not YAML"),
-        (ONE + "gnag", 'conf:4: unknown plugin "gnag"; did you mean "gang"?'),
+        (ONE_PLUGIN + "gnag", 'conf:4: unknown plugin "gnag"; did you mean "gang"?'),
         (
-            ONE + "gang\n    enablePreemtable: true",
+            ONE_PLUGIN + "gang\n    enablePreemtable: true",
             'conf:5: plugin gang: unknown key "enablePreemtable"; did you mean',
         ),
-        (ONE + "gang\n    enableJobOrder: 'yes'", "conf:5: plugin gang: enableJobOrder: needs true or false"),
-        (ONE + "gang\n    arguments: {a: 1}", 'conf:5: plugin gang: unknown argument "a"'),
-        (ONE + "gang\n    arguments: [a]", "conf:5: plugin gang: arguments: needs a mapping, got a list"),
         (
-            ONE + "binpack\n    arguments:\n      binpack.wieght: 1",
+            ONE_PLUGIN + "gang\n    enableJobOrder: 'yes'",
+            "conf:5: plugin gang: enableJobOrder: needs true or false",
+        ),
+        (ONE_PLUGIN + "gang\n    arguments: {a: 1}", 'conf:5: plugin gang: unknown argument "a"'),
+        (
+            ONE_PLUGIN + "gang\n    arguments: [a]",
+            "conf:5: plugin gang: arguments: needs a mapping, got a list",
+        ),
+        (
+            ONE_PLUGIN + "binpack\n    arguments:\n      binpack.wieght: 1",
             'conf:6: plugin binpack: unknown argument "binpack.wieght"; did you mean "binpack.weight"?',
         ),
         (
-            ONE + "binpack\n    arguments:\n      binpack.weight: '1'",
+            ONE_PLUGIN + "binpack\n    arguments:\n      binpack.weight: '1'",
             "conf:6: plugin binpack: binpack.weight: needs a whole number",
         ),
         (
@@ -155,8 +161,10 @@ def test_a_wrong_file_is_refused_with_its_line_and_the_way_out(text: str, messag
 
 
 def test_all_errors_are_told_at_once_in_the_order_of_their_lines() -> None:
-    found = errors("actions: allocate\ncolour: red\ntiers:\n- plugins:\n  - name: gnag\n  - name: pirority")
-    assert [error.split()[0] for error in found] == ["conf:2:", "conf:5:", "conf:6:"]
+    messages = errors(
+        "actions: allocate\ncolour: red\ntiers:\n- plugins:\n  - name: gnag\n  - name: pirority"
+    )
+    assert [error.split()[0] for error in messages] == ["conf:2:", "conf:5:", "conf:6:"]
 
 
 def test_what_volcano_has_and_we_do_not_have_yet_is_a_warning() -> None:
@@ -195,7 +203,7 @@ def test_a_sensible_order_is_not_commented_on(actions: str) -> None:
 
 def test_a_plugin_or_configuration_that_stands_twice_is_a_warning() -> None:
     policy = load(
-        ONE + "gang\n- plugins:\n  - name: gang\nconfigurations:\n- name: allocate\n"
+        ONE_PLUGIN + "gang\n- plugins:\n  - name: gang\nconfigurations:\n- name: allocate\n"
         "  arguments: {predicateErrorCacheEnable: false}\n- name: allocate"
     )
     assert [entry.name for entry in policy.plugins] == ["gang", "gang"]
@@ -207,16 +215,16 @@ def test_a_plugin_or_configuration_that_stands_twice_is_a_warning() -> None:
 
 
 def test_proportion_and_hierarchical_drf_do_not_go_together_in_one_tier() -> None:
-    one_tier = ONE + "proportion\n  - name: drf\n    enableHierarchy: true"
+    one_tier = ONE_PLUGIN + "proportion\n  - name: drf\n    enableHierarchy: true"
     assert "proportion and drf with hierarchy enabled conflicts" in errors(one_tier)[0]
     assert "proportion and drf with hierarchy enabled conflicts" in errors(one_tier, lenient=True)[0]
-    load(ONE + "proportion\n- plugins:\n  - name: drf\n    enableHierarchy: true")
-    load(ONE + "proportion\n  - name: drf")
+    load(ONE_PLUGIN + "proportion\n- plugins:\n  - name: drf\n    enableHierarchy: true")
+    load(ONE_PLUGIN + "proportion\n  - name: drf")
 
 
 def test_leniency_ignores_what_volcano_ignores() -> None:
     policy = load(
-        ONE + "binpack\n    enableJobOder: false\n    arguments: {binpack.weight: high, colour: red}\n"
+        ONE_PLUGIN + "binpack\n    enableJobOder: false\n    arguments: {binpack.weight: high, colour: red}\n"
         "  - name: gnag\ncolour: red\n",
         lenient=True,
     )
@@ -240,7 +248,7 @@ def test_an_extension_point_of_an_own_plugin_brings_its_own_switch() -> None:
             return True
 
     policy = load_policy(
-        ONE + "printer\n    enablePrintJob: no", Catalog(CATALOG.actions, {"printer": Printer})
+        ONE_PLUGIN + "printer\n    enablePrintJob: no", Catalog(CATALOG.actions, {"printer": Printer})
     )
     assert policy.plugins[0].switches["enablePrintJob"] is False
 
@@ -305,11 +313,11 @@ def test_a_file_that_is_wrong_from_the_start_is_refused(tmp_path: Path, content:
         PolicyFile(path, CATALOG)
 
 
-WORDS = [
+KEYS_AND_VALUES = [
     "actions", "tiers", "plugins", "name", "arguments", "configurations", "metrics", "gang", "drf", "proportion",
     "allocate", "enqueue, allocate", "enableHierarchy", "binpack", "binpack.weight", "true", "5", "",
 ]  # fmt: skip
-TEXTS = st.sampled_from(WORDS) | st.text(max_size=4)
+TEXTS = st.sampled_from(KEYS_AND_VALUES) | st.text(max_size=4)
 TREES = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=4),

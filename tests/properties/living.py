@@ -101,8 +101,8 @@ class LivingWorld:
 
     def _tell_pod(self, decision: PodCondition) -> None:
         pod = self._pod(decision)
-        told = Condition(names.CONDITION_POD_SCHEDULED, "False", decision.reason, decision.message)
-        status = _changed(pod.status, conditions=(told,))
+        condition = Condition(names.CONDITION_POD_SCHEDULED, "False", decision.reason, decision.message)
+        status = _changed(pod.status, conditions=(condition,))
         if decision.nominated_node:
             status = _changed(status, nominated_node_name=decision.nominated_node)
         self.put(_changed(pod, status=status))
@@ -134,8 +134,8 @@ class LivingWorld:
         group = self.objects[NativePodGroup, f"{decision.namespace}/{decision.name}"]
         assert isinstance(group, NativePodGroup)
         kind = condition_type(group.api_version)
-        told = Condition(kind, decision.status, decision.reason, decision.message)
-        self.put(_changed(group, status=_changed(group.status, conditions=(told,))))
+        condition = Condition(kind, decision.status, decision.reason, decision.message)
+        self.put(_changed(group, status=_changed(group.status, conditions=(condition,))))
 
     _EFFECTS: ClassVar[dict[type[Decision], Callable[..., None]]] = {
         Bind: _bind,

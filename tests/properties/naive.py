@@ -92,7 +92,7 @@ def choose(
         for node in ranked(cluster)
         if (within is None or node.name in within)
         and (not resource_fit or fits(task, node, future_idle))
-        and all(one.passes(task, node) for one in filters)
+        and all(node_filter.passes(task, node) for node_filter in filters)
     ]
     now = [node for node in possible if not resource_fit or fits(task, node, idle)]
     for group, fits_now in ((now, True), (possible, False)):
@@ -106,10 +106,10 @@ def best_of(task: Task, group: list[Node], scores: Sequence[NaiveScore]) -> Node
     if len(group) == 1:
         return group[0]
     total = dict.fromkeys(group, 0.0)
-    for one in scores:
-        final = one.finish({node: one.score(task, node) for node in group})
+    for score in scores:
+        final = score.finish({node: score.score(task, node) for node in group})
         for node in group:
-            total[node] += one.weight * final[node]
+            total[node] += score.weight * final[node]
     return max(group, key=lambda node: total[node])
 
 
@@ -122,7 +122,7 @@ def reasons(cluster: Cluster, task: Task, filters: Sequence[tuple[NaiveFilter, s
         if short is not None:
             why: Any = f"Insufficient {cluster.dims.names[short]}"
         else:
-            why = next((text for one, text in filters if not one.passes(task, node)), None)
+            why = next((text for node_filter, text in filters if not node_filter.passes(task, node)), None)
         if why is not None:
             counts[why] = counts.get(why, 0) + 1
     return counts

@@ -14,7 +14,7 @@ from tests.properties.rebuild import facts, kept_sums, rebuilt_sums
 from tests.properties.strategies import examples, worlds
 from tests.properties.test_bookkeeping import watch
 
-News = tuple[str, Object]
+Change = tuple[str, Object]
 
 
 def name_of(obj: Object) -> tuple[str, str]:
@@ -25,33 +25,33 @@ def holds_room(obj: Object) -> bool:
     return isinstance(obj, Pod) and bool(obj.spec.node_name)
 
 
-def stories(earlier: list[Object], final: list[Object], chance: random.Random) -> list[list[News]]:
+def stories(earlier: list[Object], final: list[Object], chance: random.Random) -> list[list[Change]]:
     """For each name what is told of it, in order: perhaps an older version, then the last word."""
     old = {name_of(obj): obj for obj in earlier}
     last = {name_of(obj): obj for obj in final}
-    told = []
+    histories = []
     for name in sorted({*old, *last}):
-        news: list[News] = []
+        history: list[Change] = []
         if name in old and (name not in last or chance.random() < 0.7):
-            news.append(("add", old[name]))
+            history.append(("add", old[name]))
             # A pod does not leave its node and wait again: it is deleted, and another comes.
             away = name not in last or (holds_room(old[name]) and not holds_room(last[name]))
             if away or chance.random() < 0.3:
-                news.append(("remove", old[name]))
+                history.append(("remove", old[name]))
         if name in last:
-            news.append(("add", last[name]))
-        told.append(news)
-    return told
+            history.append(("add", last[name]))
+        histories.append(history)
+    return histories
 
 
-def shuffled(told: list[list[News]], chance: random.Random) -> list[News]:
+def shuffled(histories: list[list[Change]], chance: random.Random) -> list[Change]:
     """The stories interleaved at random, each in its own order."""
-    told = [list(news) for news in told]
+    histories = [list(history) for history in histories]
     mixed = []
-    while told:
-        news = chance.choice(told)
-        mixed.append(news.pop(0))
-        told = [news for news in told if news]
+    while histories:
+        history = chance.choice(histories)
+        mixed.append(history.pop(0))
+        histories = [history for history in histories if history]
     return mixed
 
 

@@ -218,7 +218,7 @@ class Drama:
         plugin.scores = tuple(function.fast for function in self.scores)
         self.placement = Placement(Rules([[plugin]]))
         self.moves: list[Change] = []
-        self.born = 0
+        self.pods_made = 0
 
     def node(self, number: int) -> Manifest:
         zone = self.chance.choice(("east", "west", ""))
@@ -233,18 +233,18 @@ class Drama:
         )
 
     def a_pod(self, **more: Any) -> Manifest:
-        self.born += 1
+        self.pods_made += 1
         shape = self.chance.choice((SHAPES[0], SHAPES[0], *SHAPES))
-        return pod(f"p-{self.born}", "g", **{**shape, **more})
+        return pod(f"p-{self.pods_made}", "g", **{**shape, **more})
 
     def place_some(self) -> None:
         """Several of one shape in a row, as gangs are placed."""
         shape = self.chance.choice((SHAPES[0], *SHAPES))
         within = self.within()
         for _ in range(self.chance.randrange(1, 6)):
-            self.born += 1
-            self.world.add(pod(f"p-{self.born}", "g", **shape))
-            task = task_named(self.cluster, f"p-{self.born}")
+            self.pods_made += 1
+            self.world.add(pod(f"p-{self.pods_made}", "g", **shape))
+            task = task_named(self.cluster, f"p-{self.pods_made}")
             place = self.compare(task, within, self.chance.random() < 0.8)
             if isinstance(place, Place):
                 status = Status.ALLOCATED if place.now else Status.PIPELINED
@@ -296,11 +296,11 @@ class Drama:
         """Pods of one shape appear where they like, and another of that shape looks for a place each time."""
         shape = self.chance.choice((SHAPES[0], *SHAPES))
         for _ in range(self.chance.randrange(1, 6)):
-            self.born += 2
-            self.world.add(pod(f"p-{self.born - 1}", "g", **shape))
+            self.pods_made += 2
+            self.world.add(pod(f"p-{self.pods_made - 1}", "g", **shape))
             where = self.chance.choice(list(self.cluster.nodes))
-            self.world.add(pod(f"p-{self.born}", "g", on=where, **shape))
-            self.compare(task_named(self.cluster, f"p-{self.born - 1}"), None, True)
+            self.world.add(pod(f"p-{self.pods_made}", "g", on=where, **shape))
+            self.compare(task_named(self.cluster, f"p-{self.pods_made - 1}"), None, True)
 
     def resize(self) -> None:
         """A node comes, or changes; what was moved before stays moved."""

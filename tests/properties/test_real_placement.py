@@ -92,12 +92,12 @@ class Play:
 
     def __init__(self, chance: random.Random):
         self.chance = chance
-        self.born = 0
+        self.pods_made = 0
         self.world = World().add(group("g"))
 
     def pod(self, **more: Any) -> Manifest:
-        self.born += 1
-        return pod(f"g-x-{self.born}", "g", **{"memory": "1Gi", **self.chance.choice(SHAPES), **more})
+        self.pods_made += 1
+        return pod(f"g-x-{self.pods_made}", "g", **{"memory": "1Gi", **self.chance.choice(SHAPES), **more})
 
     def sync(self) -> None:
         """Between cycles nodes come and change, pods come and go."""

@@ -24,7 +24,7 @@ GANG = load_policy(policy_text("enqueue, allocate", "gang"), CATALOG)
 
 def report(evictions: list[Evict], **fields: object) -> Report:
     empty = {"binds": {}, "bound_per_job": {}, "pipelined": {}, "phases": {}, "pending": {}, "seconds": {}}
-    evicted = [one.key for one in evictions]
+    evicted = [eviction.key for eviction in evictions]
     return Report(**{**empty, "evictions": evictions, "evicted": evicted, "failures": [], **fields})  # type: ignore[arg-type]
 
 

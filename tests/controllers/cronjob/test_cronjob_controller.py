@@ -54,7 +54,7 @@ def test_a_job_is_started_when_its_time_comes_and_only_once() -> None:
             await wait_until_idle(api, runner)
             assert names(api.every("jobs")) == [f"c-{MINUTE}"]
             assert status(api)["lastScheduleTime"] == "2026-01-01T00:00:00Z"
-            assert [one["name"] for one in status(api)["active"]] == [f"c-{MINUTE}"]
+            assert [reference["name"] for reference in status(api)["active"]] == [f"c-{MINUTE}"]
             assert len(api.writes) == 2
             finish(api, f"c-{MINUTE}")
             await wait_until_idle(api, runner)
@@ -153,7 +153,7 @@ def test_replacing_deletes_the_job_before() -> None:
             cron(api, concurrencyPolicy="Replace", suspend=False)
             await wait_until(lambda: names(api.every("jobs")) == [f"c-{MINUTE + 5}"])
             await wait_until_idle(api, runner)
-        assert [one["name"] for one in status(api)["active"]] == [f"c-{MINUTE + 5}"]
+        assert [reference["name"] for reference in status(api)["active"]] == [f"c-{MINUTE + 5}"]
 
     asyncio.run(run())
 

@@ -71,19 +71,19 @@ def active(*names: str) -> list[dict[str, str]]:
     return [{"name": name, "uid": f"u-{name}"} for name in names]
 
 
-def reasons(found: Outcome) -> list[str]:
-    return [word.reason for word in found.events]
+def reasons(outcome: Outcome) -> list[str]:
+    return [word.reason for word in outcome.events]
 
 
 def test_nothing_is_due_before_the_first_time() -> None:
-    found = reconcile(cron(), [], at("00:59:59"))
-    assert found.start is None
-    assert found.requeue_after == pytest.approx(1 + START_DELAY)
+    outcome = reconcile(cron(), [], at("00:59:59"))
+    assert outcome.start is None
+    assert outcome.requeue_after == pytest.approx(1 + START_DELAY)
 
 
 def test_a_job_is_made_for_the_time_that_is_due() -> None:
-    found = reconcile(cron(), [], at("01:00:00"))
-    assert found.start == {
+    outcome = reconcile(cron(), [], at("01:00:00"))
+    assert outcome.start == {
         "metadata": {
             "name": f"c-{int(at('01:00:00')) // 60}",
             "namespace": "ns",
@@ -102,31 +102,31 @@ def test_a_job_is_made_for_the_time_that_is_due() -> None:
         },
         "spec": {"minAvailable": 3, "tasks": [{"anything": ["is", "kept"]}]},
     }
-    status = started(found, job("new"), at("01:00:00"))
-    assert [one.name for one in status.active] == ["new"]
+    status = started(outcome, job("new"), at("01:00:00"))
+    assert [reference.name for reference in status.active] == ["new"]
     assert status.last_schedule_time == datetime.fromisoformat(stamp("01:00:00"))
 
 
 def test_the_stamp_of_a_job_is_in_the_time_zone_of_its_schedule() -> None:
-    found = reconcile(cron("0 10 * * *", timeZone="Asia/Tokyo"), [], at("01:00:00"))
-    assert found.start is not None
-    assert found.start["metadata"]["annotations"][AT] == "2026-01-01T10:00:00+09:00"
+    outcome = reconcile(cron("0 10 * * *", timeZone="Asia/Tokyo"), [], at("01:00:00"))
+    assert outcome.start is not None
+    assert outcome.start["metadata"]["annotations"][AT] == "2026-01-01T10:00:00+09:00"
 
 
 def test_of_many_missed_times_the_last_is_served() -> None:
-    found = reconcile(cron(), [], at("07:20:00"))
-    assert found.due == at("07:00:00")
-    assert reasons(found) == []
-    found = reconcile(cron("* * * * *"), [], at("07:20:30"))
-    assert found.due == at("07:20:00")
-    assert reasons(found) == ["TooManyMissedTimes"]
-    assert "too many missed start times: 410." in found.events[0].message
+    outcome = reconcile(cron(), [], at("07:20:00"))
+    assert outcome.due == at("07:00:00")
+    assert reasons(outcome) == []
+    outcome = reconcile(cron("* * * * *"), [], at("07:20:30"))
+    assert outcome.due == at("07:20:00")
+    assert reasons(outcome) == ["TooManyMissedTimes"]
+    assert "too many missed start times: 410." in outcome.events[0].message
 
 
 @pytest.mark.parametrize(("seconds", "starts"), [(None, True), (601, True), (600, False), (10, False)])
 def test_a_time_that_is_missed_by_too_much_is_not_served(seconds: int | None, starts: bool) -> None:
-    found = reconcile(cron(startingDeadlineSeconds=seconds), [], at("01:10:00"))
-    assert (found.start is not None) is starts
+    outcome = reconcile(cron(startingDeadlineSeconds=seconds), [], at("01:10:00"))
+    assert (outcome.start is not None) is starts
 
 
 def test_times_before_the_schedule_was_changed_are_not_made_up_for() -> None:
@@ -135,8 +135,8 @@ def test_times_before_the_schedule_was_changed_are_not_made_up_for() -> None:
 
 
 def test_every_is_served_even_if_its_interval_is_longer_than_the_deadline() -> None:
-    found = reconcile(cron("@every 1h", startingDeadlineSeconds=20), [], at("01:30:05"))
-    assert found.due == at("01:30:00")
+    outcome = reconcile(cron("@every 1h", startingDeadlineSeconds=20), [], at("01:30:05"))
+    assert outcome.due == at("01:30:00")
 
 
 def test_what_was_served_is_not_served_again() -> None:
@@ -146,58 +146,60 @@ def test_what_was_served_is_not_served_again() -> None:
 
 def test_a_status_that_was_not_written_is_read_off_the_jobs() -> None:
     left = job(job_name(cron(), at("01:00:00")), scheduled="01:00:00")
-    found = reconcile(cron(), [left], at("01:10:00"))
-    assert found.start is None
-    assert [one.name for one in found.status.active] == [left.name]
-    assert found.status.last_schedule_time == datetime.fromisoformat(stamp("01:00:00"))
+    outcome = reconcile(cron(), [left], at("01:10:00"))
+    assert outcome.start is None
+    assert [reference.name for reference in outcome.status.active] == [left.name]
+    assert outcome.status.last_schedule_time == datetime.fromisoformat(stamp("01:00:00"))
     forged = job("x", scheduled="23:00:00")
     assert reconcile(cron(), [forged], at("01:10:00")).start is not None
 
 
 def test_a_job_that_has_ended_leaves_the_list_and_its_success_is_noted() -> None:
     status = {"active": active("a", "b"), "lastScheduleTime": stamp("01:00:00")}
-    found = reconcile(cron(status=status), [job("a", "Completed"), job("b")], at("01:10:00"))
-    assert [one.name for one in found.status.active] == ["b"]
-    assert reasons(found) == ["SawCompletedJob"]
-    assert found.status.last_successful_time == datetime.fromisoformat(stamp("01:00:00"))
+    outcome = reconcile(cron(status=status), [job("a", "Completed"), job("b")], at("01:10:00"))
+    assert [reference.name for reference in outcome.status.active] == ["b"]
+    assert reasons(outcome) == ["SawCompletedJob"]
+    assert outcome.status.last_successful_time == datetime.fromisoformat(stamp("01:00:00"))
 
 
 def test_references_to_jobs_that_are_gone_and_jobs_of_nobody_are_told() -> None:
     status = {"active": active("gone"), "lastScheduleTime": stamp("01:00:00")}
-    found = reconcile(cron(status=status), [job("strange", scheduled="")], at("01:10:00"))
-    assert reasons(found) == ["StaleReference", "OrphanedJob"]
-    assert found.status.active == ()
+    outcome = reconcile(cron(status=status), [job("strange", scheduled="")], at("01:10:00"))
+    assert reasons(outcome) == ["StaleReference", "OrphanedJob"]
+    assert outcome.status.active == ()
 
 
 @pytest.mark.parametrize(
-    ("policy", "starts", "replaced", "said"),
+    ("policy", "starts", "replaced", "event_reasons"),
     [
         ("Allow", True, [], []),
         ("Forbid", False, [], ["ForbidConcurrent"]),
         ("Replace", True, ["a"], ["ReplaceConcurrent"]),
     ],
 )
-def test_the_concurrency_policy(policy: str, starts: bool, replaced: list[str], said: list[str]) -> None:
+def test_the_concurrency_policy(
+    policy: str, starts: bool, replaced: list[str], event_reasons: list[str]
+) -> None:
     status = {"active": active("a"), "lastScheduleTime": stamp("01:00:00")}
-    found = reconcile(cron(status=status, concurrencyPolicy=policy), [job("a")], at("02:00:01"))
-    assert (found.start is not None) is starts
-    assert [one.name for one in found.replace] == replaced
-    assert reasons(found) == said
-    assert len(found.status.active) == (0 if replaced else 1)
-    assert found.requeue_after is not None
+    outcome = reconcile(cron(status=status, concurrencyPolicy=policy), [job("a")], at("02:00:01"))
+    assert (outcome.start is not None) is starts
+    assert [job.name for job in outcome.replace] == replaced
+    assert reasons(outcome) == event_reasons
+    assert len(outcome.status.active) == (0 if replaced else 1)
+    assert outcome.requeue_after is not None
 
 
 def test_a_forbidden_time_is_served_when_the_job_before_has_ended() -> None:
     status = {"active": active("a"), "lastScheduleTime": stamp("01:00:00")}
-    found = reconcile(cron(status=status, concurrencyPolicy="Forbid"), [job("a", "Failed")], at("02:20:00"))
-    assert found.due == at("02:00:00")
+    outcome = reconcile(cron(status=status, concurrencyPolicy="Forbid"), [job("a", "Failed")], at("02:20:00"))
+    assert outcome.due == at("02:00:00")
 
 
 def test_nothing_is_started_while_suspended_but_all_else_goes_on() -> None:
     status = {"active": active("a")}
-    found = reconcile(cron(status=status, suspend=True), [job("a", "Completed")], at("05:00:00"))
-    assert (found.start, found.requeue_after) == (None, None)
-    assert found.status.active == ()
+    outcome = reconcile(cron(status=status, suspend=True), [job("a", "Completed")], at("05:00:00"))
+    assert (outcome.start, outcome.requeue_after) == (None, None)
+    assert outcome.status.active == ()
 
 
 def test_the_oldest_ended_jobs_go_when_there_are_too_many() -> None:
@@ -206,17 +208,17 @@ def test_the_oldest_ended_jobs_go_when_there_are_too_many() -> None:
         job(f"bad{n}", phase, created=f"01:0{n}:00")
         for n, phase in enumerate(("Failed", "Terminated", "Failed"))
     ]
-    found = reconcile(cron(successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1), jobs, at("00:40:00"))
-    assert [one.name for one in found.prune] == ["ok0", "ok1", "bad0", "bad1"]
+    outcome = reconcile(cron(successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1), jobs, at("00:40:00"))
+    assert [job.name for job in outcome.prune] == ["ok0", "ok1", "bad0", "bad1"]
     assert reconcile(cron(), jobs, at("00:40:00")).prune == []
     only = reconcile(cron(successfulJobsHistoryLimit=0), jobs, at("00:40:00"))
-    assert [one.name for one in only.prune] == [f"ok{n}" for n in range(5)]
+    assert [job.name for job in only.prune] == [f"ok{n}" for n in range(5)]
 
 
 def test_jobs_of_the_same_age_go_by_name() -> None:
     jobs = [job(name, "Completed") for name in "cab"]
-    found = reconcile(cron(successfulJobsHistoryLimit=1), jobs, at("00:40:00"))
-    assert [one.name for one in found.prune] == ["a", "b"]
+    outcome = reconcile(cron(successfulJobsHistoryLimit=1), jobs, at("00:40:00"))
+    assert [job.name for job in outcome.prune] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -228,6 +230,6 @@ def test_jobs_of_the_same_age_go_by_name() -> None:
     ],
 )
 def test_a_schedule_that_makes_no_sense_is_told(spec: Any, reason: str) -> None:
-    found = reconcile(cron(**{"schedule": "0 * * * *", **spec}), [], at("00:40:00"))
-    assert reasons(found) == [reason]
-    assert (found.requeue_after is None) is (reason != "UnsupportedSchedule")
+    outcome = reconcile(cron(**{"schedule": "0 * * * *", **spec}), [], at("00:40:00"))
+    assert reasons(outcome) == [reason]
+    assert (outcome.requeue_after is None) is (reason != "UnsupportedSchedule")

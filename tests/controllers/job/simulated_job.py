@@ -171,11 +171,11 @@ class SimulatedJob:
             case CreateClaim(manifest):
                 self.claims.add(manifest["metadata"]["name"])
             case Attach(wanted):
-                for one in wanted:
-                    self.attached[one.kind, one.name] = one.manifest
+                for attachment in wanted:
+                    self.attached[attachment.kind, attachment.name] = attachment.manifest
             case Detach(unwanted):
-                for one in unwanted:
-                    self.attached.pop((one.kind, one.name), None)
+                for attachment in unwanted:
+                    self.attached.pop((attachment.kind, attachment.name), None)
             case DeleteCommand(command):
                 self.commands.remove(command)
 
@@ -256,11 +256,11 @@ class SimulatedJob:
         return self
 
     def scale(self, **replicas: int) -> SimulatedJob:
-        for one in self.job.spec.tasks:
-            one.replicas = replicas.get(one.name, one.replicas)
-            if one.min_available is not None:
-                one.min_available = min(one.min_available, one.replicas)
-        total = sum(one.replicas for one in self.job.spec.tasks)
+        for task_spec in self.job.spec.tasks:
+            task_spec.replicas = replicas.get(task_spec.name, task_spec.replicas)
+            if task_spec.min_available is not None:
+                task_spec.min_available = min(task_spec.min_available, task_spec.replicas)
+        total = sum(task_spec.replicas for task_spec in self.job.spec.tasks)
         self.job.spec.min_available = min(self.job.spec.min_available, total)
         return self
 

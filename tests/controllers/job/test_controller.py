@@ -68,7 +68,7 @@ def phase(api: InMemoryApi) -> str:
 
 
 def writes(api: InMemoryApi, since: int = 0) -> list[tuple[str, str]]:
-    return [(one.method, one.path.rpartition("team/")[2]) for one in api.writes[since:]]
+    return [(request.method, request.path.rpartition("team/")[2]) for request in api.writes[since:]]
 
 
 def test_a_job_lives_from_submission_to_its_end() -> None:
@@ -89,7 +89,11 @@ def test_a_job_lives_from_submission_to_its_end() -> None:
             status = api.find("jobs", "j", "team")["status"]
             assert (status["state"]["phase"], status["succeeded"]) == ("Completed", 2)
             assert status["taskStatusCount"] == {"worker": {"phase": {"Succeeded": 2}}}
-            assert [one["status"] for one in status["conditions"]] == ["Pending", "Running", "Completed"]
+            assert [condition["status"] for condition in status["conditions"]] == [
+                "Pending",
+                "Running",
+                "Completed",
+            ]
             assert api.every("podgroups") == []
             assert len(api.every("pods")) == 2
 
@@ -204,8 +208,10 @@ def test_a_large_job_does_not_keep_a_small_one_waiting() -> None:
         async with at_work(api) as runner:
             admit(api)
             await wait_until_idle(api, runner)
-        posted = [json.loads(one.body or b"") for one in api.requests if one.path.endswith("team/pods")]
-        made = [one["metadata"]["name"] for one in posted]
+        posted = [
+            json.loads(request.body or b"") for request in api.requests if request.path.endswith("team/pods")
+        ]
+        made = [pod["metadata"]["name"] for pod in posted]
         assert len(made) == 402
         assert max(made.index("small-worker-0"), made.index("small-worker-1")) < 200
 
@@ -359,7 +365,7 @@ def test_what_plugins_want_is_made_followed_and_taken_away() -> None:
             live(api, "Succeeded")
             await wait_until_idle(api, runner)
             assert phase(api) == "Completed"
-            left = [one for kind in ("secrets", "services", "configmaps") for one in api.every(kind)]
+            left = [obj for kind in ("secrets", "services", "configmaps") for obj in api.every(kind)]
             assert left == []
             assert "controlledResources" not in api.find("jobs", "j", "team")["status"]
 
@@ -412,8 +418,10 @@ def test_a_job_that_ends_is_cleaned_up_once() -> None:
             live(api, "Succeeded")
             await wait_until_idle(api, runner)
             assert phase(api) == "Completed"
-            looked = [one for one in api.requests[before:] if one.path.endswith("configmaps/j-svc")]
-            assert [one.method for one in looked] == ["GET", "DELETE"]
+            looked = [
+                request for request in api.requests[before:] if request.path.endswith("configmaps/j-svc")
+            ]
+            assert [request.method for request in looked] == ["GET", "DELETE"]
             assert "controlledResources" not in api.find("jobs", "j", "team")["status"]
 
     run(story())
@@ -424,7 +432,7 @@ def test_volumes_are_named_and_claimed_once() -> None:
         api = submitted(volumes=[{"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}])
         async with at_work(api) as runner:
             await wait_until_idle(api, runner)
-        api.objects = {key: one for key, one in api.objects.items() if key[0] != "podgroups"}
+        api.objects = {key: obj for key, obj in api.objects.items() if key[0] != "podgroups"}
         async with at_work(api) as runner:
             admit(api)
             await wait_until_idle(api, runner)
@@ -485,7 +493,7 @@ def test_one_broken_job_does_not_stop_the_others() -> None:
         async with at_work(api) as runner:
             admit(api)
             await wait_until_idle(api, runner)
-            assert [one for one in names(api.every("pods")) if one.startswith("j-")] == [
+            assert [name for name in names(api.every("pods")) if name.startswith("j-")] == [
                 "j-worker-0",
                 "j-worker-1",
             ]

@@ -22,7 +22,7 @@ BOTH = {"containers": [{"name": "main"}], "initContainers": [{"name": "first"}]}
 
 def dressed(job: Job, name: str, index: int = 0) -> dict[str, Any]:
     """A pod as the plugins of its job leave it."""
-    member = Member(job, next(one for one in job.spec.tasks if one.name == name), index)
+    member = Member(job, next(task for task in job.spec.tasks if task.name == name), index)
     pod = pod_of(member)
     for plugin in JobPlugins().for_job(job).plugins:
         plugin.dress(member, pod)
@@ -32,11 +32,15 @@ def dressed(job: Job, name: str, index: int = 0) -> dict[str, Any]:
 def env(pod: dict[str, Any], kind: str = "containers") -> dict[str, Any]:
     """Names and values of the first container."""
     variables = pod["spec"][kind][0].get("env", [])
-    return {one["name"]: one.get("value", one.get("valueFrom")) for one in variables}
+    return {variable["name"]: variable.get("value", variable.get("valueFrom")) for variable in variables}
 
 
 def attached(job: Job) -> dict[str, Attachment]:
-    return {one.kind: one for plugin in JobPlugins().for_job(job).plugins for one in plugin.attachments(job)}
+    return {
+        attachment.kind: attachment
+        for plugin in JobPlugins().for_job(job).plugins
+        for attachment in plugin.attachments(job)
+    }
 
 
 def test_env_tells_every_container_its_index_after_the_users_own() -> None:
@@ -130,7 +134,7 @@ def test_ssh_mounts_the_keys_into_every_container(folder: str, mode: int) -> Non
     spec = dressed(job, "worker")["spec"]
     (volume,) = spec["volumes"]
     assert (volume["name"], volume["secret"]["defaultMode"]) == ("j-ssh", mode)
-    assert [one["path"] for one in volume["secret"]["items"]] == [
+    assert [item["path"] for item in volume["secret"]["items"]] == [
         ".ssh/id_rsa",
         ".ssh/id_rsa.pub",
         ".ssh/authorized_keys",
@@ -220,14 +224,14 @@ def test_ray_starts_head_and_workers_and_puts_a_service_in_front() -> None:
         "-c",
         "ray start --head --block --dashboard-host=0.0.0.0 --port=1 --dashboard-port=2 --ray-client-server-port=3",
     ]
-    assert [one["name"] for one in main["ports"]] == ["gcs", "dashboard", "client-server"]
+    assert [port["name"] for port in main["ports"]] == ["gcs", "dashboard", "client-server"]
     assert side["command"] == ["x"]
     (container,) = dressed(job, "worker", 1)["spec"]["containers"]
     assert container["command"] == ["sh", "-c", "ray start --block --address=j-head-0.j:1"]
     service = attached(job)["Service"]
     assert service.name == "j-head-svc"
     assert service.manifest["spec"]["selector"]["volcano.sh/task-spec"] == "head"
-    assert [(one["port"], one["targetPort"]) for one in service.manifest["spec"]["ports"]] == [
+    assert [(port["port"], port["targetPort"]) for port in service.manifest["spec"]["ports"]] == [
         (1, "gcs"),
         (2, "dashboard"),
         (3, "client-server"),
@@ -261,7 +265,7 @@ def test_hcclrank_takes_the_rank_of_pytorch_or_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "port", "ps", "problem"),
+    ("flags", "port", "ps", "problem"),
     [
         ([], 2222, "ps", ""),
         (["--port=1", "-ps", "x"], 1, "x", ""),
@@ -273,8 +277,8 @@ def test_hcclrank_takes_the_rank_of_pytorch_or_counts() -> None:
         (["--", "--port=1"], 2222, "ps", ""),
     ],
 )
-def test_arguments_are_flags(words: list[str], port: int, ps: str, problem: str) -> None:
-    arguments, complaint = parse_flags(TensorFlowArguments, words)
+def test_arguments_are_flags(flags: list[str], port: int, ps: str, problem: str) -> None:
+    arguments, complaint = parse_flags(TensorFlowArguments, flags)
     assert (arguments.port, arguments.ps) == (port, ps)
     assert (problem in complaint) if problem else complaint == ""
 

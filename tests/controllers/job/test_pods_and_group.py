@@ -108,7 +108,7 @@ def test_a_claim_is_mounted_once_in_every_container_but_not_in_init_containers()
     ]
     spec = {"containers": [{"name": "x"}, {"name": "y"}], "initContainers": [{"name": "z"}]}
     made = pod(make_job(task(spec=spec), volumes=volumes))["spec"]
-    assert [one["persistentVolumeClaim"]["claimName"] for one in made["volumes"]] == ["one", "two"]
+    assert [volume["persistentVolumeClaim"]["claimName"] for volume in made["volumes"]] == ["one", "two"]
     for container in made["containers"]:
         assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/a", "/c"]
     assert "volumeMounts" not in made["initContainers"][0]
@@ -198,7 +198,7 @@ def test_whose_pods_count_for_the_least_resources(
         more = {} if minimum is None else {"minAvailable": minimum}
         made.append(task(name, replicas, spec=spec, **more))
     job = make_job(*made, minAvailable=least)
-    assert {one.name: count for one, count in minimum_pods(job, {"high": 100})} == expected
+    assert {task.name: count for task, count in minimum_pods(job, {"high": 100})} == expected
 
 
 def test_the_least_resources_are_what_a_quota_would_charge() -> None:

@@ -41,8 +41,8 @@ def become(api: InMemoryApi, name: str, phase: str, **status: Any) -> None:
 
 
 def phase(api: InMemoryApi) -> str:
-    found: str = api.find("jobflows", "f", "ns").get("status", {}).get("state", {}).get("phase", "")
-    return found
+    current_phase: str = api.find("jobflows", "f", "ns").get("status", {}).get("state", {}).get("phase", "")
+    return current_phase
 
 
 def test_three_jobs_follow_one_another_and_are_deleted_at_the_end() -> None:
@@ -211,12 +211,12 @@ def test_templates_list_their_jobs_in_order_and_keep_the_last_list() -> None:
         api.put("jobs", {"metadata": {"name": "x", "namespace": "elsewhere", "labels": label}})
         async with running_controllers(api, JobTemplateController) as runner:
             await wait_until_idle(api, runner)
-            found = api.find("jobtemplates", "with.dots", "ns")
-            assert found["status"]["jobDependsOnList"] == ["y", "z"]
+            job_template = api.find("jobtemplates", "with.dots", "ns")
+            assert job_template["status"]["jobDependsOnList"] == ["y", "z"]
             for name in ("z", "y"):
                 api.remove("jobs", name, "ns")
                 await wait_until_idle(api, runner)
-            found = api.find("jobtemplates", "with.dots", "ns")
-            assert found["status"]["jobDependsOnList"] == ["y"]
+            job_template = api.find("jobtemplates", "with.dots", "ns")
+            assert job_template["status"]["jobDependsOnList"] == ["y"]
 
     asyncio.run(run())

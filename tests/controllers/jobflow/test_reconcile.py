@@ -52,19 +52,19 @@ def job(step: str, phase: str, **status: Any) -> Job:
     return msgspec.convert({"metadata": meta, "status": {"state": {"phase": phase}, **status}}, Job)
 
 
-def made(found: Outcome) -> list[str]:
-    return [one["metadata"]["name"] for one in found.create]
+def made(outcome: Outcome) -> list[str]:
+    return [manifest["metadata"]["name"] for manifest in outcome.create]
 
 
 def test_jobs_without_dependencies_are_made_at_once() -> None:
-    found = reconcile(flow("a", "b", "c<ab"), TEMPLATES, [], NOW)
-    assert made(found) == ["f-a", "f-b"]
-    manifest = found.create[0]
+    outcome = reconcile(flow("a", "b", "c<ab"), TEMPLATES, [], NOW)
+    assert made(outcome) == ["f-a", "f-b"]
+    manifest = outcome.create[0]
     marks = {"volcano.sh/createdByJobTemplate": "ns.a", "volcano.sh/createdByJobFlow": "ns.f"}
     assert (manifest["metadata"]["labels"], manifest["metadata"]["annotations"]) == (marks, marks)
     assert manifest["metadata"]["ownerReferences"][0]["uid"] == "flow-uid"
     assert manifest["spec"] == {"queue": "q", "t": "a"}
-    assert found.status.state.phase == "Pending"
+    assert outcome.status.state.phase == "Pending"
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,10 @@ def test_a_job_waits_until_all_before_it_are_complete(a: str, b: str | None, sta
     ],
 )
 def test_the_phase_of_a_flow(phase: str, jobs: dict[str, str], then: str) -> None:
-    found = reconcile(flow("a", "b", phase=phase), TEMPLATES, [job(*one) for one in jobs.items()], NOW)
-    assert found.status.state.phase == then
+    outcome = reconcile(
+        flow("a", "b", phase=phase), TEMPLATES, [job(*name_and_phase) for name_and_phase in jobs.items()], NOW
+    )
+    assert outcome.status.state.phase == then
 
 
 def test_jobs_are_listed_by_phase() -> None:
@@ -152,7 +154,7 @@ def test_a_job_is_shown_with_its_counts_and_its_history() -> None:
     assert again == first
     then = reconcile(flow("a", status=first), TEMPLATES, [job("a", "Completed")], NOW + 60).status
     (entry,) = then.job_status_list
-    assert [(one.state, one.end_timestamp is None) for one in entry.running_histories] == [
+    assert [(history.state, history.end_timestamp is None) for history in entry.running_histories] == [
         ("Running", False),
         ("Completed", True),
     ]
@@ -172,10 +174,10 @@ def test_a_history_does_not_grow_for_ever() -> None:
 def test_a_job_that_was_complete_and_is_gone_is_not_run_again() -> None:
     """As its time to live may be over before the others are done."""
     before = reconcile(flow("a", "b<a", phase="Running"), TEMPLATES, [job("a", "Completed")], NOW).status
-    found = reconcile(flow("a", "b<a", status=before), TEMPLATES, [], NOW)
-    assert made(found) == ["f-b"]
-    assert found.status.completed_jobs == ("f-a",)
-    done = reconcile(flow("a", "b<a", status=found.status), TEMPLATES, [job("b", "Completed")], NOW)
+    outcome = reconcile(flow("a", "b<a", status=before), TEMPLATES, [], NOW)
+    assert made(outcome) == ["f-b"]
+    assert outcome.status.completed_jobs == ("f-a",)
+    done = reconcile(flow("a", "b<a", status=outcome.status), TEMPLATES, [job("b", "Completed")], NOW)
     assert done.status.state.phase == "Succeed"
     assert reconcile(flow("a", "b<a", status=done.status), TEMPLATES, [], NOW).create == []
 
@@ -187,14 +189,14 @@ def test_a_job_that_is_gone_before_it_was_complete_is_made_again() -> None:
 
 @pytest.mark.parametrize(("policy", "deleted"), [("delete", ["f-a"]), ("retain", []), ("", [])])
 def test_what_becomes_of_jobs_when_all_is_done(policy: str, deleted: list[str]) -> None:
-    found = reconcile(flow("a", phase="Succeed", policy=policy), TEMPLATES, [job("a", "Completed")], NOW)
-    assert [one.name for one in found.delete] == deleted
-    assert found.create == []
+    outcome = reconcile(flow("a", phase="Succeed", policy=policy), TEMPLATES, [job("a", "Completed")], NOW)
+    assert [job.name for job in outcome.delete] == deleted
+    assert outcome.create == []
 
 
 def test_a_missing_template_holds_up_nobody_else() -> None:
-    found = reconcile(flow("missing", "a"), TEMPLATES, [], NOW)
-    assert (found.missing, made(found)) == (["missing"], ["f-a"])
+    outcome = reconcile(flow("missing", "a"), TEMPLATES, [], NOW)
+    assert (outcome.missing, made(outcome)) == (["missing"], ["f-a"])
 
 
 def test_a_flow_without_steps_and_one_that_names_a_step_twice_come_to_an_end() -> None:
@@ -208,7 +210,7 @@ def test_a_step_with_a_probe_is_asked_for_once_its_targets_are_there() -> None:
     probed = flow("a", step)
     assert waiting_for_probes(probed, {}) == []
     running = job("a", "Running")
-    assert [one.name for one in waiting_for_probes(probed, {"f-a": running})] == ["b"]
+    assert [step.name for step in waiting_for_probes(probed, {"f-a": running})] == ["b"]
     assert made(reconcile(probed, TEMPLATES, [running], NOW)) == []
     assert reconcile(probed, TEMPLATES, [running], NOW).requeue_after is not None
     assert made(reconcile(probed, TEMPLATES, [running], NOW, passed={"b"})) == ["f-b"]
@@ -240,5 +242,5 @@ def test_a_patch_changes_the_template_task_by_task() -> None:
         ],
     }
     assert spec["minAvailable"] == 2
-    found = reconcile(flow({"name": "a", "patch": {"jobSpec": {"queue": "other"}}}), TEMPLATES, [], NOW)
-    assert found.create[0]["spec"]["queue"] == "other"
+    outcome = reconcile(flow({"name": "a", "patch": {"jobSpec": {"queue": "other"}}}), TEMPLATES, [], NOW)
+    assert outcome.create[0]["spec"]["queue"] == "other"

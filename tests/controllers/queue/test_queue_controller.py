@@ -34,12 +34,14 @@ def command(api: InMemoryApi, action: str, queue: str, number: int = 0, uid: str
 
 
 def states(api: InMemoryApi) -> dict[str, str]:
-    return {one["metadata"]["name"]: one.get("status", {}).get("state", "") for one in api.every("queues")}
+    return {
+        queue["metadata"]["name"]: queue.get("status", {}).get("state", "") for queue in api.every("queues")
+    }
 
 
 def mark(api: InMemoryApi, name: str) -> str | None:
-    found: dict[str, Any] = api.find("queues", name)["metadata"].get("annotations", {})
-    return found.get(MARK)
+    annotations: dict[str, Any] = api.find("queues", name)["metadata"].get("annotations", {})
+    return annotations.get(MARK)
 
 
 def world(*queues: str) -> InMemoryApi:
@@ -81,7 +83,7 @@ def test_a_closing_queue_without_a_parent_is_closed_before_it_is_given_one() -> 
         api.before = admission
         async with running_controllers(api, QueueController) as runner:
             await wait_until_idle(api, runner)
-            assert [one.path for one in api.writes if one.path.endswith("queues/old")] == []
+            assert [request.path for request in api.writes if request.path.endswith("queues/old")] == []
             api.remove("podgroups", "g", "ns")
             await wait_until_idle(api, runner)
         assert states(api)["old"] == "Closed"

@@ -25,34 +25,34 @@ def leaving(node: str, cpu: int) -> dict[str, object]:
 
 def test_a_pod_larger_than_what_is_free_hears_how_much_that_is() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=8").job("old", pods=2, cpu=3, running_on="n1 n2")
-    found = world.job("a", cpu=6).run("enqueue, allocate", "gang").pending["default/a"]
-    assert found.reason == "Insufficient cpu"
-    assert found.hint == "each pod asks for cpu 6; the largest free amount on one node is cpu 5 (n2)"
+    explanation = world.job("a", cpu=6).run("enqueue, allocate", "gang").pending["default/a"]
+    assert explanation.reason == "Insufficient cpu"
+    assert explanation.hint == "each pod asks for cpu 6; the largest free amount on one node is cpu 5 (n2)"
 
 
 def test_a_gang_hears_how_much_of_it_would_fit() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=2").job("a", pods=3, cpu=2.5)
-    found = world.run("enqueue, allocate", "gang").pending["default/a"]
-    assert found.hint == "1 of 3 pods would fit: together they ask for cpu 7500m, cpu 6 is free"
+    explanation = world.run("enqueue, allocate", "gang").pending["default/a"]
+    assert explanation.hint == "1 of 3 pods would fit: together they ask for cpu 7500m, cpu 6 is free"
     world = World(nodes="n1 cpu=4; n2 cpu=4").job("a", pods=3, cpu=2.5)
-    found = world.run("enqueue, allocate", "gang").pending["default/a"]
-    assert found.hint.endswith("cpu 7500m, cpu 8 is free, but in pieces too small")
+    explanation = world.run("enqueue, allocate", "gang").pending["default/a"]
+    assert explanation.hint.endswith("cpu 7500m, cpu 8 is free, but in pieces too small")
 
 
 @pytest.mark.parametrize("policy", ["default", "basic", "fair-share", "full", "high-priority"])
 def test_what_evicting_actions_try_in_vain_does_not_spoil_what_a_gang_hears(policy: str) -> None:
     world = World(nodes="n1 cpu=8; n2 cpu=8", queues="research weight=3; production")
     world.job("train", queue="research", pods=3, cpu=3, running_on="n1 n1 n2")
-    found = waiting(world.job("a", queue="production", pods=2, cpu=3.5), policy=policy)
-    assert found.message == "a-1: 0/2 nodes are unavailable: 2 Insufficient cpu."
+    explanation = waiting(world.job("a", queue="production", pods=2, cpu=3.5), policy=policy)
+    assert explanation.message == "a-1: 0/2 nodes are unavailable: 2 Insufficient cpu."
     free = "together they ask for cpu 7, cpu 7 is free, but in pieces too small"
-    assert found.hint == f"1 of 2 pods would fit: {free}"
+    assert explanation.hint == f"1 of 2 pods would fit: {free}"
 
 
 def test_room_that_somebody_took_since_a_gang_was_tried_does_not_count() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=4").job("a", pods=3, cpu=3).job("b", cpu=4)
-    found = world.run("enqueue, allocate", "gang").pending["default/a"]
-    assert found.hint == "1 of 3 pods would fit: together they ask for cpu 9, cpu 4 is free"
+    explanation = world.run("enqueue, allocate", "gang").pending["default/a"]
+    assert explanation.hint == "1 of 3 pods would fit: together they ask for cpu 9, cpu 4 is free"
 
 
 def test_what_a_gang_holds_while_it_waits_does_not_count_as_free() -> None:
@@ -78,25 +78,25 @@ def test_what_a_gang_holds_while_it_waits_does_not_count_as_free() -> None:
     ],
 )
 def test_what_nodes_refuse_comes_with_the_way_out(nodes: str, spec: dict[str, object], hint: str) -> None:
-    found = waiting(World(nodes=nodes).job("a", cpu=1, spec=spec))
-    assert hint in found.hint
-    assert found.message.startswith("a-0: 0/1 nodes are unavailable: 1 ")
+    explanation = waiting(World(nodes=nodes).job("a", cpu=1, spec=spec))
+    assert hint in explanation.hint
+    assert explanation.message.startswith("a-0: 0/1 nodes are unavailable: 1 ")
 
 
 def test_a_job_at_the_gate_hears_which_resource_is_short() -> None:
-    found = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, min_resources={"cpu": 100}))
-    assert found.reason == "resource in cluster is overused"
-    assert found.hint == "it asks for cpu 100 (spec.minResources), the cluster has cpu 4 free"
+    explanation = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, min_resources={"cpu": 100}))
+    assert explanation.reason == "resource in cluster is overused"
+    assert explanation.hint == "it asks for cpu 100 (spec.minResources), the cluster has cpu 4 free"
 
 
 def test_a_job_at_the_gate_hears_what_keeps_it_out_now_not_what_did_before() -> None:
     world = World(nodes="n1 cpu=4", queues="q capability=cpu:1")
     world.job("a", cpu=1, queue="q", min_resources={"cpu": 2})
-    heard = [world.run("enqueue", "overcommit proportion").pending["default/a"].reason]
+    reasons = [world.run("enqueue", "overcommit proportion").pending["default/a"].reason]
     world.job("old", cpu=4, running_on="n1")
-    heard.append(world.step().pending["default/a"].reason)
-    heard.append(world.finish("old-0").step().pending["default/a"].reason)
-    assert heard == [
+    reasons.append(world.step().pending["default/a"].reason)
+    reasons.append(world.finish("old-0").step().pending["default/a"].reason)
+    assert reasons == [
         "queue resource quota insufficient",
         "resource in cluster is overused",
         "queue resource quota insufficient",
@@ -104,27 +104,27 @@ def test_a_job_at_the_gate_hears_what_keeps_it_out_now_not_what_did_before() -> 
 
 
 def test_a_closed_queue_is_to_be_opened() -> None:
-    found = waiting(World(nodes="n1 cpu=4", queues="shut state=Closed").job("a", cpu=1, queue="shut"))
-    assert (found.reason, found.queue) == ("Queue Closed", "shut")
-    assert found.hint == "open it: vcctl queue operate -n shut -a open"
+    explanation = waiting(World(nodes="n1 cpu=4", queues="shut state=Closed").job("a", cpu=1, queue="shut"))
+    assert (explanation.reason, explanation.queue) == ("Queue Closed", "shut")
+    assert explanation.hint == "open it: vcctl queue operate -n shut -a open"
 
 
 def test_a_queue_that_had_its_share_says_what_it_holds() -> None:
     world = World(nodes="n1 cpu=8", queues="q capability=cpu:2")
     world.job("old", pods=2, cpu=1, queue="q", running_on="n1 n1").job("a", cpu=1, queue="q")
-    found = waiting(world)
-    assert found.reason == "Queue overused"
-    assert found.message.endswith("another pod of this size: its capability is cpu 2, it holds cpu 2")
+    explanation = waiting(world)
+    assert explanation.reason == "Queue overused"
+    assert explanation.message.endswith("another pod of this size: its capability is cpu 2, it holds cpu 2")
     end = "wait for its jobs or raise its capability"
-    assert found.hint == f"cpu 1 is asked for and the queue holds cpu 2: {end}"
+    assert explanation.hint == f"cpu 1 is asked for and the queue holds cpu 2: {end}"
 
 
 def test_a_queue_that_had_its_deserved_share_says_how_much_that_is() -> None:
     world = World(nodes="n1 cpu=8", queues="q; r").job("other", pods=8, minimum=1, cpu=1, queue="r")
     world.job("old", pods=4, cpu=1, queue="q", running_on="n1 n1 n1 n1").job("a", cpu=1, queue="q")
-    found = waiting(world)
-    assert found.message.endswith("of this size: its deserved share is cpu 4, it holds cpu 4")
-    assert found.hint.endswith("raise its weight")
+    explanation = waiting(world)
+    assert explanation.message.endswith("of this size: its deserved share is cpu 4, it holds cpu 4")
+    assert explanation.hint.endswith("raise its weight")
 
 
 @pytest.mark.parametrize("plugin", ["proportion", "capacity"])
@@ -140,9 +140,9 @@ def test_a_limit_above_a_queue_is_named_with_its_owner() -> None:
     queues = "eng capability=cpu:2; q parent=eng; p parent=eng guarantee=cpu:1"
     world = World(nodes="n1 cpu=8", queues=queues).job("a", pods=3, cpu=1, queue="q")
     tree = "tiers: [{plugins: [{name: gang}, {name: capacity, enableHierarchy: true}]}]"
-    found = waiting(world, policy=f'actions: "enqueue, allocate"\n{tree}\n')
+    explanation = waiting(world, policy=f'actions: "enqueue, allocate"\n{tree}\n')
     text = 'queue "q" may take 1 of its 3 pods now: the capability of "eng" is cpu 2, it holds cpu 0'
-    assert (found.reason, found.message) == ("Queue overused", text)
+    assert (explanation.reason, explanation.message) == ("Queue overused", text)
 
 
 def test_a_queue_whose_limit_nobody_names_says_what_it_holds() -> None:
@@ -155,17 +155,17 @@ def test_a_queue_whose_limit_nobody_names_says_what_it_holds() -> None:
             return True
 
     world = World(nodes="n1 cpu=8").job("a", cpu=1)
-    found = world.run("enqueue, allocate", "full-up", plugin_classes=[Full]).pending["default/a"]
-    assert found.message == 'queue "default" has used up its share'
-    assert "the queue holds nothing: raise its weight, deserved or capability" in found.hint
+    explanation = world.run("enqueue, allocate", "full-up", plugin_classes=[Full]).pending["default/a"]
+    assert explanation.message == 'queue "default" has used up its share'
+    assert "the queue holds nothing: raise its weight, deserved or capability" in explanation.hint
 
 
 def test_a_pod_larger_than_any_node_is_told_so() -> None:
     text = "a-0 asks for cpu {}, the largest node (n1) has cpu 8"
-    found = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=9))
-    assert (found.reason, found.hint) == ("Insufficient cpu", text.format(9))
-    found = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=99))
-    assert (found.reason, found.message) == ("Larger than any node", text.format(99))
+    explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=9))
+    assert (explanation.reason, explanation.hint) == ("Insufficient cpu", text.format(9))
+    explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=99))
+    assert (explanation.reason, explanation.message) == ("Larger than any node", text.format(99))
 
 
 def test_room_that_is_being_freed_is_worth_waiting_for() -> None:

@@ -49,6 +49,10 @@ def queue(
     return made
 
 
-def told(result: Result, job: str) -> list[str]:
+def messages_about(result: Result, job: str) -> list[str]:
     """The events about a job, in order."""
-    return [one.message for one in result.decisions if isinstance(one, Event) and one.name == job]
+    return [
+        decision.message
+        for decision in result.decisions
+        if isinstance(decision, Event) and decision.name == job
+    ]

@@ -3,7 +3,7 @@
 import pytest
 
 from stromboli.testing import World
-from tests.plugins.capacity.policies import PLACE, policy, told
+from tests.plugins.capacity.policies import PLACE, messages_about, policy
 
 TREE = policy()
 TEAMS = (
@@ -41,7 +41,7 @@ def test_the_gate_counts_promises_to_all_below_an_ancestor() -> None:
     world.job("three", queue="b", pods=2, cpu=1, min_resources={"cpu": 2})
     first = world.run(policy=policy("enqueue"))
     assert first.phases == {"default/one": "Inqueue", "default/two": "Pending", "default/three": "Inqueue"}
-    assert "queue resource quota insufficient: insufficient cpu" in told(first, "two")
+    assert "queue resource quota insufficient: insufficient cpu" in messages_about(first, "two")
     assert world.step().phases == first.phases  # what was promised last cycle still counts
 
 
@@ -95,12 +95,12 @@ def test_a_queue_without_its_parent_is_out_and_everybody_else_goes_on() -> None:
     assert result.bound_per_job == {"default/fine": 1}
     assert result.phases == {"default/lost": "Pending", "default/kid": "Pending", "default/fine": "Inqueue"}
     why = 'the parent of queue "lost" does not exist: create "nowhere" or change spec.parent of "lost"'
-    assert why in told(result, "lost")
-    assert f'queue "kid" is cut off from the root: {why}' in told(result, "kid")
+    assert why in messages_about(result, "lost")
+    assert f'queue "kid" is cut off from the root: {why}' in messages_about(result, "kid")
     assert why in result.why("lost-0")
     world.add(queue("nowhere", "root"))
     world.step()
-    assert told(world.step(), "lost") == []
+    assert messages_about(world.step(), "lost") == []
 
 
 def test_a_queue_that_found_its_parent_is_in_again() -> None:
@@ -129,17 +129,17 @@ def test_a_job_in_an_inner_queue_waits_and_everybody_else_goes_on(least: dict) -
     result = world.run(policy=TREE)
     assert result.bound_per_job == {"default/leaf": 1}
     why = 'queue "eng" has child queues and takes no jobs itself: use "eng-a" or "eng-b"'
-    assert why in told(result, "inner")
+    assert why in messages_about(result, "inner")
     assert why in result.why("inner-0")
     world.step()
-    assert told(world.step(3), "inner") == []
+    assert messages_about(world.step(3), "inner") == []
 
 
 def test_best_effort_pods_in_an_inner_queue_wait_too() -> None:
     world = World(nodes="n1 cpu=9", queues=TEAMS).job("inner", queue="eng")
     result = world.run(policy=policy(f"{PLACE}, backfill"))
     assert result.binds == {}
-    assert "takes no jobs itself" in told(result, "inner")[0]
+    assert "takes no jobs itself" in messages_about(result, "inner")[0]
 
 
 def test_what_runs_in_an_inner_queue_counts_there() -> None:
@@ -173,7 +173,7 @@ def test_shares_that_do_not_fit_are_logged_once_and_scheduling_goes_on(
 @pytest.mark.parametrize(("tree", "registered"), [(True, True), (False, False)])
 def test_only_a_hierarchy_orders_the_queues_of_victims(tree: bool, registered: bool) -> None:
     result = World().run(policy=policy(tree=tree))
-    plugin = next(one for one in result.outcome.session.rules.plugins if one.name == "capacity")
+    plugin = next(plugin for plugin in result.outcome.session.rules.plugins if plugin.name == "capacity")
     assert ("victim_queue_order" in vars(type(plugin))) is registered
 
 

@@ -17,7 +17,7 @@ TOTAL = {CPU: 10_000, MEMORY: 100, PODS: 50}
 
 def grown(*queues: Queue, total: dict[int, float] | None = None) -> QueueTree:
     """The tree of these queues, below a root without limits unless one is given."""
-    known = {one.name: one for one in queues}
+    known = {queue.name: queue for queue in queues}
     tree = queue_hierarchy([known.setdefault("root", queue("root")), *queues], total or TOTAL)
     tree.sum_up(InqueueResources())
     return tree
@@ -35,13 +35,13 @@ def test_a_root_that_limits_only_something_else_leaves_no_cpu_and_memory() -> No
 
 def test_a_child_may_have_what_its_parent_may_less_what_is_guaranteed_to_its_siblings() -> None:
     top = queue("top", capability={CPU: 8_000})
-    one = queue("one", "top", guarantee={CPU: 1_000})
-    two = queue("two", "top", guarantee={CPU: 3_000}, capability={CPU: 6_000, MEMORY: 40})
+    queue_one = queue("one", "top", guarantee={CPU: 1_000})
+    queue_two = queue("two", "top", guarantee={CPU: 3_000}, capability={CPU: 6_000, MEMORY: 40})
     below = queue("below", "one")
-    tree = grown(top, one, two, below)
+    tree = grown(top, queue_one, queue_two, below)
     assert tree.of(top).limit == {CPU: 8_000, MEMORY: UNLIMITED, PODS: UNLIMITED}
-    assert tree.of(one).limit[CPU] == 5_000  # 8 - (1 + 3) + 1
-    assert tree.of(two).limit == {CPU: 6_000, MEMORY: 40, PODS: UNLIMITED}  # 8 - 4 + 3 = 7, at most 6
+    assert tree.of(queue_one).limit[CPU] == 5_000  # 8 - (1 + 3) + 1
+    assert tree.of(queue_two).limit == {CPU: 6_000, MEMORY: 40, PODS: UNLIMITED}  # 8 - 4 + 3 = 7, at most 6
     assert tree.of(below).limit[CPU] == 5_000
 
 

@@ -83,13 +83,13 @@ def test_who_asks_for_something_else_is_no_victim() -> None:
 
 # -- in a tree
 
-ONE = "one deserved=cpu:2; a parent=one deserved=cpu:1; b parent=one"
-TWO = "two deserved=cpu:2; c parent=two deserved=cpu:2"
+BRANCH_ONE = "one deserved=cpu:2; a parent=one deserved=cpu:1; b parent=one"
+BRANCH_TWO = "two deserved=cpu:2; c parent=two deserved=cpu:2"
 
 
 @pytest.mark.parametrize(("levels", "victims"), [(0, 1), (1, 0), (5, 0)])
 def test_with_levels_the_branch_must_be_above_its_share_too(levels: int, victims: int) -> None:
-    world = World(nodes="n1 cpu=2", queues=f"{ONE}; {TWO}")
+    world = World(nodes="n1 cpu=2", queues=f"{BRANCH_ONE}; {BRANCH_TWO}")
     world.job("r", queue="a", pods=2, minimum=1, cpu=1, running_on="n1 n1")
     world.job("p", queue="c", cpu=1, phase="Inqueue")
     assert len(reclaim(world, tree=True, levels=levels).evicted) == victims
@@ -99,7 +99,7 @@ def test_with_levels_the_branch_must_be_above_its_share_too(levels: int, victims
 def test_with_levels_a_branch_below_its_share_may_claim_for_a_leaf_that_has_its_own(
     levels: int, victims: int
 ) -> None:
-    world = World(nodes="n1 cpu=4", queues=f"{ONE}; {TWO}")
+    world = World(nodes="n1 cpu=4", queues=f"{BRANCH_ONE}; {BRANCH_TWO}")
     world.job("has", queue="a", cpu=1, running_on="n1")
     world.job("r", queue="c", pods=3, minimum=1, cpu=1, running_on="n1 n1 n1")
     world.job("p", queue="a", cpu=1, phase="Inqueue")

@@ -6,7 +6,7 @@ from stromboli.model.amounts import UNLIMITED
 from stromboli.model.dimensions import CPU, MEMORY, PODS
 from stromboli.plugins.capacity.queue_tree import flat_queues
 from stromboli.testing import World
-from tests.plugins.capacity.policies import policy, queue, told
+from tests.plugins.capacity.policies import messages_about, policy, queue
 
 GPU = 3
 FLAT = policy(tree=False)
@@ -99,7 +99,7 @@ def test_the_gate_counts_what_is_held_and_what_was_promised() -> None:
         "Pending",
         "Inqueue",
     ]
-    assert "queue resource quota insufficient: insufficient cpu" in told(result, "second")
+    assert "queue resource quota insufficient: insufficient cpu" in messages_about(result, "second")
 
 
 def test_what_a_job_holds_beyond_its_minimum_does_not_keep_others_out() -> None:
