@@ -19,6 +19,7 @@ from stromboli.engine.decisions import (
     ShardStatus,
 )
 from stromboli.kube.api_resources import RESOURCES
+from stromboli.kube.request import Request
 from stromboli.scheduler.writes import decision_requests
 from tests.deploy.manifests import (
     DEPLOY,
@@ -150,7 +151,7 @@ def test_every_request_of_the_writer_is_allowed() -> None:
     status = PodGroupStatus("a", "g", "Running", 1, 0, 0)
     requests = [
         decision_requests.binding(bind),
-        decision_requests.reading_pod("a", "b"),
+        Request("GET", decision_requests.pod_path("a", "b")),
         decision_requests.eviction_mark(evict, "", "volcano", 0),
         decision_requests.deletion(evict),
         decision_requests.pod_condition(PodCondition("a", "b", "1", "Unschedulable", ""), None),
