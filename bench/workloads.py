@@ -22,7 +22,7 @@ from stromboli.policy.presets import CHART, preset
 STOCK = ("enqueue", "allocate", "backfill")
 EVICTING = ("enqueue", "allocate", "preempt", "reclaim", "backfill")
 
-ONE: Request = {"cpu": "1", "memory": "2Gi"}
+ONE_CORE: Request = {"cpu": "1", "memory": "2Gi"}
 TENTH: Request = {"cpu": "3200m", "memory": "2Gi"}
 """Ten of these fill a node's cores."""
 LESS_THAN_A_TENTH: Request = {"cpu": "3160m", "memory": "2Gi"}
@@ -154,7 +154,7 @@ def _nodes(sizes: Sizes) -> Iterator[Manifest]:
     return (node(index) for index in range(sizes.nodes))
 
 
-def _pending(sizes: Sizes, request: Request = ONE, **more: object) -> Iterator[Manifest]:
+def _pending(sizes: Sizes, request: Request = ONE_CORE, **more: object) -> Iterator[Manifest]:
     for index in range(sizes.gangs):
         yield from gang(f"job-{index}", sizes.members, request, **more)  # type: ignore[arg-type]
 
@@ -174,7 +174,7 @@ def _empty(sizes: Sizes, seed: int) -> Iterator[Manifest]:
 
 def _idle(sizes: Sizes, seed: int) -> Iterator[Manifest]:
     yield from _nodes(sizes)
-    yield from _running(sizes, ONE)
+    yield from _running(sizes, ONE_CORE)
 
 
 def _busy(sizes: Sizes, seed: int) -> Iterator[Manifest]:

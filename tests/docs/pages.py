@@ -49,8 +49,8 @@ class Command(NamedTuple):
 
 def blocks(text: str) -> list[Block]:
     return [
-        Block(found["language"], found["body"], (found["mark"] or "").strip())
-        for found in _BLOCK.finditer(text)
+        Block(match["language"], match["body"], (match["mark"] or "").strip())
+        for match in _BLOCK.finditer(text)
     ]
 
 
@@ -84,15 +84,15 @@ def run_page(page: Path, folder: Path) -> int:
 
 def run_command(command: Command) -> None:
     """Run a command of ours and compare; of `make`, only see that the target is there, and activate nothing."""
-    program, *words = shlex.split(command.line, comments=True)
+    program, *arguments = shlex.split(command.line, comments=True)
     if program == ".":
         return
     if program == "make":
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
-        assert set(words) <= set(targets), command.line
+        assert set(arguments) <= set(targets), command.line
         return
     assert program == "stromboli", f"{command.line}: what is not run needs the mark `not run`"
-    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     complains = any(_COMPLAINT.search(line) for line in command.output)
     assert (result.exit_code != 0) == complains, result.output
     if command.output:
@@ -116,7 +116,9 @@ def _steady(line: str) -> str:
 def links(text: str) -> list[str]:
     """Where a page points to, outside code."""
     prose = re.sub(r"^ *```.*?^ *```$|`[^`\n]*`", "", text, flags=re.M | re.S)
-    return [one or other for one, other in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", prose)]
+    return [
+        markdown or html for markdown, html in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", prose)
+    ]
 
 
 def anchors(text: str) -> set[str]:

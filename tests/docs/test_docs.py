@@ -19,7 +19,9 @@ from tests.docs.pages import PAGES, ROOT, anchors, assert_shows, blocks, links, 
 DOCS = ROOT / "docs"
 CATALOG = load_catalog()
 SHOWN = [
-    page for page in PAGES if any(one.language in ("python", "console") for one in blocks(page.read_text()))
+    page
+    for page in PAGES
+    if any(block.language in ("python", "console") for block in blocks(page.read_text()))
 ]
 
 

@@ -20,7 +20,7 @@ _TIME = re.compile(r"\b(\d+d)?(\d+h)?(\d+m)?\d+s\b")
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here")
 @pytest.mark.parametrize(
-    ("page", "block"), CASES, ids=lambda one: one.name if isinstance(one, Path) else None
+    ("page", "block"), CASES, ids=lambda value: value.name if isinstance(value, Path) else None
 )
 def test_what_a_page_shows_of_a_cluster_is_true(page: Path, block: Block, tmp_path: Path) -> None:
     with Up(tmp_path / "data", *shlex.split(block.mark.removeprefix("on: up"))) as cluster:
@@ -39,8 +39,8 @@ def test_what_a_page_shows_of_a_cluster_is_true(page: Path, block: Block, tmp_pa
             shown = "".join(
                 ".*" if line == "..." else re.escape(_steady(line)) + "\n" for line in command.output
             )
-            said = "".join(_steady(line) + "\n" for line in done.stdout.splitlines())
-            assert re.fullmatch(shown, said, re.S), f"{command.line}: {done.stdout}"
+            output = "".join(_steady(line) + "\n" for line in done.stdout.splitlines())
+            assert re.fullmatch(shown, output, re.S), f"{command.line}: {done.stdout}"
 
 
 def _steady(line: str) -> str:

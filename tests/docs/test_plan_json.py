@@ -14,8 +14,8 @@ def test_the_json_of_a_plan_is_as_documented(monkeypatch: pytest.MonkeyPatch) ->
     page = (ROOT / "docs" / "plan.md").read_text()
     (shown,) = [block.body for block in blocks(page) if block.language == "json"]
     documented = json.loads(shown)
-    words = ["plan", "-f", "examples/cluster.yaml", "-o", "json", "--policy", "tests/docs/gang.yaml"]
-    plan = json.loads(CliRunner().invoke(app, words, catch_exceptions=False).stdout)
+    arguments = ["plan", "-f", "examples/cluster.yaml", "-o", "json", "--policy", "tests/docs/gang.yaml"]
+    plan = json.loads(CliRunner().invoke(app, arguments, catch_exceptions=False).stdout)
     assert plan["timing"].keys() == documented["timing"].keys()
     assert plan["timing"]["actions"].keys() == documented["timing"]["actions"].keys()
     del plan["timing"], documented["timing"]

@@ -40,7 +40,7 @@ class Reference(NamedTuple):
 def _anchors(text: str) -> list[str]:
     """What of a page can be cited, from top to bottom: headings, numbered paragraphs, rows of the register."""
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    return [number for found in _ANCHOR.findall(prose) for number in found if number]
+    return [number for groups in _ANCHOR.findall(prose) for number in groups if number]
 
 
 SECTIONS = {path.name[:2]: _anchors(path.read_text()) for path in FILES}
@@ -50,17 +50,21 @@ KNOWN = {(file, number) for file, numbers in SECTIONS.items() for number in ("",
 def _references(text: str, own: str = "") -> Iterator[Reference]:
     """Whatever a text cites; a page of the specification (`own`) also says `§3.4` and, of other pages, `02 3.4`."""
     for pattern in (_FROM_FILE_TO_FILE, _WITHIN_A_FILE) if own else (_ANYWHERE,):
-        for found in pattern.finditer(text):
-            line = text.count("\n", 0, found.start()) + 1
-            file = found.groupdict().get("file", own)
-            for part in re.split(r", | and | to |-", found["list"] or ""):
+        for match in pattern.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            file = match.groupdict().get("file", own)
+            for part in re.split(r", | and | to |-", match["list"] or ""):
                 *other, section = part.split(" ")
                 file = other[0] if other else file
                 yield Reference(line, file, section)
 
 
 def _problems(text: str, own: str = "") -> list[str]:
-    return [f"{one.line}: {one}" for one in _references(text, own) if (one.file, one.section) not in KNOWN]
+    return [
+        f"{reference.line}: {reference}"
+        for reference in _references(text, own)
+        if (reference.file, reference.section) not in KNOWN
+    ]
 
 
 def _texts() -> Iterator[tuple[Path, str]]:
@@ -76,10 +80,10 @@ def _texts() -> Iterator[tuple[Path, str]]:
 
 def test_every_reference_leads_to_a_section() -> None:
     texts = [(path, text, path.name[:2] if path in FILES else "") for path, text in _texts()]
-    found = [
+    problems = [
         f"{path.relative_to(ROOT)}:{problem}" for path, text, own in texts for problem in _problems(text, own)
     ]
-    assert found == [], "there is no such section in docs/spec"
+    assert problems == [], "there is no such section in docs/spec"
     assert sum(1 for path, text, own in texts if not own for _ in _references(text)) > 200
 
 
@@ -90,10 +94,12 @@ def test_all_seven_files_are_there() -> None:
 
 @pytest.mark.parametrize("file", sorted(SECTIONS))
 def test_numbers_are_unique_and_in_order(file: str) -> None:
-    numbers = [tuple(map(int, one.split("."))) for one in SECTIONS[file] if not one.startswith("D")]
+    numbers = [
+        tuple(map(int, section.split("."))) for section in SECTIONS[file] if not section.startswith("D")
+    ]
     assert numbers == sorted(set(numbers))
-    assert [one for one in numbers if len(one) > 1 and one[:-1] not in numbers] == []
-    rows = [int(one[1:]) for one in SECTIONS[file] if one.startswith("D")]
+    assert [number for number in numbers if len(number) > 1 and number[:-1] not in numbers] == []
+    rows = [int(section[1:]) for section in SECTIONS[file] if section.startswith("D")]
     assert rows == list(range(1, len(rows) + 1))
 
 

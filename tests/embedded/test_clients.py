@@ -68,8 +68,8 @@ def test_the_official_client_lists_watches_patches_and_streams(tmp_path: Path) -
             place = ("scheduling.volcano.sh", "v1beta1")
             custom.create_cluster_custom_object(*place, "queues", queue | {"spec": {"weight": 2}})
             custom.patch_cluster_custom_object(*place, "queues", "q", {"spec": {"weight": 3}})
-            found = custom.get_cluster_custom_object(*place, "queues", "q")
-            assert found["spec"]["weight"] == 3
+            stored_queue = custom.get_cluster_custom_object(*place, "queues", "q")
+            assert stored_queue["spec"]["weight"] == 3
             with pytest.raises(official.ApiException) as refused:
                 core.read_namespaced_pod("nobody", "default")
             assert refused.value.status == 404

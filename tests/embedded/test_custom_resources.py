@@ -80,8 +80,12 @@ def test_a_kind_works_as_soon_as_it_is_defined_and_after_a_restart(tmp_path: Pat
             assert conditions == {"NamesAccepted": "True", "Established": "True"}
             first = await api.post(TOYS, {**toy("a", 2), "status": {"count": 9}})
             assert "status" not in first
-            found = await api.get("/apis/example.com/v1")
-            assert {entry["name"] for entry in found["resources"]} == {"toys", "toys/status", "toys/scale"}
+            resource_list = await api.get("/apis/example.com/v1")
+            assert {entry["name"] for entry in resource_list["resources"]} == {
+                "toys",
+                "toys/status",
+                "toys/scale",
+            }
         async with running(tmp_path) as api:
             changed = await api.patch(f"{TOYS}/a", {"spec": {"count": 3}})
             assert changed["metadata"]["generation"] == 2

@@ -54,7 +54,9 @@ INSTALLED = {
 
 def _established(crd: Any) -> bool:
     conditions = crd.get("status", {}).get("conditions") or ()
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Established" and condition["status"] == "True" for condition in conditions
+    )
 
 
 class Controlling:
@@ -94,29 +96,29 @@ class Controlling:
         return self.process.wait(30)
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text(errors="replace")
 
 
-class Scene:
+class ControllerCluster:
     """An API server with all that is installed for controllers."""
 
     def __init__(self, folder: Path, plane: ControlPlane) -> None:
         self.folder = folder
         self.plane = plane
-        self.crews: list[Controlling] = []
+        self.runners: list[Controlling] = []
 
     def install(self) -> None:
         """What `kubectl apply -k deploy/controllers` does, but for the pods."""
         crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        for one in build(DEPLOY / "crds"):
-            self.plane.request("POST", crds, one)
+        for crd in build(DEPLOY / "crds"):
+            self.plane.request("POST", crds, crd)
         self.wait(lambda: all(map(_established, self._listed(crds))), "the CRDs to be established")
         self.plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
-        for one in build(DEPLOY / "controllers"):
-            if one["kind"] in INSTALLED:
-                space = one["metadata"].get("namespace", "")
-                self.plane.request("POST", INSTALLED[one["kind"]].format(space), one)
+        for manifest in build(DEPLOY / "controllers"):
+            if manifest["kind"] in INSTALLED:
+                space = manifest["metadata"].get("namespace", "")
+                self.plane.request("POST", INSTALLED[manifest["kind"]].format(space), manifest)
         token = self.plane.token_for(SPACE, "stromboli-controllers")
         (self.folder / "controllers.kubeconfig").write_text(json.dumps(self.plane.config_for(token)))
         for name in ("root", "default"):
@@ -133,9 +135,9 @@ class Scene:
         if server:
             config = json.loads(kubeconfig.read_text())
             config["clusters"][0]["cluster"]["server"] = server
-            kubeconfig = self.folder / f"controllers-{len(self.crews)}.kubeconfig"
+            kubeconfig = self.folder / f"controllers-{len(self.runners)}.kubeconfig"
             kubeconfig.write_text(json.dumps(config))
-        log = self.folder / f"controllers-{len(self.crews)}.log"
+        log = self.folder / f"controllers-{len(self.runners)}.log"
         command = (
             *DIE_WITH_PARENT,
             *(sys.executable, "-m", "stromboli", "controllers"),
@@ -153,13 +155,13 @@ class Scene:
                 command, stderr=file, stdout=file, env={**os.environ, "PYTHONPATH": source, "TZ": "UTC"}
             )
         runner = Controlling(process, log, health, metrics)
-        self.crews.append(runner)
+        self.runners.append(runner)
         if wait:
             self.wait(lambda: runner.get("/readyz", health=True)[0] == 200, "the controllers to be ready")
         return runner
 
     def close(self) -> None:
-        for runner in self.crews:
+        for runner in self.runners:
             if runner.process.poll() is None:
                 runner.process.kill()
                 runner.process.wait(20)
@@ -168,14 +170,14 @@ class Scene:
         try:
             self.plane.wait(condition, what, seconds)
         except (TimeoutError, RuntimeError) as error:
-            said = "\n".join(f"{one.log.name}:\n{one.said[-4000:]}" for one in self.crews)
-            raise AssertionError(f"{error}\n{said}") from None
+            outputs = "\n".join(f"{runner.log.name}:\n{runner.output[-4000:]}" for runner in self.runners)
+            raise AssertionError(f"{error}\n{outputs}") from None
 
     # -- objects
 
     def path(self, plural: str, name: str = "", namespace: str = "", part: str = "") -> str:
         places = [ROOTS[plural], *(("namespaces", namespace) if namespace else ()), plural, name, part]
-        return "/".join(one for one in places if one)
+        return "/".join(place for place in places if place)
 
     def make(self, plural: str, obj: dict[str, Any], namespace: str = "") -> Any:
         root = ROOTS[plural]
@@ -193,10 +195,10 @@ class Scene:
 
     def every(self, plural: str, namespace: str = "") -> list[Any]:
         items: list[Any] = json.loads(self.plane.request("GET", self.path(plural, "", namespace)))["items"]
-        return sorted(items, key=lambda one: str(one["metadata"]["name"]))
+        return sorted(items, key=lambda item: str(item["metadata"]["name"]))
 
     def names(self, plural: str, namespace: str = "") -> list[str]:
-        return [one["metadata"]["name"] for one in self.every(plural, namespace)]
+        return [item["metadata"]["name"] for item in self.every(plural, namespace)]
 
     def patch(self, plural: str, name: str, patch: Any, namespace: str = "", part: str = "") -> Any:
         path = self.path(plural, name, namespace, part)
@@ -216,8 +218,8 @@ class Scene:
         self.make("commands", {"metadata": meta, "action": action, "target": target}, "default")
 
     def state(self, queue: str) -> str:
-        found: str = self.read("queues", queue).get("status", {}).get("state", "")
-        return found
+        state: str = self.read("queues", queue).get("status", {}).get("state", "")
+        return state
 
     def become(self, job: str, namespace: str, phase: str, **status: Any) -> None:
         """Set a job's phase, as its controller would."""
@@ -227,7 +229,7 @@ class Scene:
     def events(self, namespace: str, name: str) -> list[tuple[str, str]]:
         """Reason and message of what was said about an object."""
         return [
-            (one["reason"], one["message"])
-            for one in self.every("events", namespace)
-            if one["involvedObject"]["name"] == name
+            (event["reason"], event["message"])
+            for event in self.every("events", namespace)
+            if event["involvedObject"]["name"] == name
         ]

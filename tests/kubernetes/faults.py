@@ -57,9 +57,9 @@ class Between:
     def binds(self) -> dict[str, int]:
         """How often each pod was bound, as the API server says."""
         done: dict[str, int] = {}
-        for one in self.seen:
-            if one.path.endswith("/binding") and one.status == 201:
-                done[one.path] = done.get(one.path, 0) + 1
+        for request in self.seen:
+            if request.path.endswith("/binding") and request.status == 201:
+                done[request.path] = done.get(request.path, 0) + 1
         return done
 
     def all_is_well(self, cluster: SchedulerCluster, pods: int) -> None:
@@ -73,7 +73,7 @@ class Between:
     def cut_watches(self) -> None:
         """Break every watch off."""
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(lambda: [one.abort() for one in list(self._streams)])
+        self._loop.call_soon_threadsafe(lambda: [stream.abort() for stream in list(self._streams)])
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         watch = "watch=true" in request.query_string
@@ -82,14 +82,14 @@ class Between:
         fault = self.rule(*kind, count)
         if isinstance(fault, int):
             headers = {"Retry-After": "1"} if fault == 429 else {}
-            said = {
+            body = {
                 "kind": "Status",
                 "status": "Failure",
                 "code": fault,
                 "message": "trouble",
                 "reason": "Test",
             }
-            return web.json_response(said, status=fault, headers=headers)
+            return web.json_response(body, status=fault, headers=headers)
         if fault is Trouble.LOSE_REQUEST:
             return self._break_off(request)
         headers = {

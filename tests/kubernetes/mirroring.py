@@ -28,21 +28,21 @@ class CountingBuffer(ChangeBuffer):
 
     def __init__(self, capacity: int = MAX_CHANGES) -> None:
         super().__init__(capacity)
-        self.told: Counter[tuple[str, str, str]] = Counter()
+        self.states: Counter[tuple[str, str, str]] = Counter()
         self.gone: Counter[tuple[str, str]] = Counter()
 
-    def put(self, thing: Object, new: bool) -> None:
-        meta = thing.metadata
-        self.told[type(thing).__name__, meta.uid, meta.resource_version] += 1
-        super().put(thing, new)
+    def put(self, object: Object, new: bool) -> None:
+        meta = object.metadata
+        self.states[type(object).__name__, meta.uid, meta.resource_version] += 1
+        super().put(object, new)
 
-    def drop(self, thing: Object) -> None:
-        self.gone[type(thing).__name__, thing.metadata.uid] += 1
-        super().drop(thing)
+    def drop(self, object: Object) -> None:
+        self.gone[type(object).__name__, object.metadata.uid] += 1
+        super().drop(object)
 
     @property
     def repeated(self) -> list[Any]:
-        every = [*self.told.items(), *self.gone.items()]
+        every = [*self.states.items(), *self.gone.items()]
         return [what for what, times in every if times > 1]
 
 
@@ -106,11 +106,11 @@ async def assert_in_step(mirror: ClusterMirror, seconds: float = 30) -> None:
         fresh = await mirror._list_all()
         mirror.sync()
         mirror.cluster.settle()
-        found = differing(facts(mirror.cluster), facts(fresh))
-        if not found or time.monotonic() > end:
+        differences = differing(facts(mirror.cluster), facts(fresh))
+        if not differences or time.monotonic() > end:
             break
         await asyncio.sleep(0.3)
-    assert not found, "\n".join(found[:20])
+    assert not differences, "\n".join(differences[:20])
     assert kept_sums(mirror.cluster) == rebuilt_sums(mirror.cluster)
     assert isinstance(mirror.seam.changes, CountingBuffer)
     assert mirror.seam.changes.repeated == []
@@ -122,9 +122,13 @@ def differing(ours: Any, theirs: Any, at: str = "") -> list[str]:
         return []
     if isinstance(ours, dict) and isinstance(theirs, dict):
         keys = {**ours, **theirs}
-        return [one for key in keys for one in differing(ours.get(key), theirs.get(key), f"{at}/{key}")]
+        return [
+            difference
+            for key in keys
+            for difference in differing(ours.get(key), theirs.get(key), f"{at}/{key}")
+        ]
     return [f"{at}: {ours}, not {theirs}"]
 
 
 def reflector(mirror: ClusterMirror, kind: type[Object]) -> Reflector:
-    return next(one for one in mirror.reflectors if one.kind is kind)
+    return next(candidate for candidate in mirror.reflectors if candidate.kind is kind)

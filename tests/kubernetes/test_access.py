@@ -28,7 +28,7 @@ WHOAMI = Request(
 )
 
 
-def who(plane: ControlPlane, folder: Path, user: dict[str, Any], **cluster: Any) -> str:
+def recognized_user(plane: ControlPlane, folder: Path, user: dict[str, Any], **cluster: Any) -> str:
     """As whom the server knows somebody with such a kubeconfig."""
     config = plane.config_for("")
     config["users"][0]["user"] = user
@@ -46,24 +46,26 @@ def who(plane: ControlPlane, folder: Path, user: dict[str, Any], **cluster: Any)
 
 def test_a_token_a_certificate_and_a_program_all_let_us_in(plane: ControlPlane, tmp_path: Path) -> None:
     pki = plane.folder / "pki"
-    assert who(plane, tmp_path, {"token": plane.token}) == "admin"
+    assert recognized_user(plane, tmp_path, {"token": plane.token}) == "admin"
     certificate = {"client-certificate": str(pki / "admin.crt"), "client-key": str(pki / "admin.key")}
-    assert who(plane, tmp_path, certificate) == "admin"
+    assert recognized_user(plane, tmp_path, certificate) == "admin"
     version = "client.authentication.k8s.io/v1"
     credential = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": plane.token}}
     program = {"apiVersion": version, "command": "echo", "args": [json.dumps(credential)]}
-    assert who(plane, tmp_path, {"exec": program}) == "admin"
-    assert who(plane, tmp_path, certificate | {"as": "somebody-else"}) == "somebody-else"
+    assert recognized_user(plane, tmp_path, {"exec": program}) == "admin"
+    assert recognized_user(plane, tmp_path, certificate | {"as": "somebody-else"}) == "somebody-else"
 
 
 def test_a_wrong_token_is_refused_and_a_wrong_authority_not_believed(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
     with pytest.raises(ApiError) as refused:
-        who(plane, tmp_path, {"token": "wrong"})
+        recognized_user(plane, tmp_path, {"token": "wrong"})
     assert refused.value.status == 401
     with pytest.raises(NoResponse, match="not believed to be the API server"):
-        who(plane, tmp_path, {"token": plane.token}, **{"certificate-authority": str(CERTIFICATE)})
+        recognized_user(
+            plane, tmp_path, {"token": plane.token}, **{"certificate-authority": str(CERTIFICATE)}
+        )
 
 
 def test_what_the_server_has_is_discovered(plane: ControlPlane) -> None:

@@ -34,12 +34,12 @@ class Gate:
     def install(self) -> None:
         """What `kubectl apply -k deploy/admission` does, with an address where a Service would be."""
         self.plane.kubectl("create", "namespace", SPACE)
-        for one in build(DEPLOY / "admission"):
-            for webhook in one.get("webhooks", ()):
+        for manifest in build(DEPLOY / "admission"):
+            for webhook in manifest.get("webhooks", ()):
                 path = webhook["clientConfig"]["service"]["path"]
                 webhook["clientConfig"] = {"url": f"https://localhost:{self._port}{path}"}
-            if one["kind"] not in ("Deployment", "PodDisruptionBudget"):
-                self.plane.apply(one)
+            if manifest["kind"] not in ("Deployment", "PodDisruptionBudget"):
+                self.plane.apply(manifest)
         token = self.plane.token_for(SPACE, "stromboli-admission")
         (self._folder / "gate.kubeconfig").write_text(json.dumps(self.plane.config_for(token)))
 
@@ -58,7 +58,7 @@ class Gate:
             self._process = subprocess.Popen(
                 command, stderr=log, stdout=log, env={**os.environ, "PYTHONPATH": source}
             )
-        self.plane.wait(self._told, "the API server to know whom to trust")
+        self.plane.wait(self._has_ca_bundles, "the API server to know whom to trust")
 
     def stop(self) -> None:
         if self._process is not None:
@@ -66,17 +66,19 @@ class Gate:
             assert self._process.wait(30) == 0
             self._process = None
 
-    def _told(self) -> bool:
-        found = self.plane.kubectl(
+    def _has_ca_bundles(self) -> bool:
+        configuration = self.plane.kubectl(
             "get", "validatingwebhookconfigurations", "stromboli-admission", "-o", "yaml"
         )
-        return all(one["clientConfig"].get("caBundle") for one in yaml.safe_load(found)["webhooks"])
+        return all(
+            webhook["clientConfig"].get("caBundle") for webhook in yaml.safe_load(configuration)["webhooks"]
+        )
 
     def create(self, manifest: dict[str, Any]) -> str:
         """What kubectl says."""
-        return self.said("create", "-f", "-", stdin=json.dumps(manifest))
+        return self.output_of("create", "-f", "-", stdin=json.dumps(manifest))
 
-    def said(self, *arguments: str, stdin: str = "") -> str:
+    def output_of(self, *arguments: str, stdin: str = "") -> str:
         """What kubectl prints or complains of."""
         try:
             return self.plane.kubectl(*arguments, stdin=stdin)
@@ -84,8 +86,8 @@ class Gate:
             return str(error)
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.plane.kubectl("get", kind, name, "-o", "json"))
-        return found
+        manifest: dict[str, Any] = json.loads(self.plane.kubectl("get", kind, name, "-o", "json"))
+        return manifest
 
 
 @pytest.fixture(scope="module")
@@ -135,13 +137,14 @@ def test_a_job_is_stored_with_what_its_user_left_out(gate: Gate) -> None:
 
 
 def test_a_job_that_cannot_run_is_refused_with_all_reasons(gate: Gate) -> None:
-    said = gate.create(job("bad", queue="nowhere", minAvailable=9, plugins={"magic": []}))
-    assert 'admission webhook "validatejob.volcano.sh" denied the request: ' in said
+    message = gate.create(job("bad", queue="nowhere", minAvailable=9, plugins={"magic": []}))
+    assert 'admission webhook "validatejob.volcano.sh" denied the request: ' in message
     assert (
-        "job 'minAvailable' should not be greater than total replicas in tasks (spec.minAvailable: 9;" in said
+        "job 'minAvailable' should not be greater than total replicas in tasks (spec.minAvailable: 9;"
+        in message
     )
-    assert "unable to find job plugin: magic" in said
-    assert 'queue.scheduling.volcano.sh "nowhere" not found' in said
+    assert "unable to find job plugin: magic" in message
+    assert 'queue.scheduling.volcano.sh "nowhere" not found' in message
 
 
 def test_a_queue_and_its_job_can_be_applied_in_one_go(gate: Gate) -> None:
@@ -155,13 +158,13 @@ def test_only_a_jobs_size_may_change(gate: Gate) -> None:
     patch = [{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 5}]
     gate.plane.kubectl("patch", "jobs.batch.volcano.sh", "grow", "--type=json", "-p", json.dumps(patch))
     patch = [{"op": "replace", "path": "/spec/queue", "value": "other"}]
-    said = gate.said("patch", "jobs.batch.volcano.sh", "grow", "--type=json", "-p", json.dumps(patch))
-    assert "job updates may not change fields other than" in said
+    message = gate.output_of("patch", "jobs.batch.volcano.sh", "grow", "--type=json", "-p", json.dumps(patch))
+    assert "job updates may not change fields other than" in message
 
 
 def test_the_default_queue_stays(gate: Gate) -> None:
-    said = gate.said("delete", "queues.scheduling.volcano.sh", "default")
-    assert "`default` queue can not be deleted" in said
+    message = gate.output_of("delete", "queues.scheduling.volcano.sh", "default")
+    assert "`default` queue can not be deleted" in message
 
 
 def test_budgets_of_our_pods_are_checked_and_other_pods_are_none_of_our_business(gate: Gate) -> None:

@@ -16,8 +16,8 @@ TINY = QUICK._replace(nodes=3, bursts=(Shape(2, 5),), standing_nodes=5, standing
 def test_both_schedulers_bind_everything_and_a_standing_cluster_stands() -> None:
     results = run(TINY, ["burst", "standing"])
     assert results.problems == []
-    assert [(one.scheduler, one.bound) for one in results.bursts] == [(THEIRS, 10), (OURS, 10)]
-    assert all(one.binds_per_second > 0 and one.cpu[one.scheduler] > 0 for one in results.bursts)
+    assert [(burst.scheduler, burst.bound) for burst in results.bursts] == [(THEIRS, 10), (OURS, 10)]
+    assert all(burst.binds_per_second > 0 and burst.cpu[burst.scheduler] > 0 for burst in results.bursts)
     assert results.ratio(results.bursts[1]) is not None
     assert results.standing is not None
     assert results.standing.mib > 20
@@ -27,7 +27,7 @@ def test_both_schedulers_bind_everything_and_a_standing_cluster_stands() -> None
 
 @pytest.mark.usefixtures("built")
 def test_pods_that_arrive_one_by_one_are_timed() -> None:
-    found = stream(OURS, Shape(10, 1), nodes=3, rate=20.0, flags=("--schedule-period=100ms",))
-    assert found.problem == ""
-    assert found.bound == 10
-    assert 0 < found.p50 <= found.p99 < 10
+    result = stream(OURS, Shape(10, 1), nodes=3, rate=20.0, flags=("--schedule-period=100ms",))
+    assert result.problem == ""
+    assert result.bound == 10
+    assert 0 < result.p50 <= result.p99 < 10

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kubernetes.controlling import Scene
+from tests.kubernetes.controlling import ControllerCluster
 from tests.kubernetes.faults import Between, Fault, Trouble, between
 from tests.kubernetes.servers import control_plane
 from tests.kubernetes.test_controllers import GROUP, WITHOUT_JOBS, pod
@@ -20,10 +20,12 @@ PODS = 60
 
 
 @pytest.fixture
-def troubled(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, Between]]:
+def troubled(
+    built: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[ControllerCluster, Between]]:
     folder = tmp_path_factory.mktemp("troubled")
     with control_plane(folder) as plane, between(plane) as someone:
-        made = Scene(folder, plane)
+        made = ControllerCluster(folder, plane)
         try:
             made.install()
             yield made, someone
@@ -32,9 +34,9 @@ def troubled(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def test_a_third_of_all_writes_goes_wrong_and_all_is_right_in_the_end(
-    troubled: tuple[Scene, Between],
+    troubled: tuple[ControllerCluster, Between],
 ) -> None:
-    scene, someone = troubled
+    cluster, someone = troubled
     chance = random.Random(7)
 
     def rule(method: str, path: str, count: int) -> Fault:
@@ -43,42 +45,44 @@ def test_a_third_of_all_writes_goes_wrong_and_all_is_right_in_the_end(
         return chance.choice([Trouble.LOSE_ANSWER, Trouble.LOSE_REQUEST, 500, 503, 409])
 
     someone.rule = rule
-    owner = scene.make("configmaps", {"metadata": {"name": "owner"}}, "default")
+    owner = cluster.make("configmaps", {"metadata": {"name": "owner"}}, "default")
     for number in range(PODS):
-        scene.make("pods", pod(f"p-{number}", owner if number % 2 else None), "default")
+        cluster.make("pods", pod(f"p-{number}", owner if number % 2 else None), "default")
     for name in ("a", "b"):
-        scene.make("jobtemplates", {"metadata": {"name": name}, "spec": {"minAvailable": 1}}, "default")
+        cluster.make("jobtemplates", {"metadata": {"name": name}, "spec": {"minAvailable": 1}}, "default")
     flows = [{"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"]}}]
-    scene.make("jobflows", {"metadata": {"name": "f"}, "spec": {"flows": flows}}, "default")
+    cluster.make("jobflows", {"metadata": {"name": "f"}, "spec": {"flows": flows}}, "default")
     for name in ("team", "one"):
         parent = "root" if name == "team" else "team"
-        scene.make("queues", {"metadata": {"name": name}, "spec": {"weight": 1, "parent": parent}})
-    scene.start(WITHOUT_JOBS, server=someone.url)
+        cluster.make("queues", {"metadata": {"name": name}, "spec": {"weight": 1, "parent": parent}})
+    cluster.start(WITHOUT_JOBS, server=someone.url)
     someone.cut_watches()
-    scene.command("CloseQueue", "team")
-    scene.wait(
-        lambda: (scene.state("team"), scene.state("one")) == ("Closed", "Closed"), "queues to close", 60
+    cluster.command("CloseQueue", "team")
+    cluster.wait(
+        lambda: (cluster.state("team"), cluster.state("one")) == ("Closed", "Closed"), "queues to close", 60
     )
     for number, name in enumerate(("a", "b"), start=1):
-        scene.wait(lambda number=number: len(scene.names("jobs", "default")) == number, f"job {name}", 60)  # type: ignore[misc]
+        cluster.wait(lambda number=number: len(cluster.names("jobs", "default")) == number, f"job {name}", 60)  # type: ignore[misc]
         someone.cut_watches()
-        scene.become(f"f-{name}", "default", "Completed")
+        cluster.become(f"f-{name}", "default", "Completed")
 
     def phase() -> str:
-        found: str = (
-            scene.read("jobflows", "f", "default").get("status", {}).get("state", {}).get("phase", "")
+        flow_phase: str = (
+            cluster.read("jobflows", "f", "default").get("status", {}).get("state", {}).get("phase", "")
         )
-        return found
+        return flow_phase
 
     def groups() -> list[str]:
         return [
-            one["metadata"].get("annotations", {}).get(GROUP, "") for one in scene.every("pods", "default")
+            pod["metadata"].get("annotations", {}).get(GROUP, "") for pod in cluster.every("pods", "default")
         ]
 
-    scene.wait(lambda: phase() == "Succeed", "the flow to succeed", 60)
-    scene.wait(lambda: all(groups()), "every pod to have a group", 60)
-    scene.wait(lambda: scene.names("commands", "default") == [], "the command to be gone", 60)
-    assert set(groups()) == set(scene.names("podgroups", "default"))
+    cluster.wait(lambda: phase() == "Succeed", "the flow to succeed", 60)
+    cluster.wait(lambda: all(groups()), "every pod to have a group", 60)
+    cluster.wait(lambda: cluster.names("commands", "default") == [], "the command to be gone", 60)
+    assert set(groups()) == set(cluster.names("podgroups", "default"))
     assert len(set(groups())) == PODS // 2 + 1
-    made = Counter(one.path for one in someone.seen if one.method == "POST" and one.status == 201)
+    made = Counter(
+        request.path for request in someone.seen if request.method == "POST" and request.status == 201
+    )
     assert made["/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"] == 2

@@ -73,7 +73,7 @@ def test_a_bind_that_is_refused_for_good_is_told_and_tried_again(
     )
     path = f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector=involvedObject.name%3Dtrain-3"
     cluster.wait(
-        lambda: any(one.get("count", 0) > 1 for one in cluster.read(path)["items"]),
+        lambda: any(event.get("count", 0) > 1 for event in cluster.read(path)["items"]),
         "an event to be counted up",
     )
     proxy.rule = lambda method, path, count: None
@@ -120,7 +120,7 @@ def test_history_is_forgotten_again_and_again(cluster: SchedulerCluster, proxy: 
         proxy.cut_watches()
         time.sleep(0.5)
     cluster.wait_for_running("train", 40)
-    assert sum(one.path == "/api/v1/pods" for one in proxy.seen) > 1, "listed again"
+    assert sum(request.path == "/api/v1/pods" for request in proxy.seen) > 1, "listed again"
     proxy.all_is_well(cluster, 40)
 
 
@@ -145,5 +145,5 @@ def test_an_eviction_that_fails_at_first_is_carried_out(cluster: SchedulerCluste
     assert len(cluster.pods("old")) == 1
     evicted = {pod["metadata"]["name"] for pod in cluster.pods("old")} ^ {"old-0", "old-1"}
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/{evicted.pop()}"
-    assert [one.method for one in proxy.seen if one.path == path] == ["DELETE"]
+    assert [request.method for request in proxy.seen if request.path == path] == ["DELETE"]
     cluster.check_capacity()

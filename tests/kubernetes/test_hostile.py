@@ -91,14 +91,14 @@ def test_hostile_objects_are_told_of_once_and_the_others_are_scheduled(swept: Sc
     assert "the cycle is lost" not in scheduler.output
     assert json.loads(scheduler.get("/debug/consistency")[1])["consistent"]
     events = cluster.read("/api/v1/events")["items"]
-    told = [
+    refusals = [
         (event["involvedObject"]["uid"], event.get("count", 1))
         for event in events
         if event["reason"] == "Invalid"
     ]
-    assert told
-    assert len(told) == len({uid for uid, _ in told})
-    assert all(count == 1 for _, count in told)
+    assert refusals
+    assert len(refusals) == len({uid for uid, _ in refusals})
+    assert all(count == 1 for _, count in refusals)
 
 
 def _urgent(cluster: SchedulerCluster) -> str:

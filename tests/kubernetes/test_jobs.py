@@ -25,7 +25,7 @@ class Jobs:
 
     def __init__(self, cluster: SchedulerCluster) -> None:
         self.cluster = cluster
-        self.crew: subprocess.Popen[bytes] | None = None
+        self.controllers: subprocess.Popen[bytes] | None = None
         self.log = cluster.folder / "controllers.log"
         self.kubeconfig = cluster.folder / "controllers.kubeconfig"
 
@@ -57,7 +57,7 @@ class Jobs:
             "--v=4",
         )
         with self.log.open("ab") as file:
-            self.crew = subprocess.Popen(
+            self.controllers = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
@@ -66,18 +66,18 @@ class Jobs:
             )
 
     def kill_controllers(self) -> None:
-        if self.crew is not None:
-            self.crew.kill()
-            self.crew.wait(20)
+        if self.controllers is not None:
+            self.controllers.kill()
+            self.controllers.wait(20)
 
     def submit(self, name: str, replicas: int = 2, **spec: Any) -> None:
         self.cluster.plane.apply(job(name, replicas, **spec))
 
     def status(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.cluster.read(f"{BATCH}/namespaces/{NAMESPACE}/jobs/{name}").get(
+        status: dict[str, Any] = self.cluster.read(f"{BATCH}/namespaces/{NAMESPACE}/jobs/{name}").get(
             "status", {}
         )
-        return found
+        return status
 
     def phase(self, name: str) -> str:
         return str(self.status(name).get("state", {}).get("phase", ""))
@@ -96,8 +96,8 @@ class Jobs:
     def wait_for(self, name: str, phase: str, **counts: int) -> None:
         def there() -> bool:
             status = self.status(name)
-            found = {key: status.get(key, 0) for key in counts}
-            return status.get("state", {}).get("phase") == phase and found == counts
+            actual_counts = {key: status.get(key, 0) for key in counts}
+            return status.get("state", {}).get("phase") == phase and actual_counts == counts
 
         self.wait(there, f"job {name} to be {phase} with {counts}; it is {self.status(name)}")
 
@@ -173,7 +173,7 @@ def test_a_job_runs_is_hurt_and_recovers(jobs: Jobs) -> None:
     )
     jobs.wait_for("train", "Running", running=2)
     pod = jobs.pods("train")[0]
-    env = {one["name"] for one in pod["spec"]["containers"][0]["env"]}
+    env = {variable["name"] for variable in pod["spec"]["containers"][0]["env"]}
     assert {"VC_TASK_INDEX", "VC_WORKER_HOSTS", "VC_WORKER_NUM"} <= env
     jobs.cluster.plane.kubectl("delete", "pod", "-n", NAMESPACE, pod["metadata"]["name"])
     jobs.wait(lambda: jobs.pods("train")[0]["metadata"]["uid"] != pod["metadata"]["uid"], "a new pod")

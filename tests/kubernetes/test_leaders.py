@@ -28,26 +28,28 @@ time.time = wrong
 
 
 def leader_of(*schedulers: Scheduler) -> Scheduler | None:
-    return next((one for one in schedulers if one.process.poll() is None and one.leads), None)
+    return next(
+        (scheduler for scheduler in schedulers if scheduler.process.poll() is None and scheduler.leads), None
+    )
 
 
 def test_a_leader_that_is_cut_off_gives_way_and_writes_nothing_more(
     cluster: SchedulerCluster, proxy: Between
 ) -> None:
     cluster.add_nodes(5, cpu=20)
-    one = cluster.start_scheduler(*SLOW, server=proxy.url)
-    cluster.wait(lambda: one.leads, "the first to lead")
-    two = cluster.start_scheduler()
+    first = cluster.start_scheduler(*SLOW, server=proxy.url)
+    cluster.wait(lambda: first.leads, "the first to lead")
+    second = cluster.start_scheduler()
     cluster.submit("train", pods=60)
     cluster.wait(lambda: len(cluster.bound("train")) > 5, "the first binds")
     proxy.rule = lambda method, path, count: Trouble.LOSE_REQUEST
     proxy.cut_watches()
-    cluster.wait(lambda: two.leads, "the second to lead", 20)
+    cluster.wait(lambda: second.leads, "the second to lead", 20)
     seen = len(proxy.seen)
     proxy.rule = lambda method, path, count: None
     cluster.wait(lambda: len(cluster.bound("train")) == 60, "all to be bound")
-    one.process.wait(20)
-    assert one.process.returncode == 1
+    first.process.wait(20)
+    assert first.process.returncode == 1
     assert [entry for entry in proxy.seen[seen:] if entry.method != "GET"] == []
     cluster.check_capacity()
 
@@ -56,17 +58,17 @@ def test_a_leader_that_was_frozen_writes_nothing_when_it_wakes_up(
     cluster: SchedulerCluster, proxy: Between
 ) -> None:
     cluster.add_nodes(5, cpu=20)
-    one = cluster.start_scheduler(*SLOW, server=proxy.url)
-    cluster.wait(lambda: one.leads, "the first to lead")
-    two = cluster.start_scheduler()
+    first = cluster.start_scheduler(*SLOW, server=proxy.url)
+    cluster.wait(lambda: first.leads, "the first to lead")
+    second = cluster.start_scheduler()
     cluster.submit("train", pods=60)
     cluster.wait(lambda: len(cluster.bound("train")) > 5, "the first binds")
-    one.signal(signal.SIGSTOP)
-    cluster.wait(lambda: two.leads, "the second to lead", 20)
+    first.signal(signal.SIGSTOP)
+    cluster.wait(lambda: second.leads, "the second to lead", 20)
     seen = len(proxy.seen)
-    one.signal(signal.SIGCONT)
+    first.signal(signal.SIGCONT)
     cluster.wait(lambda: len(cluster.bound("train")) == 60, "all to be bound")
-    assert one.process.wait(20) == 1
+    assert first.process.wait(20) == 1
     written = [entry for entry in proxy.seen[seen:] if entry.method != "GET" and entry.status < 300]
     assert len(written) <= 1, "no more than what was on its way when it froze"
     assert set(proxy.binds.values()) == {1}
@@ -81,7 +83,7 @@ def test_three_that_fight_for_the_lease_and_are_killed_in_turn(
     cluster.submit("train", pods=90)
     for killed in range(2):
         cluster.wait(lambda: len(proxy.binds) > 20 * (killed + 1), "some binds")  # noqa: B023
-        assert sum(one.process.poll() is None and one.leads for one in all_of_them) <= 1
+        assert sum(scheduler.process.poll() is None and scheduler.leads for scheduler in all_of_them) <= 1
         leader = leader_of(*all_of_them)
         if leader is not None:
             leader.kill()
@@ -98,17 +100,17 @@ def test_clocks_that_jump_by_a_day_change_nothing(
     wrong_by.write_text("0")
     cluster.add_nodes(5, cpu=20)
     env = {"PYTHONPATH": os.pathsep.join((str(tmp_path), SOURCE)), "WRONG_BY": str(wrong_by)}
-    one = cluster.start_scheduler(*SLOW, server=proxy.url, env=env)
-    cluster.wait(lambda: one.leads, "it to lead")
-    two = cluster.start_scheduler()
+    first = cluster.start_scheduler(*SLOW, server=proxy.url, env=env)
+    cluster.wait(lambda: first.leads, "it to lead")
+    second = cluster.start_scheduler()
     cluster.submit("train", pods=60)
     for number, jump in enumerate(("86400", "-86400", "0")):
         cluster.wait(lambda: len(cluster.bound("train")) > 10 * (number + 1), "some binds")  # noqa: B023
         wrong_by.write_text(jump)
     cluster.wait_for_running("train", 60)
     cluster.wait(lambda: cluster.group("train")["status"]["phase"] == "Running", "the group to be Running")
-    assert one.leads
-    assert not two.leads
+    assert first.leads
+    assert not second.leads
     lease = cluster.read("/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases/volcano")
     assert lease["spec"].get("leaseTransitions", 0) == 0
     assert not [pod for pod in cluster.pods("train") if pod["metadata"].get("deletionTimestamp")]

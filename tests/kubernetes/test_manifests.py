@@ -65,9 +65,9 @@ def test_everything_can_be_applied_again_and_nothing_changes(installed: ControlP
     for folder in ("crds", "overlays/standalone", "overlays/takeover"):
         installed.kubectl(*SERVER_SIDE, "-k", _path(folder))
     kinds = "crd,deployment,queue.scheduling.volcano.sh,poddisruptionbudget"
-    found = json.loads(installed.kubectl("get", kinds, "-A", "-o", "json"))["items"]
-    ours = [one for one in found if "volcano" in json.dumps(one["metadata"])]
-    assert {one["metadata"]["generation"] for one in ours} == {1}
+    objects = json.loads(installed.kubectl("get", kinds, "-A", "-o", "json"))["items"]
+    ours = [object for object in objects if "volcano" in json.dumps(object["metadata"])]
+    assert {object["metadata"]["generation"] for object in ours} == {1}
 
 
 @pytest.mark.parametrize("folder", ["controllers", "overlays/complete"])
@@ -116,7 +116,7 @@ def test_what_is_wrong_is_refused_by_field(installed: ControlPlane, because: str
 def test_a_member_of_a_hypernode_is_selected_in_one_way(
     installed: ControlPlane, selector: dict[str, Any], problem: str
 ) -> None:
-    rack = next(one for one in accepted_samples() if one["kind"] == "HyperNode")
+    rack = next(sample for sample in accepted_samples() if sample["kind"] == "HyperNode")
     rack["spec"]["members"] = [{"type": "Node", "selector": selector}]
     rack["metadata"]["name"] = "bad"
     with pytest.raises(RuntimeError, match=problem):
@@ -191,9 +191,9 @@ def test_the_scheduler_needs_no_right_that_its_manifest_does_not_grant(
     finally:
         process.terminate()
         ended = process.wait(30)
-    said = (tmp_path / "log").read_text()
-    assert ended == 0, said
-    assert "forbidden" not in said.lower()
+    output = (tmp_path / "log").read_text()
+    assert ended == 0, output
+    assert "forbidden" not in output.lower()
 
 
 def _command(folder: Path) -> list[str]:

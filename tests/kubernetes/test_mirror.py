@@ -153,8 +153,8 @@ def test_history_that_was_compacted_away_is_made_up_for_by_a_list(fresh_plane: C
                 await assert_in_step(mirror)
             follower = reflector(mirror, Pod)
             assert follower.lists == 2
-            told = [what for what in buffer.told if what[0] == "Pod"]
-            assert len(told) == 4 + 3
+            states = [what for what in buffer.states if what[0] == "Pod"]
+            assert len(states) == 4 + 3
 
     asyncio.run(story())
 
@@ -214,7 +214,7 @@ def test_ten_thousand_pods_created_bound_and_deleted_while_we_watch(
     count = 10_000
     nodes = [node(f"node-{index}", cpu="1000", memory="4000Gi", pods="2000") for index in range(10)]
 
-    async def during(mirror: ClusterMirror, verb: str, told: Callable[[], bool]) -> float:
+    async def during(mirror: ClusterMirror, verb: str, condition: Callable[[], bool]) -> float:
         """How long the clients took; a mirror that needs much longer would fall ever further behind."""
         begin = time.monotonic()
         process = bulk_pods.start(verb, plane.kubeconfig, namespace, count, "bulk")

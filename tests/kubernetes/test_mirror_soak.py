@@ -53,7 +53,7 @@ class Happenings:
             self._drop_class,
         ]
 
-    async def one(self) -> None:
+    async def change(self) -> None:
         with suppress(ApiError):
             await self._dice.choice(self._all)()
 
@@ -145,13 +145,13 @@ def test_whatever_happens_while_watches_are_cut_the_mirror_is_right(
             await until(mirror, lambda: not mirror.unsynced, "the first lists")
             happenings = Happenings(doing, namespace, dice)
             for step in range(STEPS):
-                await asyncio.gather(*(happenings.one() for _ in range(4)))
+                await asyncio.gather(*(happenings.change() for _ in range(4)))
                 if step % 7 == 0:
                     mirror.sync()
                 if step % 100 == 99:
                     await assert_in_step(mirror)
             await assert_in_step(mirror)
             assert cutting.cuts > 10
-            assert buffer.told.total() > 100
+            assert buffer.states.total() > 100
 
     asyncio.run(story())

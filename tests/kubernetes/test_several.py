@@ -50,8 +50,8 @@ def test_two_schedulers_with_hard_shards_hand_a_node_over(cluster: SchedulerClus
 
 
 def in_use(cluster: SchedulerCluster, name: str) -> list[str]:
-    found: list[str] = cluster.read(f"{SHARDS}/{name}").get("status", {}).get("nodesInUse", [])
-    return found
+    nodes: list[str] = cluster.read(f"{SHARDS}/{name}").get("status", {}).get("nodesInUse", [])
+    return nodes
 
 
 def test_two_schedulers_divide_nodes_and_jobs_by_hash(cluster: SchedulerCluster) -> None:
@@ -64,8 +64,8 @@ def test_two_schedulers_divide_nodes_and_jobs_by_hash(cluster: SchedulerCluster)
         cluster.submit(job, pods=1)
     for job in jobs:
         cluster.wait_for_running(job, 1)
-    first, second = (one.output for one in cluster.schedulers)
-    bound = [sum(f"job={NAMESPACE}/{job} " in said for said in (first, second)) for job in jobs]
+    first, second = (scheduler.output for scheduler in cluster.schedulers)
+    bound = [sum(f"job={NAMESPACE}/{job} " in output for output in (first, second)) for job in jobs]
     assert bound == [1] * 6
     cluster.check_capacity()
 

@@ -29,7 +29,7 @@ def test_a_gang_submitted_with_kubectl_binds_together_and_runs(cluster: Schedule
         ),
         "the event",
     )
-    types = {one["type"] for one in cluster.group("train")["status"]["conditions"]}
+    types = {condition["type"] for condition in cluster.group("train")["status"]["conditions"]}
     assert "Scheduled" in types
     assert "Successfully assigned" in cluster.plane.kubectl("describe", "pod", "train-0", "-n", NAMESPACE)
     cluster.check_capacity()
@@ -66,8 +66,8 @@ def test_a_gang_that_does_not_fit_waits_as_a_whole_and_says_why(cluster: Schedul
     cluster.wait_for_running("small", 2)
     cluster.wait(
         lambda: any(
-            one["type"] == "PodScheduled" and one["status"] == "False"
-            for one in cluster.pods("big")[0]["status"].get("conditions", ())
+            condition["type"] == "PodScheduled" and condition["status"] == "False"
+            for condition in cluster.pods("big")[0]["status"].get("conditions", ())
         ),
         "the pod to say why",
     )
@@ -111,10 +111,10 @@ def test_an_urgent_gang_takes_the_place_of_another(cluster: SchedulerCluster) ->
     cluster.submit("urgent", pods=2, priority="high")
     cluster.wait_for_running("urgent", 2)
     assert len(cluster.pods("old")) == 2
-    told = [cluster.events(f"old-{number}") for number in range(4)]
-    evicted = [dict(one)["Evict"] for one in told if "Evict" in dict(one)]
+    events_of_pods = [cluster.events(f"old-{number}") for number in range(4)]
+    evicted = [dict(events)["Evict"] for events in events_of_pods if "Evict" in dict(events)]
     assert len(evicted) == 2
-    assert all("preempt for stories/urgent" in one for one in evicted)
+    assert all("preempt for stories/urgent" in message for message in evicted)
     cluster.check_capacity()
 
 
@@ -208,20 +208,20 @@ def test_of_two_schedulers_one_leads_and_the_other_is_in_step_writes_nothing_and
 ) -> None:
     with between(cluster.plane) as proxy:
         cluster.add_nodes(2, cpu=8)
-        one = cluster.start_scheduler()
-        cluster.wait(lambda: one.leads, "the first to lead")
-        two = cluster.start_scheduler(server=proxy.url)
+        first = cluster.start_scheduler()
+        cluster.wait(lambda: first.leads, "the first to lead")
+        second = cluster.start_scheduler(server=proxy.url)
         cluster.submit("first", pods=4)
         cluster.wait_for_running("first", 4)
-        assert json.loads(two.get("/debug/consistency")[1]) == {"consistent": True, "differences": []}
-        assert not two.leads
+        assert json.loads(second.get("/debug/consistency")[1]) == {"consistent": True, "differences": []}
+        assert not second.leads
         assert [seen for seen in proxy.seen if seen.method != "GET"] == []
-        assert one.stop() == 0
+        assert first.stop() == 0
         begin = time.monotonic()
         cluster.submit("second", pods=4)
         cluster.wait_for_running("second", 4)
         assert time.monotonic() - begin < 10
-        assert two.leads
+        assert second.leads
         cluster.check_capacity()
 
 
@@ -229,26 +229,26 @@ def test_a_scheduler_that_is_killed_in_the_middle_of_a_gang_is_followed_by_anoth
     cluster: SchedulerCluster,
 ) -> None:
     cluster.add_nodes(5, cpu=20)
-    one = cluster.start_scheduler("--writes-in-flight=1", "--kube-api-qps=40", "--kube-api-burst=5")
+    first = cluster.start_scheduler("--writes-in-flight=1", "--kube-api-qps=40", "--kube-api-burst=5")
     cluster.submit("train", pods=60)
     cluster.wait(lambda: len(cluster.bound("train")) > 5, "the first binds")
-    one.kill()
+    first.kill()
     assert len(cluster.bound("train")) < 60
-    two = cluster.start_scheduler()
+    second = cluster.start_scheduler()
     cluster.wait(lambda: len(cluster.bound("train")) == 60, "all to be bound")
     cluster.wait(lambda: cluster.group("train")["status"]["phase"] == "Running", "the group to be Running")
     cluster.check_capacity()
-    assert json.loads(two.get("/debug/consistency")[1])["consistent"]
+    assert json.loads(second.get("/debug/consistency")[1])["consistent"]
 
 
 def test_a_gentle_stop_finishes_what_was_decided(cluster: SchedulerCluster) -> None:
     cluster.add_nodes(5, cpu=20)
-    one = cluster.start_scheduler("--writes-in-flight=1", "--kube-api-qps=40", "--kube-api-burst=5")
+    scheduler = cluster.start_scheduler("--writes-in-flight=1", "--kube-api-qps=40", "--kube-api-burst=5")
     cluster.submit("train", pods=60)
     cluster.wait(lambda: len(cluster.bound("train")) > 2, "the first binds")
-    assert one.stop() == 0
+    assert scheduler.stop() == 0
     assert len(cluster.bound("train")) == 60
-    assert "all_written=True" in one.output
+    assert "all_written=True" in scheduler.output
 
 
 def test_a_dump_can_be_replayed(cluster: SchedulerCluster, tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ def test_jobs_are_completed_and_refused_as_webhooks_would(tmp_path: Path) -> Non
             await api.post(QUEUES, {"metadata": {"name": "default"}})
             made = await api.post(JOBS, job(task(replicas=3)))
             assert (made["spec"]["minAvailable"], made["spec"]["schedulerName"]) == (3, "volcano")
-            said = await refused(api, "POST", JOBS, job(task(), name="other", queue="none"))
-            assert said.startswith(
+            message = await refused(api, "POST", JOBS, job(task(), name="other", queue="none"))
+            assert message.startswith(
                 'admission webhook "validatejob.volcano.sh" denied the request: unable to find'
             )
             made["spec"]["queue"] = "other"
@@ -71,8 +71,8 @@ def test_budgets_of_our_pods_are_checked(tmp_path: Path) -> None:
         async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
             marks = {"annotations": {"volcano.sh/jdb-min-available": "0"}}
             await api.post(PODS, pod("theirs", metadata=marks))
-            said = await refused(api, "POST", PODS, pod("ours", metadata=marks, schedulerName="volcano"))
-            assert "it must be a positive integer" in said
+            message = await refused(api, "POST", PODS, pod("ours", metadata=marks, schedulerName="volcano"))
+            assert "it must be a positive integer" in message
 
     asyncio.run(scenario())
 

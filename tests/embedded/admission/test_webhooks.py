@@ -36,12 +36,12 @@ async def hooked(
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         question = (await request.json())["request"]
         asked.append(question)
-        said = answer(question)
+        verdict = answer(question)
         if thought is not None:
             await thought.wait()
-        if said is None:
+        if verdict is None:
             return web.Response(status=500)
-        body = json.dumps({"response": {"uid": question["uid"], **said}}).encode()
+        body = json.dumps({"response": {"uid": question["uid"], **verdict}}).encode()
         response = web.StreamResponse()
         await response.prepare(request)
         for start in range(0, len(body), packet):
@@ -116,9 +116,11 @@ def test_a_validating_webhook_refuses_with_its_own_words(tmp_path: Path) -> None
         async with hooked(tmp_path, answer) as (api, url, _):
             await register(api, "validating", url)
             await api.post(MAPS, config_map("good"))
-            status, said = await api.request("POST", MAPS, config_map("bad"))
+            status, refusal = await api.request("POST", MAPS, config_map("bad"))
             assert status == 422
-            assert said["message"] == 'admission webhook "hook.example.com" denied the request: no such luck'
+            assert (
+                refusal["message"] == 'admission webhook "hook.example.com" denied the request: no such luck'
+            )
             assert (await api.request("GET", f"{MAPS}/bad"))[0] == 404
 
     asyncio.run(scenario())
@@ -141,8 +143,8 @@ def test_a_webhook_that_fails_stops_everything_or_nothing_as_it_says(tmp_path: P
     async def scenario() -> None:
         async with hooked(tmp_path, lambda question: None) as (api, url, asked):
             await register(api, "validating", url)
-            status, said = await api.request("POST", MAPS, config_map("a"))
-            assert (status, 'failed calling webhook "hook.example.com"' in said["message"]) == (500, True)
+            status, refusal = await api.request("POST", MAPS, config_map("a"))
+            assert (status, 'failed calling webhook "hook.example.com"' in refusal["message"]) == (500, True)
             path = f"{HOOKS}/validatingwebhookconfigurations/h"
             hook = (await api.get(path))["webhooks"][0]
             for change in (

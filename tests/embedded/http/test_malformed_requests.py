@@ -25,7 +25,7 @@ from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATE
 from tests.embedded.api_requests import running
 from tests.embedded.valid_objects import VALID_OBJECTS
 
-WORDS = st.sampled_from(
+KEYS = st.sampled_from(
     [
         "metadata",
         "spec",
@@ -50,7 +50,7 @@ LEAVES = (
 )
 VALUES = st.recursive(
     LEAVES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=12,
 )
 SECTIONS = st.sampled_from(

@@ -106,11 +106,12 @@ def _diff_field(patch: dict[str, Any], key: str, old: Any, new: Any, schema: Sch
         patch[f"$setElementOrder/{key}"] = new
     else:
         name = schema.merge_key
-        olds, news = ({entry[name]: entry for entry in some} for some in (old, new))
-        patch[key] = [{"$patch": "delete", name: id} for id in olds if id not in news] + [
-            {name: id, **diff(olds.get(id, {name: id}), entry, schema.element)} for id, entry in news.items()
+        old_entries, new_entries = ({entry[name]: entry for entry in some} for some in (old, new))
+        patch[key] = [{"$patch": "delete", name: id} for id in old_entries if id not in new_entries] + [
+            {name: id, **diff(old_entries.get(id, {name: id}), entry, schema.element)}
+            for id, entry in new_entries.items()
         ]
-        patch[f"$setElementOrder/{key}"] = [{name: id} for id in news]
+        patch[f"$setElementOrder/{key}"] = [{name: id} for id in new_entries]
 
 
 @given(workloads, workloads)

@@ -253,7 +253,7 @@ def test_a_forbidden_message_has_user_verb_resource_and_scope():
 
 # -- against a naive reading
 
-WORDS = st.sampled_from(["a", "b", "*"])
+NAMES = st.sampled_from(["a", "b", "*"])
 RULES = st.builds(
     lambda verbs, groups, resources, names: {
         "verbs": verbs,
@@ -261,20 +261,20 @@ RULES = st.builds(
         "resources": resources,
         "resourceNames": names,
     },
-    st.lists(WORDS, max_size=2),
-    st.lists(WORDS, max_size=2),
+    st.lists(NAMES, max_size=2),
+    st.lists(NAMES, max_size=2),
     st.lists(st.sampled_from(["a", "b", "a/s", "*/s", "*"]), max_size=2),
     st.lists(st.sampled_from(["a", "b"]), max_size=1),
 )
 SPACES = st.sampled_from(["", "n", "m"])
 ROLES = st.builds(
-    lambda name, rules, space: role(name, *rules, namespace=space), WORDS, st.lists(RULES, max_size=2), SPACES
+    lambda name, rules, space: role(name, *rules, namespace=space), NAMES, st.lists(RULES, max_size=2), SPACES
 )
 BINDINGS = st.builds(
     lambda name, subjects, space, kind: bound(
         name, *subjects, namespace=space, kind=kind if space else "ClusterRole"
     ),
-    WORDS,
+    NAMES,
     st.lists(st.sampled_from([("User", "ann"), ("Group", "g"), ("User", "ben")]), max_size=2),
     SPACES,
     st.sampled_from(["Role", "ClusterRole"]),
@@ -282,8 +282,8 @@ BINDINGS = st.builds(
 STEPS = st.lists(st.tuples(st.booleans(), ROLES | BINDINGS), max_size=12)
 ASKED = st.builds(
     Attributes,
-    WORDS,
-    WORDS,
+    NAMES,
+    NAMES,
     st.sampled_from(["a", "b"]),
     st.sampled_from(["", "s"]),
     st.sampled_from(["", "a"]),

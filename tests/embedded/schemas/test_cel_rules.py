@@ -93,16 +93,16 @@ def test_the_rules_of_hypernodes() -> None:
     crd = yaml.safe_load(Path("deploy/crds/topology.volcano.sh_hypernodes.yaml").read_text())
     schema = from_crd(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
 
-    def told(**selector: Any) -> list[str]:
+    def problems(**selector: Any) -> list[str]:
         member = {"type": "Node", "selector": selector}
         it = {"metadata": {"name": "a"}, "spec": {"tier": 1, "members": [member]}}
         return [str(problem) for problem in normalize(it, schema).problems]
 
     exact, regex = {"name": "a"}, {"pattern": "x"}
-    assert told(exactMatch=exact) == []
-    assert told() == [
+    assert problems(exactMatch=exact) == []
+    assert problems() == [
         "spec.members[0].selector: Invalid value: Either ExactMatch or RegexMatch or LabelMatch must be specified"
     ]
-    assert told(exactMatch=exact, regexMatch=regex) == [
+    assert problems(exactMatch=exact, regexMatch=regex) == [
         "spec.members[0].selector: Invalid value: Only one of ExactMatch, RegexMatch, or LabelMatch can be specified"
     ]

@@ -10,7 +10,7 @@ from stromboli.embedded.schemas.schema_problems import MAX_PROBLEMS
 from tests.embedded.schemas.manifests import SCHEMA, custom_object
 
 
-def told(spec: Any) -> list[str]:
+def problems(spec: Any) -> list[str]:
     return [str(problem) for problem in normalize(custom_object(spec), SCHEMA).problems]
 
 
@@ -65,7 +65,7 @@ def told(spec: Any) -> list[str]:
     ],
 )
 def test_fields_of_a_crd(spec: Any, problem: str) -> None:
-    (actual,) = told(spec)
+    (actual,) = problems(spec)
     assert problem in actual
 
 
@@ -86,7 +86,7 @@ def test_fields_of_a_crd(spec: Any, problem: str) -> None:
     ],
 )
 def test_what_is_right_is_let_through(spec: Any) -> None:
-    assert told(spec) == []
+    assert problems(spec) == []
 
 
 def test_a_problem_is_a_cause_of_a_status() -> None:
@@ -97,7 +97,7 @@ def test_a_problem_is_a_cause_of_a_status() -> None:
 
 
 def test_a_thousand_problems_are_not_all_reported() -> None:
-    assert len(told({"set": list(range(1000))})) == MAX_PROBLEMS
+    assert len(problems({"set": list(range(1000))})) == MAX_PROBLEMS
 
 
 @pytest.mark.parametrize(

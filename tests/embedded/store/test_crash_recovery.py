@@ -191,6 +191,6 @@ def test_a_server_killed_under_load_goes_on_where_it_was(tmp_path: Path) -> None
 
 async def whole_list(kubeconfig: Path) -> dict[str, Any]:
     async with Client(find_access(str(kubeconfig))) as client:
-        found = json.loads(await client.list(MAPS, "default"))
-    names = [line["metadata"]["name"] for line in found["items"]]
-    return {"names": names, "version": found["metadata"]["resourceVersion"]}
+        listing = json.loads(await client.list(MAPS, "default"))
+    names = [line["metadata"]["name"] for line in listing["items"]]
+    return {"names": names, "version": listing["metadata"]["resourceVersion"]}

@@ -128,14 +128,14 @@ def test_any_moment_in_the_history_can_be_listed_page_by_page_even_after_restart
 
 def listed(store: Store, revision: int, limit: int) -> dict[str, int]:
     """All pages of a list as of a revision."""
-    found: dict[str, int] = {}
+    revisions: dict[str, int] = {}
     query = {"resourceVersion": str(revision), "resourceVersionMatch": "Exact", "limit": str(limit)}
     while True:
         got = list_page(store, KIND, "default", query)
         assert got.meta["resourceVersion"] == str(revision)
-        found |= {record.key.name: record.revision for record in got.records}
+        revisions |= {record.key.name: record.revision for record in got.records}
         if "continue" not in got.meta:
-            return found
+            return revisions
         query = {"continue": got.meta["continue"], "limit": str(limit)}
 
 

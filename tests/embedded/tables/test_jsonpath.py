@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from stromboli.embedded.tables.jsonpath import BadPath, find
 
-THING = {
+MANIFEST = {
     "spec": {"replicas": 3, "tasks": [{"name": "a", "on": True}, {"name": "b"}]},
     "metadata": {"labels": {"app.kubernetes.io/name": "web"}},
     "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Old", "status": "False"}]},
@@ -32,18 +32,18 @@ THING = {
     ],
 )
 def test_a_path_leads_to_values(path, expected):
-    assert find(path, THING) == expected
+    assert find(path, MANIFEST) == expected
 
 
 @pytest.mark.parametrize("path", [".a[", "a", ".a[?(@.b", "x" * 2000, ".a..b", ".a[x]"])
 def test_a_path_that_makes_no_sense_is_named(path):
     with pytest.raises(BadPath, match="JSON path"):
-        find(path, THING)
+        find(path, MANIFEST)
 
 
 @given(st.text(max_size=40))
 def test_no_text_breaks_the_reader(path):
     try:
-        find(path, THING)
+        find(path, MANIFEST)
     except BadPath as error:
         assert "JSON path" in str(error)

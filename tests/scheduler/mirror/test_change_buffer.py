@@ -126,8 +126,8 @@ def test_a_watch_waits_while_there_is_no_room() -> None:
     buffer = ChangeBuffer(capacity=2)
 
     async def story() -> bool:
-        things: list[Object] = [pod("a"), pod("b")]
-        for object in things:
+        objects: list[Object] = [pod("a"), pod("b")]
+        for object in objects:
             buffer.put(object, new=True)
         waiting = asyncio.create_task(buffer.wait_for_room())
         await asyncio.sleep(0.02)

@@ -196,7 +196,7 @@ def test_an_upgrade_of_the_server_loses_no_group() -> None:
 # -- the condition
 
 
-SAID = NativeGroupCondition("ns", "g", "False", "Unschedulable", "no room")
+UNSCHEDULABLE = NativeGroupCondition("ns", "g", "False", "Unschedulable", "no room")
 DONE = NativeGroupCondition("ns", "g", "True", "Scheduled", "")
 
 
@@ -209,7 +209,7 @@ def order(decision: Decision, version: str = "v1alpha2", *standing: Condition, u
 )
 def test_the_condition_is_patched_into_the_status(version: str, type: str) -> None:
     api = FakeApi()
-    write(api, order(SAID, version))
+    write(api, order(UNSCHEDULABLE, version))
     [asked] = api.writes
     assert (asked.method, asked.path) == (
         "PATCH",
@@ -237,20 +237,20 @@ def test_its_time_is_that_of_the_last_change_of_its_status() -> None:
     since = datetime(2026, 1, 2, tzinfo=UTC)
     stood = Condition("PodGroupScheduled", "False", "Unschedulable", "older words", since)
     api = FakeApi()
-    write(api, order(SAID, "v1alpha2", stood))
+    write(api, order(UNSCHEDULABLE, "v1alpha2", stood))
     write(api, order(DONE, "v1alpha2", stood))
     times = [body(request)["status"]["conditions"][0]["lastTransitionTime"] for request in api.writes]
     assert times == ["2026-01-02T00:00:00Z", "1970-01-01T00:16:40Z"]
 
 
 def test_of_two_that_wait_the_later_one_is_written() -> None:
-    assert merge(order(SAID), order(DONE)).decision == DONE  # type: ignore[union-attr]
-    assert merge(order(SAID), order(DONE, uid="other")) is None
+    assert merge(order(UNSCHEDULABLE), order(DONE)).decision == DONE  # type: ignore[union-attr]
+    assert merge(order(UNSCHEDULABLE), order(DONE, uid="other")) is None
 
 
 def test_a_group_that_is_gone_is_no_failure() -> None:
-    outcome = write(FakeApi([GONE]), order(SAID))
-    assert (outcome.done, outcome.failures) == ([SAID], [])
+    outcome = write(FakeApi([GONE]), order(UNSCHEDULABLE))
+    assert (outcome.done, outcome.failures) == ([UNSCHEDULABLE], [])
 
 
 def test_an_event_is_about_the_group_as_kubernetes_calls_it() -> None:
@@ -273,7 +273,7 @@ def test_orders_know_the_uid_the_version_and_what_stands_there() -> None:
     world = KubernetesWorld(mirror, orders.extend, lambda: 0.0)
     world.sync()
     event = Event("NativePodGroup", "ns", "g", "Warning", "Unschedulable", "no room")
-    world.execute([SAID, event])
+    world.execute([UNSCHEDULABLE, event])
     assert [order.uid for order in orders] == ["NativePodGroup/ns/g", "NativePodGroup/ns/g"]
     assert (orders[0].api_version, orders[0].generation) == (f"{NATIVE}/v1beta1", 1)
     assert [condition.status for condition in orders[0].conditions] == ["False"]
@@ -300,10 +300,10 @@ def test_a_native_gang_that_was_torn_makes_room_as_a_whole() -> None:
 def test_what_is_told_is_what_the_mirror_hears() -> None:
     """The patch, applied, is read as what was decided: so it is not decided again."""
     api = FakeApi()
-    write(api, order(SAID))
+    write(api, order(UNSCHEDULABLE))
     [condition] = body(api.writes[0])["status"]["conditions"]
     mirror = mirror_of(*WORLD)
     apply(mirror, {**native("v1alpha2", V1ALPHA2), "status": {"conditions": [condition]}})
     stands = mirror.cluster.jobs[JOB].conditions["PodGroupScheduled"]
-    assert tuple(stands) == (SAID.status, SAID.reason, SAID.message)
+    assert tuple(stands) == (UNSCHEDULABLE.status, UNSCHEDULABLE.reason, UNSCHEDULABLE.message)
     assert msgspec.json.encode(condition)

@@ -19,9 +19,9 @@ class Story:
         self.intake = Intake()
         self.shards = NodeShards("mine", strict=True)
 
-    def hear(self, *things: NodeShard) -> list[ShardStatus]:
-        for object in things:
-            self.intake.put(object)
+    def hear(self, *shards: NodeShard) -> list[ShardStatus]:
+        for shard in shards:
+            self.intake.put(shard)
         return self.shards.refresh(self.intake.cluster)  # type: ignore[return-value]
 
     @property
