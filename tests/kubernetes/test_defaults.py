@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from stromboli.embedded.schemas import builtin_schemas
-from stromboli.embedded.schemas.kind_semantics import problems, set_defaults
-from stromboli.embedded.schemas.normalization import normalize
+from stromboli.api.schemas import builtin_schemas
+from stromboli.api.schemas.kind_semantics import problems, set_defaults
+from stromboli.api.schemas.normalization import normalize
 from tests.kubernetes.controlplane import ControlPlane
 
 pytestmark = pytest.mark.real_only

@@ -6,7 +6,7 @@ from typing import Any
 from stromboli.embedded.http.openapi_documents import index, openapi_document, v2, v2_protobuf, v3
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
-from tests.embedded.schemas.manifests import OPENAPI
+from tests.api.schemas.manifests import OPENAPI
 
 
 def custom_kind(schema: dict[str, Any]) -> Kind:

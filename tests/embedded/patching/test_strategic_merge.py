@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from stromboli.api.schemas.schema import Schema
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.strategic_merge import strategic_merge
-from stromboli.embedded.schemas.schema import Schema
 from tests.embedded.patching.workload import WORKLOAD, container, documents, workload, workloads
 
 A, B, C = container("a", image="1"), container("b", image="2"), container("c", image="3")

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from stromboli.api.schemas.schema import Schema
 from stromboli.embedded.patching.managed_fields import FieldManager
-from stromboli.embedded.schemas.schema import Schema
 
 
 def record(**properties: Schema) -> Schema:

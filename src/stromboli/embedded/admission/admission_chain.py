@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stromboli.api.schemas.schema_problems import Problem
 from stromboli.embedded.admission.resource_quota import Quotas
 from stromboli.embedded.admission.volcano_admission import VolcanoAdmission
 from stromboli.embedded.admission.webhooks import Webhooks
@@ -10,7 +11,6 @@ from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.kinds.builtin_kinds import NAMESPACES
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.status_errors import forbidden, not_found
-from stromboli.embedded.schemas.schema_problems import Problem
 from stromboli.embedded.store.object_store import Store
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.schemas import builtin_schemas
+from stromboli.api.schemas.schema import KEYWORDS, Schema
 from stromboli.embedded.http.openapi_protobuf import encoded
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.patching.patch_request import accepted_patch_types
-from stromboli.embedded.schemas import builtin_schemas
-from stromboli.embedded.schemas.schema import KEYWORDS, Schema
 
 Node = dict[str, Any]
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from aiohttp import web
 
+from stromboli.api.schemas.schema_problems import unsupported
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.authorization import RequestAuthorizer
@@ -34,7 +35,6 @@ from stromboli.embedded.objects import deletion, subresources
 from stromboli.embedded.objects.object_verbs import Objects, WriteResult
 from stromboli.embedded.patching.patch_request import APPLY
 from stromboli.embedded.rbac.policy_rules import User
-from stromboli.embedded.schemas.schema_problems import unsupported
 from stromboli.embedded.store.records import Key, Record
 from stromboli.embedded.store.version_log import WriteFailed
 from stromboli.embedded.store.watch_hub import WatchHub

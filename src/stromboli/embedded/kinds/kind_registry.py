@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from stromboli.embedded.kinds.builtin_kinds import BUILT_IN, REVIEWS
-from stromboli.embedded.kinds.kind import SCALE, STATUS, Kind, ScalePaths, Subresource
-from stromboli.embedded.schemas.crd_schemas import SchemaError, from_crd
-from stromboli.embedded.schemas.schema_problems import (
+from stromboli.api.schemas.crd_schemas import SchemaError, from_crd
+from stromboli.api.schemas.schema_problems import (
     INVALID,
     UNSUPPORTED,
     Problem,
@@ -16,6 +14,8 @@ from stromboli.embedded.schemas.schema_problems import (
     required,
     unsupported,
 )
+from stromboli.embedded.kinds.builtin_kinds import BUILT_IN, REVIEWS
+from stromboli.embedded.kinds.kind import SCALE, STATUS, Kind, ScalePaths, Subresource
 
 _BUILT_IN_IDS = frozenset(kind.id for kind in (*BUILT_IN, *REVIEWS))
 

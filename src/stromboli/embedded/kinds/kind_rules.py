@@ -6,11 +6,11 @@ import base64
 from collections.abc import Callable
 
 from stromboli.api.resources.qos import qos_class
+from stromboli.api.schemas.schema_problems import Problem, forbidden, invalid
 from stromboli.api.types.pod import pod_resources
 from stromboli.embedded.kinds import object_metadata
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import definition_problems
-from stromboli.embedded.schemas.schema_problems import Problem, forbidden, invalid
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 

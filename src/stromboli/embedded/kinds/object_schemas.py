@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.schemas import builtin_schemas, kind_semantics, normalization
+from stromboli.api.schemas.crd_schemas import from_crd
+from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
+from stromboli.api.schemas.normalization import ValidationResult
+from stromboli.api.schemas.schema import Schema
+from stromboli.api.schemas.schema_problems import Problem
 from stromboli.embedded.kinds.kind import Content, Kind
-from stromboli.embedded.schemas import builtin_schemas, kind_semantics, normalization
-from stromboli.embedded.schemas.crd_schemas import from_crd
-from stromboli.embedded.schemas.metadata_rules import label_problems, metadata_problems
-from stromboli.embedded.schemas.normalization import ValidationResult
-from stromboli.embedded.schemas.schema import Schema
-from stromboli.embedded.schemas.schema_problems import Problem
 
 
 @lru_cache(1024)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 
+from stromboli.api.schemas.normalization import VALID, ValidationResult
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
-from stromboli.embedded.schemas.normalization import VALID, ValidationResult
 
 
 class OfflineSchemas:

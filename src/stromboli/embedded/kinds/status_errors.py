@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from stromboli.api.schemas.schema_problems import Problem
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.schemas.schema_problems import Problem
 
 
 def success(kind: Kind, name: str, uid: str) -> dict[str, Any]:

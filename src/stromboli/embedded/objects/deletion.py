@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.schemas.schema_problems import unsupported
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
@@ -16,7 +17,6 @@ from stromboli.embedded.kinds.object_metadata import set_entries
 from stromboli.embedded.kinds.status_errors import bad_request, forbidden, invalid_options, success
 from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.objects.object_verbs import Objects, is_removable
-from stromboli.embedded.schemas.schema_problems import unsupported
 from stromboli.embedded.store.records import Record
 from stromboli.kube.timestamps import timestamp
 

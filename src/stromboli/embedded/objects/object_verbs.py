@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from stromboli.api.schemas import schema_problems
 from stromboli.embedded.admission.admission_chain import AdmissionChain
 from stromboli.embedded.admission.pod_admission import set_pod_defaults
 from stromboli.embedded.admission.write_request import WriteRequest
@@ -20,7 +21,6 @@ from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import already_exists, bad_request, conflict, invalid, not_found
 from stromboli.embedded.objects.kind_versions import to_served_version, to_storage_version
-from stromboli.embedded.schemas import schema_problems
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Key, Record
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.schemas import schema_problems
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import DEFAULT_LIFETIME, Tokens
@@ -15,7 +16,6 @@ from stromboli.embedded.kinds.status_errors import bad_request, conflict, invali
 from stromboli.embedded.objects import disruption_budgets
 from stromboli.embedded.objects.deletion import delete, read_options
 from stromboli.embedded.objects.object_verbs import Objects
-from stromboli.embedded.schemas import schema_problems
 from stromboli.embedded.store.records import Record, read_field
 from stromboli.kube.timestamps import timestamp
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.schemas.value_formats import json_equal
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.document_depth import check_depth
-from stromboli.embedded.schemas.value_formats import json_equal
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED = 3 * 1024 * 1024

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from stromboli.api.schemas.schema import Schema
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.json_patch import json_patch
 from stromboli.embedded.patching.merge_patch import merge_patch
 from stromboli.embedded.patching.strategic_merge import strategic_merge
-from stromboli.embedded.schemas.schema import Schema
 
 JSON = "application/json-patch+json"
 MERGE = "application/merge-patch+json"

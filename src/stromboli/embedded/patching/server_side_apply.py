@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.schemas.schema import Schema
+from stromboli.api.schemas.schema_problems import Problem
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.document_depth import check_depth
 from stromboli.embedded.patching.field_sets import FieldSet, difference, intersection, paths, union
@@ -30,8 +32,6 @@ from stromboli.embedded.patching.typed_documents import (
     remove_fields,
     with_named_fields,
 )
-from stromboli.embedded.schemas.schema import Schema
-from stromboli.embedded.schemas.schema_problems import Problem
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 BEFORE_FIRST_APPLY = "before-first-apply"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from stromboli.api.schemas.schema import Schema
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.document_depth import check_depth
-from stromboli.embedded.schemas.schema import Schema
 
 _PATCH = "$patch"
 _RETAIN = "$retainKeys"

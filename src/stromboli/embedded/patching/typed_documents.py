@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from stromboli.api.schemas.schema import Schema
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.field_sets import SELF, FieldSet, entry_key, insert, is_member, value_key
-from stromboli.embedded.schemas.schema import Schema
 
 _ABSENT: Any = object()
 

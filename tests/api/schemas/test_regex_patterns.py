@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.schemas.regex_patterns import MAX_TEXT, matches, pattern_error
+from stromboli.api.schemas.regex_patterns import MAX_TEXT, matches, pattern_error
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from stromboli.embedded.schemas.builtin_schemas import any_object, with_metadata
-from stromboli.embedded.schemas.regex_patterns import pattern_error
-from stromboli.embedded.schemas.schema import ANYTHING, KEYWORDS, Rule, Schema
-from stromboli.embedded.schemas.schema_problems import (
+from stromboli.api.schemas.builtin_schemas import any_object, with_metadata
+from stromboli.api.schemas.regex_patterns import pattern_error
+from stromboli.api.schemas.schema import ANYTHING, KEYWORDS, Rule, Schema
+from stromboli.api.schemas.schema_problems import (
     Problem,
     duplicate,
     forbidden,

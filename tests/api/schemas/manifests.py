@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from stromboli.embedded.schemas.crd_schemas import from_crd
+from stromboli.api.schemas.crd_schemas import from_crd
 
 FIELDS: dict[str, Any] = {
     "i": {"type": "integer", "minimum": 0, "maximum": 10},

@@ -8,9 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.schemas.compiled_schema import compiled
-from stromboli.embedded.schemas.crd_schemas import MAX_DEPTH, SchemaError, from_crd
-from stromboli.embedded.schemas.normalization import normalize
+from stromboli.api.schemas.compiled_schema import compiled
+from stromboli.api.schemas.crd_schemas import MAX_DEPTH, SchemaError, from_crd
+from stromboli.api.schemas.normalization import normalize
 
 CRDS = sorted(Path("deploy/crds").glob("*_*.yaml"))
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.schemas.regex_patterns import matches
-from stromboli.embedded.schemas.schema import Schema
-from stromboli.embedded.schemas.schema_problems import problems
-from stromboli.embedded.schemas.value_formats import TEXT_FORMATS, in_range
+from stromboli.api.schemas.regex_patterns import matches
+from stromboli.api.schemas.schema import Schema
+from stromboli.api.schemas.schema_problems import problems
+from stromboli.api.schemas.value_formats import TEXT_FORMATS, in_range
 
 Check = Callable[[Any], bool]
 

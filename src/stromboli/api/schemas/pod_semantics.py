@@ -7,8 +7,8 @@ from typing import Any
 
 from stromboli.api.name_rules import dns_label_errors, dns_subdomain_errors
 from stromboli.api.resources.quantity import QuantityError, exact
-from stromboli.embedded.schemas.metadata_rules import label_problems
-from stromboli.embedded.schemas.schema_problems import Problem, duplicate, forbidden, invalid, required
+from stromboli.api.schemas.metadata_rules import label_problems
+from stromboli.api.schemas.schema_problems import Problem, duplicate, forbidden, invalid, required
 
 Spec = dict[str, Any]
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from stromboli.embedded.schemas import builtin_schemas
-from stromboli.embedded.schemas.normalization import normalize
-from stromboli.embedded.schemas.schema_problems import MAX_PROBLEMS
-from tests.embedded.schemas.manifests import SCHEMA, custom_object
+from stromboli.api.schemas import builtin_schemas
+from stromboli.api.schemas.normalization import normalize
+from stromboli.api.schemas.schema_problems import MAX_PROBLEMS
+from tests.api.schemas.manifests import SCHEMA, custom_object
 
 
 def problems(spec: Any) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stromboli.embedded.schemas.metadata_rules import label_problems, metadata_problems
-from stromboli.embedded.schemas.pod_semantics import pod_problems, pod_update_problems, set_pod_defaults
-from stromboli.embedded.schemas.schema_problems import Problem, invalid, required, unsupported
+from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
+from stromboli.api.schemas.pod_semantics import pod_problems, pod_update_problems, set_pod_defaults
+from stromboli.api.schemas.schema_problems import Problem, invalid, required, unsupported
 
 Content = dict[str, Any]
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stromboli.embedded.schemas.cel_rules import holds
-from stromboli.embedded.schemas.regex_patterns import matches
-from stromboli.embedded.schemas.schema import Schema
-from stromboli.embedded.schemas.value_formats import TEXT_FORMATS, in_range, type_name
+from stromboli.api.schemas.cel_rules import holds
+from stromboli.api.schemas.regex_patterns import matches
+from stromboli.api.schemas.schema import Schema
+from stromboli.api.schemas.value_formats import TEXT_FORMATS, in_range, type_name
 
 MAX_PROBLEMS = 50
 _MAX_SHOWN = 200

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stromboli.embedded.schemas.compiled_schema import compiled
-from stromboli.embedded.schemas.schema import Schema
-from stromboli.embedded.schemas.schema_problems import Problem, problems
+from stromboli.api.schemas.compiled_schema import compiled
+from stromboli.api.schemas.schema import Schema
+from stromboli.api.schemas.schema_problems import Problem, problems
 
 Content = dict[str, Any]
 

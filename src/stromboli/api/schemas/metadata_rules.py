@@ -11,7 +11,7 @@ from stromboli.api.name_rules import (
     label_value_errors,
     qualified_name_errors,
 )
-from stromboli.embedded.schemas.schema_problems import Problem, invalid, required, too_long
+from stromboli.api.schemas.schema_problems import Problem, invalid, required, too_long
 
 MAX_ANNOTATIONS = 256 * 1024
 

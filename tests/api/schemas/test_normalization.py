@@ -5,12 +5,12 @@ from typing import Any
 
 from hypothesis import given
 
-from stromboli.embedded.schemas import builtin_schemas
-from stromboli.embedded.schemas.compiled_schema import compiled
-from stromboli.embedded.schemas.normalization import default, normalize, prune
-from stromboli.embedded.schemas.schema import Schema
-from stromboli.embedded.schemas.schema_problems import problems
-from tests.embedded.schemas.manifests import SCHEMA, custom_object, specs
+from stromboli.api.schemas import builtin_schemas
+from stromboli.api.schemas.compiled_schema import compiled
+from stromboli.api.schemas.normalization import default, normalize, prune
+from stromboli.api.schemas.schema import Schema
+from stromboli.api.schemas.schema_problems import problems
+from tests.api.schemas.manifests import SCHEMA, custom_object, specs
 
 
 def pod(**spec: Any) -> dict[str, Any]:

@@ -6,14 +6,14 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.api.schemas import builtin_schemas
+from stromboli.api.schemas.kind_semantics import problems, set_defaults, update_problems
+from stromboli.api.schemas.normalization import normalize
+from stromboli.api.schemas.schema import Schema
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.managed_fields import FieldManager
 from stromboli.embedded.patching.server_side_apply import apply, track_update
 from stromboli.embedded.patching.strategic_merge import strategic_merge
-from stromboli.embedded.schemas import builtin_schemas
-from stromboli.embedded.schemas.kind_semantics import problems, set_defaults, update_problems
-from stromboli.embedded.schemas.normalization import normalize
-from stromboli.embedded.schemas.schema import Schema
 
 KINDS = sorted(builtin_schemas.notation().kinds)
 MAX_DEPTH = 7

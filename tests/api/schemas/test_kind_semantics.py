@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from stromboli.embedded.schemas import builtin_schemas
-from stromboli.embedded.schemas.kind_semantics import problems, set_defaults, update_problems
-from stromboli.embedded.schemas.normalization import normalize
+from stromboli.api.schemas import builtin_schemas
+from stromboli.api.schemas.kind_semantics import problems, set_defaults, update_problems
+from stromboli.api.schemas.normalization import normalize
 
 
 def made(kind: str, api_version: str, **rest: Any) -> dict[str, Any]:

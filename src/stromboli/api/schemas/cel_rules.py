@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from stromboli.embedded.schemas.value_formats import json_equal
+from stromboli.api.schemas.value_formats import json_equal
 
 Value = Any
 Scope = Mapping[str, Value]

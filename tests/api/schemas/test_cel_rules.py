@@ -8,9 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.schemas.cel_rules import compiled, holds
-from stromboli.embedded.schemas.crd_schemas import from_crd
-from stromboli.embedded.schemas.normalization import normalize
+from stromboli.api.schemas.cel_rules import compiled, holds
+from stromboli.api.schemas.crd_schemas import from_crd
+from stromboli.api.schemas.normalization import normalize
 
 IT: dict[str, Any] = {
     "a": 3,

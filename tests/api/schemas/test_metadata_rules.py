@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.embedded.schemas.metadata_rules import metadata_problems
+from stromboli.api.schemas.metadata_rules import metadata_problems
 
 SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "

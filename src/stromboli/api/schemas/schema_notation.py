@@ -30,7 +30,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.embedded.schemas.schema import Schema
+from stromboli.api.schemas.schema import Schema
 
 _BLOCK = re.compile(r"^(in|kind|type) (.*(?:\n  .*)*)", re.MULTILINE)
 _FIELD = re.compile(r"  ([\w$-]+)(!?): (\S+)(.*)")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from stromboli.embedded.schemas import builtin_schemas
-from stromboli.embedded.schemas.compiled_schema import compiled
-from stromboli.embedded.schemas.schema_notation import Notation
+from stromboli.api.schemas import builtin_schemas
+from stromboli.api.schemas.compiled_schema import compiled
+from stromboli.api.schemas.schema_notation import Notation
 
 TEXT = """in example.v1 of example.com/v1
 

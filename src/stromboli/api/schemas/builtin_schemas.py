@@ -7,8 +7,8 @@ from importlib.resources import files
 
 import msgspec
 
-from stromboli.embedded.schemas.schema import Schema
-from stromboli.embedded.schemas.schema_notation import Notation
+from stromboli.api.schemas.schema import Schema
+from stromboli.api.schemas.schema_notation import Notation
 
 _SHARED = ("core.txt", "meta.txt", "pod.txt")
 """Read first: elsewhere, a type name that several packages define is that of these files."""
@@ -17,7 +17,7 @@ _SHARED = ("core.txt", "meta.txt", "pod.txt")
 @cache
 def notation() -> Notation:
     """All schemas; a type is parsed when it is first used."""
-    folder = files("stromboli.embedded.schemas") / "kinds"
+    folder = files("stromboli.api.schemas") / "kinds"
     texts = {file.name: file for file in folder.iterdir() if file.name.endswith(".txt")}
     names = sorted(texts, key=lambda name: (name not in _SHARED, name))
     return Notation(texts[name].read_text(encoding="utf-8") for name in names)
