@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from click.testing import Result
+from typer.testing import Result
 
 Run = Callable[..., Result]
 EXAMPLES = Path(__file__).parents[2] / "examples"

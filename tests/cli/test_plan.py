@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
+from typer.testing import Result
 
 from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import job_manifests

@@ -1,0 +1,49 @@
+"""What is imported is declared: no import works only because another package brings it along."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OWN = {"stromboli", "tests", "bench"}
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+RUNTIME = PYPROJECT["project"]["dependencies"]
+DEVELOPMENT = PYPROJECT["dependency-groups"]["dev"]
+
+
+def distribution(requirement: str) -> str:
+    """`PyYAML>=6.0.2` is pyyaml."""
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+
+
+def imported(*folders: str) -> set[str]:
+    """The packages that files of these folders import, our own and Python's aside."""
+    names: set[str] = set()
+    for file in (file for folder in folders for file in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.partition(".")[0])
+    return names - OWN - sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(
+    ("folders", "requirements"),
+    [(("src",), RUNTIME), (("tests", "bench", "docs", "examples"), RUNTIME + DEVELOPMENT)],
+    ids=["src", "tests"],
+)
+def test_every_import_is_a_declared_dependency(folders: tuple[str, ...], requirements: list[str]) -> None:
+    declared = {distribution(requirement) for requirement in requirements}
+    installed = packages_distributions()
+    providers = {
+        name: {distribution(one) for one in installed.get(name, [name])} for name in imported(*folders)
+    }
+    assert sorted(name for name, some in providers.items() if not some & declared) == []
