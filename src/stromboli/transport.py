@@ -1,24 +1,29 @@
 """One HTTP call with a bound on time and size, for sources of node usage and for plugins.
 
 Whatever the server does, the result is its whole response within the time, or `CallFailed`.
-Redirects are not followed, proxies are not used, and each call has a connection of its own.
+Redirects are not followed, proxies are not used, and each call has a connection of its own. HTTP and TLS are imported
+by the first call, as most policies never make one and importing them takes longer than a small plan.
 """
 
 from __future__ import annotations
 
 import base64
-import http.client
 import socket
-import ssl
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
+
+if TYPE_CHECKING:
+    import http.client
+    import ssl
 
 LARGEST = 10 * 1024 * 1024
 """Bytes of a response, at most."""
+OK = 200
 _CHUNK = 65536
 
 
@@ -38,6 +43,8 @@ class Trust:
     ca_file: str = ""
 
     def context(self) -> ssl.SSLContext:
+        import ssl
+
         context = ssl.create_default_context(cafile=self.ca_file or None)
         if not self.verify:
             context.check_hostname = False
@@ -64,6 +71,8 @@ def post(url: str, body: bytes, timeout: float) -> bytes:
 
 def send(call: Call) -> bytes:
     """Make a call: POST where there is a body, else GET. The body of the response, or `CallFailed`."""
+    import http.client
+
     shown = shown_url(call.url)
     try:
         parts = urlsplit(call.url)
@@ -100,6 +109,8 @@ def basic(name: str, password: str) -> str:
 
 
 def _connection(parts: SplitResult, call: Call) -> http.client.HTTPConnection:
+    import http.client
+
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("not an http or https address")
     if parts.scheme == "http":
@@ -120,7 +131,7 @@ def _exchange(
     deadline.link = connection.sock
     connection.request("GET" if call.body is None else "POST", target, call.body, headers)
     with connection.getresponse() as response:
-        if response.status != http.client.OK:
+        if response.status != OK:
             raise CallFailed(f"answered {response.status}", response.status)
         return _body(response, deadline, call.largest)
 

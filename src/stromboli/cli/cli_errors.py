@@ -1,14 +1,8 @@
 """Errors as a sentence on standard error; a traceback only with `--debug`."""
 
 import logging
-from typing import Any
 
 import typer
-from typer.core import TyperGroup
-
-from stromboli.api.errors import BadInput
-from stromboli.extension_loading import ExtensionError
-from stromboli.policy.policy import PolicyError
 
 BAD_INPUT = 2
 """Exit status for wrong usage or input; 1 is for a plan that failed, 0 for the rest."""
@@ -18,19 +12,18 @@ class Usage(Exception):
     """Options that exclude each other, or a bad value; the message says how to mend it."""
 
 
-EXPECTED = (BadInput, PolicyError, ExtensionError, Usage)
+def is_expected(error: Exception) -> bool:
+    """Whether an error is about what the user gave us, so that its message will do."""
+    from stromboli.api.errors import BadInput
+    from stromboli.extension_loading import ExtensionError
+    from stromboli.policy.policy import PolicyError
+
+    return isinstance(error, BadInput | PolicyError | ExtensionError | Usage)
 
 
-class Commands(TyperGroup):
-    """The commands; errors about their input become a message and an exit status."""
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except EXPECTED as error:
-            for message in error.errors if isinstance(error, PolicyError) else [str(error)]:
-                print_error(message)
-            raise typer.Exit(BAD_INPUT) from None
+def messages_of(error: Exception) -> list[str]:
+    """A sentence for each problem."""
+    return list(getattr(error, "errors", ())) or [str(error)]
 
 
 def print_error(message: str) -> None:

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     AnyOptions = TypeVar("AnyOptions", bound=CommonOptions)
 
-FREE_FORM = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-"""Flags are parsed here, as Go's are not written like typer's."""
-
 
 def run_daemon(
     context: typer.Context,

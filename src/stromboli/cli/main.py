@@ -6,30 +6,69 @@ import sys
 import typer
 
 from stromboli import __version__
-from stromboli.cli import admission, controllers, demo, lint, plan, plugin_listing, scheduler, up
-from stromboli.cli.cli_errors import Commands, set_up_log
-from stromboli.cli.daemon_command import FREE_FORM
-from stromboli.cli.policy_commands import policy
+from stromboli.cli.cli_errors import set_up_log
+from stromboli.cli.command_group import CommandEntry, CommandGroup
+
+FREE_FORM = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+"""For flags as Go programs take them, which the commands parse themselves."""
+
+
+class Commands(CommandGroup):
+    """All commands, in the order of `stromboli --help`."""
+
+    table = {  # noqa: RUF012 (it is never changed)
+        "plan": CommandEntry(
+            "stromboli.cli.plan:plan", "Say what a cycle would decide for a cluster, and why."
+        ),
+        "policy": CommandEntry(
+            "stromboli.cli.policy_commands:policy",
+            "Show the policies that come along, or check one of yours.",
+        ),
+        "plugins": CommandEntry(
+            "stromboli.cli.plugin_listing:plugins",
+            "List the plugins that a policy may name, or show one in full.",
+        ),
+        "actions": CommandEntry(
+            "stromboli.cli.plugin_listing:actions",
+            "List the actions that a policy may name, or show one in full.",
+        ),
+        "lint": CommandEntry("stromboli.cli.lint:lint", "Say what an API server would refuse in manifests."),
+        "demo": CommandEntry(
+            "stromboli.cli.demo:demo", "Watch two teams share a cluster, live, in half a minute."
+        ),
+        "up": CommandEntry("stromboli.cli.up:up", "Start a cluster on this machine, for your kubectl."),
+        "down": CommandEntry("stromboli.cli.up:down", "Stop a cluster that `stromboli up` started."),
+        "status": CommandEntry(
+            "stromboli.cli.up:status", "Show what is used, deserved and free, by queue and nodes."
+        ),
+        "node": CommandEntry(
+            "stromboli.cli.up:node", "Let nodes of a cluster of `stromboli up` die and come back."
+        ),
+        "scheduler": CommandEntry(
+            "stromboli.cli.scheduler:scheduler",
+            "Schedule a real cluster in the place of Volcano's scheduler.",
+            FREE_FORM,
+        ),
+        "controllers": CommandEntry(
+            "stromboli.cli.controllers:controllers",
+            "Look after jobs, PodGroups, queues and flows on a cluster.",
+            FREE_FORM,
+        ),
+        "admission": CommandEntry(
+            "stromboli.cli.admission:admission",
+            "Complete and check what users submit, as a webhook server.",
+            FREE_FORM,
+        ),
+    }
+
 
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("plan")(plan.plan)
-app.add_typer(policy, name="policy")
-app.command("plugins")(plugin_listing.plugins)
-app.command("actions")(plugin_listing.actions)
-app.command("lint")(lint.lint)
-app.command("demo")(demo.demo)
-app.command("up")(up.up)
-app.command("down")(up.down)
-app.command("status")(up.status)
-app.add_typer(up.node, name="node")
-app.command("scheduler", context_settings=FREE_FORM)(scheduler.scheduler)
-app.command("controllers", context_settings=FREE_FORM)(controllers.controllers)
-app.command("admission", context_settings=FREE_FORM)(admission.admission)
 
 
 def show_version(wanted: bool) -> None:

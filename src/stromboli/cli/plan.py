@@ -9,7 +9,7 @@ from typing import NamedTuple
 import typer
 
 from stromboli.api.manifests.manifest_sources import rereadable
-from stromboli.cli.cli_errors import EXPECTED, Usage, print_error
+from stromboli.cli.cli_errors import Usage, is_expected, print_error
 from stromboli.cli.output import PlanFormat, console, write_as
 from stromboli.cli.plan_inputs import Input, inputs_of, with_progress
 from stromboli.cli.plan_text import print_plan
@@ -138,7 +138,9 @@ def _plan_all(inputs: list[Input], options: PlanOptions) -> bool:
                 write_as(output, {"name": source.name, "error": f"the cycle is lost: {plan.lost}"})
             else:
                 failed |= _show(plan, output, source.name)
-        except EXPECTED as error:
+        except Exception as error:
+            if not is_expected(error):
+                raise
             failed = True
             if output is PlanFormat.JSONL:
                 write_as(output, {"name": source.name, "error": str(error)})

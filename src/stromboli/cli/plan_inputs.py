@@ -4,9 +4,6 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import track
-
 from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.case_files import is_case, read_case
 from stromboli.api.manifests.manifest_reader import Item, Manifests, open_paths
@@ -75,4 +72,7 @@ def with_progress(items: Iterable[Item], count: int) -> Iterable[Item]:
     """Show a progress bar for a long load on a terminal."""
     if count < PROGRESS_FROM or not sys.stderr.isatty():
         return items
+    from rich.console import Console
+    from rich.progress import track
+
     return track(items, "Loading", count, console=Console(stderr=True), transient=True)

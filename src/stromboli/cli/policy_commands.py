@@ -5,13 +5,14 @@ from pathlib import Path
 import typer
 
 from stromboli.cli.cli_errors import print_error, print_warning
+from stromboli.cli.command_group import subcommands
 from stromboli.cli.output import Format, write_as
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, preset_names, preset_source, read_policy
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import PolicyError
 from stromboli.policy.presets import PRESETS
 
-policy = typer.Typer(help="Show the policies that come along, or check one of yours.", no_args_is_help=True)
+policy = subcommands("Show the policies that come along, or check one of yours.")
 
 
 @policy.command()
@@ -36,7 +37,7 @@ def check(
     lenient: bool = LENIENT,
     plugins_dir: Path | None = PLUGINS_DIR,
 ) -> None:
-    """Say what is wrong with a policy, each with file and line; the exit status is 1 if anything is."""
+    """Say what is wrong with a policy, by file and line. The exit status is 1 if anything is."""
     errors: tuple[str, ...] = ()
     try:
         checked = read_policy(file, load_catalog(plugins_dir), lenient)

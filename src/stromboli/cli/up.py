@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from stromboli.cli.cli_errors import Usage, print_error
+from stromboli.cli.command_group import subcommands
 from stromboli.cli.output import Format, write_as
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, chosen_policy, preset_names
 from stromboli.daemon import log_format
@@ -210,7 +211,7 @@ def status(
         write_as(output, summary)
 
 
-node = typer.Typer(no_args_is_help=True, help="Let nodes of a cluster of `stromboli up` die and come back.")
+node = subcommands("Let nodes of a cluster of `stromboli up` die and come back.")
 
 
 @node.command("fail")

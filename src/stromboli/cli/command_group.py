@@ -1,0 +1,76 @@
+"""The group of commands: each is imported when it is invoked, so that `stromboli --help` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from stromboli.cli.cli_errors import BAD_INPUT, is_expected, messages_of, print_error
+
+
+def subcommands(help: str) -> typer.Typer:
+    """A group within a command. Help is plain text, as coloured panels take longer than most commands."""
+    return typer.Typer(
+        help=help,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+
+
+class CommandEntry(NamedTuple):
+    """Where a command is defined, and the line that the list of commands has for it."""
+
+    target: str
+    """`module:name` of a function, or of a `Typer` with commands of its own."""
+    help: str
+    context_settings: dict[str, Any] | None = None
+
+
+class LazyCommand(TyperCommand):
+    """A command in the list of commands, not imported yet."""
+
+    def __init__(self, name: str, entry: CommandEntry) -> None:
+        super().__init__(name, help=entry.help)
+        self.entry = entry
+
+    def load(self) -> Any:
+        """The command itself."""
+        module, _, attribute = self.entry.target.partition(":")
+        target = getattr(importlib.import_module(module), attribute)
+        if not isinstance(target, typer.Typer):
+            function, target = target, subcommands("")
+            target.command(self.name, context_settings=self.entry.context_settings)(function)
+        command = get_command(target)
+        command.name = self.name
+        return command
+
+
+class CommandGroup(TyperGroup):
+    """Commands from a table; errors about their input become a message and an exit status."""
+
+    table: dict[str, CommandEntry]
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, entry in self.table.items():
+            self.add_command(LazyCommand(name, entry))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command.load() if isinstance(command, LazyCommand) else command, rest
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if not is_expected(error):
+                raise
+            for message in messages_of(error):
+                print_error(message)
+            raise typer.Exit(BAD_INPUT) from None

@@ -1,0 +1,72 @@
+"""How quickly commands start: what they import, and the processor time that takes."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from stromboli.cli.main import Commands
+
+REPORT = """
+import json, sys, time
+sys.argv = ["stromboli", *json.loads(sys.argv[1])]
+from stromboli.cli.main import app
+try:
+    app()
+finally:
+    print(json.dumps([time.process_time(), sorted(sys.modules)]), file=sys.stderr)
+"""
+NETWORK = {"aiohttp", "asyncio", "cryptography", "http.client", "kubernetes_asyncio", "ssl", "stromboli.kube"}
+HEAVY = {
+    *NETWORK,
+    "msgspec",
+    "numpy",
+    "rich",
+    "yaml",
+    "stromboli.api",
+    "stromboli.engine",
+    "stromboli.policy",
+}
+HELP_SECONDS, PLAN_SECONDS = 1.0, 2.0
+"""Several times what it takes with nothing compiled yet: what makes it slower than that is an import too many."""
+
+
+def started(*arguments: str) -> tuple[float, set[str]]:
+    """The processor time of a command, and the modules that it imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT, json.dumps(arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    seconds, modules = json.loads(done.stderr)
+    return seconds, set(modules)
+
+
+def test_help_imports_nothing_that_only_commands_need() -> None:
+    seconds, modules = started("--help")
+    assert modules & HEAVY == set()
+    assert seconds < HELP_SECONDS
+
+
+def test_a_plan_of_files_imports_nothing_of_a_network() -> None:
+    seconds, modules = started("plan", "-f", "examples/two-teams")
+    assert modules & NETWORK == set()
+    assert seconds < PLAN_SECONDS
+
+
+@pytest.mark.parametrize("name", Commands.table)
+def test_every_command_of_the_table_exists_and_has_help(run, name: str) -> None:
+    result = run(name, "--help")
+    assert result.exit_code == 0, result.output
+    assert f" {name} [" in result.stdout.partition("\n")[0]
+
+
+def test_the_list_of_commands_is_not_cut_short_at_80_columns(run) -> None:
+    text = run("--help", env={"COLUMNS": "80"}).stdout
+    assert [name for name, entry in Commands.table.items() if entry.help not in text] == []
+    assert max(map(len, text.splitlines())) <= 80
