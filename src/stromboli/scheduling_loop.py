@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Protocol
 
+from stromboli.api.errors import error_text
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Decision
@@ -94,9 +95,7 @@ class Scheduler:
         try:
             fresh = Engine(policy, self._catalog, **self._parts)
         except Exception as error:
-            self._warn(
-                f"{policy.source_name}: {type(error).__name__}: {error}; the policy before stays in force"
-            )
+            self._warn(f"{policy.source_name}: {error_text(error)}; the policy before stays in force")
             if self._file is not None:
                 self._file.current = self.engine.policy
             return

@@ -7,7 +7,7 @@ from stromboli.controllers.controller_metrics import Metrics
 
 def test_counters_are_declared_under_the_names_of_their_samples() -> None:
     metrics = Metrics()
-    metrics.completed_jobs.labels("default/a", "q").inc()
+    metrics.job_ended("Completed", "default/a", "q")
     text = metrics.text().decode()
     assert "# TYPE volcano_job_completed_phase_count counter\n" in text
     assert 'volcano_job_completed_phase_count{job_name="default/a",queue_name="q"} 1.0\n' in text

@@ -14,6 +14,8 @@ from stromboli.controllers import controller
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.options import Options
+from stromboli.controllers.queue.controller import QueueController
+from stromboli.controllers.recorder import Recorder
 from stromboli.controllers.runner import CONTROLLERS
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.request import ApiError, NoResponse, Request
@@ -264,3 +266,24 @@ def test_memory_is_kept_for_our_pods_alone() -> None:
             assert sorted(pod.name for pod in runner.context.store(Pod)) == ["of-a-job", "ours"]
 
     asyncio.run(run())
+
+
+def test_metrics_and_events_that_fail_stop_no_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OverflowError("cannot convert float infinity to integer")
+
+    async def story() -> tuple[list[str], bytes]:
+        api = InMemoryApi()
+        monkeypatch.setattr(Recorder, "_record", fail)
+        async with running_controllers(api, QueueController) as runner:
+            for metric in (runner.metrics.sync, runner.metrics.writes, *runner.metrics.groups.values()):
+                monkeypatch.setattr(metric, "labels", fail)
+            api.put("queues", queue("a"))
+            await wait_until_idle(api, runner)
+            runner.recorder.normal(runner.controllers[0].queues.get("a"), "Reason", "message")
+            return [api.find("queues", "a")["status"]["state"]], runner.metrics.text()
+
+    states, page = asyncio.run(story())
+    assert states == ["Open"]
+    for part in ("sync metrics", "write metrics", "queue metrics", "events"):
+        assert f'stromboli_telemetry_failures_total{{part="{part}"}}'.encode() in page

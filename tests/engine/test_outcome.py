@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.cycle import Outcome
-from stromboli.engine.decisions import Decision, Event, PodCondition, PodGroupStatus, QueueStatus
+from stromboli.engine.cycle import Engine, Outcome
+from stromboli.engine.decisions import Bind, Decision, Event, PodCondition, PodGroupStatus, QueueStatus
 from stromboli.engine.outcome import job_message, wait_condition
+from stromboli.engine.placement.node_functions import Refusal
 from stromboli.engine.placement.verdict import verdict_text
+from stromboli.engine.plugin import Plugin
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
+from stromboli.model.task import Task
 from stromboli.testing import World
+from stromboli.testing.policy_text import catalog_with, policy_of
 from stromboli.testing.world import NOON
 from tests.manifests import Manifest, group, job_named, node, pod, queue, task_named
 
@@ -192,3 +196,28 @@ def test_best_effort_pods_that_wait_count_for_readiness() -> None:
     job = job_named(session.cluster, "job")
     assert job.counts[Status.PENDING] == 1
     assert job_message(session, job).startswith("pod group is ready, 1 Pending, 1 minAvailable")
+
+
+class Unprintable(str):
+    """A reason that some plugin gave, which is no text after all."""
+
+    def __format__(self, _: str) -> str:
+        raise ValueError("no words for it")
+
+
+def test_a_job_of_which_nothing_can_be_said_costs_no_cycle() -> None:
+    class Wordless(Plugin):
+        name = "wordless"
+
+        def prefilter(self, task: Task) -> Refusal | None:
+            refused = task.name == "lost-0"
+            return Refusal(Unprintable("x"), curable=False, plugin=self.name) if refused else None
+
+    world = World("n1 cpu=4").job("lost", pods=1, cpu=1).job("runs", pods=1, cpu=1)
+    catalog = catalog_with([Wordless], [])
+    engine = Engine(policy_of(catalog, "enqueue, allocate", "gang, wordless", ""), catalog)
+    outcome = engine.cycle(world.cluster, NOON)
+    assert outcome.lost is None
+    assert [decision.name for decision in of_kind(outcome, Bind)] == ["runs-0"]
+    (failure,) = set(outcome.session.failures)
+    assert failure.message == "outcome failed: ValueError: no words for it"

@@ -65,3 +65,7 @@ def test_a_message_is_cut_to_as_many_bytes_as_the_server_takes() -> None:
     )
     assert requests == "x" + "ü" * 511
     assert len(requests.encode()) <= MAX_MESSAGE_BYTES
+
+
+def test_a_message_that_is_no_text_is_written_as_far_as_it_is() -> None:
+    assert say(EventRecorder("volcano", "here", Clock()), "a\ud800b") == "POST a?b"

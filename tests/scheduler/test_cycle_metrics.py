@@ -6,8 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stromboli.engine.decisions import Bind, Evict
+from stromboli.engine.plugin import QueueLimit
+from stromboli.model.queue import Queue
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
@@ -42,8 +46,8 @@ vgpu_device_memory_allocation_for_a_certain_pod vgpu_device_core_allocation_for_
 
 
 class Story:
-    def __init__(self) -> None:
-        self.world = World("n1 cpu=2", "other", EPOCH + 100, policy=POLICY)
+    def __init__(self, policy: str = POLICY, queues: str = "other") -> None:
+        self.world = World("n1 cpu=2", queues, EPOCH + 100, policy=policy)
         self.now = self.world.rehearsal.now
         self.metrics = Metrics()
         self.cycle_metrics = CycleMetrics(self.metrics, self.now)
@@ -154,6 +158,54 @@ def test_what_became_of_decisions() -> None:
     )
     assert value(text, 'volcano_scheduling_stage_duration_milliseconds_count{stage="Bind"}') == 1
     assert value(text, 'stromboli_write_failures_total{decision="Evict"}') == 1
+
+
+def test_an_amount_without_limit_is_shown_as_infinite() -> None:
+    tree = POLICY.replace("- name: proportion", "- name: capacity\n    enableHierarchy: true")
+    story = Story(tree, "eng capability=cpu:6; web parent=eng deserved=cpu:3")
+    story.world.add(group("runs", 1, created=0, queue="web"), pod("runs-0", "runs"))
+    text = story.cycle()
+    assert value(text, 'volcano_queue_real_capacity_milli_cpu{queue_name="default"}') == float("inf")
+    assert value(text, 'volcano_queue_allocated_milli_cpu{queue_name="web"}') == 1000
+    assert "telemetry_failures_total{" not in text
+
+
+AMOUNTS = st.one_of(st.floats(), st.integers(), st.just(10**400), st.just(float("nan")), st.none())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.dictionaries(st.integers(-1, 3), AMOUNTS, max_size=4), AMOUNTS, st.text())
+def test_whatever_a_plugin_says_of_a_queue_the_others_are_shown(
+    most: dict[int, float], created: float, name: str
+) -> None:
+    story = Story()
+    story.world.add(group("runs", 1, created=0), pod("runs-0", "runs"))
+    outcome = story.world.step().outcome
+    session = outcome.session
+    odd = session.cluster.queues["other"]
+    session.rules.queue_limits = lambda queue: (
+        [QueueLimit(queue, "limit", most, {}, name)] if queue is odd else []
+    )
+    story.cycle_metrics.cycle(outcome)
+    story.cycle_metrics.pod_arrived(created)
+    story.cycle_metrics.request_sent(name, name, name)
+    story.cycle_metrics.written(WriteOrder(Bind("ns", name, "u", "n1", "ns/j"), created=created), created)
+    text = story.text
+    assert value(text, 'volcano_queue_allocated_milli_cpu{queue_name="default"}') == 1000
+    assert value(text, 'volcano_unschedule_task_count{job_id="runs"}') == 0
+
+
+def test_a_plugin_that_fails_when_the_metrics_ask_it_is_counted() -> None:
+    story = Story()
+    outcome = story.world.step().outcome
+
+    def fail(queue: Queue) -> list[QueueLimit]:
+        raise RuntimeError("not now")
+
+    outcome.session.rules.queue_limits = fail
+    story.cycle_metrics.cycle(outcome)
+    assert value(story.text, 'stromboli_telemetry_failures_total{part="queue metrics"}') == 3
+    assert value(story.text, 'stromboli_queue_pending_jobs{queue_name="other"}') == 0
 
 
 def test_every_metric_is_documented() -> None:

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.cycle_thread import CycleThread
+from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.thread_seam import ThreadSeam
 
 
@@ -23,7 +25,7 @@ def thaw() -> Iterator[None]:
 
 
 class World:
-    """Notes what is done with it, and by whom."""
+    """Notes what is done with it, and by whom; its cycles have outcomes that can be neither measured nor logged."""
 
     def __init__(self, broken: bool = False) -> None:
         self.done: list[str] = []
@@ -41,7 +43,7 @@ class World:
 
     def cycle(self) -> Any:
         self._note("cycle")
-        return SimpleNamespace(decisions=[], seconds={})
+        return SimpleNamespace(decisions=[None, 1 / 3], seconds={"open": "not a number"})
 
     def _note(self, what: str) -> None:
         self.done.append(what)
@@ -50,8 +52,7 @@ class World:
 
 def thread_over(world: World, period: float = 0.001) -> CycleThread:
     scheduler = SimpleNamespace(cycle=world.cycle, period=period, world=world)
-    cycle_metrics = SimpleNamespace(cycle=lambda outcome: None)
-    return CycleThread(world, scheduler, cycle_metrics, world.seam)  # type: ignore[arg-type]
+    return CycleThread(world, scheduler, CycleMetrics(Metrics()), world.seam)  # type: ignore[arg-type]
 
 
 async def until(condition: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import urllib.error
 import urllib.request
@@ -16,10 +17,12 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
+from stromboli.cli import cli_errors
 from stromboli.cli.main import app
 from stromboli.daemon.endpoints import Endpoints, split_address
 from stromboli.daemon.flags import BadFlag
-from stromboli.daemon.log_format import Lines, about
+from stromboli.daemon.log_format import Lines, StderrHandler, about
+from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.kube.request import ApiError, Request
 from stromboli.scheduler.debug_endpoints import add_debug_routes
@@ -34,6 +37,8 @@ from tests.kube.fake_api import GONE, FakeApi, body
 class FakeIntrospection:
     def __init__(self) -> None:
         self.why = ""
+        self.failed: list[str] = []
+        self.guard = TelemetryGuard(self.failed.append)
 
     def alive(self) -> str:
         return ""
@@ -87,6 +92,55 @@ def _get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
+
+
+class Broken(FakeIntrospection):
+    """Cannot tell a thing about itself."""
+
+    def alive(self) -> str:
+        raise OverflowError("inf")
+
+    ready = alive
+
+    async def metrics(self) -> bytes:
+        return self.alive().encode()
+
+
+def test_a_process_that_cannot_tell_how_it_is_is_alive_and_not_ready() -> None:
+    broken = Broken()
+
+    async def run() -> list[int]:
+        options = parse(
+            [
+                "--enable-healthz",
+                "--enable-metrics",
+                "--healthz-address=127.0.0.1:0",
+                "--listen-address=127.0.0.1:0",
+            ]
+        )
+        endpoints = Endpoints(options, broken)
+        await endpoints.start()
+        health, metrics = endpoints.ports["health"], endpoints.ports["metrics"]
+        asked = ((health, "/livez"), (health, "/readyz"), (metrics, "/metrics"))
+        statuses = [(await asyncio.to_thread(_get, *where))[0] for where in asked]
+        await endpoints.stop()
+        return statuses
+
+    assert asyncio.run(run()) == [200, 503, 500]
+    assert broken.failed == ["probe", "probe", "metrics page"]
+
+
+@pytest.mark.parametrize("handler", [StderrHandler(Lines(as_json=False)), cli_errors._StderrHandler(True)])
+def test_a_log_that_cannot_be_written_stops_nobody(
+    handler: logging.Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = io.StringIO()
+    gone.close()
+    monkeypatch.setattr("sys.stderr", gone)
+    if isinstance(handler, StderrHandler):
+        handler.stream = gone
+    for message, arguments in (("bound", ()), ("%d pods", ("many",)), ("\ud800\n\x1b[2J", ())):
+        handler.handle(logging.LogRecord("stromboli.x", logging.ERROR, "f", 1, message, arguments, None))
 
 
 def test_addresses_as_go_writes_them() -> None:

@@ -24,6 +24,7 @@ from stromboli.admission.webhook_handler import MAX_BODY, handler
 from stromboli.api import names
 from stromboli.daemon.log_format import about
 from stromboli.daemon.process_shell import DaemonProcess, cancel
+from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.request import ApiError, NoResponse
@@ -75,6 +76,8 @@ class Process(DaemonProcess[Options]):
         return 0
 
     # -- what the endpoints show
+
+    guard = TelemetryGuard()
 
     def alive(self) -> str:
         return ""

@@ -65,3 +65,11 @@ class Problems:
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(self._problems)
+
+
+def error_text(error: BaseException) -> str:
+    """The type and the words of an error, also of one that cannot be printed."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__

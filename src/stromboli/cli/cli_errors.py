@@ -1,6 +1,7 @@
 """Errors as a sentence on standard error; a traceback only with `--debug`."""
 
 import logging
+from contextlib import suppress
 
 import typer
 
@@ -42,10 +43,11 @@ class _StderrHandler(logging.Handler):
         self._debug = debug
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = f"{record.levelname.lower()}: {record.getMessage()}"
-        if self._debug and record.exc_info:
-            text += "\n" + logging.Formatter().formatException(record.exc_info)
-        typer.echo(text, err=True)
+        with suppress(Exception):  # where standard error is gone, a line is lost and nothing else
+            text = f"{record.levelname.lower()}: {record.getMessage()}"
+            if self._debug and record.exc_info:
+                text += "\n" + logging.Formatter().formatException(record.exc_info)
+            typer.echo(text, err=True)
 
 
 def set_up_log(debug: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
@@ -107,11 +108,10 @@ class Controller(ABC, Generic[Key]):
 
     async def _sync_once(self, key: Key) -> None:
         """Sync a key, and survive whatever that raises: other keys need the worker."""
-        metrics = self.context.metrics
+        begin = time.perf_counter()
         try:
-            with metrics.sync.labels(self.name).time():
-                async with asyncio.timeout(SYNC_TIMEOUT):
-                    requeue_after = await self.sync(key)
+            async with asyncio.timeout(SYNC_TIMEOUT):
+                requeue_after = await self.sync(key)
         except LeaseLost as error:
             log.info("%s %s: %s", self.name, key, error)
         except (ApiError, NoResponse, TimeoutError, SyncError) as error:
@@ -123,9 +123,11 @@ class Controller(ABC, Generic[Key]):
             self.queue.forget(key)
             if requeue_after is not None:
                 self.queue.add_after(key, requeue_after)
+        finally:
+            self.context.metrics.on_sync(self.name, time.perf_counter() - begin)
 
     def _failed(self, key: Key, error: Exception) -> None:
-        self.context.metrics.failures.labels(self.name).inc()
+        self.context.metrics.on_failed_sync(self.name)
         if 0 <= self.max_retries <= self.queue.num_requeues(key):
             self.queue.forget(key)
             self.queue.add_after(key, GIVE_UP_PAUSE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from prometheus_client import Histogram
 
 from stromboli.daemon.metric_types import OWN_PREFIX, MetricSet, exponential, forget
@@ -15,8 +17,10 @@ class Metrics(MetricSet):
 
     def __init__(self) -> None:
         super().__init__()
-        self.completed_jobs = self._counter("job_completed_phase_count", "Jobs that became Completed", JOB)
-        self.failed_jobs = self._counter("job_failed_phase_count", "Jobs that became Failed", JOB)
+        self.ended_jobs = {
+            phase: self._counter(f"job_{phase.lower()}_phase_count", f"Jobs that became {phase}", JOB)
+            for phase in ("Completed", "Failed")
+        }
         self.pod_creation = self._histogram(
             "controller_job_to_pod_creation_latency_milliseconds",
             "From the creation of a job to that of each of its pods",
@@ -31,12 +35,12 @@ class Metrics(MetricSet):
             for phase in GROUP_PHASES
         }
         namespace = ("jobflow_namespace",)
-        self.succeeded_flows = self._counter(
-            "jobflow_succeed_phase_count", "JobFlows that became Succeed", namespace
-        )
-        self.failed_flows = self._counter(
-            "jobflow_failed_phase_count", "JobFlows that became Failed", namespace
-        )
+        self.ended_flows = {
+            phase: self._counter(
+                f"jobflow_{phase.lower()}_phase_count", f"JobFlows that became {phase}", namespace
+            )
+            for phase in ("Succeed", "Failed")
+        }
         self._add_own()
 
     def _add_own(self) -> None:
@@ -57,8 +61,46 @@ class Metrics(MetricSet):
         self.leader = self._gauge("leader", "1 if this one leads", prefix=OWN_PREFIX)
 
     def on_write(self, verb: str, resource: str) -> None:
-        self.writes.labels(verb, resource).inc()
+        with self.guard("write metrics"):
+            self.writes.labels(verb, resource).inc()
+
+    def on_sync(self, controller: str, seconds: float) -> None:
+        with self.guard("sync metrics"):
+            self.sync.labels(controller).observe(seconds)
+
+    def on_failed_sync(self, controller: str) -> None:
+        with self.guard("sync metrics"):
+            self.failures.labels(controller).inc()
+
+    def count_groups(self, queue: str, counts: Mapping[str, int]) -> None:
+        """So many PodGroups of a queue are in each phase."""
+        with self.guard("queue metrics"):
+            for phase, count in counts.items():
+                self.groups[phase].labels(queue).set(count)
 
     def forget_queue(self, name: str) -> None:
-        for gauge in self.groups.values():
-            forget(gauge, name)
+        with self.guard("queue metrics"):
+            for gauge in self.groups.values():
+                forget(gauge, name)
+
+    def job_ended(self, phase: str, job: str, queue: str) -> None:
+        """A job entered a phase; counted if it is one of the two that end it."""
+        with self.guard("job metrics"):
+            if phase in self.ended_jobs:
+                self.ended_jobs[phase].labels(job, queue).inc()
+
+    def forget_job(self, job: str, queue: str) -> None:
+        with self.guard("job metrics"):
+            for counter in self.ended_jobs.values():
+                forget(counter, job, queue)
+
+    def pod_created(self, seconds: float) -> None:
+        """A pod was created, so long after its job."""
+        with self.guard("job metrics"):
+            self.pod_creation.observe(seconds * 1000)
+
+    def flow_ended(self, phase: str, namespace: str) -> None:
+        """A JobFlow entered a phase; counted if it is one of the two that end it."""
+        with self.guard("jobflow metrics"):
+            if phase in self.ended_flows:
+                self.ended_flows[phase].labels(namespace).inc()

@@ -12,6 +12,7 @@ from stromboli.controllers.controller_metrics import Metrics
 from stromboli.controllers.options import Options
 from stromboli.controllers.runner import ControllerRunner
 from stromboli.daemon.process_shell import ElectedProcess
+from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 
@@ -51,6 +52,10 @@ class Process(ElectedProcess[Options]):
 
     # -- what the endpoints show
 
+    @property
+    def guard(self) -> TelemetryGuard:
+        return self._metrics.guard
+
     def alive(self) -> str:
         return ""
 
@@ -65,7 +70,8 @@ class Process(ElectedProcess[Options]):
         return f"not in step with the API server yet: {', '.join(left)}" if left else ""
 
     async def metrics(self) -> bytes:
-        self._metrics.leader.set(1 if self._runner is not None and self._write_time_left() > 0 else 0)
-        if self._runner is not None:
-            self._runner.measure()
+        with self.guard("process metrics"):
+            self._metrics.leader.set(1 if self._runner is not None and self._write_time_left() > 0 else 0)
+            if self._runner is not None:
+                self._runner.measure()
         return self._metrics.text()

@@ -10,6 +10,7 @@ from stromboli.api import names
 from stromboli.api.types.meta import Object
 from stromboli.controllers.user_event import UserEvent
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
+from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
 from stromboli.kube.guarded_client import GuardedClient, LeaseLost
 from stromboli.kube.request import ApiError, NoResponse
@@ -22,7 +23,10 @@ MAX_PENDING = 2000
 class Recorder:
     """The event recorder of all controllers."""
 
-    def __init__(self, client: GuardedClient, events: EventRecorder) -> None:
+    def __init__(
+        self, client: GuardedClient, events: EventRecorder, guard: TelemetryGuard | None = None
+    ) -> None:
+        self._guard = guard or TelemetryGuard()
         self._client = client
         self._events = events
         self._pending: deque[PendingEvent] = deque()
@@ -43,6 +47,10 @@ class Recorder:
         self.record(obj, UserEvent(names.WARNING, reason, message))
 
     def record(self, obj: Object, event: UserEvent) -> None:
+        with self._guard("events"):
+            self._record(obj, event)
+
+    def _record(self, obj: Object, event: UserEvent) -> None:
         if len(self._pending) >= MAX_PENDING:
             self._dropped += 1
             return
@@ -59,10 +67,8 @@ class Recorder:
                 self._drained.set()
                 self._wake.clear()
                 await self._wake.wait()
-            try:
+            with self._guard("events"):
                 await self._write(self._pending[0])
-            except Exception:  # one event must not keep the others from being written
-                log.exception("an event could not be written")
             self._pending.popleft()
 
     async def flush(self) -> None:

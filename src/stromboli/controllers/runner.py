@@ -69,7 +69,7 @@ class ControllerRunner:
         self.metrics = metrics = metrics if metrics is not None else Metrics()
         writer = ApiWriter(client, write_time_left, on_write=metrics.on_write)
         self.recorder = Recorder(
-            GuardedClient(client, write_time_left), EventRecorder(COMPONENT, instance, clock)
+            GuardedClient(client, write_time_left), EventRecorder(COMPONENT, instance, clock), metrics.guard
         )
         self.context = Context(writer, self.recorder, options, metrics, clock)
         self.controllers = self._create(kinds)

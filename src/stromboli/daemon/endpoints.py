@@ -10,6 +10,7 @@ from aiohttp import web
 
 from stromboli.daemon.common_options import CommonOptions
 from stromboli.daemon.flags import BadFlag
+from stromboli.daemon.telemetry_guard import TelemetryGuard
 
 GRACE = 2.0
 """Seconds that a request under way may take when the process stops."""
@@ -25,6 +26,10 @@ class Status(Protocol):
         """Empty, or why the process is not ready."""
 
     async def metrics(self) -> bytes: ...
+
+    @property
+    def guard(self) -> TelemetryGuard:
+        """Of what these only tell."""
 
 
 class Endpoints:
@@ -68,8 +73,8 @@ class Endpoints:
         app = web.Application()
         app.router.add_get("/healthz", _ok)
         app.router.add_get("/healthz/ping", _ok)
-        app.router.add_get("/livez", _probe(self._status.alive))
-        app.router.add_get("/readyz", _probe(self._status.ready))
+        app.router.add_get("/livez", self._probe(self._status.alive, ""))
+        app.router.add_get("/readyz", self._probe(self._status.ready, "cannot be told"))
         return app
 
     def _metrics_app(self) -> web.Application:
@@ -81,10 +86,25 @@ class Endpoints:
         return app
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(
-            body=await self._status.metrics(),
-            headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
-        )
+        with self._status.guard("metrics page"):
+            return web.Response(
+                body=await self._status.metrics(),
+                headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
+            )
+        return web.Response(text="the metrics cannot be shown; see the log", status=500)
+
+    def _probe(
+        self, check: Callable[[], str], unknown: str
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """A probe; `unknown` is its problem if the check itself fails, which must get nobody restarted."""
+
+        async def respond(_: web.Request) -> web.Response:
+            problem = unknown
+            with self._status.guard("probe"):
+                problem = check()
+            return web.Response(text=problem or "ok", status=503 if problem else 200)
+
+        return respond
 
 
 def split_address(address: str) -> tuple[str | None, int]:
@@ -108,11 +128,3 @@ def _tls(options: CommonOptions) -> ssl.SSLContext | None:
 
 async def _ok(_: web.Request) -> web.Response:
     return web.Response(text="ok")
-
-
-def _probe(check: Callable[[], str]) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def respond(_: web.Request) -> web.Response:
-        problem = check()
-        return web.Response(text=problem or "ok", status=503 if problem else 200)
-
-    return respond

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 _LEVELS = {"WARNING": "warn", "CRITICAL": "error"}
 
@@ -42,12 +43,22 @@ def _quoted(value: str) -> str:
     return value if plain else json.dumps(value)
 
 
+class StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes to standard error; where that is gone, the line is lost and nothing else."""
+
+    def __init__(self, formatter: logging.Formatter) -> None:
+        super().__init__(sys.stderr)
+        self.setFormatter(formatter)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        with suppress(Exception):
+            super().handleError(record)
+
+
 def set_up(as_json: bool, verbosity: int) -> None:
     """Write all our logs to standard error in this format."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines(as_json))
     ours = logging.getLogger("stromboli")
-    ours.handlers[:] = [handler]
+    ours.handlers[:] = [StderrHandler(Lines(as_json))]
     ours.propagate = False
     set_level(verbosity)
 

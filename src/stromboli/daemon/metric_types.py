@@ -14,9 +14,24 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.registry import Collector
+
+from stromboli.daemon.telemetry_guard import TelemetryGuard
 
 PREFIX = "volcano_"
 OWN_PREFIX = "stromboli_"
+
+
+class Registry(CollectorRegistry):
+    """A registry that can show its collectors one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.collectors: list[Collector] = []
+
+    def register(self, collector: Collector) -> None:
+        super().register(collector)
+        self.collectors.append(collector)
 
 
 class MetricSet:
@@ -24,13 +39,24 @@ class MetricSet:
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # Volcano shows none
-        self.registry = CollectorRegistry()
+        self.registry = Registry()
         self._bare_counters: list[str] = []
         """Counters whose names do not end in `_total`, as some of Volcano's do not; the library appends it."""
+        failures = self._counter(
+            "telemetry_failures_total",
+            "Metrics, events, dumps and such that failed; the work went on",
+            ("part",),
+            OWN_PREFIX,
+        )
+        self.guard = TelemetryGuard(lambda part: failures.labels(part).inc())
 
     def text(self) -> bytes:
-        """In Prometheus' text format."""
-        shown = generate_latest(self.registry)
+        """In Prometheus' text format; a metric that cannot be shown is left out."""
+        pages = []
+        for collector in self.registry.collectors:
+            with self.guard("metrics page"):
+                pages.append(generate_latest(collector))
+        shown = b"".join(pages)
         for name in self._bare_counters:
             shown = shown.replace(f"{name}_total".encode(), name.encode())
         return shown

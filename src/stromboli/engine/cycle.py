@@ -96,7 +96,10 @@ class Engine:
         """Uninitialise the actions of a policy that is no longer in force."""
         for action in dict.fromkeys(self._actions):
             if action.uninitialise is not None:
-                action.uninitialise()
+                try:
+                    action.uninitialise()
+                except Exception:  # it is on its way out: the new policy must not wait for it
+                    log.exception("action %s failed to uninitialise", action.name)
 
     def _build_plugins(self) -> None:
         """Build all plugins anew; the next session passes them the whole state."""

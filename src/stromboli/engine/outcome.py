@@ -54,7 +54,9 @@ def report_outcome(session: Session) -> None:
     """Decide what is written about jobs, pods and queues."""
     cluster = session.cluster
     for job in reportable(session):
-        phase = _report_job(session, job)
+        phase = names.GROUP_PENDING
+        with session.reporting():
+            phase = _report_job(session, job)
         if job.enough_ready and job not in cluster.backlog and phase != names.GROUP_PENDING:
             cluster.unsettled.pop(job, None)
         else:

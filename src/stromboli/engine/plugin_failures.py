@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
+
+from stromboli.api.errors import error_text
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
 
 LONGEST = 500
+UNREPORTED = "outcome"
+"""The point of a failure to say what became of a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,11 @@ class Failure:
 
     @property
     def message(self) -> str:
-        where = f"plugin {self.plugin!r} failed in {self.point}" if self.plugin else "scheduling failed"
+        where = (
+            f"plugin {self.plugin!r} failed in {self.point}"
+            if self.plugin
+            else f"{self.point or 'scheduling'} failed"
+        )
         return f"{where}: {self.error}"
 
 
@@ -41,8 +49,28 @@ class CycleLost(Exception):
 def failure_of(error: BaseException) -> Failure:
     """The failure of the plugin that was asked when the error came up, if any was."""
     plugin, point = vars(error).pop("__asked__", ("", ""))  # a plugin may raise the same object again
-    text = f"{type(error).__name__}: {error}"
+    text = error_text(error)
     return Failure(plugin, point, text if len(text) <= LONGEST else text[:LONGEST] + "...", error)
+
+
+class ReportGuard:
+    """Notes what is raised while the outcome of a job is put into words, which must not cost the cycle."""
+
+    __slots__ = ("_failures",)
+
+    def __init__(self, failures: list[Failure]):
+        self._failures = failures
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._failures.append(replace(failure_of(error), point=UNREPORTED))
+        return True
 
 
 class FailureGuard:

@@ -18,7 +18,7 @@ from stromboli.engine.order import JobsByQueue
 from stromboli.engine.placement.node_placement import Place, Placement
 from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.placement.verdict import Verdict, verdict_text
-from stromboli.engine.plugin_failures import Failure, FailureGuard
+from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard
 from stromboli.engine.transaction import Transaction
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.reservations import Reservation
@@ -235,6 +235,10 @@ class Session(Transaction):
     def guard_queue(self, queue: Queue) -> FailureGuard:
         """Whatever a plugin raises over a queue leaves that queue's jobs out, with a verdict."""
         return FailureGuard(self, queue.jobs)
+
+    def reporting(self) -> ReportGuard:
+        """Around words about a job: whatever raises there costs neither the cycle nor the job."""
+        return ReportGuard(self.failures)
 
     def exclude(self, jobs: Iterable[Job], failure: Failure) -> None:
         """These jobs get no room in this cycle because a plugin failed over them."""

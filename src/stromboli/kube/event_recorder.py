@@ -183,4 +183,4 @@ class EventRecorder:
 
 
 def _truncated(message: str) -> str:
-    return message.encode()[:MAX_MESSAGE_BYTES].decode(errors="ignore")
+    return message.encode(errors="replace")[:MAX_MESSAGE_BYTES].decode(errors="ignore")

@@ -77,7 +77,8 @@ class Gang(Plugin):
     def closing(self, session: Session) -> None:
         for job in reportable(session):
             if job.tasks:
-                _set_condition(session, job)
+                with session.reporting():
+                    _set_condition(session, job)
 
 
 def _surplus(candidates: list[Task], native_too: bool = False) -> list[Task]:

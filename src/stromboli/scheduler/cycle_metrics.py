@@ -10,6 +10,7 @@ from functools import partial
 from stromboli.daemon.metric_types import forget
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Evict
+from stromboli.engine.plugin_failures import UNREPORTED
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts, dominant_share, plus, shift
 from stromboli.model.job import Job, JobId
@@ -37,6 +38,10 @@ class CycleMetrics:
 
     def cycle(self, outcome: Outcome) -> None:
         """A cycle ended."""
+        with self.metrics.guard("cycle metrics"):
+            self._observe(outcome)
+
+    def _observe(self, outcome: Outcome) -> None:
         metrics, session = self.metrics, outcome.session
         metrics.cycle.observe(sum(outcome.seconds.values()) * MS)
         for part, seconds in outcome.seconds.items():
@@ -51,10 +56,16 @@ class CycleMetrics:
             return
         metrics.stage.observe("Predicate", *(seconds * MS for seconds in outcome.filtering))
         metrics.stage.observe("Scoring", *(seconds * MS for seconds in outcome.scoring))
-        self._count_decisions(outcome)
+        for failure in session.failures:
+            if failure.point == UNREPORTED:
+                metrics.guard.count(UNREPORTED)
+        with metrics.guard("decision metrics"):
+            self._count_decisions(outcome)
         if session.changed or outcome.decisions:
-            self._update_jobs(session)
-            self._update_queues(session)
+            with metrics.guard("job metrics"):
+                self._update_jobs(session)
+            with metrics.guard("queue metrics"):
+                self._update_queues(session)
 
     # -- decisions
 
@@ -99,9 +110,10 @@ class CycleMetrics:
             if cluster.jobs.get(job.id) is not job or job.group is None:
                 self._forget(job.id)
                 continue
-            metrics.job_start.labels(*self._labels(job)).set(job.created)
-            metrics.job_share.labels(job.namespace, job.name).set(dominant_share(job.held, session.total))
-            metrics.short_tasks.labels(job.name).set(_missing_members(job))
+            with metrics.guard("job metrics"):
+                metrics.job_start.labels(*self._labels(job)).set(job.created)
+                metrics.job_share.labels(job.namespace, job.name).set(dominant_share(job.held, session.total))
+                metrics.short_tasks.labels(job.name).set(_missing_members(job))
         if everything:
             for id in [id for id in self._jobs if id not in cluster.jobs]:
                 self._forget(id)
@@ -154,7 +166,8 @@ class CycleMetrics:
         self._oldest = oldest
         known = {queue.name: queue for queue in cluster.queues.values() if queue.exists}
         for name, queue in known.items():
-            self._update_queue(session, queue, inqueue.get(queue, {}))
+            with metrics.guard("queue metrics"):
+                self._update_queue(session, queue, inqueue.get(queue, {}))
             metrics.pending_jobs.labels(name).set(jobs[name])
             metrics.pending_tasks.labels(name).set(tasks[name])
             if name not in self._queues:
@@ -168,7 +181,8 @@ class CycleMetrics:
         return 0.0 if since is None else max(self._wall() - since, 0.0)
 
     def _update_queue(self, session: Session, queue: Queue, inqueue: Amounts) -> None:
-        metrics, name = self.metrics, queue.name
+        """An amount without limit, such as what the root passes on in a tree, is shown as `+Inf`."""
+        metrics, name, dims = self.metrics, queue.name, session.cluster.dims
         limits = {
             limit.name: limit.most for limit in session.rules.queue_limits(queue) if limit.queue is queue
         }
@@ -183,8 +197,8 @@ class CycleMetrics:
         }
         for family, amounts in families.items():
             if amounts is not None:
-                named = session.cluster.dims.named({dim: int(amount) for dim, amount in amounts.items()})
-                metrics.amounts[family].set(name, {key: float(amount) for key, amount in named.items()})
+                named = {dims.names[dim]: float(amount) for dim, amount in amounts.items()}
+                metrics.amounts[family].set(name, named)
         share = dominant_share(queue.allocated, deserved)
         metrics.queue_share.labels(name).set(share)
         metrics.queue_weight.labels(name).set(queue.weight)
@@ -208,22 +222,26 @@ class CycleMetrics:
 
     def written(self, order: WriteOrder, seconds: float) -> None:
         """An order was executed, so many seconds after it was first tried."""
-        if isinstance(order.decision, Bind):
-            self.metrics.stage.observe("Bind", seconds * MS)
-            if order.created:
-                self.metrics.task.labels("Bound").observe(max(self._wall() - order.created, 0.0) * MS)
+        with self.metrics.guard("write metrics"):
+            if isinstance(order.decision, Bind):
+                self.metrics.stage.observe("Bind", seconds * MS)
+                if order.created:
+                    self.metrics.task.labels("Bound").observe(max(self._wall() - order.created, 0.0) * MS)
 
     def write_failed(self, failure: WriteFailure) -> None:
-        self.metrics.failures.labels(type(failure.decision).__name__).inc()
-        if isinstance(failure.decision, Bind):
-            self.metrics.attempts.labels("error").inc()
+        with self.metrics.guard("write metrics"):
+            self.metrics.failures.labels(type(failure.decision).__name__).inc()
+            if isinstance(failure.decision, Bind):
+                self.metrics.attempts.labels("error").inc()
 
     def pod_arrived(self, created: float) -> None:
         """A pod without a node was first seen; in the cycle's thread."""
-        self.metrics.task.labels("Watched").observe(max(self._wall() - created, 0.0) * MS)
+        with self.metrics.guard("pod metrics"):
+            self.metrics.task.labels("Watched").observe(max(self._wall() - created, 0.0) * MS)
 
     def request_sent(self, host: str, method: str, status: str) -> None:
-        self.metrics.requests.labels(status, method, host).inc()
+        with self.metrics.guard("request metrics"):
+            self.metrics.requests.labels(status, method, host).inc()
 
 
 def _missing_members(job: Job) -> int:

@@ -77,5 +77,6 @@ class CycleThread:
     def _cycle(self) -> None:
         outcome = self._scheduler.cycle()
         self._cycle_metrics.cycle(outcome)
-        log_decisions(outcome)
+        with self._cycle_metrics.metrics.guard("decision log"):
+            log_decisions(outcome)
         self._seam.to_event_loop(self._note_cycle)

@@ -7,6 +7,7 @@ import logging
 import time
 
 from stromboli.daemon.log_format import about
+from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import discover
 from stromboli.kube.election import Election
@@ -37,6 +38,10 @@ class Introspection:
         self._dumping: asyncio.Task[str] | None = None
         self._metrics_lock = asyncio.Lock()
 
+    @property
+    def guard(self) -> TelemetryGuard:
+        return self._metrics.guard
+
     def alive(self) -> str:
         silence = self._replica.thread.silence
         return f"no cycle has ended for {silence:.0f} seconds" if silence > STUCK_AFTER else ""
@@ -57,11 +62,12 @@ class Introspection:
     async def metrics(self) -> bytes:
         """Rendered in another thread: with thousands of jobs that takes about a second."""
         metrics, writer = self._metrics, self._replica.writer
-        leads = self._replica.seam.leads and (self._election is None or self._election.may_write())
-        metrics.leader.set(1 if leads else 0)
-        metrics.mirror_lag.set(self._replica.seam.changes.age)
-        metrics.waiting_writes.set(len(writer))
-        metrics.dropped_events.set(writer.dropped + writer.events.dropped)
+        with metrics.guard("process metrics"):
+            leads = self._replica.seam.leads and (self._election is None or self._election.may_write())
+            metrics.leader.set(1 if leads else 0)
+            metrics.mirror_lag.set(self._replica.seam.changes.age)
+            metrics.waiting_writes.set(len(writer))
+            metrics.dropped_events.set(writer.dropped + writer.events.dropped)
         async with self._metrics_lock:
             return await asyncio.to_thread(metrics.text)
 
@@ -94,6 +100,7 @@ class Introspection:
                 memory,
                 self._options.cache_dump_dir,
                 time.time(),
+                self.guard,
             )
         except (ApiError, NoResponse, Expired, OSError) as error:
             raise Unavailable(str(error)) from None

@@ -71,7 +71,11 @@ class Replica:
             self.seam,
         )
         self.world = KubernetesWorld(
-            self.mirror, self._submit, patience=options.gang_bind_timeout, shards=node_shards(options)
+            self.mirror,
+            self._submit,
+            patience=options.gang_bind_timeout,
+            shards=node_shards(options),
+            guard=cycle_metrics.metrics.guard,
         )
         self.writer = DecisionWriter(
             client,
@@ -133,9 +137,10 @@ class Replica:
 
     def _report_unusable(self, problem: UnusableObject) -> None:
         """In the log by every replica, in an event by the leader; a new leader reports them again."""
-        order = unusable_event(problem)
-        if self.seam.leads:
-            self._submit([order])
+        with self._cycle_metrics.metrics.guard("events"):
+            order = unusable_event(problem)
+            if self.seam.leads:
+                self._submit([order])
 
     # -- on the event loop
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
+from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.reflector import list_pages
@@ -44,21 +44,27 @@ async def write_dump(
     memory: Mapping[str, Any],
     folder: Path,
     now: float,
+    guard: TelemetryGuard,
 ) -> Path:
-    """List everything and write it to a new file that only we may read."""
+    """List everything and write it to a new file that only we may read; what cannot be encoded is left out."""
     path = folder / f"snapshot-{now:.0f}.json"
     handle, unfinished = tempfile.mkstemp(prefix=path.name, dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
-            head = {"name": path.stem, "time": timestamp(now), "config": policy, "memory": _encodable(memory)}
+            head = {
+                "name": path.stem,
+                "time": timestamp(now),
+                "config": policy,
+                "memory": _encodable(memory, guard),
+            }
             file.write(msgspec.json.encode(head)[:-1] + b',"objects":[')
             separator = b"\n"
             async for object in _all(client, kinds):
-                file.write(
-                    separator
-                    + msgspec.json.encode(_as_manifest(object, kinds[type(object)], placed, schedulers))
-                )
-                separator = b",\n"
+                with guard("dump of an object"):
+                    manifest = _as_manifest(object, kinds[type(object)], placed, schedulers)
+                    encoded = msgspec.json.encode(manifest)
+                    file.write(separator + encoded)
+                    separator = b",\n"
             file.write(b"]}\n")
         os.replace(unfinished, path)
     except BaseException:
@@ -86,10 +92,10 @@ def _as_manifest(
     return {**content, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
-def _encodable(memory: Mapping[str, Any]) -> dict[str, msgspec.Raw]:
+def _encodable(memory: Mapping[str, Any], guard: TelemetryGuard) -> dict[str, msgspec.Raw]:
     """What plugins remember, as far as it can be encoded."""
     encoded = {}
     for plugin, content in memory.items():
-        with suppress(TypeError, ValueError):
+        with guard("dump of a plugin's memory"):
             encoded[plugin] = msgspec.Raw(msgspec.json.encode(content))
     return encoded

@@ -284,3 +284,11 @@ def test_whoever_stands_by_keeps_in_step_and_decides_nothing() -> None:
     assert not story.orders
     assert not story.world.cluster.dirty.jobs
     assert story.world.cluster.dirty.everything
+
+
+def test_an_event_that_cannot_be_made_takes_no_decision_with_it() -> None:
+    story = Story()
+    hostile = Event(["PodGroup"], "default", "web", "Warning", "Unschedulable", "m")  # type: ignore[arg-type]
+    bind = story.bind("web-0")
+    story.world.execute([hostile, bind])
+    assert [order.decision for order in story.orders] == [bind]

@@ -27,7 +27,6 @@ from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugin
 from stromboli.controllers.job.reconcile import reconcile
 from stromboli.controllers.owner_references import BATCH_VERSION, controller_keys, controller_uid
 from stromboli.controllers.watched_kinds import Pod
-from stromboli.daemon.metric_types import forget
 
 log = logging.getLogger(__name__)
 
@@ -247,8 +246,7 @@ class JobController(Controller[str]):
         """Forget the job and its commands; a young command may be for a job that is not in the store yet."""
         record = self._records.pop(key, None)
         if record is not None:
-            forget(self.context.metrics.completed_jobs, key, record.queue)
-            forget(self.context.metrics.failed_jobs, key, record.queue)
+            self.context.metrics.forget_job(key, record.queue)
         command = self._command(key, None)
         if command is None:
             return None

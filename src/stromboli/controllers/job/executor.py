@@ -17,7 +17,6 @@ from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Job, JobStatus, Manifest
 from stromboli.controllers.context import Context
 from stromboli.controllers.job.expectations import Expectations
-from stromboli.controllers.job.job_phases import Phase
 from stromboli.controllers.job.observed_state import (
     Attach,
     CreateClaim,
@@ -131,11 +130,7 @@ class Executor:
         changes = merge_patch(before, msgspec.to_builtins(status))
         written = self._store_job(await self._writer.patch(job, {"status": changes}, "status"))
         if status.state.phase != job.status.state.phase:
-            labels = (job.key, job.spec.queue)
-            if status.state.phase == Phase.COMPLETED:
-                self._context.metrics.completed_jobs.labels(*labels).inc()
-            elif status.state.phase == Phase.FAILED:
-                self._context.metrics.failed_jobs.labels(*labels).inc()
+            self._context.metrics.job_ended(status.state.phase, job.key, job.spec.queue)
         return written
 
     async def _create_group(self, manifest: Manifest, namespace: str, expectations: Expectations) -> None:
@@ -183,7 +178,7 @@ class Executor:
         expectations.pod_created(pod)
         created, since = pod.metadata.creation_timestamp, job.metadata.creation_timestamp
         if is_new and created is not None and since is not None:
-            self._context.metrics.pod_creation.observe((created - since).total_seconds() * 1000)
+            self._context.metrics.pod_created((created - since).total_seconds())
 
     async def _delete(self, write: DeletePod, expectations: Expectations) -> None:
         pod = write.pod

@@ -14,8 +14,6 @@ from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller, SyncError
 from stromboli.controllers.jobflow.probes import passes
 from stromboli.controllers.jobflow.reconcile import (
-    FAILED,
-    SUCCEED,
     TERMINAL,
     Outcome,
     reconcile,
@@ -107,10 +105,8 @@ class JobFlowController(Controller[str]):
         if not patch:
             return
         self.flows.mutated(await self.context.writer.patch(flow, {"status": patch}, "status"))
-        ends = {SUCCEED: self.context.metrics.succeeded_flows, FAILED: self.context.metrics.failed_flows}
-        phase = status.state.phase
-        if phase in ends and phase != flow.status.state.phase:
-            ends[phase].labels(flow.namespace).inc()
+        if status.state.phase != flow.status.state.phase:
+            self.context.metrics.flow_ended(status.state.phase, flow.namespace)
 
     def gave_up(self, key: str, error: Exception) -> None:
         flow = self.flows.get(key)

@@ -12,6 +12,7 @@ from stromboli.api.types.volcano_job import Command
 from stromboli.controllers import selection
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller, SyncError
+from stromboli.controllers.controller_metrics import GROUP_PHASES
 from stromboli.controllers.queue.queue_states import CLOSED_STATES, next_state, state_of
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.request import ApiError, NoResponse
@@ -174,8 +175,8 @@ class QueueController(Controller[str]):
         return queue.spec.parent not in ("", names.ROOT_QUEUE) and self._parent_of(queue) is None
 
     def _count_groups(self, key: str) -> None:
-        for phase, gauge in self.context.metrics.groups.items():
-            gauge.labels(key).set(self._phases.count((key, phase)))
+        counts = {phase: self._phases.count((key, phase)) for phase in GROUP_PHASES}
+        self.context.metrics.count_groups(key, counts)
 
     def gave_up(self, key: str, error: Exception) -> None:
         queue = self.queues.get(key)

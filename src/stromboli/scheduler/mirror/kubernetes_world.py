@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from stromboli.api import names
+from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.engine.decisions import (
     Bind,
     Decision,
@@ -53,6 +54,7 @@ class KubernetesWorld:
         patience: float = PATIENCE,
         shards: NodeShards | None = None,
         clock: Callable[[], float] = time.monotonic,
+        guard: TelemetryGuard | None = None,
     ):
         """`submit` hands orders over to the writer. `clock` measures pauses, as `wall` may be set.
 
@@ -63,6 +65,7 @@ class KubernetesWorld:
         self._wall = wall
         self._clock = clock
         self._shards = shards
+        self._guard = guard or TelemetryGuard()
         self._failures: dict[tuple[type[Decision], str], int] = {}
         """How often a decision on a task failed in a row, by uid."""
         self._pending: list[tuple[float, WriteFailure]] = []
@@ -168,11 +171,10 @@ class KubernetesWorld:
         }
         for decision in decisions:
             match decision:
-                case Event() if is_premature(self.cluster, decision):
-                    continue
-                case Event(kind="Pod"):
-                    yield WriteOrder(decision, uids.get((decision.namespace, decision.name), ""))
-                case Event() | PodGroupStatus() | NativeGroupCondition():
+                case Event():
+                    with self._guard("events"):
+                        yield from self._event_order(decision, uids)
+                case PodGroupStatus() | NativeGroupCondition():
                     yield self._group_order(decision)
                 case Bind():
                     task = self.cluster.tasks.get(decision.uid)
@@ -183,6 +185,12 @@ class KubernetesWorld:
                     yield WriteOrder(decision, resources=tuple(written))
                 case _:
                     yield WriteOrder(decision)
+
+    def _event_order(self, event: Event, uids: Mapping[tuple[str, str], str]) -> Iterator[WriteOrder]:
+        if event.kind == "Pod":
+            yield WriteOrder(event, uids.get((event.namespace, event.name), ""))
+        elif not is_premature(self.cluster, event):
+            yield self._group_order(event)
 
     def _group_order(self, decision: Event | PodGroupStatus | NativeGroupCondition) -> WriteOrder:
         job = self.cluster.jobs.get(_job_id(decision))

@@ -173,7 +173,8 @@ def _status_patch(namespace: str, name: str, uid: str, status: dict[str, Any]) -
 
 
 def _condition(type: str, status: str, reason: str, message: str, since: str | None) -> dict[str, str]:
-    fields = {"type": type, "status": status, "reason": reason, "message": message}
+    text = message if message.isascii() else message.encode(errors="replace").decode()
+    fields = {"type": type, "status": status, "reason": reason, "message": text}
     return fields if since is None else {**fields, "lastTransitionTime": since}
 
 
