@@ -122,9 +122,10 @@ class ElectedProcess(DaemonProcess[AnyElectedOptions]):
             self._lease_lost()
             log.error("the lease is lost: leaving at once")
             return 1
-        finally:
-            await cancel(working)
-            await cancel(renewing)
+        finally:  # however the work ends, the lease is released, and only after the last write
+            working.cancel()
+            renewing.cancel()
+            await asyncio.gather(working, renewing, return_exceptions=True)
             await election.release()
 
     def _exit_status(self) -> int:
