@@ -119,7 +119,7 @@ class JobsByQueue:
             self._rekey()
 
     def drain(self) -> Iterator[Job]:
-        """Every job, queue after queue, in the order of this moment."""
+        """Every job once, queue after queue, in the order of this moment."""
         while self._queues:
             waiting = self._jobs[self._queues.pop()]
             while waiting:

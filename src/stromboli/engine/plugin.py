@@ -53,7 +53,9 @@ class Invalid:
     """Why a job cannot be scheduled as it stands."""
 
     reason: str
+    """One word for programs, as in a condition: `NotEnoughTasks`."""
     message: str
+    """A sentence for its user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,9 @@ class Eviction:
     """Who asks for victims in a gang-aware action: the kind ("preempt" or "reclaim") and the job."""
 
     kind: str
+    """`preempt` within a queue, `reclaim` between queues."""
     job: Job
+    """The job that wants room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,9 @@ class Bound:
     """
 
     key: Hashable
+    """All that the answer reads of the preempting task."""
     may: Callable[[Job], bool]
+    """Whether any task of a job could be a victim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +90,15 @@ class QueueLimit:
     """
 
     queue: Queue
+    """The queue that the limit is of."""
     name: str
+    """The name of the limit, such as `capability`."""
     most: Amounts
+    """What it may have at most."""
     held: Amounts
+    """What counts against that now."""
     remedy: str
+    """The way out, as a user reads it."""
 
 
 DEPRECATED = ("hyper_node_scores", "hyper_node_gradients")

@@ -47,15 +47,18 @@ class Session(Transaction):
         super().__init__(cluster)
         self.policy = policy
         self.rules = rules
+        """The extension points as functions that ask every plugin of the policy: `session.rules.job_ready(job)`."""
         self.now = now
+        """The time of the cycle, in seconds since 1970; it stands still while the cycle runs."""
         self.id = id
         self.services: Mapping[str, Any] = {}
-        """How plugins call out, handed in by the process that runs the scheduler; empty in a rehearsal."""
+        """How plugins call out, by name, handed in by the process that runs the scheduler; empty in a rehearsal."""
         self.features: frozenset[str] = frozenset()
         """Feature gates that are on, of those that are off by default."""
         self.total = cluster.total
+        """What is allocatable on all nodes together; stays as it is while the cycle runs."""
         self.objections: dict[Job, str] = {}
-        """Why a job as a whole was left out."""
+        """Why a job as a whole was left out, in a sentence that its user reads; actions add to it."""
         self.failures: list[Failure] = []
         self.conditions: dict[Job, dict[str, Condition]] = {}
         """Conditions that plugins set on jobs in this session, by type."""
@@ -75,31 +78,35 @@ class Session(Transaction):
     # -- jobs and queues
 
     def arguments(self, action: str) -> Any:
-        """The arguments of an action, as configured."""
+        """The arguments of an action, as configured: its `Arguments` dataclass, filled in from the policy."""
         return self.policy.configurations[action]
 
     def jobs(self) -> Iterator[Job]:
-        """Every job that takes part in cycles."""
+        """Every job that takes part in cycles, running ones too; `cluster.backlog` has just those with work to do."""
         return (job for job in self.cluster.jobs.values() if job.visible)
 
     def jobs_by_queue(self, jobs: Iterable[Job]) -> JobsByQueue:
-        """These jobs in their queues, in the order of the policy."""
+        """These jobs in their queues, to be taken in the order that the policy's plugins give them."""
         return JobsByQueue(self, jobs)
 
     def reorder(self, jobs: Iterable[Job]) -> None:
-        """The places of these jobs in their queues may have changed, though they did not move."""
+        """Say that the places of these jobs in their queues may have changed, though no task of theirs moved."""
         self.cluster.touched.extend(jobs)
 
     def queue_key(self, queue: Queue) -> tuple[Any, ...]:
+        """Sort key of queues at this moment: `queue_order` of all plugins, then creation time and name."""
         return (*self.rules.queue_order(queue), queue.created, queue.name)
 
     def job_key(self, job: Job) -> tuple[Any, ...]:
+        """Sort key of jobs at this moment: `job_order` of all plugins, then creation time and name."""
         return (*self.rules.job_order(job), job.created, job.id)
 
     def task_key(self, task: Task) -> tuple[Any, ...]:
+        """Sort key of a job's tasks at this moment: `task_order` of all plugins, then replica number and age."""
         return (*self.rules.task_order(task), task.order)
 
     def sub_job_key(self, sub_job: SubJob) -> tuple[Any, ...]:
+        """Sort key of a job's sub-groups at this moment: `sub_job_order` of all plugins, then match label and id."""
         return (*self.rules.sub_job_order(sub_job), sub_job.match_index, sub_job.id)
 
     def compare_victim_queues(self, left: Queue, right: Queue, mine: Queue) -> int:
@@ -115,12 +122,13 @@ class Session(Transaction):
         return [np.ones(len(self.cluster.columns), dtype=bool)]
 
     def sub_job_ready(self, sub_job: SubJob) -> bool:
-        """A sub-job of a job without policies is ready when the job is."""
+        """Whether a sub-group may start with what it has; that of a job without policies may if the job may."""
         if not sub_job.job.policies:
             return self.rules.job_ready(sub_job.job)
         return self.rules.sub_job_ready(sub_job)
 
     def sub_job_pipelined(self, sub_job: SubJob) -> bool:
+        """Whether a sub-group could start once promised room is free."""
         if not sub_job.job.policies:
             return self.rules.job_pipelined(sub_job.job)
         return self.rules.sub_job_pipelined(sub_job)
@@ -128,7 +136,10 @@ class Session(Transaction):
     # -- placing
 
     def place(self, task: Task, within: Bools | None = None, resource_fit: bool = True) -> Place | Verdict:
-        """The best node for a task (among those within), or why there is none."""
+        """The best node for a task by all filters and scores (among those within), or why there is none.
+
+        It moves nothing. `resource_fit=False` leaves out whether there is enough cpu, memory and so on.
+        """
         refused = self._refused(task)
         if refused:
             return refused
@@ -177,10 +188,11 @@ class Session(Transaction):
         return dict(enumerate(free.tolist()))
 
     def queue_of(self, task: Task) -> Queue | None:
+        """The queue of a task's job, if it has both."""
         return task.job.queue if task.job is not None else None
 
     def only(self, node: Node) -> Bools:
-        """A set of nodes that holds just one."""
+        """A set of nodes that holds just this one, for `place`."""
         mask = np.zeros(len(self.cluster.columns), dtype=bool)
         mask[node.row] = True
         return mask
@@ -188,7 +200,7 @@ class Session(Transaction):
     # -- once placed
 
     def reserve(self, task: Task, seconds: float) -> None:
-        """Keep the room that was promised to a task for it beyond this cycle."""
+        """Keep the room that was promised to a task (pipelined) for it beyond this cycle, for so many seconds."""
         if task.node is not None and seconds > 0:
             until = self.now + seconds
             self._reservations[task] = Reservation(task.uid, task.request, task.node, self.now, until)
@@ -206,7 +218,7 @@ class Session(Transaction):
     # -- events, phases and conditions
 
     def record_event(self, job: Job, topic: str, type: str, reason: str, message: str) -> None:
-        """An event about a job, unless the last one on this topic was the same."""
+        """Record an event about a job, `Normal` or `Warning`, unless the last one on this topic was the same."""
         self.messages.setdefault(job, {})[topic] = message
         if self._reported.get((job, topic), job.reported.get(topic)) == (reason, message):
             return
@@ -218,7 +230,7 @@ class Session(Transaction):
         self._writes.append((target, field, value))
 
     def set_phase(self, job: Job, phase: str) -> None:
-        """Give a job another phase, for good."""
+        """Give a job another phase, for good; `Inqueue` lets a waiting one in."""
         self.record(partial(self.cluster.set_phase, job, job.phase), committed=True)
         self.cluster.set_phase(job, phase)
 
@@ -229,11 +241,11 @@ class Session(Transaction):
     # -- when a plugin raises
 
     def guard(self, job: Job) -> FailureGuard:
-        """Whatever a plugin raises over one job leaves that job out, with a verdict."""
+        """`with session.guard(job):` whatever a plugin raises in it leaves this job out, and its user reads why."""
         return FailureGuard(self, (job,))
 
     def guard_queue(self, queue: Queue) -> FailureGuard:
-        """Whatever a plugin raises over a queue leaves that queue's jobs out, with a verdict."""
+        """As `guard`, for all jobs of a queue."""
         return FailureGuard(self, queue.jobs)
 
     def reporting(self) -> ReportGuard:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Statement:
-    """A position in a transaction's journal."""
+    """Moves that belong together. It ends by `commit`, by `keep`, or is taken back when its block is left."""
 
     def __init__(self, transaction: Transaction):
         self._within = transaction
@@ -43,22 +43,25 @@ class Statement:
         return len(self._within.journal) - self._start
 
     def assign(self, task: Task, place: Place) -> Refused | None:
-        """Allocate if it fits now, pipeline if it will."""
+        """Put a task where `session.place` found room: allocate if it fits now, pipeline if it will.
+
+        A plugin may refuse; then nothing moved, and the answer says why. The same holds for the moves below.
+        """
         return self.allocate(task, place.node) if place.now else self.pipeline(task, place.node)
 
     def allocate(self, task: Task, node: Node) -> Refused | None:
-        """Give the task room on a node."""
+        """Give a Pending task room on a node; it is not checked whether it fits: `session.place` did that."""
         return self._within.move(task, Status.ALLOCATED, node)
 
     def pipeline(self, task: Task, node: Node, evicted: bool = False) -> Refused | None:
-        """Promise the task room that is still being freed; `evicted` if pods were evicted for it."""
+        """Promise a Pending task room that is still being freed; `evicted` if pods were evicted for it."""
         refused = self._within.move(task, Status.PIPELINED, node)
         if refused is None and evicted:
             self._within.nominate(task)
         return refused
 
     def evict(self, task: Task, reason: EvictionReason) -> Refused | None:
-        """Make a task leave its node."""
+        """Make a task leave its node; its room is promised to nobody yet."""
         refused = self._within.move(task, Status.RELEASING, task.node)
         if refused is None:
             self._within.record_eviction(task, reason)
@@ -82,18 +85,21 @@ class Statement:
         return [task for task in dict.fromkeys(gone) if task.status is Status.RELEASING]
 
     def release(self, task: Task) -> Refused | None:
-        """Take back what a task was given earlier in this session."""
+        """Take back what a task was given or promised earlier in this session: it is Pending again."""
         return self._within.move(task, Status.PENDING, None)
 
     def commit(self) -> None:
-        """Let the decisions leave: binds for what is allocated, evictions for what is releasing."""
+        """Let the decisions leave when the cycle ends: binds for what is allocated, evictions for what is releasing.
+
+        What is pipelined is held as by `keep`. Only the outermost statement may be committed.
+        """
         if self._within.open_statements > 1:
             raise RuntimeError("only the outermost statement may be committed")
         self._end()
         self._within.settle(self._start)
 
     def keep(self) -> None:
-        """Hold the moves until the session closes, or until the statement around this one ends; nothing leaves."""
+        """Hold the moves until the cycle ends, or until the statement around this one ends; nothing is decided."""
         self._end()
 
     def _end(self) -> None:

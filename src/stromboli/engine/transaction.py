@@ -41,8 +41,11 @@ class EvictionReason(NamedTuple):
     """Why a pod was evicted: the action, the job it was evicted for, and the plugins that chose it."""
 
     action: str
+    """The name of the action, as in the policy."""
     beneficiary: str = ""
+    """The key of the job that it was evicted for, `namespace/name`."""
     chosen_by: str = ""
+    """The plugins that chose it: what `Choice.by` says."""
 
     @property
     def sentence(self) -> str:
@@ -82,6 +85,7 @@ class Transaction:
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
+        """All nodes, queues, jobs and tasks as they are at this moment of the cycle; read it, move by statements."""
         self.journal: list[Change | Undo] = []
         self.open_statements = 0
         self.rollbacks: list[int] = []
@@ -100,6 +104,7 @@ class Transaction:
     # -- moving
 
     def statement(self) -> Statement:
+        """Begin moves that belong together: `with session.statement() as trial:`; they end as the statement does."""
         return Statement(self)
 
     def move(self, task: Task, status: Status, node: Node | None) -> Refused | None:
@@ -118,7 +123,7 @@ class Transaction:
         self.journal.append(Undo(back, committed))
 
     def restore_if_lost(self, entries: dict[str, Any], key: str, before: Any | None) -> None:
-        """Restore an entry of what is kept between cycles (None: remove it) if this cycle is lost."""
+        """Call it before an entry of `cluster.memory` changes: it is as before (None: gone) if this cycle is lost."""
 
         def back() -> None:
             entries.pop(key, None)
@@ -253,7 +258,7 @@ class Transaction:
     # -- remembering
 
     def explain(self, task: Task, verdict: Verdict) -> None:
-        """Remember why a task was not placed; its role counts as failed in its sub-job."""
+        """Remember why a task was not placed, for its user; its role counts as failed in its sub-group."""
         if task.job is not None:
             self.verdicts.setdefault(task.job, {})[task] = verdict
         if task.sub_job is not None:

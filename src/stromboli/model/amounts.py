@@ -26,6 +26,7 @@ def shift(total: Amounts, request: Vector, sign: int = 1) -> None:
 
 
 def plus(left: Vector, right: Vector) -> Amounts:
+    """The sum; what becomes zero is left out."""
     total = dict(left)
     shift(total, right)
     return total
@@ -39,10 +40,12 @@ def minus(left: Vector, right: Vector) -> Amounts:
 
 
 def times(amounts: Vector, ratio: float) -> Amounts:
+    """Each amount times a number."""
     return {dim: amount * ratio for dim, amount in amounts.items()}
 
 
 def total_of(vectors: Iterable[Vector]) -> Amounts:
+    """The sum of any number of them."""
     total: Amounts = {}
     for vector in vectors:
         shift(total, vector)
@@ -140,6 +143,7 @@ def is_empty(amounts: Vector) -> bool:
 
 
 def share(part: float, whole: float) -> float:
+    """Part of a whole as a ratio; anything of nothing is 1."""
     if whole == 0:
         return 0.0 if part == 0 else 1.0
     return part / whole

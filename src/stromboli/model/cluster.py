@@ -40,10 +40,15 @@ class Change(NamedTuple):
     """One move: a task's status and node before and after."""
 
     task: Task
+    """The task that moved."""
     old_status: Status
+    """Its status before."""
     old_node: Node | None
+    """Its node before."""
     status: Status
+    """Its status now."""
     node: Node | None
+    """Its node now."""
     undo: bool = False
     """Whether this undoes an earlier move; then no listener may refuse."""
 
@@ -55,6 +60,7 @@ class Refused(NamedTuple):
     """A listener refused the move; the state is as before."""
 
     why: str
+    """The sentence that the plugin gave."""
 
 
 class ListenerFailed(Exception):
@@ -78,12 +84,15 @@ class Dirty:
     """What changed since the last session."""
 
     everything: bool = True
+    """Whether all has to be looked at anew, as in the first session; then the rest says nothing."""
     jobs: dict[Job, None] = field(default_factory=dict)
+    """Jobs of which a task moved, came or went, or whose group changed."""
     queues: dict[Queue, None] = field(default_factory=dict)
+    """Queues whose object changed, or that jobs joined or left."""
     nodes: bool = False
     """Whether nodes were added, removed or changed."""
     objects: bool = False
-    """Whether any of the lookup objects changed."""
+    """Whether any of `cluster.objects` changed."""
 
     def __bool__(self) -> bool:
         return self.everything or self.nodes or self.objects or bool(self.jobs) or bool(self.queues)
@@ -94,30 +103,36 @@ class Cluster:
 
     def __init__(self, objects: LookupObjects):
         self.dims = Dimensions()
+        """Which resource has which number in amounts."""
         self.columns = Columns(self.dims)
+        """The numbers of all nodes as arrays."""
         self.objects = objects
         """Objects that plugins look up: quotas, budgets, claims, namespaces, priority classes."""
         self.affinity_terms = AffinityTerms(objects)
         """The pod affinity terms of all tasks, on nodes or not."""
         self.pod_counts = PodCounts(self.columns, self.affinity_terms.index_keys)
         self.nodes: dict[str, Node] = {}
+        """All nodes by name, also those that only a pod names."""
         self.jobs: dict[JobId, Job] = {}
+        """All jobs by id, also those that take no part in cycles: see `job.visible`."""
         self.queues: dict[str, Queue] = {}
+        """All queues by name, also those that only a job names: see `queue.exists`."""
         self.tasks: dict[str, Task] = {}
+        """All tasks by the uid of their pod."""
         self.layout_stale = False
         """Whether nodes were added or removed since the columns were laid out."""
         self.total: Amounts = {}
-        """What is allocatable on all nodes together."""
+        """What is allocatable on all nodes together; changes between cycles alone."""
         self.waiting: dict[Job, None] = {}
-        """Visible jobs that enqueue has not admitted."""
+        """Jobs that wait to be let in by `enqueue`."""
         self.backlog: dict[Job, None] = {}
-        """Visible jobs with a Pending or Pipelined task."""
+        """Jobs with a Pending or Pipelined task, the work of an action that places; copy it before you move any."""
         self.reservations = Reservations(self)
         """Room that is kept beyond a cycle."""
         self.unsettled: dict[Job, None] = {}
         """Jobs whose outcome was not final when it was last reported."""
         self.memory: dict[str, Any] = {}
-        """What plugins carry from cycle to cycle: plain data, by plugin name."""
+        """What plugins carry from cycle to cycle: plain data, by plugin name; see `session.restore_if_lost`."""
         self.usage: Mapping[str, NodeUsage] = {}
         """Measured load by node name; replaced as a whole between cycles, never changed in place."""
         self.listeners: list[Listener] = []

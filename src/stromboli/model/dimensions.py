@@ -18,7 +18,9 @@ class Dimensions:
 
     def __init__(self) -> None:
         self.names: list[str] = ["cpu", "memory", "pods"]
+        """The name of each resource, by its number."""
         self.index: dict[str, int] = {name: row for row, name in enumerate(self.names)}
+        """The number of each resource, by its name: `dims.index.get("nvidia.com/gpu")` is none if nobody named it."""
 
     def __len__(self) -> int:
         return len(self.names)

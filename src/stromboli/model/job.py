@@ -29,10 +29,13 @@ class TaskCounts:
     """Counts of tasks by status with the predicates over them; what a job and a sub-job have in common."""
 
     minimum: int = field(default=0, kw_only=True)
+    """How many tasks must start together: minMember, or the size of a sub-group."""
     counts: list[int] = field(default_factory=lambda: [0] * len(Status), kw_only=True)
+    """How many tasks are in each status, by `Status`; follows every move."""
     ready_count: int = field(default=0, kw_only=True)
-    """Tasks that are allocated or have succeeded."""
+    """How many tasks hold room (Allocated, Binding, Bound, Running) or have succeeded; follows every move."""
     pending_best_effort: int = field(default=0, kw_only=True)
+    """How many Pending tasks request nothing, so that `backfill` places them; follows every move."""
 
     def count(self, status: Status, best_effort: bool, sign: int) -> None:
         """One task more (or less) of a status."""
@@ -44,22 +47,27 @@ class TaskCounts:
 
     @property
     def waiting_count(self) -> int:
+        """How many tasks are promised room that is still being freed (Pipelined)."""
         return self.counts[Status.PIPELINED]
 
     @property
     def valid_count(self) -> int:
+        """How many tasks run, have succeeded or may still be placed: all but failed, unknown and leaving ones."""
         return sum(count for status, count in enumerate(self.counts) if VALID_CLASS[status])
 
     @property
     def allocated_count(self) -> int:
+        """How many tasks hold room: `ready_count` without those that have succeeded."""
         return self.ready_count - self.counts[Status.SUCCEEDED]
 
     @property
     def enough_ready(self) -> bool:
+        """Whether the tasks that hold room, and those that need none, reach the minimum."""
         return self.ready_count + self.pending_best_effort >= self.minimum
 
     @property
     def enough_pipelined(self) -> bool:
+        """As `enough_ready`, with tasks counted that are promised room."""
         return self.counts[Status.PIPELINED] + self.ready_count + self.pending_best_effort >= self.minimum
 
 
@@ -68,10 +76,14 @@ class SubJob(TaskCounts):
     """Tasks that a sub-group policy groups; a job without policies has one sub-job with all tasks."""
 
     job: Job
+    """The job that it is a part of."""
     id: str
+    """Its name within the job: the policy's name and the values of its match labels."""
     policy: SubGroupPolicy | None
+    """The entry of `spec.subGroupPolicy` that made it; none for the one sub-job of a job without policies."""
     match_index: int
     tasks: dict[Task, None] = field(default_factory=dict)
+    """Its tasks, whatever their status."""
 
     @property
     def priority(self) -> int:
@@ -87,32 +99,49 @@ class Job(TaskCounts):
     """The tasks of one PodGroup; without its PodGroup (`group`) or its queue it takes no part in a cycle."""
 
     id: JobId
+    """Kind, namespace and name of its group; unique in the cluster."""
     native: Native | None = None
     """What a native group has beyond a PodGroup."""
     group: PodGroup | None = None
-    """Its PodGroup; a native group is converted to one."""
+    """Its PodGroup as the API server has it; a group of Kubernetes itself is converted to one."""
     queue: Queue | None = None
+    """The queue it is in; none while its group is unknown."""
     created: float = 0.0
+    """When its group was created, in seconds since 1970."""
     priority: int = 0
+    """The value of its group's priority class, or of the cluster's default one; higher comes first."""
     phase: str = ""
+    """Phase of its PodGroup: Pending, Inqueue, Running, ...; changes by `session.set_phase` and when a cycle ends."""
     conditions: dict[str, Condition] = field(default_factory=dict)
+    """Conditions of its PodGroup by type, as last read or written."""
     written: tuple[str, int, int, int] | None = None
     """Phase and running, succeeded, failed counts as the PodGroup's status shows them."""
     reported: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The last event about this job by topic, so that an unchanged one is not repeated."""
     role_minimums: dict[str, int] = field(default_factory=dict)
+    """How many tasks of each role must start together (`minTaskMember`)."""
     min_resources: Amounts | None = None
+    """What its group asks for in `minResources`; none if it says nothing."""
     reservable: Amounts = field(default_factory=dict)
     """The part of its minimum resources that is reserved for it while it waits (spec 04 12)."""
     waiting_time: float | None = None
+    """Seconds that it should wait at most, by the annotation `sla-waiting-time`; none if that is not there."""
     tasks: dict[str, Task] = field(default_factory=dict)
+    """All its tasks by uid, finished ones included."""
     by_status: list[dict[Task, None]] = field(default_factory=lambda: [{} for _ in Status])
+    """Its tasks in each status, by `Status`: `job.by_status[Status.PENDING]`; copy it before you move any."""
     role_counts: dict[str, list[int]] = field(default_factory=dict)
+    """As `counts`, for the tasks of each role; follows every move."""
     sub_jobs: dict[str, SubJob] = field(default_factory=dict)
+    """Its sub-groups by id; a job without sub-group policies has one, with all tasks."""
     total: Amounts = field(default_factory=dict)
+    """What all its tasks request, whatever their status."""
     allocated: Amounts = field(default_factory=dict)
+    """What tasks request that hold room: Allocated, Binding, Bound, Running; follows every move."""
     pipelined: Amounts = field(default_factory=dict)
+    """What tasks request that are promised room which is still being freed; follows every move."""
     pending: Amounts = field(default_factory=dict)
+    """What its Pending tasks request; follows every move."""
     reserved: Amounts = field(default_factory=dict)
     """What its Pending tasks request that have a reservation beyond the cycle."""
 
@@ -120,14 +149,17 @@ class Job(TaskCounts):
 
     @property
     def namespace(self) -> str:
+        """The namespace of its group and its pods."""
         return self.id.namespace
 
     @property
     def name(self) -> str:
+        """The name of its group."""
         return self.id.name
 
     @property
     def key(self) -> str:
+        """`namespace/name`, as messages to users name it."""
         return f"{self.id.namespace}/{self.id.name}"
 
     @property
@@ -142,6 +174,7 @@ class Job(TaskCounts):
 
     @property
     def annotations(self) -> dict[str, str]:
+        """The annotations of its PodGroup."""
         return self.group.metadata.annotations if self.group else {}
 
     @property
@@ -172,6 +205,7 @@ class Job(TaskCounts):
 
     @property
     def policies(self) -> tuple[SubGroupPolicy, ...]:
+        """The sub-group policies of its PodGroup; empty for most jobs."""
         return self.group.spec.sub_group_policy if self.group else ()
 
     # -- roles
@@ -197,14 +231,17 @@ class Job(TaskCounts):
 
     @property
     def roles_valid(self) -> bool:
+        """Whether each role has enough tasks that run or may be placed; true where role minimums do not apply."""
         return not self.role_minimums_apply or self._roles_have(VALID_STATUSES, with_best_effort=False)
 
     @property
     def roles_ready(self) -> bool:
+        """Whether each role has enough tasks that hold room; true where role minimums do not apply."""
         return not self.role_minimums_apply or self._roles_have(READY_STATUSES, with_best_effort=True)
 
     @property
     def roles_pipelined(self) -> bool:
+        """As `roles_ready`, with tasks counted that are promised room."""
         return not self.role_minimums_apply or self._roles_have(
             (*READY_STATUSES, Status.PIPELINED), with_best_effort=True
         )
@@ -225,21 +262,24 @@ class Job(TaskCounts):
 
     @property
     def sub_groups_valid(self) -> bool:
+        """Whether each sub-group policy has as many sub-groups as it asks for."""
         return all(len(self.sub_jobs_of(policy)) >= policy.min_sub_groups for policy in self.policies)
 
     @property
     def sub_groups_ready(self) -> bool:
+        """Whether each sub-group policy has as many sub-groups with enough room as it asks for."""
         return self._sub_groups_have("enough_ready")
 
     @property
     def sub_groups_pipelined(self) -> bool:
+        """As `sub_groups_ready`, with tasks counted that are promised room."""
         return self._sub_groups_have("enough_pipelined")
 
     # -- derived amounts
 
     @property
     def held(self) -> Amounts:
-        """Allocated and pipelined together."""
+        """Allocated and pipelined together: what it has or was promised."""
         if not self.pipelined:
             return self.allocated
         total = dict(self.allocated)

@@ -41,13 +41,19 @@ class Node:
     """A node by name: its object once that is known, its tasks, and its index in the columns (-1: none)."""
 
     name: str
+    """Its name, unique in the cluster."""
     object: NodeObject | None = None
+    """The Node as the API server has it; none while only pods name it."""
     created: float = 0.0
+    """When its object was created, in seconds since 1970."""
     row: int = -1
+    """Its place in the columns, as in `columns.idle[CPU, node.row]`, until nodes come or go; -1: it has no object."""
     tasks: dict[Task, None] = field(default_factory=dict)
+    """The tasks on it and those promised to it; follows every move."""
     labels: dict[str, str] = field(default_factory=dict)
+    """The labels of its object."""
     allocatable: Amounts = field(default_factory=dict)
-    """What the scheduler may allocate, oversubscription included."""
+    """What the scheduler may allocate, oversubscription included; changes with its object alone."""
     view_allocatable: tuple[int, ...] = (0,) * VIEW_ROWS
     """What Kubernetes' own filters and scores see: the node status as it is."""
 
@@ -61,6 +67,7 @@ class Columns:
     def __init__(self, dims: Dimensions):
         self.dims = dims
         self.nodes: list[Node] = []
+        """All nodes with an object, by creation time and name; the place in this list is the node's `row`."""
         self.clock = 0
         """Counts changes to any node; `version` holds its value at each node's last change."""
         self.layout = 0

@@ -19,18 +19,25 @@ class Queue:
     """A queue by name; it exists once its object is known, and is open unless its status says otherwise."""
 
     name: str
+    """Its name, unique in the cluster."""
     object: QueueObject | None = None
+    """The Queue as the API server has it; none while only jobs name it."""
     created: float = 0.0
+    """When its object was created, in seconds since 1970."""
     jobs: dict[Job, None] = field(default_factory=dict)
+    """Its jobs, waiting, running and finished."""
     capability: Amounts = field(default_factory=dict)
+    """What it may hold at most (`spec.capability`); what is not named is not limited."""
     deserved: Amounts = field(default_factory=dict)
+    """Its share when all queues want more (`spec.deserved`)."""
     guarantee: Amounts = field(default_factory=dict)
+    """What is kept for it even while it needs nothing (`spec.guarantee`)."""
     allocated: Amounts = field(default_factory=dict)
-    """What its tasks in an allocated status hold."""
+    """What its tasks hold: Allocated, Binding, Bound, Running; queues below it not counted; follows every move."""
     pipelined: Amounts = field(default_factory=dict)
-    """What its tasks will hold on nodes that are still being freed."""
+    """What its tasks are promised on nodes that are still being freed; follows every move."""
     pending: Amounts = field(default_factory=dict)
-    """What its Pending tasks request."""
+    """What its Pending tasks request; follows every move."""
     reserved: Amounts = field(default_factory=dict)
     """What reservations keep for its jobs beyond a cycle."""
     reserved_below: Amounts = field(default_factory=dict)
@@ -40,16 +47,17 @@ class Queue:
 
     @property
     def exists(self) -> bool:
+        """Whether there is a Queue object of this name; without one its jobs take no part."""
         return self.object is not None
 
     @property
     def open(self) -> bool:
-        """Open, or of no state yet (spec 02 D17)."""
+        """Whether its state is Open, or none yet; a queue that is not open lets no job in."""
         return self.object is not None and self.object.status.state in ("", "Open")
 
     @property
     def held(self) -> Amounts:
-        """Allocated and pipelined together."""
+        """Allocated and pipelined together: what its tasks have or were promised."""
         return plus(self.allocated, self.pipelined) if self.pipelined else self.allocated
 
     def reserved_beside(self, job: Job | None, below: bool = False) -> Vector:
@@ -63,25 +71,29 @@ class Queue:
 
     @property
     def weight(self) -> int:
+        """Its weight when shares are divided by weight (`spec.weight`)."""
         return self.object.spec.weight if self.object else 1
 
     @property
     def priority(self) -> int:
+        """Its priority among queues (`spec.priority`); higher comes first where a plugin looks at it."""
         return self.object.spec.priority if self.object else 0
 
     @property
     def reclaimable(self) -> bool:
+        """Whether other queues may take back what it borrowed (`spec.reclaimable`)."""
         return self.object is None or self.object.spec.reclaimable is not False
 
     @property
     def parent(self) -> str:
-        """The parent's name; every queue but the root has one."""
+        """The name of the queue above it; every queue but `root` has one."""
         if self.name == ROOT or self.object is None:
             return ""
         return self.object.spec.parent or ROOT
 
     @property
     def annotations(self) -> dict[str, str]:
+        """The annotations of its object."""
         return self.object.metadata.annotations if self.object else {}
 
     def __repr__(self) -> str:

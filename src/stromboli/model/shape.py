@@ -29,11 +29,13 @@ class Shape:
     ):
         self.id = id
         self.spec = spec
+        """The pod's spec, without what tells replicas apart: node name, priority, scheduling group."""
         self.request = request
-        """Amounts by dimension, with every resource that the pod names, even at zero."""
+        """What the pod requests, with every resource that it names, even at zero."""
         self.dims = tuple(sorted({CPU, MEMORY, *request}))
         """The dimensions of a fit test: cpu and memory always, scalars only when named."""
         self.best_effort = is_empty(request)
+        """Whether the pod requests nothing."""
         self.view: NDArray[np.int64] = np.array(view, dtype=np.int64)
         """What the pod adds to the pod view of its node."""
         self.incoming: NDArray[np.int64] = np.array(incoming, dtype=np.int64)
@@ -58,7 +60,9 @@ class LabelSet:
 
     id: int
     namespace: str
+    """The namespace of the pods."""
     labels: dict[str, str]
+    """The labels of the pods; never change them."""
 
     def __repr__(self) -> str:
         return f"LabelSet({self.namespace}, {self.labels})"

@@ -27,31 +27,48 @@ class Task:
     """One pod: its identity, its request (`shape`), and its status and node, which only `Cluster.move` changes."""
 
     uid: str
+    """The pod's uid: unique, also among pods that come after one another under a name."""
     namespace: str
+    """The namespace of its pod."""
     name: str
+    """The name of its pod."""
     shape: Shape
+    """What filters and scores may read of its pod, shared by all replicas."""
     label_set: LabelSet
+    """Its pod's labels and namespace, shared by all pods with equal ones: `task.label_set.labels`."""
     created: float
+    """When its pod was created, in seconds since 1970."""
     order: tuple[int, int, float, str] = field(init=False)
     job: Job | None = None
+    """The job it belongs to; none for pods of other schedulers, which only take room."""
     sub_job: SubJob | None = None
+    """The sub-group of its job that it belongs to."""
     status: Status = Status.PENDING
+    """Where it stands; only moves change it, so use a statement."""
     node: Node | None = None
+    """The node it is on or is promised to; only moves change it."""
     annotations: dict[str, str] = field(default_factory=dict)
+    """Its pod's annotations, shared with other pods: never change them."""
     role: str = ""
+    """Its task in the Job's spec, such as `worker` (the annotation `volcano.sh/task-spec`)."""
     priority: int = 1
+    """Its pod's priority, unless the annotation `volcano.sh/task-priority` says otherwise; higher is more important."""
     priority_class: str = ""
+    """The name of its pod's priority class."""
     preemptable: bool = True
+    """Whether it may be evicted for others (`volcano.sh/preemptable`)."""
     preempts: bool = True
     """Whether it may preempt (preemptionPolicy is not Never)."""
     zone: str = ""
+    """`*` if it may run on nodes of revocable zones (`volcano.sh/revocable-zone`), else empty."""
     gates: tuple[str, ...] = ()
+    """Scheduling gates that hold its pod; such a task is not placed."""
     ours: bool = True
-    """Whether its scheduler is this one."""
+    """Whether its pod names this scheduler; if not, it only takes room."""
     owner: tuple[str, str] | None = None
-    """Kind and name of the controlling owner."""
+    """Kind and name of the pod's controlling owner, such as `("ReplicaSet", "web-5d4")`."""
     terminating: bool = False
-    """Its pod carries a deletionTimestamp."""
+    """Whether its pod is being deleted already."""
     assumed: Status | None = None
     """What we decided and its pod does not show yet: Releasing if evicted, Binding if deleted while being bound."""
     preempted: bool = False
@@ -59,9 +76,11 @@ class Task:
     pod_priority: int = 0
     """The priority of its pod, whatever an annotation says."""
     nominated: str = ""
+    """The name of the node that was cleared for it in an earlier cycle (`status.nominatedNodeName`)."""
     scheduled_at: float | None = None
-    """When it was bound, by its PodScheduled condition."""
+    """When it was bound, by its PodScheduled condition, in seconds since 1970."""
     started: float | None = None
+    """When its pod started (`status.startTime`), in seconds since 1970."""
     condition: Condition | None = None
 
     def __post_init__(self) -> None:
@@ -69,6 +88,7 @@ class Task:
 
     @property
     def key(self) -> str:
+        """`namespace/name` of its pod, as messages to users name it."""
         return f"{self.namespace}/{self.name}"
 
     @property
@@ -78,14 +98,17 @@ class Task:
 
     @property
     def request(self) -> Amounts:
+        """What its pod requests; never change it, as all replicas share it."""
         return self.shape.request
 
     @property
     def dims(self) -> tuple[int, ...]:
+        """The dimensions to compare when it is to fit: cpu and memory always, others only when its pod names them."""
         return self.shape.dims
 
     @property
     def best_effort(self) -> bool:
+        """Whether its pod requests nothing, so that `backfill` places it and not `allocate`."""
         return self.shape.best_effort
 
     @property

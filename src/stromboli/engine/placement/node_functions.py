@@ -64,16 +64,22 @@ class Refusal(NamedTuple):
     """Why not: the text a user reads, and whether evictions could help."""
 
     reason: str
+    """The sentence."""
     curable: bool = False
+    """Whether evicting pods could change it."""
     plugin: str = ""
+    """Who refuses, as in the configuration file."""
 
 
 class Check(NamedTuple):
     """One test over nodes: where it passes, the reason where it does not, and whether evicting could help there."""
 
     passes: Column
+    """True for each node that passes."""
     reason: str
+    """What a user reads of the nodes that do not: `node(s) had no fast disk`."""
     curable: bool = False
+    """Whether evicting pods could change it."""
 
 
 Version = Callable[["Task"], Any]
@@ -84,10 +90,13 @@ class NodeFilter:
     """A filter with what the engine must know to call it no more than needed."""
 
     checks: Callable[[Task, Nodes], Iterable[Check]]
+    """The filter itself: as `filter_nodes`."""
     plugin: str
+    """The plugin's name, for reasons and errors."""
     reads: str = "external"
+    """What it reads: as `@reads`."""
     version: Version | None = None
-    """For `pods`: a value that differs whenever the answer may."""
+    """With `pods`: a value that differs whenever the answer may."""
 
     def attribute_error(self, error: Exception) -> None:
         """Note on an error that it came up in this filter."""
@@ -103,10 +112,15 @@ class NodeScore:
     """A score with what the engine must know to call it no more than needed."""
 
     score: Callable[[Task, Nodes], Column]
+    """The score itself: as `score_nodes`."""
     plugin: str
+    """The plugin's name, for errors."""
     reads: str = "external"
+    """What it reads: as `@reads`."""
     version: Version | None = None
+    """With `pods`: a value that differs whenever the answer may."""
     weight: float = 1.0
+    """What each score is multiplied with before it is added to those of others."""
     finish: Finish | None = None
     """Normalisation over the candidates; left out where all raw scores are equal, as it then decides nothing."""
     batch: bool = False
@@ -158,12 +172,15 @@ class Nodes:
         self._gather()
 
     def __len__(self) -> int:
+        """How many places there are."""
         return (len(self.columns) if self._rows is None else len(self._rows)) * self._steps
 
     def zeros(self) -> NDArray[np.float64]:
+        """A score to begin with: 0 for each node."""
         return np.zeros(len(self))
 
     def all(self) -> NDArray[np.bool_]:
+        """A check to begin with: true for each node."""
         return np.ones(len(self), dtype=bool)
 
     def pick(self, column: Column) -> Column:
@@ -172,7 +189,7 @@ class Nodes:
         return part if self._steps == 1 else np.tile(part, self._steps)
 
     def each(self, value: Callable[[Node], Any], dtype: Any = np.int64) -> Column:
-        """One value per node from plain Python: for what changes rarely."""
+        """One value per node from plain Python, given the `Node`: for what changes rarely (`@reads("static")`)."""
         nodes = self.columns.nodes
         chosen = nodes if self._rows is None else [nodes[row] for row in self._rows]
         column = np.array([value(node) for node in chosen], dtype=dtype)
@@ -216,10 +233,15 @@ class Nodes:
             views[VIEW_USED] += shape.view[:, None] * more
         amounts.flags.writeable = views.flags.writeable = False  # all plugins read the same numbers
         self.allocatable: Ints = amounts[ALLOCATABLE]
+        """What the scheduler may allocate on each node: `nodes.allocatable[CPU]`."""
         self.used: Ints = amounts[USED]
+        """What tasks on each node hold, those that are leaving included."""
         self.idle: Ints = amounts[IDLE]
+        """What is free on each node now: allocatable less used."""
         self.releasing: Ints = amounts[RELEASING]
+        """What tasks on each node hold that are leaving."""
         self.pipelined: Ints = amounts[PIPELINED]
+        """What is promised on each node to tasks that wait for it."""
         self.view: Ints = views[VIEW_USED]
         """The pod view: pods, nonzero cpu and memory, cpu, memory, gpu (rows VIEW_* of model.shape)."""
         self.view_allocatable: Ints = views[VIEW_ALLOCATABLE]

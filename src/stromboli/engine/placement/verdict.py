@@ -22,9 +22,13 @@ class Reason:
     """One reason and how many nodes gave it."""
 
     text: str
+    """What a user reads, such as `Insufficient cpu`."""
     nodes: int
+    """How many nodes gave it."""
     plugin: str
+    """The plugin that refused, or `resources` for the engine's own fit test."""
     curable: bool
+    """Whether evicting pods could change it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,11 @@ class Verdict:
     """The answer to "why not": a text of its own, or a count of reasons over nodes."""
 
     nodes: int = 0
+    """How many nodes were looked at."""
     reasons: tuple[Reason, ...] = ()
+    """Why they refused; each node counts at its first reason."""
     text: str = ""
+    """A sentence instead of counts; empty if there are counts."""
     hopeless: NDArray[np.bool_] | None = None
     """Nodes on which evicting would not help, by row."""
 
