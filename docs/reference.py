@@ -14,6 +14,8 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
+from author_reference import CLASSES, FUNCTIONS, Member, offered, signature
+
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.plugin import DEPRECATED, POINTS, SWITCHES, Plugin
@@ -207,7 +209,7 @@ def _rule_name(rule: Combine) -> str:
 
 
 def _sentence(rule: Combine) -> str:
-    return re.sub(r" \(spec [^)]*\)", "", _flow(rule.__doc__))
+    return _without_citations(_flow(rule.__doc__))
 
 
 def _when_nobody_answers(rule: Combine) -> str:
@@ -222,6 +224,37 @@ def _when_nobody_answers(rule: Combine) -> str:
 
 def _nothing(point: Point) -> list[Any]:
     return [[""] for _ in list(inspect.signature(getattr(Plugin, point.name)).parameters)[1:]]
+
+
+# -- what plugins and actions are given
+
+
+def members(name: str) -> str:
+    """What a class offers to authors."""
+    kind = CLASSES[name]
+    head = f"`from {kind.__module__} import {name}`: {_without_citations(_flow(kind.__doc__))}"
+    return f"{head}\n\n{table(('Member', 'Type', 'What it is'), map(_member_row, offered(kind)))}"
+
+
+def functions(name: str) -> str:
+    """Functions that authors may use."""
+    listed = FUNCTIONS[name]
+    modules = dict.fromkeys(function.__module__ for function in listed)
+    imports = [
+        f"`from {module} import {', '.join(one.__name__ for one in listed if one.__module__ == module)}`"
+        for module in modules
+    ]
+    rows = table(("Function", "Gives", "What it is"), map(_member_row, map(signature, listed)))
+    return "\\\n".join(imports) + f"\n\n{rows}"
+
+
+def _member_row(member: Member) -> tuple[str, str, str]:
+    type = f"`{member.type}`" if member.type else ""
+    return f"`{member.name}{member.signature}`", type, _without_citations(_flow(member.doc))
+
+
+def _without_citations(text: str) -> str:
+    return re.sub(r" \(spec [^)]*\)", "", text)
 
 
 # -- lists
@@ -278,6 +311,8 @@ GENERATORS: dict[str, Callable[[str], str]] = {
     "unasked": unasked,
     "rules": rules,
     "switches": switches,
+    "members": members,
+    "functions": functions,
 }
 
 if __name__ == "__main__":

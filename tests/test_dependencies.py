@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-OWN = {"stromboli", "tests", "bench"}
+OWN = {"stromboli", "tests", "bench", *(script.stem for script in (ROOT / "docs").glob("*.py"))}
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME = PYPROJECT["project"]["dependencies"]
 DEVELOPMENT = PYPROJECT["dependency-groups"]["dev"]

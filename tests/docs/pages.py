@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from typer.testing import CliRunner
@@ -26,6 +29,14 @@ _BLOCK = re.compile(
 )
 _COMPLAINT = re.compile(r"^error:|, [1-9]\d* problems?$")
 _VOLATILE = re.compile(r"\d+(\.\d+)? (s|ms)\b")
+
+
+def script(name: str) -> ModuleType:
+    """A script of docs/, which finds those beside it."""
+    folder = str(ROOT / "docs")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)
 
 
 class Block(NamedTuple):

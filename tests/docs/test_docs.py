@@ -1,6 +1,5 @@
 """The documentation is true: what it shows runs, what it points to is there, and nothing is left out."""
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +13,7 @@ from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import PRESETS
 from stromboli.testing.policy_text import catalog_with
-from tests.docs.pages import PAGES, ROOT, anchors, assert_shows, blocks, links, run_page
+from tests.docs.pages import PAGES, ROOT, anchors, assert_shows, blocks, links, run_page, script
 
 DOCS = ROOT / "docs"
 CATALOG = load_catalog()
@@ -37,12 +36,7 @@ def _name(page: Path) -> str:
 
 @pytest.fixture(scope="module")
 def reference() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reference", DOCS / "reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("reference")
 
 
 @pytest.mark.parametrize("page", SHOWN, ids=_name)

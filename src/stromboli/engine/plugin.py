@@ -127,7 +127,9 @@ class Plugin:
 
     def __init__(self, arguments: Any, switches: dict[str, bool]):
         self.arguments = arguments
+        """Its `Arguments`, filled in from the policy."""
         self.switches = switches
+        """The switches that its entry in the policy sets, such as `enableJobOrder`."""
 
     @classmethod
     def build(cls, arguments: Any, switches: dict[str, bool]) -> Plugin:

@@ -19,11 +19,14 @@ F = TypeVar("F", bound=Method)
 
 
 class Vote(IntEnum):
-    """An answer that may also be none."""
+    """An answer that may also be left to others; `vote` says how votes combine."""
 
     REJECT = -1
+    """No, whatever others say."""
     ABSTAIN = 0
+    """Leave it to others."""
     PERMIT = 1
+    """Yes, unless another plugin of this tier rejects; later tiers are not asked."""
 
 
 class Point(NamedTuple):
@@ -210,8 +213,11 @@ class Choice(NamedTuple):
     """Victims, and who chose them: the number of the tier (from 1) and its plugins that voted."""
 
     victims: list[Any]
+    """The tasks that may go, in the order of the first plugin's answer."""
     tier: int = 0
+    """The number of the tier that decided, from 1; 0 if none did."""
     plugins: tuple[str, ...] = ()
+    """The names of the plugins of that tier that voted."""
 
     @property
     def by(self) -> str:

@@ -55,7 +55,7 @@ class Session(Transaction):
         """How plugins call out, by name, handed in by the process that runs the scheduler; empty in a rehearsal."""
         self.features: frozenset[str] = frozenset()
         """Feature gates that are on, of those that are off by default."""
-        self.total = cluster.total
+        self.total: Amounts = cluster.total
         """What is allocatable on all nodes together; stays as it is while the cycle runs."""
         self.objections: dict[Job, str] = {}
         """Why a job as a whole was left out, in a sentence that its user reads; actions add to it."""

@@ -42,13 +42,13 @@ class Change(NamedTuple):
     task: Task
     """The task that moved."""
     old_status: Status
-    """Its status before."""
+    """Its status before the move."""
     old_node: Node | None
-    """Its node before."""
+    """Its node before the move, if any."""
     status: Status
-    """Its status now."""
+    """Its status after the move."""
     node: Node | None
-    """Its node now."""
+    """Its node after the move, if any."""
     undo: bool = False
     """Whether this undoes an earlier move; then no listener may refuse."""
 
@@ -57,7 +57,7 @@ class Change(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A listener refused the move; the state is as before."""
+    """A plugin refused the move in `on_move`; the state is as before."""
 
     why: str
     """The sentence that the plugin gave."""
@@ -102,9 +102,9 @@ class Cluster:
     """All nodes, queues, jobs and tasks, and their sums."""
 
     def __init__(self, objects: LookupObjects):
-        self.dims = Dimensions()
+        self.dims: Dimensions = Dimensions()
         """Which resource has which number in amounts."""
-        self.columns = Columns(self.dims)
+        self.columns: Columns = Columns(self.dims)
         """The numbers of all nodes as arrays."""
         self.objects = objects
         """Objects that plugins look up: quotas, budgets, claims, namespaces, priority classes."""

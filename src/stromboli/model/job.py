@@ -20,8 +20,11 @@ class JobId(NamedTuple):
     """Native pod groups and Volcano's may share a name, so the kind is part of the id."""
 
     kind: str
+    """`PodGroup` of Volcano, or the kind of a group of Kubernetes itself."""
     namespace: str
+    """The namespace of the group."""
     name: str
+    """The name of the group."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -19,23 +19,34 @@ from stromboli.api.types.workloads import ReplicaSet, ReplicationController, Ser
 
 @dataclass(slots=True)
 class LookupObjects:
-    """By `namespace/name`, or by name alone where there is no namespace."""
+    """What the API server has of these kinds; read it, never change it."""
 
     namespaces: dict[str, Namespace] = field(default_factory=dict)
+    """Namespaces by name."""
     priority_classes: dict[str, PriorityClass] = field(default_factory=dict)
+    """PriorityClasses by name."""
     quotas: dict[str, ResourceQuota] = field(default_factory=dict)
+    """ResourceQuotas by `namespace/name`."""
     budgets: dict[str, PodDisruptionBudget] = field(default_factory=dict)
+    """PodDisruptionBudgets by `namespace/name`."""
     hyper_nodes: dict[str, HyperNode] = field(default_factory=dict)
+    """HyperNodes by name."""
     node_shards: dict[str, NodeShard] = field(default_factory=dict)
+    """NodeShards by name."""
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
+    """PersistentVolumes by name."""
     claims: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
+    """PersistentVolumeClaims by `namespace/name`."""
     storage_classes: dict[str, StorageClass] = field(default_factory=dict)
+    """StorageClasses by name."""
     storage_nodes: dict[str, CSINode] = field(default_factory=dict)
+    """CSINodes by name: how many volumes a node takes."""
     services: dict[str, Service] = field(default_factory=dict)
+    """Services by `namespace/name`."""
     controllers: dict[tuple[str, str], ReplicaSet | StatefulSet | ReplicationController] = field(
         default_factory=dict
     )
-    """By kind and `namespace/name`."""
+    """ReplicaSets, StatefulSets and ReplicationControllers by kind and `namespace/name`."""
     version: int = 0
     """Grows with every change to any of them."""
 

@@ -95,7 +95,16 @@ class Columns:
         self._allocatable, self._used, self._idle, self._releasing, self._pipelined = amounts
         self._view_allocatable, self._view = views
         self.amounts, self.views = read_only(amounts), read_only(views)
-        self.allocatable, self.used, self.idle, self.releasing, self.pipelined = self.amounts
+        self.allocatable: Ints = self.amounts[ALLOCATABLE]
+        """What the scheduler may allocate: `columns.allocatable[CPU, node.row]`."""
+        self.used: Ints = self.amounts[USED]
+        """What tasks hold, those that are leaving included."""
+        self.idle: Ints = self.amounts[IDLE]
+        """What is free now: allocatable less used."""
+        self.releasing: Ints = self.amounts[RELEASING]
+        """What tasks hold that are leaving."""
+        self.pipelined: Ints = self.amounts[PIPELINED]
+        """What is promised to tasks that wait for it."""
         self.view_allocatable, self.view = self.views
 
     def __len__(self) -> int:

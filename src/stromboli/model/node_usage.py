@@ -15,10 +15,14 @@ class NodeUsage(NamedTuple):
     """What a node used on average over the last ten minutes, in percent of its capacity, and when it was measured."""
 
     cpu: float
+    """Percent of the node's CPUs."""
     memory: float
+    """Percent of the node's memory."""
     at: float
+    """When it was measured, in seconds since 1970."""
 
     def fresh(self, now: float) -> bool:
+        """Whether it was measured lately enough to be used: in the last five minutes."""
         return now - self.at <= FRESH
 
 

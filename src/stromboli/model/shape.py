@@ -32,9 +32,9 @@ class Shape:
         """The pod's spec, without what tells replicas apart: node name, priority, scheduling group."""
         self.request = request
         """What the pod requests, with every resource that it names, even at zero."""
-        self.dims = tuple(sorted({CPU, MEMORY, *request}))
+        self.dims: tuple[int, ...] = tuple(sorted({CPU, MEMORY, *request}))
         """The dimensions of a fit test: cpu and memory always, scalars only when named."""
-        self.best_effort = is_empty(request)
+        self.best_effort: bool = is_empty(request)
         """Whether the pod requests nothing."""
         self.view: NDArray[np.int64] = np.array(view, dtype=np.int64)
         """What the pod adds to the pod view of its node."""

@@ -8,15 +8,25 @@ class Status(IntEnum):
     """The status of a task. Allocated, Pipelined and Binding last only until a watch event confirms the decision."""
 
     PENDING = 0
+    """Waits for a node."""
     ALLOCATED = 1
+    """Holds room on a node in this cycle; bound only if its statement is committed."""
     PIPELINED = 2
+    """Is promised room on a node that is still being freed."""
     BINDING = 3
+    """The bind was decided; the API server does not show it yet."""
     BOUND = 4
+    """Its pod has a node and does not run yet."""
     RUNNING = 5
+    """Its pod runs."""
     RELEASING = 6
+    """Is leaving: its pod is being deleted, or was evicted in this cycle. It holds its room until it has left."""
     SUCCEEDED = 7
+    """Its pod has come to a good end; holds nothing."""
     FAILED = 8
+    """Its pod has failed; holds nothing."""
     UNKNOWN = 9
+    """The state of its pod is not known; it holds its room."""
 
     @property
     def title(self) -> str:

@@ -18,8 +18,11 @@ class Condition(NamedTuple):
     """A pod's PodScheduled condition, or a PodGroup's of some type, as last read or written."""
 
     status: str
+    """`True`, `False` or `Unknown`, as in Kubernetes."""
     reason: str
+    """One word for programs, such as `Unschedulable`."""
     message: str
+    """A sentence for users."""
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -64,7 +64,7 @@ class Refusal(NamedTuple):
     """Why not: the text a user reads, and whether evictions could help."""
 
     reason: str
-    """The sentence."""
+    """What a user reads, such as `node(s) had no fast disk`."""
     curable: bool = False
     """Whether evicting pods could change it."""
     plugin: str = ""

@@ -24,7 +24,7 @@ class Place(NamedTuple):
     """A node for a task: it fits right now, or once what is leaving has left."""
 
     node: Node
-    """The best node."""
+    """The node to put the task on."""
     now: bool
     """Whether it fits now; if not, it fits once what is leaving that node has left."""
 
