@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 OWN = {"stromboli", "tests", "bench", *(script.stem for script in (ROOT / "docs").glob("*.py"))}
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME = PYPROJECT["project"]["dependencies"]
-DEVELOPMENT = PYPROJECT["dependency-groups"]["dev"]
+GROUPS = PYPROJECT["dependency-groups"].values()
+DEVELOPMENT = [entry for group in GROUPS for entry in group if isinstance(entry, str)]
 
 
 def distribution(requirement: str) -> str:
