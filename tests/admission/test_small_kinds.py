@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.admission.rules.admission_table import REVIEWS, with_defaults
 from stromboli.admission.rules.resource_groups import read_groups
 from stromboli.admission.rules.rule_context import Context, Settings
 from tests.admission.reviewing import cluster, queue, submitted, texts
@@ -23,6 +24,24 @@ def test_a_namespace_names_the_queue_of_its_groups() -> None:
     assert submitted("PodGroup", group(queue="default"), context).object["spec"]["queue"] == "team"
     assert submitted("PodGroup", group(queue="other"), context).object["spec"]["queue"] == "other"
     assert submitted("PodGroup", group(queue="default")).object["spec"]["queue"] == "default"
+
+
+def test_a_group_that_is_applied_again_stays_in_the_queue_of_its_namespace() -> None:
+    """But one that is in `default` is not moved by whoever writes its status."""
+    review, context = REVIEWS["/podgroups/mutate"], Context(namespace_queue="team")
+    old = group(queue="team")
+    assert with_defaults(review, group(queue="default"), context, old) == old
+    old = group(queue="default")
+    assert (
+        with_defaults(review, group(queue="default", minMember=2), context, old)["spec"]["queue"] == "default"
+    )
+
+
+def test_a_queue_that_is_applied_again_is_completed_again() -> None:
+    annotations = {"volcano.sh/hierarchy": "eng/dev", "volcano.sh/hierarchy-weights": "2/3"}
+    sent = {"metadata": {"name": "q", "annotations": annotations}, "spec": {}}
+    old = submitted("Queue", sent).object
+    assert with_defaults(REVIEWS["/queues/mutate"], sent, cluster(), old) == old
 
 
 @pytest.mark.parametrize(

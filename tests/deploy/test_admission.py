@@ -36,7 +36,8 @@ def test_pods_of_others_never_wait_for_us_and_volcanos_kinds_are_never_unchecked
     for _, webhook in WEBHOOKS.values():
         of_pods = webhook["rules"][0]["resources"] == ["pods"]
         assert webhook["failurePolicy"] == ("Ignore" if of_pods else "Fail")
-        assert bool(webhook.get("matchConditions")) == of_pods
+        of_groups = webhook["name"] == "mutatepodgroup.volcano.sh"
+        assert bool(webhook.get("matchConditions")) == (of_pods or of_groups)
         assert webhook["sideEffects"] == "None"
 
 

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 import pytest
 
 from stromboli.kube.cluster_access import Access, find_access
+from tests.kubernetes.admission_gate import Gate
 from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.embedded import EmbeddedPlane
 from tests.kubernetes.faults import Between, between
 from tests.kubernetes.program import CannotBuild, program
 from tests.kubernetes.scheduler_cluster import SchedulerCluster
@@ -73,6 +75,26 @@ def fresh_plane(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """A control plane of its own, for a test that breaks it; without CRDs."""
     with control_plane(tmp_path_factory.mktemp("fresh")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def gate(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
+    """An API server that asks our webhook server about Volcano's kinds."""
+    folder = tmp_path_factory.mktemp("gate")
+    with control_plane(folder) as plane, Gate(folder, plane) as gate:
+        yield gate
+
+
+@pytest.fixture(scope="session")
+def admitting_plane(
+    request: pytest.FixtureRequest, built: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """An API server with Volcano's kinds and their admission: by webhooks, or built in."""
+    if chosen() == EMBEDDED:
+        with EmbeddedPlane(tmp_path_factory.mktemp("admitting"), crds=True) as plane:
+            yield plane
+    else:
+        yield request.getfixturevalue("gate").plane
 
 
 @pytest.fixture

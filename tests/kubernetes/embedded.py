@@ -32,7 +32,11 @@ class EmbeddedPlane(ControlPlane):
     """One process instead of etcd and kube-apiserver, and our nodes instead of KWOK."""
 
     def __init__(
-        self, folder: Path, api_server_flags: tuple[str, ...] = (), service_accounts: bool = False
+        self,
+        folder: Path,
+        api_server_flags: tuple[str, ...] = (),
+        service_accounts: bool = False,
+        crds: bool = False,
     ) -> None:
         if api_server_flags:
             pytest.skip(f"only the real API server knows {' '.join(api_server_flags)}")
@@ -42,6 +46,7 @@ class EmbeddedPlane(ControlPlane):
         self.token = secrets.token_hex(16)
         self.kubeconfig = folder / "kubeconfig"
         self._forget_history = False
+        self._crds = crds
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> ControlPlane:
@@ -75,7 +80,7 @@ class EmbeddedPlane(ControlPlane):
     def _arguments(self, name: str) -> tuple[str, ...]:
         if name == "kwok":
             return "-m", "tests.kubernetes.simulated_nodes", str(self.kubeconfig)
-        flags = ("--forget",) if self._forget_history else ()
+        flags = ("--forget",) * self._forget_history + ("--crds",) * self._crds
         self._forget_history = False
         return "-m", "stromboli.embedded", str(self.folder), f"--port={self.port}", *flags
 

@@ -68,8 +68,8 @@ async def respond(review: Review, request: AdmissionRequest, context_for: Contex
     context = await context_for(review, request)
     try:
         if review.default is not None and isinstance(request.object, dict):
-            patch = difference(request.object, with_defaults(review, request.object, context))
-            return _allowed(request, patch)
+            completed = with_defaults(review, request.object, context, request.old_object)
+            return _allowed(request, difference(request.object, completed))
         content = request.old_object if request.operation == "DELETE" else request.object
         report = validate(review, content, request.old_object, request.operation, context)
     except RecursionError:

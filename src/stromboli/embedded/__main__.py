@@ -8,7 +8,9 @@ import signal
 import sys
 from pathlib import Path
 
+from stromboli.admission.rules.rule_context import Settings
 from stromboli.embedded.http.api_server import ApiServer
+from stromboli.embedded.objects.bootstrap_objects import ensure_queues
 from stromboli.embedded.store.object_store import HISTORY_LIMIT
 from stromboli.embedded.store.version_log import StoreInUse
 
@@ -24,9 +26,12 @@ async def serve(options: argparse.Namespace) -> None:
         options.host,
         options.port,
         crds=options.crds,
+        volcano_settings=Settings() if options.crds else None,
         history=options.history,
         power_safe=options.power_safe,
     ) as server:
+        if options.crds:
+            await ensure_queues(server.objects)
         if options.forget:
             server.store.compact()
         server.write_kubeconfig(options.data / "kubeconfig")
@@ -41,7 +46,11 @@ def main() -> None:
         "--host", default="127.0.0.1", help="address to listen on; only this machine unless given"
     )
     parser.add_argument("--port", type=int, default=0, help="0 for any that is free")
-    parser.add_argument("--crds", action="store_true", help="add Volcano's CustomResourceDefinitions")
+    parser.add_argument(
+        "--crds",
+        action="store_true",
+        help="add Volcano's CustomResourceDefinitions with their admission, and its queues root and default",
+    )
     parser.add_argument(
         "--history", type=int, default=HISTORY_LIMIT, help="changes after which a watch may resume"
     )

@@ -23,7 +23,8 @@ from stromboli.admission.rules.rule_context import Context
 
 CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
 
-Default = Callable[[dict[str, Any], Context], None]
+Default = Callable[[dict[str, Any], Any, Context], None]
+"""Completes an object in place; the old object is None for a new one."""
 Check = Callable[[Field, Any, str, Context], None]
 
 
@@ -63,11 +64,28 @@ def _on_create(check: Callable[[Field, Context], None]) -> Check:
     return lambda field, old, operation, context: check(field, context)
 
 
+def _default_job(job: dict[str, Any], old: Any, context: Context) -> None:
+    if isinstance(old, dict):
+        job_update_rules.default(job, old, context)
+    else:
+        job_rules.default(job, context)
+
+
+def _default_group(group: dict[str, Any], old: Any, context: Context) -> None:
+    if podgroup_rules.names_default_queue(group) and not podgroup_rules.names_default_queue(old):
+        podgroup_rules.default(group, context)
+
+
+def _default_alike(default: Callable[[dict[str, Any], Context], None]) -> Default:
+    """Of a kind whose defaults do not depend on what was stored before."""
+    return lambda content, old, context: default(content, context)
+
+
 def _check_job(field: Field, old: Any, operation: str, context: Context) -> None:
     if operation == CREATE:
         job_rules.check(field, context)
     else:
-        job_update_rules.check(field, old)
+        job_update_rules.check(field, old, context)
 
 
 def _check_queue(field: Field, old: Any, operation: str, context: Context) -> None:
@@ -88,14 +106,14 @@ _PODS = Resource("", "v1", "pods", "Pod")
 REVIEWS = {
     review.path: review
     for review in (
-        Review("/jobs/mutate", "mutatejob.volcano.sh", _JOBS, (CREATE,), default=job_rules.default),
+        Review("/jobs/mutate", "mutatejob.volcano.sh", _JOBS, (CREATE, UPDATE), default=_default_job),
         Review("/jobs/validate", "validatejob.volcano.sh", _JOBS, (CREATE, UPDATE), check=_check_job),
         Review(
             "/podgroups/mutate",
             "mutatepodgroup.volcano.sh",
             _GROUPS,
-            (CREATE,),
-            default=podgroup_rules.default,
+            (CREATE, UPDATE),
+            default=_default_group,
         ),
         Review(
             "/podgroups/validate",
@@ -104,11 +122,23 @@ REVIEWS = {
             (CREATE,),
             check=_on_create(podgroup_rules.check),
         ),
-        Review("/pods/mutate", "mutatepod.volcano.sh", _PODS, (CREATE,), default=pod_rules.default),
+        Review(
+            "/pods/mutate",
+            "mutatepod.volcano.sh",
+            _PODS,
+            (CREATE,),
+            default=_default_alike(pod_rules.default),
+        ),
         Review(
             "/pods/validate", "validatepod.volcano.sh", _PODS, (CREATE,), check=_on_create(pod_rules.check)
         ),
-        Review("/queues/mutate", "mutatequeue.volcano.sh", _QUEUES, (CREATE,), default=queue_rules.default),
+        Review(
+            "/queues/mutate",
+            "mutatequeue.volcano.sh",
+            _QUEUES,
+            (CREATE, UPDATE),
+            default=_default_alike(queue_rules.default),
+        ),
         Review(
             "/queues/validate",
             "validatequeue.volcano.sh",
@@ -142,12 +172,14 @@ REVIEWS = {
 """By path, as Volcano's webhook server has them."""
 
 
-def with_defaults(review: Review, content: dict[str, Any], context: Context) -> dict[str, Any]:
-    """A copy of the object with defaults for what its user left out."""
+def with_defaults(
+    review: Review, content: dict[str, Any], context: Context, old: Any = None
+) -> dict[str, Any]:
+    """A copy of the object with defaults for what its user left out; `old` is what an update replaces."""
     if review.default is None:
         return content
     completed = copy.deepcopy(content)
-    review.default(completed, context)
+    review.default(completed, old, context)
     return completed
 
 

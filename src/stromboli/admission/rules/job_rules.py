@@ -25,7 +25,7 @@ def default(job: dict[str, Any], context: Context) -> None:
     for index, task in enumerate(tasks):
         task_rules.default(task, index, MAX_RETRY)
     if not spec.get("minAvailable"):
-        spec["minAvailable"] = sum(_integer(task.get("minAvailable")) for task in tasks)
+        spec["minAvailable"] = sum(number(task.get("minAvailable")) for task in tasks)
     plugins = spec.get("plugins")
     if isinstance(plugins, dict):
         if any(name in plugins for name in _NEEDS_SVC):
@@ -176,5 +176,6 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _integer(value: Any) -> int:
+def number(value: Any) -> int:
+    """An integer, or 0 in its place."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0

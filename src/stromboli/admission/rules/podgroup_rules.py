@@ -10,11 +10,13 @@ from stromboli.api import names
 
 def default(group: dict[str, Any], context: Context) -> None:
     """The namespace's queue replaces `default`."""
-    spec = group.get("spec")
-    if context.namespace_queue is None or not isinstance(spec, dict | None):
-        return
-    if (spec or {}).get("queue") == names.DEFAULT_QUEUE:
-        group["spec"] = {**(spec or {}), "queue": context.namespace_queue}
+    if context.namespace_queue is not None and names_default_queue(group):
+        group["spec"]["queue"] = context.namespace_queue
+
+
+def names_default_queue(group: Any) -> bool:
+    spec = group.get("spec") if isinstance(group, dict) else None
+    return isinstance(spec, dict) and spec.get("queue") == names.DEFAULT_QUEUE
 
 
 def check(group: Field, context: Context) -> None:

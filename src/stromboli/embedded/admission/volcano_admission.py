@@ -46,7 +46,7 @@ class VolcanoAdmission:
         context = self._context(request, content)
         for review in self._reviews(request):
             if content is not None:
-                content = with_defaults(review, content, context)
+                content = with_defaults(review, content, context, old)
             reviewed = old if request.operation == "DELETE" else content
             report = validate(review, reviewed, old, request.operation, context)
             if report:

@@ -97,7 +97,7 @@ class Router:
         path, method = request.rel_url.raw_path, request.method
         if path in HEALTH or path.startswith(tuple(f"{endpoint}/" for endpoint in HEALTH)):
             return web.Response(text="ok")
-        if path == "/version":
+        if path in ("/version", "/version/"):
             return json_response(msgspec.json.encode(VERSION))
         user = self._authenticator.user(request)
         query = request.rel_url.query

@@ -1,8 +1,9 @@
 """Field managers: `managedFields` of objects that need them.
 
-Objects created by kubectl have managedFields from the start, so that they can migrate to server-side apply as on a real
-API server. Objects of other clients have none until the first apply, which costs their writers nothing. Kubernetes
-treats objects from before server-side apply alike: the first apply adds a manager called `before-first-apply`.
+Objects created by kubectl or Helm have managedFields from the start, so that they can migrate to server-side apply as
+on a real API server, and admission can tell what a manifest names. Objects of other clients have none until the first
+apply, which costs their writers nothing. Kubernetes treats objects from before server-side apply alike: the first apply
+adds a manager called `before-first-apply`. As there, a write is recorded before admission changes it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from stromboli.embedded.kinds import object_metadata, object_schemas
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.patching.managed_fields import FieldManager
 from stromboli.embedded.patching.server_side_apply import KUBECTL, SPEC, STATUS, track_update
+
+MANIFEST_TOOLS = (KUBECTL, "helm")
 
 
 def field_manager(kind: Kind, manager: str, subresource: str) -> FieldManager:
@@ -32,7 +35,20 @@ def with_managed_fields(
     kind: Kind, content: Content, old: Content | None, manager: str, subresource: str
 ) -> Content:
     """The object with the write recorded in its managedFields, if it has them or should."""
-    managed = manager.startswith(KUBECTL) if old is None else old["metadata"].get("managedFields")
+    managed = manager.startswith(MANIFEST_TOOLS) if old is None else old["metadata"].get("managedFields")
     if not managed and not content["metadata"].get("managedFields"):
         return content
     return track_update(old, content, object_schemas.schema(kind), field_manager(kind, manager, subresource))
+
+
+def is_unchanged(content: Content, old: Content) -> bool:
+    """Whether a write changes nothing, or nothing but times of managers."""
+    if content.get("spec") != old.get("spec"):
+        return False
+    return content == old or _without_times(content) == _without_times(old)
+
+
+def _without_times(content: Content) -> Content:
+    metadata = content["metadata"]
+    entries = [{**entry, "time": ""} for entry in metadata.get("managedFields") or ()]
+    return {**content, "metadata": {**metadata, "managedFields": entries}}

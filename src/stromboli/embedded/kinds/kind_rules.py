@@ -8,7 +8,7 @@ from collections.abc import Callable
 from stromboli.api.resources.qos import qos_class
 from stromboli.api.schemas.schema_problems import Problem, forbidden, invalid
 from stromboli.api.types.pod import pod_resources
-from stromboli.embedded.kinds import object_metadata
+from stromboli.embedded.kinds import batch_job_rules, object_metadata
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import definition_problems
 
@@ -49,6 +49,12 @@ def prepare_for_create(kind: Kind, content: Content) -> None:
         content["metadata"]["generation"] = 1
     if prepare := _PREPARE_FOR_CREATE.get(kind.id):
         prepare(content)
+
+
+def generate_fields(kind: Kind, content: Content) -> None:
+    """Set fields of a new object that follow from its name and uid, which nobody manages."""
+    if kind.id == batch_job_rules.KIND:
+        batch_job_rules.generate_selector(content)
 
 
 def _prepare_pod(content: Content) -> None:
@@ -175,6 +181,8 @@ def update_generation(kind: Kind, content: Content, old: Content, subresource: s
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Problem]:
     if kind.id == DEFINITIONS:
         return definition_problems(content) + _scope_problems(content, old)
+    if kind.id == batch_job_rules.KIND and old is None:
+        return list(batch_job_rules.problems(content))
     if old is not None and kind.id in ("configmaps", "secrets") and old.get("immutable"):
         changed = any(content.get(name) != old.get(name) for name in ("data", "binaryData", "immutable"))
         return [forbidden("data", "field is immutable when `immutable` is set")] if changed else []

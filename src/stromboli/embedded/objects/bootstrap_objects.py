@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stromboli.api import names
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
@@ -40,6 +41,21 @@ async def bootstrap(objects: Objects, crds: bool) -> None:
         await _ensure(objects, content)
     for content in volcano_definitions() if crds else ():
         await _ensure(objects, content)
+    await objects.store.wait_committed()
+
+
+async def ensure_queues(objects: Objects) -> None:
+    """Create the queues that Volcano's scheduler would; without them no job is admitted."""
+    for name in (names.ROOT_QUEUE, names.DEFAULT_QUEUE):
+        await _ensure(
+            objects,
+            {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "Queue",
+                "metadata": {"name": name},
+                "spec": {"reclaimable": name != names.ROOT_QUEUE, "weight": 1},
+            },
+        )
     await objects.store.wait_committed()
 
 

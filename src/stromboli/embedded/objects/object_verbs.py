@@ -16,7 +16,7 @@ from stromboli.embedded.admission.admission_chain import AdmissionChain
 from stromboli.embedded.admission.pod_admission import set_pod_defaults
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas
-from stromboli.embedded.kinds.field_managers import with_managed_fields
+from stromboli.embedded.kinds.field_managers import is_unchanged, with_managed_fields
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import already_exists, bad_request, conflict, invalid, not_found
@@ -67,6 +67,9 @@ class Objects:
         object_metadata.fill_system_fields(kind, namespace, meta)
         self.admission.check_namespace(kind, namespace, name)
         kind_rules.prepare_for_create(kind, content)
+        if not request.server_side_apply:
+            content = with_managed_fields(kind, content, None, request.manager, "")
+            meta = content["metadata"]
         if kind.id == "pods":
             set_pod_defaults(self.store, kind, namespace, content)
         request = request._replace(name=name, operation="CREATE")
@@ -77,12 +80,11 @@ class Objects:
             _prune_and_default(request, content)
             kind_rules.prepare_for_create(kind, content)
             self.admission.check_namespace(kind, namespace, name)
+        kind_rules.generate_fields(kind, content)
         self._check(kind, content, None)
         self.admission.authorizer.check_escalation(request.user, kind, content)
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
-        if not request.server_side_apply:
-            content = with_managed_fields(kind, content, None, request.manager, "")
         self.admission.quotas.check(kind, content)
         if request.dry_run:
             return WriteResult(msgspec.json.encode(content), warnings, True)
@@ -110,6 +112,8 @@ class Objects:
             meta = _checked_metadata(kind, namespace, content, name)
             _check_preconditions(kind, meta, old["metadata"], record)
             warnings = _prepare_update(request, content, old)
+            if not request.server_side_apply:
+                content = with_managed_fields(kind, content, old, request.manager, request.subresource)
             if self.admission.intercepts(request):
                 content, more = await self.admission.admit(request, content, old)
                 warnings = (*warnings, *more)
@@ -124,13 +128,11 @@ class Objects:
         kind, meta = request.kind, content["metadata"]
         meta["resourceVersion"] = old["metadata"]["resourceVersion"]
         kind_rules.update_generation(kind, content, old, request.subresource)
-        if content == old:
+        if is_unchanged(content, old):
             return to_served_version(kind, record).data
         self._check(kind, content, old)
         _check_finalizers(kind, meta, old["metadata"])
         self.admission.authorizer.check_escalation(request.user, kind, content)
-        if not request.server_side_apply:
-            content = with_managed_fields(kind, content, old, request.manager, request.subresource)
         self.admission.quotas.check(kind, content, old)
         if request.dry_run:
             return msgspec.json.encode(content)
