@@ -353,11 +353,68 @@ def test_claims_that_cannot_serve_keep_a_pod_from_every_node(
     assert message(zoned("a"), *objects, pod("p", volumes=volumes)) == f"0/1 nodes are unavailable: {text}."
 
 
-def test_claims_that_are_bound_or_bind_late_are_no_obstacle() -> None:
-    for objects in ([VOLUME, claim("c", "v")], [LATE, claim("c", storage="late", phase="Pending")]):
-        assert binds(make_world(zoned("a"), *objects, pod("p", volumes=NAMED)).step()) == {"p": "a"}
+def test_claims_that_are_bound_are_no_obstacle_and_nobody_looks_at_any_if_the_filter_is_off() -> None:
+    bound = make_world(zoned("a"), VOLUME, claim("c", "v"), pod("p", volumes=NAMED))
+    assert binds(bound.step()) == {"p": "a"}
     off = make_world(zoned("a"), pod("p", volumes=NAMED), VolumeZoneEnable=False, VolumeBindingEnable=False)
     assert binds(off.step()) == {"p": "a"}
+
+
+@pytest.mark.parametrize("volumes", [NAMED, MADE])
+def test_a_claim_that_binds_late_keeps_a_pod_waiting_as_nobody_binds_it(volumes: list[Manifest]) -> None:
+    owned = {"ownerReferences": [{"uid": "p", "controller": True}]}
+    named = claim("c", storage="late", phase="Pending")
+    made = claim("p-data", storage="late", phase="Pending", **owned)
+    asking = pod("p", volumes=volumes)
+    asking["metadata"]["uid"] = "p"
+    result = make_world(zoned("a"), LATE, named, made, asking).step()
+    assert binds(result) == {}
+    assert result.why("p") in {f'persistentvolumeclaim "{name}" is not bound' for name in ("c", "p-data")}
+
+
+def local(volume: str, zone: str) -> Manifest:
+    """A volume that can be reached from the nodes of a zone."""
+    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
+    affinity = {"required": {"nodeSelectorTerms": terms}}
+    return {"kind": "PersistentVolume", "metadata": {"name": volume}, "spec": {"nodeAffinity": affinity}}
+
+
+def test_a_pod_goes_where_the_node_affinity_of_its_volumes_lets_it() -> None:
+    nodes, asking = [zoned("a", "1"), zoned("b", "2"), zoned("none")], pod("p", volumes=NAMED)
+    objects = [*nodes, claim("c", "v"), local("v", "2"), asking]
+    mismatch = "node(s) didn't match PersistentVolume's node affinity"
+    assert refusals(*objects) == {"a": mismatch, "b": "", "none": mismatch}
+    assert binds(make_world(*objects).step()) == {"p": "b"}
+    assert not any(refusals(*objects, VolumeBindingEnable=False).values())
+
+
+def test_a_pod_stays_in_the_zones_of_its_volumes_on_nodes_that_have_one() -> None:
+    labels = {"topology.kubernetes.io/zone": "2__3", "failure-domain.beta.kubernetes.io/region": "x__"}
+    volume = {"kind": "PersistentVolume", "metadata": {"name": "v", "labels": labels}, "spec": {}}
+    nodes = [zoned("a", "1"), zoned("b", "2"), zoned("none")]
+    objects = [*nodes, claim("c", "v"), volume, pod("p", volumes=NAMED)]
+    assert refusals(*objects) == {"a": "node(s) had no available volume zone", "b": "", "none": ""}
+    assert not any(refusals(*objects, VolumeZoneEnable=False).values())
+
+
+def test_equal_pods_of_two_namespaces_go_each_to_its_own_volume() -> None:
+    """They have one shape, and claims of one name."""
+    world = make_world(zoned("a", "1"), zoned("b", "2"), local("v", "1"), local("w", "2"))
+    for namespace, volume in (("here", "v"), ("there", "w")):
+        asking = pod(f"p-{namespace}", volumes=NAMED)
+        asking["metadata"]["namespace"] = namespace
+        own_group = group("j", 1)
+        own_group["metadata"]["namespace"] = namespace
+        world.add(own_group, asking, claim("c", volume, namespace=namespace))
+    assert binds(world.step()) == {"p-here": "a", "p-there": "b"}
+
+
+def test_a_volume_that_moves_takes_its_pod_along() -> None:
+    world = make_world(zoned("a", "1"), zoned("b", "2"), claim("c", "v"), local("v", "9"))
+    world.add(pod("p", volumes=NAMED))
+    assert binds(world.step()) == {}
+    world.add(local("v", "2"))
+    assert binds(world.step()) == {"p": "b"}
 
 
 # -- arguments

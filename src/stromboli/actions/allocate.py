@@ -46,6 +46,9 @@ def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
     with session.guard(job):
         if job.waits_for_queue:
             return None
+        if unmet := session.unmet(job):
+            session.objections[job] = unmet.message
+            return None
         if invalid := session.rules.job_valid(job):
             session.objections[job] = invalid.message
             return None

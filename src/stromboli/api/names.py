@@ -59,6 +59,11 @@ OLD_SLA_WAITING_TIME = "sla-waiting-time"
 NETWORK_TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
 NETWORK_TOPOLOGY_HIGHEST_TIER = "volcano.sh/network-topology-highest-tier"
 NUMA_TOPOLOGY_POLICY = "volcano.sh/numa-topology-policy"
+TASK_TOPOLOGY = (
+    "volcano.sh/task-topology-affinity",
+    "volcano.sh/task-topology-anti-affinity",
+    "volcano.sh/task-topology-task-order",
+)
 RESOURCE_STRATEGY_SCORING_TYPE = "volcano.sh/resource-strategy-scoring-type"
 RESOURCE_STRATEGY_WEIGHT = "volcano.sh/resource-strategy-weight"
 
@@ -75,6 +80,9 @@ OVERSUBSCRIPTION_CPU = "volcano.sh/oversubscription-cpu"
 OVERSUBSCRIPTION_MEMORY = "volcano.sh/oversubscription-memory"
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+OLD_REGION = "failure-domain.beta.kubernetes.io/region"
 TAINT_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 NODE_NAME_FIELD = "metadata.name"
 STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -143,6 +151,7 @@ EVENT_SCHEDULED = "Scheduled"
 EVENT_UNSCHEDULABLE = "Unschedulable"
 EVENT_FAILED_SCHEDULING = "FailedScheduling"
 EVENT_EVICT = "Evict"
+EVENT_FIELD_IGNORED = "FieldIgnored"
 SUCCESSFULLY_ASSIGNED = "Successfully assigned {namespace}/{name} to {node}"
 POD_EVICTED = "Pod is evicted, because of {reason}"
 PREEMPTING = "{scheduler}: preempting to accommodate a higher priority pod"
@@ -193,6 +202,9 @@ EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rul
 SPREAD_MISMATCH = "node(s) didn't match pod topology spread constraints"
 SPREAD_MISSING_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
 UNBOUND_IMMEDIATE_CLAIMS = "pod has unbound immediate PersistentVolumeClaims"
+UNBOUND_CLAIM = 'persistentvolumeclaim "{name}" is not bound'
+VOLUME_AFFINITY_MISMATCH = "node(s) didn't match PersistentVolume's node affinity"
+VOLUME_ZONE_MISMATCH = "node(s) had no available volume zone"
 CLAIM_NOT_FOUND = 'persistentvolumeclaim "{name}" not found'
 VOLUME_NOT_FOUND = 'persistentvolume "{name}" not found'
 STORAGE_CLASS_NOT_FOUND = 'storageclass.storage.k8s.io "{name}" not found'

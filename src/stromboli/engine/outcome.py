@@ -19,6 +19,7 @@ from stromboli.engine.decisions import (
     PodGroupStatus,
     QueueStatus,
 )
+from stromboli.engine.unmet_requirements import ignored
 from stromboli.model.amounts import Amounts, shift
 from stromboli.model.queue import Queue, lineage
 from stromboli.model.status import ALLOCATED_CLASS, SCHEDULED_CLASS, Status
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
     from stromboli.model.task import Task
 
+MAX_EVENT = 1024
+"""Characters that an API server takes as the message of an event."""
 _WAITING = (Status.ALLOCATED, Status.PENDING, Status.PIPELINED)
 
 
@@ -75,6 +78,7 @@ def _report_job(session: Session, job: Job) -> str:
     phase = _phase(job, unschedulable is not None)
     if job.native is not None and not job.tasks:
         return phase  # none of its pods are ours: it may be for another scheduler
+    _report_ignored(session, job)
     written = _report_status(session, job, phase)
     message = job_message(session, job)
     if phase in (names.GROUP_UNKNOWN, names.GROUP_PENDING, names.GROUP_INQUEUE):
@@ -93,6 +97,14 @@ def _report_job(session: Session, job: Job) -> str:
     for task in sorted(changed, key=lambda task: task.order):
         _report_pod(session, task, changed[task])
     return phase
+
+
+def _report_ignored(session: Session, job: Job) -> None:
+    """Tell what a job and its tasks ask for without effect: once, as an event that says nothing new is not repeated."""
+    if texts := ignored(session, job):
+        session.record_event(
+            job, "ignored", names.WARNING, names.EVENT_FIELD_IGNORED, "; ".join(texts)[:MAX_EVENT]
+        )
 
 
 def _report_status(session: Session, job: Job, phase: str) -> bool:

@@ -31,6 +31,7 @@ from stromboli.engine.points import (
     union_of_first_tier,
     vote,
 )
+from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -122,6 +123,13 @@ class Plugin:
     guards_room: ClassVar[bool] = False
     """Whether it refuses jobs at the gate only because the cluster as a whole is full."""
 
+    honours: frozenset[str] = frozenset()
+    """Requirements that it honours, by their names in `model.requirements.placement_requirement`.
+
+    Pods, PodGroups and queues may ask for what not every policy can give. Where no plugin of the policy honours it,
+    the pods wait, or are told that it has no effect.
+    """
+
     session: Session
     """The session that is open; set before `opening`."""
 
@@ -138,6 +146,12 @@ class Plugin:
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
+        if unknown := set(cls.honours) - {requirement.name for requirement in REQUIREMENTS}:
+            known_names = ", ".join(sorted(requirement.name for requirement in REQUIREMENTS))
+            raise TypeError(
+                f"plugin {cls.name or cls.__name__}: honours {sorted(unknown)[0]!r}, which is no requirement;"
+                f" these are: {known_names}"
+            )
         known = {name for base in cls.__mro__[1:] for name in vars(base)}
         for name, value in vars(cls).items():
             if name in DEPRECATED:

@@ -61,6 +61,8 @@ class Rules:
         self._disabled = frozenset(disabled)
         self._tiers = [list(tier) for tier in tiers]
         self.plugins = [plugin for tier in tiers for plugin in tier]
+        self.honoured = frozenset[str]().union(*(plugin.honours for plugin in self.plugins))
+        """Requirements of pods, PodGroups and queues that some plugin honours."""
         points = dict(POINTS)
         for plugin in self.plugins:
             points.update(own_points(type(plugin)))

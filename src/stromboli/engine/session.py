@@ -20,6 +20,7 @@ from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard
 from stromboli.engine.transaction import Transaction
+from stromboli.engine.unmet_requirements import Unmet, unmet_by_job, unmet_by_task
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.reservations import Reservation
 from stromboli.model.status import Status
@@ -71,6 +72,7 @@ class Session(Transaction):
         self.ungated: list[Task] = []
         """Tasks that were let out of their queue's gate in this session."""
         self._placement = placement
+        self._unmet: dict[Job, Unmet | None] = {}
         self._reported: dict[tuple[Job, str], tuple[str, str]] = {}
         self._writes: list[tuple[Job | Task | Queue, str, Any]] = []
         self._reservations: dict[Task, Reservation] = {}
@@ -150,7 +152,19 @@ class Session(Transaction):
         job = task.job
         if job is not None and job.disrupted_as_group and self.is_losing_tasks(job):
             return verdict_text("its group is being evicted as a whole")
-        return self._placement.refused(task, len(self.cluster.columns))
+        return self._placement.refused(task, len(self.cluster.columns)) or self._refused_by_requirement(task)
+
+    def unmet(self, job: Job) -> Unmet | None:
+        """The requirement of a job's PodGroup or queue that cannot be met in this session, if there is one."""
+        if job not in self._unmet:
+            self._unmet[job] = unmet_by_job(self, job)
+        return self._unmet[job]
+
+    def _refused_by_requirement(self, task: Task) -> Verdict | None:
+        unmet = (self.unmet(task.job) if task.job else None) or unmet_by_task(self, task)
+        if unmet is None:
+            return None
+        return Verdict(text=unmet.message, requirement=unmet.requirement, way_out=unmet.way_out)
 
     def shape_key(self, task: Task) -> Hashable:
         """All that node functions read of a task."""
@@ -204,6 +218,14 @@ class Session(Transaction):
         if task.node is not None and seconds > 0:
             until = self.now + seconds
             self._reservations[task] = Reservation(task.uid, task.request, task.node, self.now, until)
+
+    def bind(self, task: Task) -> None:
+        """Decide that an allocated task runs where it was placed; never one with a requirement that is not met."""
+        refused = self._refused_by_requirement(task)
+        if refused:  # an action did not ask; the task keeps its room until the session closes
+            self.explain(task, refused)
+        else:
+            super().bind(task)
 
     def bind_allocated(self, job: Job) -> None:
         """Bind every task of a job that holds room, whichever action allocated it."""

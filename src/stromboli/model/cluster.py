@@ -218,6 +218,8 @@ class Cluster:
             if task.sub_job is not None:
                 task.sub_job.tasks[task] = None
             shift(task.job.total, task.request)
+            for demand in task.demands:
+                task.job.task_demands[demand] = task.job.task_demands.get(demand, 0) + 1
             self._count(task.job, task, task.status, 1)
             self._sum(task.job, task, task.status, 1)
             self.mark_dirty(task.job)
@@ -234,6 +236,10 @@ class Cluster:
             self._count(task.job, task, task.status, -1)
             self._sum(task.job, task, task.status, -1)
             shift(task.job.total, task.request, -1)
+            for demand in task.demands:
+                task.job.task_demands[demand] -= 1
+                if not task.job.task_demands[demand]:
+                    del task.job.task_demands[demand]
             del task.job.tasks[task.uid]
             if task.sub_job is not None:
                 del task.sub_job.tasks[task]

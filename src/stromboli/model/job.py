@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from stromboli.api.types.scheduling import PodGroup, SubGroupPolicy
     from stromboli.model.intake.native_groups import Native
     from stromboli.model.queue import Queue
+    from stromboli.model.requirements.placement_requirement import Demand
     from stromboli.model.task import Condition, Task
 
 
@@ -147,6 +148,10 @@ class Job(TaskCounts):
     """What its Pending tasks request; follows every move."""
     reserved: Amounts = field(default_factory=dict)
     """What its Pending tasks request that have a reservation beyond the cycle."""
+    group_demands: tuple[Demand, ...] = ()
+    """What its PodGroup asks of the placement of its tasks that takes a plugin to honour."""
+    task_demands: dict[Demand, int] = field(default_factory=dict)
+    """What its tasks ask for, with how many of them do."""
 
     # -- identity
 

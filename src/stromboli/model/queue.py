@@ -10,6 +10,7 @@ from stromboli.model.amounts import Amounts, Vector, minus, plus
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import Queue as QueueObject
     from stromboli.model.job import Job
+    from stromboli.model.requirements.placement_requirement import Demand
 
 ROOT = "root"
 
@@ -44,6 +45,8 @@ class Queue:
     """The same for jobs of the queues below it."""
     reported: dict[str, str] | None = None
     """The allocated amounts that its status shows."""
+    demands: tuple[Demand, ...] = ()
+    """What it asks of the placement of its jobs that takes a plugin to honour."""
 
     @property
     def exists(self) -> bool:

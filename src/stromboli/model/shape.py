@@ -10,8 +10,10 @@ import numpy as np
 from stromboli.api.types.pod import PodSpec
 from stromboli.model.amounts import Amounts, is_empty
 from stromboli.model.dimensions import CPU, MEMORY
+from stromboli.model.requirements.pod_demands import spec_demands
 
 if TYPE_CHECKING:
+    from stromboli.model.requirements.placement_requirement import Demand
     from numpy.typing import NDArray
 
 # The rows of the pod view: a node's sums as kube-scheduler computes them, beside Volcano's (spec 04 0.1).
@@ -22,7 +24,18 @@ VIEW_ROWS = 6
 class Shape:
     """Everything that a filter or a score may read of a task, interned: all replicas share one."""
 
-    __slots__ = ("__weakref__", "best_effort", "dims", "id", "incoming", "request", "spec", "vector", "view")
+    __slots__ = (
+        "__weakref__",
+        "best_effort",
+        "demands",
+        "dims",
+        "id",
+        "incoming",
+        "request",
+        "spec",
+        "vector",
+        "view",
+    )
 
     def __init__(
         self, id: int, spec: PodSpec, request: Amounts, view: tuple[int, ...], incoming: tuple[int, ...]
@@ -36,6 +49,8 @@ class Shape:
         """The dimensions of a fit test: cpu and memory always, scalars only when named."""
         self.best_effort: bool = is_empty(request)
         """Whether the pod requests nothing."""
+        self.demands: tuple[Demand, ...] = spec_demands(spec)
+        """What its spec asks of its placement that takes a plugin to honour."""
         self.view: NDArray[np.int64] = np.array(view, dtype=np.int64)
         """What the pod adds to the pod view of its node."""
         self.incoming: NDArray[np.int64] = np.array(incoming, dtype=np.int64)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job, SubJob
     from stromboli.model.node_columns import Node
+    from stromboli.model.requirements.placement_requirement import Demand
     from stromboli.model.shape import LabelSet, Shape
 
 
@@ -85,6 +86,8 @@ class Task:
     started: float | None = None
     """When its pod started (`status.startTime`), in seconds since 1970."""
     condition: Condition | None = None
+    demands: tuple[Demand, ...] = ()
+    """What its pod asks of its placement that takes a plugin to honour."""
 
     def __post_init__(self) -> None:
         self.order = (*_index(self.name), self.created, self.uid)

@@ -22,6 +22,7 @@ from stromboli.model.cluster import Change, Dirty
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
+from stromboli.model.requirements.placement_requirement import NODE_GROUPS, PREFERRED_NODE_GROUPS
 from stromboli.model.status import ALLOCATED_CLASS, Status
 from stromboli.model.task import Task
 from stromboli.policy.arguments import arg
@@ -82,6 +83,7 @@ class NodeGroup(Plugin):
     """Keeps a queue's tasks on nodes of its groups; counts what each queue with limits holds in each group."""
 
     name = "nodegroup"
+    honours = frozenset({NODE_GROUPS.name, PREFERRED_NODE_GROUPS.name})
     Arguments = NodeGroupArguments
     arguments: NodeGroupArguments
 

@@ -106,11 +106,19 @@ class TopologySpreadConstraint(Value, frozen=True):
     node_taints_policy: str | None = None
 
 
+class ClaimedDevice(Value, frozen=True):
+    """A device claim of the pod that a container uses."""
+
+    name: str = ""
+    request: str = ""
+
+
 class Resources(Record):
-    """Requests and limits of a container, or of a whole pod."""
+    """Requests and limits of a container, or of a whole pod, and the device claims that it uses."""
 
     requests: ResourceList = field(default_factory=dict)
     limits: ResourceList = field(default_factory=dict)
+    claims: tuple[ClaimedDevice, ...] = ()
 
 
 class ContainerPort(Value, frozen=True):
@@ -168,6 +176,10 @@ class ImageSource(Value, frozen=True):
     reference: str = ""
 
 
+class Disk(Value, frozen=True):
+    """A volume of which a node can attach so many, or that one node can attach; only its presence is read."""
+
+
 class Volume(Value, frozen=True):
     """A volume, where it matters for placement; other sources are left out."""
 
@@ -175,6 +187,33 @@ class Volume(Value, frozen=True):
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: EphemeralSource | None = None
     image: ImageSource | None = None
+    aws_elastic_block_store: Disk | None = None
+    azure_disk: Disk | None = None
+    cinder: Disk | None = None
+    csi: Disk | None = None
+    gce_persistent_disk: Disk | None = None
+    iscsi: Disk | None = None
+    portworx_volume: Disk | None = None
+    rbd: Disk | None = None
+    vsphere_volume: Disk | None = None
+
+    @property
+    def attached_disk(self) -> bool:
+        """Whether a node attaches it without a claim."""
+        return any(
+            disk is not None
+            for disk in (
+                self.aws_elastic_block_store,
+                self.azure_disk,
+                self.cinder,
+                self.csi,
+                self.gce_persistent_disk,
+                self.iscsi,
+                self.portworx_volume,
+                self.rbd,
+                self.vsphere_volume,
+            )
+        )
 
 
 class SchedulingGate(Value, frozen=True):

@@ -30,6 +30,7 @@ Gate = Literal[
     "cycle",
     "pod-group",
     "queue",
+    "requirements",
     "pipeline",
     "validity",
     "scheduling-gates",
@@ -39,6 +40,9 @@ Gate = Literal[
     "gang",
 ]
 """What a job has to pass before it starts."""
+
+
+_UNMET = "Unmet requirement: "
 
 
 class WaitExplanation(Struct, frozen=True):
@@ -108,6 +112,18 @@ def _no_queue(session: Session, job: Job) -> WaitExplanation | None:
     field = "spec.queue" if job.native is None else f"the annotation {names.QUEUE_NAME}"
     hint = f"create it, or set {field} of the PodGroup{choice}"
     return WaitExplanation("queue", "Queue missing", message, hint)
+
+
+def _unmet_requirement(session: Session, job: Job) -> WaitExplanation | None:
+    """Its PodGroup, its queue or one of its pods asks for what this policy or cluster cannot give."""
+    unmet = session.unmet(job)
+    if unmet is not None:
+        return WaitExplanation("requirements", _UNMET + unmet.requirement, unmet.message, unmet.way_out)
+    for task, verdict in session.verdicts.get(job, {}).items():
+        if verdict.requirement:
+            message = f"{task.name}: {verdict.message}"
+            return WaitExplanation("requirements", _UNMET + verdict.requirement, message, verdict.way_out)
+    return None
 
 
 def _room_is_coming(session: Session, job: Job) -> WaitExplanation | None:
@@ -226,6 +242,7 @@ def _not_placed(session: Session, job: Job) -> WaitExplanation | None:
 _GATES: tuple[Callable[[Session, Job], WaitExplanation | None], ...] = (
     _no_group,
     _no_queue,
+    _unmet_requirement,
     _room_is_coming,
     _objection,
     _all_gated,

@@ -14,6 +14,7 @@ from stromboli.engine.explanation.shortages import (
     shortage,
 )
 from stromboli.engine.session import Session
+from stromboli.engine.unmet_requirements import CREATE_CLAIM
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
 from stromboli.model.status import Status
@@ -49,7 +50,7 @@ def nodes_way_out(session: Session, task: Task, reason: str) -> WayOut:
     if reason == names.NODE_AFFINITY_MISMATCH:
         return WayOut(_selector(task))
     if reason.endswith(_STORAGE_MISSING):
-        return WayOut("create it, or add it to the files: kubectl get -A -o yaml pvc,pv,storageclasses")
+        return WayOut(CREATE_CLAIM)
     return WayOut()
 
 

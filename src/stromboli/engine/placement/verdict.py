@@ -43,6 +43,9 @@ class Verdict:
     """A sentence instead of counts; empty if there are counts."""
     hopeless: NDArray[np.bool_] | None = None
     """Nodes on which evicting would not help, by row."""
+    requirement: str = ""
+    """The requirement that cannot be met on any node, if that is why."""
+    way_out: str = ""
 
     @property
     def message(self) -> str:

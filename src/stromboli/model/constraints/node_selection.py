@@ -33,11 +33,14 @@ def matching_nodes(columns: Columns, spec: PodSpec) -> Bools:
         codes, values = columns.label_codes(key)
         matching &= codes == values.get(value, len(values))
     required = required_selector(spec)
-    if required is not None:
-        alternatives = np.zeros(len(columns), dtype=bool)
-        for term in required.node_selector_terms:
-            alternatives |= matching_term(columns, term)
-        matching &= alternatives
+    return matching if required is None else matching & matching_selector(columns, required)
+
+
+def matching_selector(columns: Columns, selector: NodeSelector) -> Bools:
+    """Nodes that match one term of a selector."""
+    matching = np.zeros(len(columns), dtype=bool)
+    for term in selector.node_selector_terms:
+        matching |= matching_term(columns, term)
     return matching
 
 

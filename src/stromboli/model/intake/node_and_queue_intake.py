@@ -15,6 +15,7 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.intake.pod_fields import scheduling_properties_changed, seconds, whole_number
 from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
+from stromboli.model.requirements.group_demands import queue_demands
 
 # -- queues
 
@@ -39,6 +40,7 @@ def put_queue(cluster: Cluster, obj: QueueObject) -> None:
     before, queue.object = queue.object, obj
     queue.created = seconds(obj.metadata.creation_timestamp)
     queue.capability, queue.deserved, queue.guarantee = dict(capability), dict(deserved), dict(guarantee)
+    queue.demands = queue_demands(spec)
     queue.reported = {name: str(amount) for name, amount in obj.status.allocated.items()}
     cluster.dirty.queues[queue] = None
     if before is None or before.spec != obj.spec or before.status.state != obj.status.state:
@@ -51,7 +53,7 @@ def drop_queue(cluster: Cluster, obj: QueueObject) -> None:
     queue = cluster.queues.get(obj.name)
     if queue is not None:
         queue.object = None
-        queue.reported = None
+        queue.reported, queue.demands = None, ()
         _mark_jobs_dirty(cluster, queue)
         if not queue.jobs:
             del cluster.queues[obj.name]

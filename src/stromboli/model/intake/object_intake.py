@@ -39,6 +39,8 @@ from stromboli.model.interning import Interning
 from stromboli.model.job import Job, JobId
 from stromboli.model.lookup_objects import LookupObjects
 from stromboli.model.queue import Queue
+from stromboli.model.requirements.group_demands import group_demands
+from stromboli.model.requirements.pod_demands import annotation_demands
 from stromboli.model.shape import Shape
 from stromboli.model.status import ON_NODE
 from stromboli.model.task import Condition, Task
@@ -188,7 +190,7 @@ class Intake:
             job.group = None
             if job.native is not None:
                 job.native.reset()
-            job.minimum = 0
+            job.minimum, job.group_demands = 0, ()
             job.phase, job.written, job.conditions, job.reported = "", None, {}, {}
             self._attach_tasks(job, tasks)
             self._join(job, None)
@@ -248,6 +250,7 @@ class Intake:
         task.annotations = self._interning.annotations(pod.metadata.annotations)
         task.ours = ours
         describe_pod(task, pod)
+        task.demands = shape.demands + annotation_demands(shape.spec, task.annotations)
         task.status, task.assumed = observation.status, observation.assumed
         if old is not None:
             self._leave(old)
@@ -299,6 +302,7 @@ def _describe_job(job: Job, group: PodGroup) -> None:
         for condition in group.status.conditions
     }
     job.waiting_time = waiting_time(group.metadata.annotations)
+    job.group_demands = group_demands(group)
 
 
 def _id_of(group: PodGroup | NativePodGroup) -> JobId:

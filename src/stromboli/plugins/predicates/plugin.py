@@ -9,12 +9,14 @@ from stromboli.api import names
 from stromboli.engine.placement.node_functions import NodeFilter, Refusal
 from stromboli.engine.plugin import Plugin
 from stromboli.model.constraints.node_selection import selects_nodes
+from stromboli.model.constraints.volume_claims import binding_problem, restricted_volumes, zone_problem
+from stromboli.model.requirements.placement_requirement import VOLUME_BINDING, VOLUME_TOPOLOGY
 from stromboli.model.task import Task
 from stromboli.plugins.predicates import node_filters
 from stromboli.plugins.predicates.host_ports import NodePorts, host_ports
 from stromboli.plugins.predicates.pod_affinity_filter import invalid_term, pod_affinity, pod_affinity_key
 from stromboli.plugins.predicates.topology_spread_filter import spreading, spreading_key
-from stromboli.plugins.predicates.volume_claims import binding_problem, zone_problem
+from stromboli.plugins.predicates.volume_nodes import VolumeNodes
 from stromboli.policy.arguments import arg
 
 
@@ -46,15 +48,16 @@ class Switches:
     volume_zone: bool = arg(
         "predicate.VolumeZoneEnable",
         True,
-        "Refuse pods whose volumes have no zone that can be told: a claim or its volume is missing or unbound. "
-        "Filtering nodes by the zones of bound volumes is not there yet.",
+        "Filter by the zones of bound volumes; refuse pods whose volumes have no zone that can be told: a claim or "
+        "its volume is missing or unbound.",
     )
     spreading: bool = arg("predicate.PodTopologySpreadEnable", True, "Filter by spread constraints.")
     volume_binding: bool = arg(
         "predicate.VolumeBindingEnable",
         True,
-        "Refuse pods whose claims cannot be bound on any node: missing, lost, being deleted, or unbound and "
-        "immediate. Choosing nodes by their volumes is not there yet.",
+        "Filter by the node affinity of bound volumes; refuse pods whose claims cannot be bound on any node: "
+        "missing, lost, being deleted or unbound. Binding claims is not there yet. Off: claims are left to others, "
+        "and pods start whatever becomes of them.",
     )
     devices: bool = arg(
         "predicate.DynamicResourceAllocationEnable", True, "Accepted for old files; never had an effect."
@@ -84,12 +87,25 @@ class Predicates(Plugin):
     name = "predicates"
     Arguments = Switches
     arguments: Switches
+    honours = frozenset({VOLUME_TOPOLOGY.name})
+
+    def __init__(self, arguments: Switches, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        if not arguments.volume_binding:  # whoever switches it off wants claims to be left to others
+            self.honours = self.honours | {VOLUME_BINDING.name}
 
     def shape_key(self, task: Task) -> Hashable:
         enabled, cluster = self.arguments, self.session.cluster
         affinity = pod_affinity_key(cluster, task) if enabled.pod_affinity else None
         spread = spreading_key(task) if enabled.spreading else None
-        return (affinity, spread)
+        return (affinity, spread, self._volumes(task))
+
+    def _volumes(self, task: Task) -> tuple[str, ...]:
+        """The volumes of a task that cannot be reached from every node, by name."""
+        enabled = self.arguments.volume_zone or self.arguments.volume_binding
+        if not enabled or not task.shape.spec.volumes:
+            return ()
+        return tuple(volume.name for volume in restricted_volumes(self.session.cluster.objects, task))
 
     def prefilter(self, task: Task) -> Refusal | None:
         spec = task.shape.spec
@@ -127,5 +143,10 @@ class Predicates(Plugin):
             yield NodeFilter(node_ports.checks, name, "pods", node_ports.version)
         if enabled.pod_affinity and (affinity := pod_affinity(cluster, task)):
             yield NodeFilter(affinity.checks, name, "pods", affinity.version)
+        volumes = VolumeNodes(cluster) if self._volumes(task) else None
+        if enabled.volume_zone and volumes:
+            yield NodeFilter(volumes.zones, name, "pods", volumes.version)
         if enabled.spreading and (spread := spreading(cluster, task)):
             yield NodeFilter(spread.checks, name, "pods", spread.version)
+        if enabled.volume_binding and volumes:
+            yield NodeFilter(volumes.affinity, name, "pods", volumes.version)

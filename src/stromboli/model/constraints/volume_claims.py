@@ -1,16 +1,29 @@
-"""Volume claims that keep a pod from any node: missing, lost, terminating, or unbound (spec 04 2.8, 2.11)."""
+"""Volume claims of pods: those that keep a pod from any node (missing, lost, terminating, unbound), and the nodes
+from which volumes of bound ones can be reached (spec 04 2.8, 2.11)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from stromboli.api import names
+from stromboli.model.constraints.node_selection import matching_selector
 
 if TYPE_CHECKING:
-    from stromboli.api.types.storage import PersistentVolumeClaim, StorageClass
+    from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
     from stromboli.model.lookup_objects import LookupObjects
+    from stromboli.model.node_columns import Bools, Columns
     from stromboli.model.task import Task
+
+_ZONE_LABELS = {
+    names.OLD_ZONE: names.ZONE,
+    names.OLD_REGION: names.REGION,
+    names.ZONE: names.ZONE,
+    names.REGION: names.REGION,
+}
+"""The labels of a volume that say where it is, each with the label that means the same today."""
 
 
 class ClaimName(NamedTuple):
@@ -62,6 +75,66 @@ def binding_problem(objects: LookupObjects, task: Task) -> str | None:
     if any(_is_unbound_immediate(objects, claim) for claim in claims):
         return names.UNBOUND_IMMEDIATE_CLAIMS
     return None
+
+
+def unbound_problem(objects: LookupObjects, task: Task) -> str | None:
+    """Why a pod's claims are not all bound to volumes that exist."""
+    problem = binding_problem(objects, task)
+    if problem:
+        return problem
+    for reference in _claims_of(task):
+        claim = objects.claims[f"{task.namespace}/{reference.name}"]
+        volume = claim.spec.volume_name
+        if not volume:
+            return names.UNBOUND_CLAIM.format(name=claim.name)
+        if volume not in objects.volumes:
+            return names.VOLUME_NOT_FOUND.format(name=volume)
+    return None
+
+
+def restricted_volumes(objects: LookupObjects, task: Task) -> list[PersistentVolume]:
+    """The volumes of a pod's bound claims that cannot be reached from every node."""
+    return [volume for volume in _bound_volumes(objects, task) if _affinity(volume) or _zones(volume)]
+
+
+def nodes_with_affinity(columns: Columns, volume: PersistentVolume) -> Bools:
+    """Nodes from which a volume can be reached by its node affinity."""
+    required = volume.spec.node_affinity.required if volume.spec.node_affinity else None
+    return np.ones(len(columns), dtype=bool) if required is None else matching_selector(columns, required)
+
+
+def nodes_in_zones(columns: Columns, volume: PersistentVolume) -> Bools:
+    """Nodes in the zones and regions that a volume's labels name; a node that names none counts as near."""
+    unnamed = np.ones(len(columns), dtype=bool)
+    for label in _ZONE_LABELS:
+        unnamed &= columns.label_codes(label)[0] < 0
+    matching = np.ones(len(columns), dtype=bool)
+    for label, zones in _zones(volume).items():
+        named = np.zeros(len(columns), dtype=bool)
+        for key in {label, _ZONE_LABELS[label]}:
+            codes, values = columns.label_codes(key)
+            named |= np.isin(codes, [values[zone] for zone in zones if zone in values])
+        matching &= named
+    return matching | unnamed
+
+
+def _affinity(volume: PersistentVolume) -> bool:
+    return volume.spec.node_affinity is not None and volume.spec.node_affinity.required is not None
+
+
+def _zones(volume: PersistentVolume) -> dict[str, list[str]]:
+    """The values of its labels for zones and regions, of which each may list several."""
+    labels = volume.metadata.labels
+    listed = {label: labels[label].split("__") for label in _ZONE_LABELS if label in labels}
+    return {label: zones for label, zones in listed.items() if all(zones)}
+
+
+def _bound_volumes(objects: LookupObjects, task: Task) -> Iterator[PersistentVolume]:
+    for reference in _claims_of(task):
+        claim = objects.claims.get(f"{task.namespace}/{reference.name}")
+        volume = objects.volumes.get(claim.spec.volume_name) if claim is not None else None
+        if volume is not None:
+            yield volume
 
 
 def _unusable(task: Task, claim: PersistentVolumeClaim, ephemeral: bool) -> str | None:

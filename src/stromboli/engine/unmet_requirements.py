@@ -1,0 +1,108 @@
+"""Requirements that the policy or the cluster cannot meet: hard ones refuse a job or a task, soft ones are told.
+
+This holds whatever plugins a policy names. A plugin that honours a requirement says so (`Plugin.honours`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.api.types.scheduling import NetworkTopology
+from stromboli.model.constraints.volume_claims import restricted_volumes, unbound_problem
+from stromboli.model.requirements.group_demands import network_topologies
+from stromboli.model.requirements.placement_requirement import (
+    HARD_NETWORK_TOPOLOGY,
+    VOLUME_BINDING,
+    VOLUME_TOPOLOGY,
+    Demand,
+)
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job
+    from stromboli.model.task import Task
+
+MOST_NAMES = 10
+CREATE_CLAIM = "create it, or add it to the files: kubectl get -A -o yaml pvc,pv,storageclasses"
+
+
+class Unmet(NamedTuple):
+    """A hard requirement that is not met: what is asked for, why it cannot be had, and the way out."""
+
+    requirement: str
+    message: str
+    way_out: str
+
+
+def unmet_by_job(session: Session, job: Job) -> Unmet | None:
+    """The first requirement of a job's PodGroup or queue that cannot be met."""
+    queue = job.queue
+    if not job.group_demands and not (queue and queue.demands):
+        return None
+    for field, topology in network_topologies(job.group) if job.group else ():
+        if unmet := _unmet_topology(session, job, field, topology):
+            return unmet
+    return next(_not_honoured(session, queue.demands, hard=True), None) if queue else None
+
+
+def unmet_by_task(session: Session, task: Task) -> Unmet | None:
+    """The first requirement of a task's pod that cannot be met."""
+    for demand in task.demands:
+        if demand.requirement is VOLUME_BINDING:
+            if unmet := _unmet_volume(session, task, demand):
+                return unmet
+        elif demand.requirement.hard and demand.requirement.name not in session.rules.honoured:
+            return _unmet(demand)
+    return None
+
+
+def ignored(session: Session, job: Job) -> list[str]:
+    """What a job, its tasks and its queue ask for without effect, each in a sentence."""
+    demands = (*job.group_demands, *job.task_demands, *(job.queue.demands if job.queue else ()))
+    return [f"{unmet.message}: {unmet.way_out}" for unmet in _not_honoured(session, demands, hard=False)]
+
+
+def _not_honoured(session: Session, demands: tuple[Demand, ...], hard: bool) -> Iterator[Unmet]:
+    for demand in demands:
+        if demand.requirement.hard is hard and demand.requirement.name not in session.rules.honoured:
+            yield _unmet(demand)
+
+
+def _unmet(demand: Demand) -> Unmet:
+    return Unmet(demand.requirement.name, demand.text, demand.requirement.way_out)
+
+
+def _unmet_topology(session: Session, job: Job, field: str, topology: NetworkTopology) -> Unmet | None:
+    """Hard means hard: it takes HyperNodes, a tier that they know and a plugin (spec 01 7.3)."""
+    demand = next(demand for demand in job.group_demands if demand.field == field)
+    requirement = demand.requirement
+    if requirement is not HARD_NETWORK_TOPOLOGY:
+        return None
+    hyper_nodes = session.cluster.objects.hyper_nodes.values()
+    problems, ways_out = [], []
+    if not hyper_nodes:
+        problems.append("there are no HyperNodes")
+        ways_out.append("create HyperNodes")
+    elif topology.highest_tier_allowed is None:
+        known = sorted({node.spec.tier_name for node in hyper_nodes} - {""})
+        if topology.highest_tier_name not in known:
+            problems.append("no HyperNode has a tier of that name")
+            ways_out.append(f"name one of: {', '.join(known[:MOST_NAMES])}" if known else "give tiers names")
+    if requirement.name not in session.rules.honoured:
+        problems.append(requirement.unmet)
+    if not problems:
+        return None
+    message = f"{demand.asks}: {' and '.join(problems)}"
+    return Unmet(requirement.name, message, ", or ".join([*ways_out, requirement.way_out]))
+
+
+def _unmet_volume(session: Session, task: Task, demand: Demand) -> Unmet | None:
+    """All claims must be bound, and some plugin must know from where their volumes can be reached."""
+    objects, honoured = session.cluster.objects, session.rules.honoured
+    if VOLUME_BINDING.name not in honoured and (problem := unbound_problem(objects, task)):
+        way_out = CREATE_CLAIM if problem.endswith(" not found") else VOLUME_BINDING.way_out
+        return Unmet(VOLUME_BINDING.name, problem, way_out)
+    if VOLUME_TOPOLOGY.name not in honoured and restricted_volumes(objects, task):
+        return _unmet(demand._replace(requirement=VOLUME_TOPOLOGY))
+    return None

@@ -1,0 +1,70 @@
+"""What a PodGroup or a queue asks of the placement of its pods that takes a plugin to honour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stromboli.api import names
+from stromboli.api.types.scheduling import NetworkTopology, PodGroup, QueueSpec
+from stromboli.model.requirements.placement_requirement import (
+    HARD_NETWORK_TOPOLOGY,
+    NODE_GROUPS,
+    PREFERRED_NODE_GROUPS,
+    SOFT_NETWORK_TOPOLOGY,
+    TASK_TOPOLOGY,
+    TOPOLOGY_WITHOUT_TIER,
+    Demand,
+)
+
+
+def network_topologies(group: PodGroup) -> Iterator[tuple[str, NetworkTopology]]:
+    """The network topologies of a group and of its sub-groups, each with its field."""
+    spec = group.spec
+    if spec.network_topology is not None:
+        yield "spec.networkTopology", spec.network_topology
+    for number, policy in enumerate(spec.sub_group_policy):
+        if policy.network_topology is not None:
+            yield f"spec.subGroupPolicy[{number}].networkTopology", policy.network_topology
+
+
+def group_demands(group: PodGroup) -> tuple[Demand, ...]:
+    """What a PodGroup asks for."""
+    topologies = [_topology(field, topology) for field, topology in network_topologies(group)]
+    annotations = group.metadata.annotations
+    return (
+        *topologies,
+        *(
+            Demand(TASK_TOPOLOGY, f"annotation {key}", annotations[key][:63])
+            for key in names.TASK_TOPOLOGY
+            if annotations.get(key)
+        ),
+    )
+
+
+def _topology(field: str, topology: NetworkTopology) -> Demand:
+    if topology.mode == names.TOPOLOGY_SOFT:
+        return Demand(SOFT_NETWORK_TOPOLOGY, field, "soft")
+    if topology.highest_tier_allowed is not None:
+        return Demand(
+            HARD_NETWORK_TOPOLOGY, field, f"hard, highestTierAllowed {topology.highest_tier_allowed}"
+        )
+    if topology.highest_tier_name:
+        return Demand(
+            HARD_NETWORK_TOPOLOGY, field, f'hard, highestTierName "{topology.highest_tier_name[:63]}"'
+        )
+    return Demand(TOPOLOGY_WITHOUT_TIER, field, "hard")
+
+
+def queue_demands(spec: QueueSpec) -> tuple[Demand, ...]:
+    """What a queue asks for its jobs."""
+    demands = []
+    for field, groups in (
+        ("nodeGroupAffinity", spec.affinity.node_group_affinity if spec.affinity else None),
+        ("nodeGroupAntiAffinity", spec.affinity.node_group_anti_affinity if spec.affinity else None),
+    ):
+        where = f"spec.affinity.{field} of its queue"
+        if groups is not None and groups.required:
+            demands.append(Demand(NODE_GROUPS, where, ", ".join(groups.required[:3])[:200]))
+        elif groups is not None and groups.preferred:
+            demands.append(Demand(PREFERRED_NODE_GROUPS, where, ", ".join(groups.preferred[:3])[:200]))
+    return tuple(demands)

@@ -1,0 +1,154 @@
+"""The one table of what objects may ask of their placement and not every policy honours.
+
+A plugin that honours a requirement names it in `Plugin.honours`. Without such a plugin in the policy a hard requirement
+keeps its pods pending, and a soft one is told in an event. Whoever builds a feature gives its plugin that name, and
+nothing else has to change here.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class PlacementRequirement(NamedTuple):
+    """A row of the table."""
+
+    name: str
+    """What a plugin lists in `honours`."""
+    hard: bool
+    """Whether pods wait rather than start without it."""
+    field: str
+    """Where it is asked for, for readers of the documentation."""
+    unmet: str
+    """What is missing, for users whose object asks for it."""
+    way_out: str
+
+
+class Demand(NamedTuple):
+    """A requirement that an object has, with the field and the value that ask for it."""
+
+    requirement: PlacementRequirement
+    field: str
+    value: str
+
+    @property
+    def asks(self) -> str:
+        """`spec.networkTopology (hard, highestTierAllowed 1)`."""
+        return f"{self.field} ({self.value})" if self.value else self.field
+
+    @property
+    def text(self) -> str:
+        """What is asked for, and what is missing."""
+        return f"{self.asks}: {self.requirement.unmet}"
+
+
+HARD_NETWORK_TOPOLOGY = PlacementRequirement(
+    "hard-network-topology",
+    True,
+    "PodGroup: `networkTopology` of `spec` or of a `subGroupPolicy`, with `mode: hard` and a tier",
+    "no plugin of the policy honours a hard network topology",
+    "set mode: soft, so that it may start anywhere; network-topology-aware is not there yet",
+)
+SOFT_NETWORK_TOPOLOGY = PlacementRequirement(
+    "soft-network-topology",
+    False,
+    "PodGroup: `networkTopology` of `spec` or of a `subGroupPolicy`, with `mode: soft`",
+    "no plugin of the policy prefers nodes that are close in the network, so the pods may lie anywhere",
+    "keep pods together with podAffinity; network-topology-aware is not there yet",
+)
+TOPOLOGY_WITHOUT_TIER = PlacementRequirement(
+    "network-topology-without-tier",
+    False,
+    "PodGroup: `networkTopology` with `mode: hard` and no tier",
+    "without a tier it asks for nothing, so the pods may lie anywhere",
+    "set highestTierAllowed or highestTierName",
+)
+TASK_TOPOLOGY = PlacementRequirement(
+    "task-topology",
+    False,
+    "PodGroup: annotations `volcano.sh/task-topology-affinity`, `-anti-affinity`, `-task-order`",
+    "no plugin of the policy prefers nodes by the roles of a job",
+    "use podAffinity and podAntiAffinity; task-topology is not there yet",
+)
+RESOURCE_CLAIMS = PlacementRequirement(
+    "resource-claims",
+    True,
+    "Pod: `spec.resourceClaims`, `resources.claims` of containers, resources `deviceclass.resource.kubernetes.io/*`",
+    "no plugin of the policy allocates devices to resource claims",
+    "ask for the devices as an extended resource such as nvidia.com/gpu; resource claims are not allocated yet",
+)
+DEVICE_SHARING = PlacementRequirement(
+    "device-sharing",
+    True,
+    "Pod: resources `volcano.sh/vgpu-*`, `volcano.sh/gpu-memory`, `volcano.sh/gpu-number`, `huawei.com/npu-core`, "
+    "`huawei.com/*-memory`",
+    "no plugin of the policy shares out parts of devices",
+    "ask for whole devices such as nvidia.com/gpu; deviceshare is not there yet",
+)
+NUMA_POLICY = PlacementRequirement(
+    "numa-policy",
+    True,
+    "Pod of class Guaranteed: annotation `volcano.sh/numa-topology-policy`, `restricted` or `single-numa-node`",
+    "no plugin of the policy places pods by NUMA nodes",
+    "set it to none or best-effort; numa-aware is not there yet",
+)
+PREFERRED_NUMA_POLICY = PlacementRequirement(
+    "preferred-numa-policy",
+    False,
+    "Pod of class Guaranteed: annotation `volcano.sh/numa-topology-policy`, `best-effort`",
+    "no plugin of the policy prefers nodes by their NUMA nodes",
+    "set it to none; numa-aware is not there yet",
+)
+VOLUME_BINDING = PlacementRequirement(
+    "volume-binding",
+    True,
+    "Pod: `spec.volumes` with a claim that is missing, lost, being deleted or not bound",
+    "no plugin of the policy binds volumes",
+    "kubectl get pvc tells whether the claim is bound; one of a class with volumeBindingMode WaitForFirstConsumer "
+    "has to be bound by hand or belong to a class that binds at once",
+)
+VOLUME_TOPOLOGY = PlacementRequirement(
+    "volume-topology",
+    True,
+    "Pod: `spec.volumes` with a bound claim whose volume is reachable from some nodes only",
+    "no plugin of the policy looks at the nodes from which its volume can be reached",
+    "add predicates to the policy",
+)
+VOLUME_LIMITS = PlacementRequirement(
+    "volume-limits",
+    False,
+    "Pod: `spec.volumes` of `csi`, `awsElasticBlockStore`, `azureDisk`, `cinder`, `gcePersistentDisk`, `iscsi`, "
+    "`portworxVolume`, `rbd`, `vsphereVolume`",
+    "no plugin of the policy counts the volumes of a node, or knows who else uses one",
+    "see that few enough of such pods come onto a node, by a spread constraint or anti-affinity",
+)
+NODE_GROUPS = PlacementRequirement(
+    "node-groups",
+    True,
+    "Queue: `spec.affinity` with required node groups, or groups required to be avoided",
+    "no plugin of the policy keeps a queue to its node groups",
+    "add nodegroup to the policy, or take spec.affinity out of the queue",
+)
+PREFERRED_NODE_GROUPS = PlacementRequirement(
+    "preferred-node-groups",
+    False,
+    "Queue: `spec.affinity` with preferred node groups",
+    "no plugin of the policy prefers the node groups of a queue",
+    "add nodegroup to the policy",
+)
+
+REQUIREMENTS = (
+    HARD_NETWORK_TOPOLOGY,
+    SOFT_NETWORK_TOPOLOGY,
+    TOPOLOGY_WITHOUT_TIER,
+    TASK_TOPOLOGY,
+    RESOURCE_CLAIMS,
+    DEVICE_SHARING,
+    NUMA_POLICY,
+    PREFERRED_NUMA_POLICY,
+    VOLUME_BINDING,
+    VOLUME_TOPOLOGY,
+    VOLUME_LIMITS,
+    NODE_GROUPS,
+    PREFERRED_NODE_GROUPS,
+)

@@ -1,0 +1,94 @@
+"""What a pod asks of its placement that takes a plugin to honour; equal pods share the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+
+from stromboli.api import names
+from stromboli.api.resources.qos import GUARANTEED, qos_class
+from stromboli.api.resources.quantity import exact
+from stromboli.api.types.pod import PodSpec, Resources, Volume
+from stromboli.model.requirements.placement_requirement import (
+    DEVICE_SHARING,
+    NUMA_POLICY,
+    PREFERRED_NUMA_POLICY,
+    RESOURCE_CLAIMS,
+    VOLUME_BINDING,
+    VOLUME_LIMITS,
+    Demand,
+)
+
+SHOWN = 3
+"""Names that a demand shows; a pod may have hundreds."""
+_SHARED_DEVICES = (
+    "volcano.sh/vgpu-",
+    "volcano.sh/gpu-memory",
+    "volcano.sh/gpu-number",
+    "huawei.com/npu-core",
+)
+_DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+_NO_NUMA_POLICY = ("", "none")
+
+
+def spec_demands(spec: PodSpec) -> tuple[Demand, ...]:
+    """What the spec of a pod asks for."""
+    return tuple(_of_spec(spec))
+
+
+def annotation_demands(spec: PodSpec, annotations: Mapping[str, str]) -> tuple[Demand, ...]:
+    """What the annotations of a pod ask for; a NUMA policy counts for pods of class Guaranteed alone (spec 04 7)."""
+    policy = annotations.get(names.NUMA_TOPOLOGY_POLICY, "")
+    if policy in _NO_NUMA_POLICY or qos_class(spec) != GUARANTEED:
+        return ()
+    requirement = PREFERRED_NUMA_POLICY if policy == "best-effort" else NUMA_POLICY
+    return (Demand(requirement, f"annotation {names.NUMA_TOPOLOGY_POLICY}", policy[:63]),)
+
+
+def _of_spec(spec: PodSpec) -> Iterator[Demand]:
+    resources = [container.resources for container in (*spec.containers, *spec.init_containers)]
+    claims = [claim.name for claim in spec.resource_claims]
+    if names_of_claims := claims or [claim.name for each in resources for claim in each.claims]:
+        yield Demand(
+            RESOURCE_CLAIMS, "spec.resourceClaims" if claims else "resources.claims", _few(names_of_claims)
+        )
+    asked = _resources([*resources, *([spec.resources] if spec.resources else [])])
+    for requirement, wanted in (
+        (RESOURCE_CLAIMS, [name for name in asked if name.startswith(_DEVICE_CLASS)]),
+        (DEVICE_SHARING, [name for name in asked if _shares_devices(name)]),
+    ):
+        if wanted:
+            yield Demand(requirement, "resources.requests", _few(wanted))
+    if spec.volumes:
+        yield from _of_volumes(spec.volumes)
+
+
+def _of_volumes(volumes: Iterable[Volume]) -> Iterator[Demand]:
+    claimed = [volume.name for volume in volumes if volume.persistent_volume_claim or volume.ephemeral]
+    if claimed:
+        yield Demand(VOLUME_BINDING, "spec.volumes", _few(claimed))
+    attached = [volume.name for volume in volumes if volume.attached_disk]
+    if attached:
+        yield Demand(VOLUME_LIMITS, "spec.volumes", _few(attached))
+
+
+def _resources(resources: Iterable[Resources]) -> list[str]:
+    """The names of all resources that are asked for, each once."""
+    asked: dict[str, None] = {}
+    for each in resources:
+        for amounts in (each.requests, each.limits):
+            for name in amounts:
+                if "/" in name and exact(amounts[name]) > Fraction(0):
+                    asked[name] = None
+    return list(asked)
+
+
+def _shares_devices(resource: str) -> bool:
+    """Whether a resource is a part of a device, by the names of Volcano's device models (spec 04 10.3-10.6)."""
+    whole_card_memory = resource.startswith("huawei.com/") and resource.endswith("-memory")
+    return resource.startswith(_SHARED_DEVICES) or whole_card_memory
+
+
+def _few(texts: list[str]) -> str:
+    shown = ", ".join(text[:63] for text in texts[:SHOWN])
+    return f"{shown}, ..." if len(texts) > SHOWN else shown

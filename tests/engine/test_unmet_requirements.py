@@ -1,0 +1,335 @@
+"""Requirements that cannot be met keep pods and gangs pending, whatever the policy names; wishes are told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.api import names
+from stromboli.engine.catalog import action
+from stromboli.engine.decisions import Event, PodGroupStatus
+from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.plugin import Plugin
+from stromboli.engine.session import Session
+from stromboli.model.requirements.placement_requirement import REQUIREMENTS
+from stromboli.model.status import Status
+from stromboli.testing import World
+from stromboli.testing.cycle_result import Result
+
+PLACE = "enqueue, allocate, backfill"
+POLICIES = [
+    "",
+    "gang",
+    "gang | predicates nodeorder",
+    "priority gang conformance | drf predicates proportion nodeorder",
+]
+NUMA = "volcano.sh/numa-topology-policy"
+GUARANTEED = {"containers": [{"name": "main", "resources": {"requests": {"cpu": 2, "memory": "1Gi"}}}]}
+GUARANTEED["containers"][0]["resources"]["limits"] = GUARANTEED["containers"][0]["resources"]["requests"]
+CLAIMED = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]}
+LATE = {"kind": "StorageClass", "metadata": {"name": "late"}, "volumeBindingMode": "WaitForFirstConsumer"}
+NOW = {"kind": "StorageClass", "metadata": {"name": "now"}, "volumeBindingMode": "Immediate"}
+
+
+def claim(volume: str = "", storage: str = "late") -> dict[str, Any]:
+    """The claim `c`, bound if it names a volume."""
+    annotations = {names.BIND_COMPLETED: "yes"} if volume else {}
+    return {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "c", "namespace": "default", "annotations": annotations},
+        "spec": {"volumeName": volume, "storageClassName": storage},
+        "status": {"phase": "Bound" if volume else "Pending"},
+    }
+
+
+def volume(zone: str = "") -> dict[str, Any]:
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]
+    spec = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}} if zone else {}
+    return {"kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": spec}
+
+
+def hyper_node(tier_name: str = "rack") -> dict[str, Any]:
+    members = [{"type": "Node", "selector": {"exactMatch": {"name": "a"}}}]
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": "s0"},
+        "spec": {"tier": 1, "tierName": tier_name, "members": members},
+    }
+
+
+def world() -> World:
+    shared = "volcano.sh/vgpu-number=8 volcano.sh/gpu-memory=9000 huawei.com/Ascend910A-memory=64"
+    return World(nodes=f"a cpu=8 memory=8Gi {shared}; b cpu=8 memory=8Gi {shared}")
+
+
+def explanation(result: Result, job: str = "default/j") -> WaitExplanation:
+    return result.pending[job]
+
+
+POD_DEMANDS: dict[str, dict[str, Any]] = {
+    "resource claims of the pod": {"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}},
+    "resource claims of a container": {
+        "spec": {
+            "initContainers": [{"name": "init", "resources": {"claims": [{"name": "gpu"}]}}],
+        }
+    },
+    "a device class as a resource": {"resources": {"deviceclass.resource.kubernetes.io/gpu": 1}},
+    "a share of a GPU": {"resources": {"volcano.sh/vgpu-number": 1}},
+    "memory of a GPU": {"resources": {"volcano.sh/gpu-memory": 100}},
+    "memory of an NPU": {"resources": {"huawei.com/Ascend910A-memory": 4}},
+    "one NUMA node": {"spec": GUARANTEED, "annotations": {NUMA: "single-numa-node"}},
+    "a NUMA policy that nobody knows": {"spec": GUARANTEED, "annotations": {NUMA: "tight"}},
+    "a claim that does not exist": {"spec": CLAIMED},
+}
+
+
+@pytest.mark.parametrize("plugins", POLICIES)
+@pytest.mark.parametrize("asks", POD_DEMANDS)
+def test_a_pod_with_a_requirement_that_nobody_honours_is_never_bound(asks: str, plugins: str) -> None:
+    terms = {"cpu": 1, **POD_DEMANDS[asks]}
+    result = world().job("j", pods=2, **terms).job("plain", cpu=1).run(PLACE, plugins, cycles=2)
+    assert set(result.binds) == {"default/plain-0"}
+    assert result.why("j-0")
+
+
+@pytest.mark.parametrize(
+    "asks",
+    ["resource claims of the pod", "resource claims of a container", "a claim that does not exist"],
+)
+def test_a_best_effort_pod_is_not_bound_either(asks: str) -> None:
+    assert world().job("j", **POD_DEMANDS[asks]).run(PLACE, "gang").binds == {}
+
+
+@pytest.mark.parametrize(
+    ("objects", "problem"),
+    [
+        ([], 'persistentvolumeclaim "c" not found'),
+        ([LATE, claim()], 'persistentvolumeclaim "c" is not bound'),
+        ([NOW, claim(storage="now")], "pod has unbound immediate PersistentVolumeClaims"),
+        ([LATE, claim("v")], 'persistentvolume "v" not found'),
+        (
+            [LATE, claim("v"), volume("z1")],
+            "no plugin of the policy looks at the nodes from which its volume",
+        ),
+    ],
+)
+def test_without_predicates_too_a_claim_must_be_bound_and_reachable(objects: Any, problem: str) -> None:
+    result = world().add(*objects).job("j", cpu=1, spec=CLAIMED).run(PLACE, "gang")
+    assert result.binds == {}
+    assert problem in result.why("j-0")
+    assert explanation(result).gate == "requirements"
+    assert explanation(result).hint
+
+
+def test_a_bound_volume_that_every_node_reaches_is_no_obstacle() -> None:
+    bound = world().add(LATE, claim("v"), volume()).job("j", cpu=1, spec=CLAIMED)
+    assert set(bound.run(PLACE, "gang").binds) == {"default/j-0"}
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"resources": {"volcano.sh/vgpu-number": 0}},
+        {"spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/gpu-memory": "0"}}}]}},
+        {"spec": GUARANTEED, "annotations": {NUMA: "none"}},
+        {"annotations": {NUMA: "single-numa-node"}},
+        {"gpu": 0, "spec": {"volumes": [{"name": "tmp", "emptyDir": {}}]}},
+    ],
+)
+def test_what_asks_for_nothing_is_placed(terms: dict[str, Any]) -> None:
+    """Zero of a resource, no NUMA policy, or a NUMA policy of a pod that is not Guaranteed (spec 04 7)."""
+    assert set(world().job("j", cpu=1, **terms).run(PLACE, "gang").binds) == {"default/j-0"}
+
+
+# -- PodGroups and queues
+
+HARD = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+BY_NAME = {"networkTopology": {"mode": "hard", "highestTierName": "spine"}}
+OF_SUB_GROUPS = {"subGroupPolicy": [{"name": "s", "matchLabelKeys": ["x"], **HARD}]}
+
+
+class Honours(Plugin):
+    """Declares that it honours hard network topology."""
+
+    name = "honest"
+    honours = frozenset({"hard-network-topology"})
+
+
+@pytest.mark.parametrize("plugins", POLICIES)
+@pytest.mark.parametrize("group", [HARD, BY_NAME, OF_SUB_GROUPS])
+def test_a_gang_with_a_hard_topology_waits_without_a_plugin_for_it(group: Any, plugins: str) -> None:
+    result = (
+        world().add(hyper_node("spine")).job("j", pods=2, cpu=1, group=group).run(PLACE, plugins, cycles=2)
+    )
+    assert result.binds == {}
+    waits = explanation(result)
+    assert (waits.gate, waits.reason) == ("requirements", "Unmet requirement: hard-network-topology")
+    assert "no plugin of the policy honours a hard network topology" in waits.message
+    assert "mode: soft" in waits.hint
+
+
+@pytest.mark.parametrize(
+    ("objects", "group", "problem", "way_out"),
+    [
+        (
+            [],
+            HARD,
+            "spec.networkTopology (hard, highestTierAllowed 1): there are no HyperNodes",
+            "create HyperNodes",
+        ),
+        ([hyper_node()], BY_NAME, '"spine"): no HyperNode has a tier of that name', "name one of: rack"),
+        ([hyper_node("")], BY_NAME, '"spine"): no HyperNode has a tier of that name', "give tiers names"),
+    ],
+)
+def test_a_plugin_alone_is_not_enough_without_hyper_nodes_and_tiers(
+    objects: Any, group: Any, problem: str, way_out: str
+) -> None:
+    made = world().add(*objects).job("j", pods=2, cpu=1, group=group)
+    result = made.run(PLACE, "gang honest", plugin_classes=[Honours])
+    assert result.binds == {}
+    assert problem in explanation(result).message
+    assert way_out in explanation(result).hint
+    assert "no plugin" not in explanation(result).message
+
+
+def test_whoever_honours_a_requirement_has_its_pods_placed() -> None:
+    made = world().add(hyper_node("spine")).job("j", pods=2, cpu=1, group=BY_NAME)
+    assert len(made.run(PLACE, "gang honest", plugin_classes=[Honours]).binds) == 2
+
+
+def test_a_gang_that_cannot_be_served_is_not_let_in_and_takes_no_room_of_its_queue() -> None:
+    cluster = World(nodes="a cpu=8", queues="q capability=cpu:8")
+    cluster.job("j", pods=2, cpu=4, queue="q", group=HARD, min_resources={"cpu": 8})
+    cluster.job("other", pods=2, cpu=4, queue="q", min_resources={"cpu": 8})
+    result = cluster.run(PLACE, "gang | capacity predicates")
+    assert result.phases["default/j"] in ("", "Pending")
+    assert result.bound_per_job == {"default/other": 2}
+
+
+def test_the_reason_stands_in_the_events_and_conditions_of_a_gang_and_is_not_repeated() -> None:
+    made = world().job("j", pods=2, cpu=1, group=HARD, phase="Inqueue")
+    first = made.run(PLACE, "gang")
+    texts = [decision.message for decision in first.decisions if isinstance(decision, Event)]
+    assert {"PodGroup", "Pod"} == {
+        decision.kind for decision in first.decisions if isinstance(decision, Event)
+    }
+    assert all("there are no HyperNodes" in text for text in texts)
+    status = next(decision for decision in first.decisions if isinstance(decision, PodGroupStatus))
+    assert "there are no HyperNodes" in status.conditions[0].message
+    assert made.step().decisions == []
+
+
+@pytest.mark.parametrize("affinity", ["nodeGroupAffinity", "nodeGroupAntiAffinity"])
+def test_a_queue_that_requires_node_groups_waits_for_a_plugin_that_knows_them(affinity: str) -> None:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": ["g1"]}
+    queue = {"kind": "Queue", "metadata": {"name": "q"}, "spec": {"affinity": {affinity: required}}}
+    result = world().add(queue).job("j", cpu=1, queue="q").run(PLACE, "gang")
+    assert result.binds == {}
+    assert "add nodegroup to the policy" in explanation(result).hint
+    wishes = {"preferredDuringSchedulingIgnoredDuringExecution": ["g1"]}
+    made = world().add({**queue, "spec": {"affinity": {affinity: wishes}}}).job("j", cpu=1, queue="q")
+    assert set(made.run(PLACE, "gang").binds) == {"default/j-0"}
+
+
+# -- actions that evict, and those of users
+
+
+@pytest.mark.parametrize("evicting", ["preempt", "reclaim", "gangpreempt", "gangreclaim"])
+@pytest.mark.parametrize(
+    "terms", [{"group": HARD}, {"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}}]
+)
+def test_nobody_is_evicted_for_a_pod_that_cannot_be_bound(evicting: str, terms: Any) -> None:
+    def cluster() -> World:
+        made = World(nodes="a cpu=4", queues="poor weight=1; rich weight=3")
+        return made.job("victim", queue="poor", pods=4, minimum=0, cpu=1, running_on="a a a a")
+
+    queue = "poor" if "preempt" in evicting else "rich"
+    plugins = "priority gang conformance | predicates proportion nodeorder"
+    wanted: Any = {"queue": queue, "cpu": 2, "priority": 10, "phase": "Inqueue"}
+    assert cluster().job("j", **wanted).run(evicting, plugins).evicted, "it evicts for an ordinary pod"
+    assert cluster().job("j", **wanted, **terms).run(evicting, plugins).evicted == []
+
+
+def test_an_action_that_does_not_ask_cannot_bind_such_a_pod_either() -> None:
+    @action("careless")
+    def careless(session: Session) -> None:
+        for job in session.jobs():
+            for task in list(job.by_status[Status.PENDING]):
+                with session.statement() as trial:
+                    trial.allocate(task, session.cluster.nodes["a"])
+                    trial.commit()
+
+    made = world().job("j", cpu=1, spec={"resourceClaims": [{"name": "x"}]}).job("plain", cpu=1)
+    result = made.run("careless", "gang", action_functions=[careless])
+    assert set(result.binds) == {"default/plain-0"}
+    assert "spec.resourceClaims (x)" in result.why("j-0")
+
+
+def test_extra_pods_of_a_gang_that_ask_for_the_impossible_do_not_keep_it_from_starting() -> None:
+    made = world().job("j", pods=3, minimum=2, cpu=1)
+    odd = made.task("j-2")
+    spec = {"schedulerName": "volcano", "resourceClaims": [{"name": "x"}], "containers": [{"name": "m"}]}
+    made.add(
+        {
+            "kind": "Pod",
+            "metadata": {"name": "j-2", "uid": odd.uid, "annotations": dict(odd.annotations)},
+            "spec": spec,
+            "status": {"phase": "Pending"},
+        }
+    )
+    assert set(made.run(PLACE, "gang").binds) == {"default/j-0", "default/j-1"}
+
+
+# -- what is told
+
+WISHES: dict[str, tuple[dict[str, Any], str]] = {
+    "soft topology": ({"group": {"networkTopology": {"mode": "soft"}}}, "spec.networkTopology (soft)"),
+    "hard topology without a tier": ({"group": {"networkTopology": {"mode": "hard"}}}, "without a tier"),
+    "task topology": (
+        {"annotations": {"volcano.sh/task-topology-affinity": "ps,worker"}},
+        "annotation volcano.sh/task-topology-affinity (ps,worker)",
+    ),
+    "NUMA if possible": ({"spec": GUARANTEED, "annotations": {NUMA: "best-effort"}}, f"annotation {NUMA}"),
+    "a disk": ({"spec": {"volumes": [{"name": "d", "rbd": {"image": "x"}}]}}, "spec.volumes (d)"),
+}
+
+
+@pytest.mark.parametrize("wish", WISHES)
+def test_a_wish_that_nobody_honours_is_told_once_and_the_pods_start(wish: str) -> None:
+    terms, told = WISHES[wish]
+    made = world().job("j", pods=2, cpu=1, **terms)
+    result = made.run(PLACE, "gang", cycles=3)
+    assert len(result.binds) == 2
+    events = [
+        event for event in result.decisions if isinstance(event, Event) and event.reason == "FieldIgnored"
+    ]
+    assert [(event.kind, event.type, event.name) for event in events] == [("PodGroup", "Warning", "j")]
+    assert told in events[0].message
+
+
+def test_ten_thousand_replicas_pay_for_their_requirements_once() -> None:
+    made = world().job("j", pods=50, cpu=1, spec={"resourceClaims": [{"name": "x"}]})
+    tasks = [task for task in made.cluster.tasks.values() if task.job]
+    assert len({id(task.demands) for task in tasks}) == 1
+    job = tasks[0].job
+    assert job is not None
+    assert list(job.task_demands.values()) == [50]
+
+
+# -- plugins
+
+
+def test_a_plugin_that_claims_to_honour_what_is_no_requirement_is_refused() -> None:
+    with pytest.raises(
+        TypeError, match=r"honours 'hard-topology', which is no requirement; these are: .*hard-network-"
+    ):
+        type("Wrong", (Plugin,), {"name": "wrong", "honours": frozenset({"hard-topology"})})
+
+
+def test_every_requirement_has_a_name_of_its_own_and_says_the_way_out() -> None:
+    assert len({requirement.name for requirement in REQUIREMENTS}) == len(REQUIREMENTS)
+    assert all(
+        requirement.unmet and requirement.way_out and requirement.field for requirement in REQUIREMENTS
+    )
