@@ -13,8 +13,9 @@ from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.requirements.pod_demands import spec_demands
 
 if TYPE_CHECKING:
-    from stromboli.model.requirements.placement_requirement import Demand
     from numpy.typing import NDArray
+
+    from stromboli.model.requirements.placement_requirement import Demand
 
 # The rows of the pod view: a node's sums as kube-scheduler computes them, beside Volcano's (spec 04 0.1).
 VIEW_PODS, VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY, VIEW_CPU, VIEW_MEMORY, VIEW_GPU = range(6)
