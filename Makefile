@@ -5,7 +5,7 @@ DEV := .venv/.dev
 PIP := --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-kubernetes test-embedded lint format bench bench-kubernetes lock clean
+.PHONY: help install dev demo test test-kubernetes test-embedded lint format bench bench-kubernetes crds lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench: dev  ## Measure speed and memory
 
 bench-kubernetes: dev  ## Measure on a real API server, with kube-scheduler in turn (needs Go)
 	$(BIN)/python -m bench kubernetes
+
+crds: install  ## Write deploy/crds from the definitions in the package
+	$(BIN)/python deploy/crds.py
 
 lock:  ## Pin the newest dependencies (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \

@@ -19,7 +19,9 @@ ROLES = {"__init__", "__main__", "controller", "options", "plugin", "process", "
 MOST_MODULES = 22
 PAGES = [ROOT / "docs" / "design.md", ROOT / "CONTRIBUTING.md"]
 FILES = sorted(SOURCE.rglob("*.py"))
-SCRIPTS = sorted(path for folder in ("bench", "docs", "examples") for path in (ROOT / folder).rglob("*.py"))
+SCRIPTS = sorted(
+    path for folder in ("bench", "deploy", "docs", "examples") for path in (ROOT / folder).rglob("*.py")
+)
 
 
 def imports(file: Path) -> set[str]:

@@ -49,9 +49,64 @@ def test_slips_of_the_pen_are_found(tmp_path: Path) -> None:
     result = lint("-", stdin=pod + manifest("Job", job(task(), minAvailble=1, maxRetry="many")))
     assert 'unknown field "spec.containers[0].images"' in result.stdout
     assert "spec.containers[0].image: Required value" in result.stdout
-    assert 'unknown field "spec.minAvailble"' in result.stdout
+    assert 'unknown field "spec.minAvailble", did you mean "minAvailable"?' in result.stdout
     assert "spec.maxRetry: Invalid value" in result.stdout
     assert result.stdout.endswith("2 objects checked, 4 problems\n")
+
+
+POD = {
+    "containers": [{"name": "main", "image": "i", "resource": {"limits": {"cpu": 1}}, "command": "sleep"}],
+    "nodeSelecter": {"gpu": "yes"},
+    "hostNetwork": "yes",
+}
+TASKS = {"tasks": [{"name": "worker", "replicas": 1, "template": {"spec": POD}}]}
+IN_PODS = [
+    ("batch.volcano.sh/v1alpha1", "Job", TASKS, "spec.tasks[0].template.spec"),
+    ("flow.volcano.sh/v1alpha1", "JobTemplate", TASKS, "spec.tasks[0].template.spec"),
+    (
+        "flow.volcano.sh/v1alpha1",
+        "JobFlow",
+        {"flows": [{"name": "a", "patch": {"jobSpec": TASKS}}]},
+        "spec.flows[0].patch.jobSpec.tasks[0].template.spec",
+    ),
+    (
+        "batch.volcano.sh/v1alpha1",
+        "CronJob",
+        {"schedule": "0 2 * * *", "jobTemplate": {"spec": TASKS}},
+        "spec.jobTemplate.spec.tasks[0].template.spec",
+    ),
+    ("v1", "Pod", POD, "spec"),
+    ("apps/v1", "Deployment", {"selector": {}, "template": {"spec": POD}}, "spec.template.spec"),
+]
+
+
+@pytest.mark.parametrize(("version", "kind", "spec", "pod"), IN_PODS, ids=[row[1] for row in IN_PODS])
+def test_a_slip_of_the_pen_in_a_pod_is_met_with_what_was_meant(
+    version: str, kind: str, spec: dict[str, object], pod: str
+) -> None:
+    text = manifest(kind, {"metadata": {"name": "x"}, "spec": spec}, version)
+    result = lint("-f", "-", "-o", "json", stdin=text)
+    problems = {problem["field"]: problem["problem"] for problem in json.loads(result.stdout)["problems"]}
+    meant = f'unknown field "{pod}.nodeSelecter", did you mean "nodeSelector"?'
+    assert problems[f"{pod}.nodeSelecter"] == meant
+    assert problems[f"{pod}.containers[0].resource"].endswith(', did you mean "resources"?')
+    assert "must be of type array" in problems[f"{pod}.containers[0].command"]
+    assert "must be of type boolean" in problems[f"{pod}.hostNetwork"]
+    assert result.exit_code == 1
+
+
+def test_files_are_named_after_a_flag_or_without(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("a.yaml", "b.yaml", "folder/c.yaml"):
+        (tmp_path / name).write_text(manifest("Job", job(task())))
+    files = ("-f", str(tmp_path / "a.yaml"), "--filename", str(tmp_path / "folder"), str(tmp_path / "b.yaml"))
+    assert lint(*files, "-f", "-", stdin=manifest("Job", job(task()))).stdout.startswith("4 objects checked")
+
+
+def test_naming_no_file_is_a_wrong_command_line() -> None:
+    result = CliRunner().invoke(app, ["lint"])
+    assert result.exit_code == 2
+    assert "nothing to check" in result.output
 
 
 def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:

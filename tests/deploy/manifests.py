@@ -21,7 +21,8 @@ Manifest = dict[str, Any]
 
 
 def documents(path: Path) -> list[Manifest]:
-    return [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
+    loaded = yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader)
+    return [document for document in loaded if document is not None]
 
 
 def build(folder: Path) -> list[Manifest]:

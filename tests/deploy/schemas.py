@@ -21,11 +21,12 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 }
 OPEN = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING = "x-kubernetes-int-or-string"
+LIST_KEYS = "x-kubernetes-list-map-keys"
 ANYWHERE = {"description", "type", "default", "enum", OPEN, "x-kubernetes-validations"}
 KEYS = {
     "object": {"properties", "required", "additionalProperties", "x-kubernetes-map-type"},
-    "array": {"items", "minItems", "x-kubernetes-list-type"},
-    "string": {"format", "pattern", "minLength", "maxLength"},
+    "array": {"items", "minItems", "x-kubernetes-list-type", LIST_KEYS},
+    "string": {"format", "pattern", "minLength", "maxLength", "nullable"},
     "integer": {"format", "minimum", "maximum"},
     "boolean": set[str](),
 }
@@ -59,6 +60,8 @@ def _node_problems(schema: Schema) -> Iterator[str]:
         if schema.get("anyOf") != EITHER or schema.keys() - {"anyOf", "pattern", INT_OR_STRING}:
             yield "an int-or-string is exactly that, with a pattern"
         return
+    if is_amount(schema):
+        return
     if schema.get("type") not in TYPES:
         yield f"needs a type, has {schema.get('type')}"
         return
@@ -66,12 +69,23 @@ def _node_problems(schema: Schema) -> Iterator[str]:
         yield f"does not go with a {schema['type']}: {', '.join(sorted(unknown))}"
     if schema["type"] == "array" and "items" not in schema:
         yield "an array needs items"
+    for key in schema.get(LIST_KEYS, ()):
+        if (
+            key not in schema["items"].get("required", ())
+            and "default" not in schema["items"]["properties"][key]
+        ):
+            yield f"the key {key} of a list must be required or have a default"
     if schema["type"] == "object":
         yield from _object_problems(schema)
     if "pattern" in schema:
         re.compile(schema["pattern"])
     if "default" in schema:
         yield from (f"default: {problem}" for problem in problems(schema, schema["default"]))
+
+
+def is_amount(schema: Schema) -> bool:
+    """Whether this is a quantity of a pod template: a text with a pattern, or a number."""
+    return schema.keys() == {"pattern", OPEN}
 
 
 def _object_problems(schema: Schema) -> Iterator[str]:
@@ -85,9 +99,12 @@ def _object_problems(schema: Schema) -> Iterator[str]:
 
 def problems(schema: Schema, value: Any, path: str = "") -> Iterator[str]:
     """What an API server would refuse in an object; rules in CEL are left to a real one."""
-    if schema.get(INT_OR_STRING):
-        if not isinstance(value, int | str) or not re.search(schema["pattern"], str(value)):
+    if schema.get(INT_OR_STRING) or is_amount(schema):
+        types = int | str if schema.get(INT_OR_STRING) else int | float | str
+        if not isinstance(value, types) or not re.search(schema.get("pattern", ""), str(value)):
             yield f"{path}: no quantity: {value!r}"
+        return
+    if value is None and schema.get("nullable"):
         return
     wanted = TYPES[schema["type"]]
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):

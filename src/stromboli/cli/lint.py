@@ -3,15 +3,24 @@
 import typer
 from rich.text import Text
 
+from stromboli.cli.cli_errors import Usage
 from stromboli.cli.output import Format, console, write_as
 
-FILES = typer.Argument(..., help="Manifests: files, folders, - for standard input.", metavar="FILE...")
+PATHS = typer.Argument(None, metavar="[PATH]...", show_default=False, help="More paths, as after -f.")
+FILES = typer.Option(
+    [],
+    "-f",
+    "--filename",
+    metavar="PATH",
+    help="A manifest file, a folder, or - for standard input; repeatable.",
+)
 FORMAT = typer.Option(Format.TABLE, "-o", "--output", help="How the problems are shown.")
 SCHEDULERS = typer.Option(["volcano"], "--scheduler-name", help="Names of your schedulers; repeatable.")
 PLUGINS = typer.Option([], "--job-plugin", help="Job plugins of your own; repeatable.")
 
 
 def lint(
+    paths: list[str] | None = PATHS,
     files: list[str] = FILES,
     output: Format = FORMAT,
     scheduler_name: list[str] = SCHEDULERS,
@@ -25,7 +34,9 @@ def lint(
     from stromboli.cli.manifest_lint import lint_paths
 
     settings = Settings(scheduler_names=tuple(scheduler_name), job_plugins=(*JOB_PLUGINS, *job_plugin))
-    result = lint_paths(files, settings)
+    if not (all_paths := [*files, *(paths or [])]):
+        raise Usage("nothing to check: give a file or a folder, or - for standard input")
+    result = lint_paths(all_paths, settings)
     if output is not Format.TABLE:
         write_as(
             output,

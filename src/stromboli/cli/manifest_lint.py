@@ -21,7 +21,7 @@ from stromboli.embedded.kinds.offline_schemas import OfflineSchemas
 _JOBS = "batch.volcano.sh"
 _VOLCANO = ".volcano.sh"
 _NO_OBJECT = "no Kubernetes object: apiVersion and kind are needed"
-_UNKNOWN = "kubectl refuses it, other clients lose it without a word; look for a slip of the pen"
+_UNKNOWN = "kubectl refuses it, other clients lose it without a word"
 
 
 class Finding(NamedTuple):
@@ -136,7 +136,9 @@ def _problems(
     result = admit(group, kind, content, _context(content, queues, settings))
     reported = set()
     for path in schemas.validate(content).unknown:
-        yield Problem(path, None, f'unknown field "{path}"', _UNKNOWN, shows_field=True)
+        meant = schemas.suggested_field(content, path)
+        question = f', did you mean "{meant}"?' if meant else ""
+        yield Problem(path, None, f'unknown field "{path}"{question}', _UNKNOWN, shows_field=True)
     for problem in schemas.validate(result.object).problems:
         reported.add(problem.field)
         yield Problem(problem.field, None, str(problem), shows_field=True)

@@ -42,6 +42,7 @@ FIELDS: dict[str, Any] = {
     "nn": {"type": "string"},
     "nu": {"type": "string", "nullable": True},
     "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    "untyped": {"x-kubernetes-preserve-unknown-fields": True, "pattern": "^[0-9]+$", "minimum": 2},
     "any": {"type": "string", "anyOf": [{"minLength": 3}, {"pattern": "^z"}]},
     "not": {"type": "string", "not": {"enum": ["bad"]}},
     "one": {"type": "integer", "oneOf": [{"minimum": 5}, {"maximum": 6}]},
@@ -66,12 +67,11 @@ def custom_object(spec: Any) -> dict[str, Any]:
     return {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": spec}
 
 
+NUMBERS = [1.5, 2.0, 4, 2**31, 2**70, 1e300]
+TEXTS = ["", "aa", "aaaaaa", "A", "bad", "zz", "12", "2026-01-01T00:00:00Z", "2026-01-01"]
+SCALARS = [None, True, -1, 0, 6, *NUMBERS, *TEXTS]
 values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-1, 12)
-    | st.sampled_from([1.5, 2.0, 4, 2**31, 2**70, 1e300])
-    | st.sampled_from(["", "aa", "aaaaaa", "A", "bad", "zz", "12", "2026-01-01T00:00:00Z", "2026-01-01"]),
+    st.none() | st.booleans() | st.integers(-1, 12) | st.sampled_from(NUMBERS) | st.sampled_from(TEXTS),
     lambda below: (
         st.lists(below, max_size=3)
         | st.dictionaries(st.sampled_from(["k", "d", "r", "a", "b", "x"]), below, max_size=3)

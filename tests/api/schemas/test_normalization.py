@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from stromboli.api.schemas import builtin_schemas
@@ -10,7 +11,7 @@ from stromboli.api.schemas.compiled_schema import compiled
 from stromboli.api.schemas.normalization import default, normalize, prune
 from stromboli.api.schemas.schema import Schema
 from stromboli.api.schemas.schema_problems import problems
-from tests.api.schemas.manifests import SCHEMA, custom_object, specs
+from tests.api.schemas.manifests import FIELDS, SCALARS, SCHEMA, custom_object, specs
 
 
 def pod(**spec: Any) -> dict[str, Any]:
@@ -89,6 +90,14 @@ def slowly(it: Any) -> tuple[list[str], list[Any]]:
     unknown = prune(it, SCHEMA)
     default(it, SCHEMA)
     return unknown, problems(it, SCHEMA)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_both_ways_agree_about_every_field_by_itself(field: str) -> None:
+    for value in SCALARS:
+        quick, slow = custom_object({field: value}), custom_object({field: value})
+        assert normalize(quick, SCHEMA) == slowly(slow), value
+        assert quick == slow
 
 
 @given(specs)

@@ -1,14 +1,13 @@
 """Patterns that people write are taken, patterns that never end are not."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api.schemas.regex_patterns import MAX_TEXT, matches, pattern_error
+from stromboli.api.schemas.volcano_definitions import volcano_definitions
 
 
 @pytest.mark.parametrize(
@@ -49,11 +48,7 @@ def patterns(node: Any) -> list[str]:
 
 
 def test_volcanos_patterns_are_taken() -> None:
-    all_patterns = [
-        pattern
-        for path in Path("deploy/crds").glob("*.yaml")
-        for pattern in patterns(yaml.safe_load(path.read_text()))
-    ]
+    all_patterns = patterns(volcano_definitions())
     assert all_patterns
     assert {pattern_error(pattern) for pattern in all_patterns} == {""}
 

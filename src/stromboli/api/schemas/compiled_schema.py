@@ -49,7 +49,12 @@ def _typed(schema: Schema) -> Check:
             return lambda value: value is True or value is False
         case "number":
             return lambda value: type(value) in (int, float) and not problems(value, schema)
-    return _object(schema) if schema.properties else lambda value: value is not None
+    return _object(schema) if schema.properties else _untyped(schema)
+
+
+def _untyped(schema: Schema) -> Check:
+    """A value of any type; limits apply to values of the type that they are made for."""
+    return lambda value: value is not None and not problems(value, schema)
 
 
 def _combined(schema: Schema) -> Check:

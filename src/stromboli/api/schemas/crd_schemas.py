@@ -22,6 +22,9 @@ MAX_NODES = 20_000
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _LIST_TYPES = ("atomic", "map", "set")
 _MAP_TYPES = ("atomic", "granular")
+_KEY_WITHOUT_DEFAULT = (
+    "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"
+)
 _TRIVIAL = [{"type": "integer"}, {"type": "string"}]
 
 _KEYWORDS = {**KEYWORDS, "int_or_string": "x-kubernetes-int-or-string"}
@@ -152,12 +155,15 @@ class _Parser:
             return ()
         names = [key for key in self._list(keys, key_path) if isinstance(key, str)]
         items = raw.get("items")
-        known = items.get("properties") if isinstance(items, dict) else None
+        items = items if isinstance(items, dict) else {}
+        known = items.get("properties")
         for index, name in enumerate(names):
             if not isinstance(known, dict) or name not in known:
                 self._add(invalid(f"{key_path}[{index}]", name, "must be the name of a field of the items"))
             elif name in names[:index]:
                 self._add(duplicate(f"{key_path}[{index}]", name))
+            elif name not in (items.get("required") or ()) and not _has_default(known[name]):
+                self._add(required(f"{path}.items.properties[{name}].default", _KEY_WITHOUT_DEFAULT))
         return tuple(names)
 
     def _check_structure(self, raw: dict[str, Any], path: str) -> None:
@@ -225,6 +231,10 @@ class _Parser:
             return str(value)
         self._add(unsupported(path, value, known))
         return ""
+
+
+def _has_default(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("default") is not None
 
 
 def _is_number(value: Any) -> bool:

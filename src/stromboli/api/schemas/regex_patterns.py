@@ -18,6 +18,7 @@ _MANY = 16
 """Repetitions from which on a nested repetition is refused."""
 
 
+@lru_cache(maxsize=512)
 def pattern_error(text: str) -> str:
     """Why this is not a pattern that may be used; empty if it is."""
     if len(text) > MAX_PATTERN:

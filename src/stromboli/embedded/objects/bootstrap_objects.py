@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.api import names
+from stromboli.api.schemas.volcano_definitions import volcano_definitions
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind_rules import DEFINITIONS
-from stromboli.embedded.kinds.volcano_definitions import volcano_definitions
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.rbac.bootstrap_roles import bootstrap_policy
 

@@ -1,0 +1,60 @@
+"""Volcano's CustomResourceDefinitions, from `definitions/*.yaml`.
+
+There, `$ref: JobSpec` stands for `job_spec.yaml`, and any other `$ref` for a type of Kubernetes. `make crds` writes
+the whole definitions to `deploy/crds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from stromboli.api.manifests.yaml_reader import documents
+from stromboli.api.schemas.crd_types import crd_type
+
+Node = dict[str, Any]
+
+JOB_SPEC = "job_spec.yaml"
+
+
+@cache
+def definition_files() -> dict[str, str]:
+    """The text of each definition by the name of its file, `<group>_<plural>.yaml`."""
+    folder = files("stromboli.api.schemas") / "definitions"
+    texts = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir()}
+    return {name: texts[name] for name in sorted(texts) if name != JOB_SPEC}
+
+
+def volcano_definitions(groups: Iterable[str] = ()) -> list[Node]:
+    """The definitions of these groups, or all."""
+    wanted = set(groups)
+    return [
+        resolved(definition)
+        for name, text in definition_files().items()
+        if not wanted or name.partition("_")[0] in wanted
+        for definition in documents(text)
+    ]
+
+
+def resolved(node: Any) -> Any:
+    """A schema with what its references stand for in their place; a description beside a reference stays."""
+    if isinstance(node, list):
+        return [resolved(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        described = {key: value for key, value in node.items() if key != "$ref"}
+        return described | _referenced(node["$ref"])
+    return {key: resolved(value) for key, value in node.items()}
+
+
+def _referenced(name: str) -> Node:
+    if name != "JobSpec":
+        return crd_type(name)
+    (spec,) = documents(
+        (files("stromboli.api.schemas") / "definitions" / JOB_SPEC).read_text(encoding="utf-8")
+    )
+    node: Node = resolved(spec)
+    return node
