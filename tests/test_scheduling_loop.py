@@ -1,11 +1,14 @@
 """The loop: cycles with a rest between them, and a policy file that may change while it runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from stromboli.engine.decisions import Decision, Event
 from stromboli.engine.plugin import Plugin
 from stromboli.extensions import load_catalog
+from stromboli.policy.policy import default_policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduling_loop import Scheduler
 from stromboli.simulator.rehearsal import Rehearsal
@@ -59,4 +62,70 @@ def test_a_plugin_that_cannot_be_built_leaves_the_policy_before_in_force(file: P
     scheduler.cycle()
     scheduler.cycle()
     assert [entry.name for entry in scheduler.engine.policy.plugins] == ["gang"]
-    assert warnings[-1] == f"{file}: RuntimeError: out of order; the policy before stays in force"
+    assert warnings == [f"{file}: RuntimeError: out of order", f"{file}: the policy before stays in force"]
+
+
+class Told(Rehearsal):
+    """Notes the events that it is to write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[Event] = []
+
+    def execute(self, decisions: Sequence[Decision]) -> None:
+        self.events += [decision for decision in decisions if isinstance(decision, Event)]
+        super().execute(decisions)
+
+
+def test_what_there_is_to_say_about_a_policy_is_an_event_on_the_root_queue(file: Path) -> None:
+    catalog, world = catalog_with([Unbuildable], []), Told()
+    file.write_text(GOOD + "  - name: deviceshare\n  - name: gnag\n")
+    policy = PolicyFile(file, catalog, lenient=True)
+    scheduler = Scheduler(world, policy, catalog, warn=lambda message: None)
+    scheduler.announce_policy()
+    for text in ("", GOOD, WRONG, GOOD.replace("gang", "unbuildable"), GOOD):
+        if text:
+            file.write_text(text)
+        scheduler.cycle()
+        scheduler.cycle()
+    assert [(event.kind, event.name) for event in world.events] == [("Queue", "root")] * 5
+    assert [(event.type, event.reason, event.message) for event in world.events] == [
+        (
+            "Warning",
+            "PolicyWarning",
+            f"{file}: the policy is in force: {file}:5: plugin deviceshare: known to Volcano, not in Stromboli"
+            f' yet: pods that need it stay pending; {file}:6: unknown plugin "gnag"; did you mean "gang"?',
+        ),
+        ("Normal", "PolicyLoaded", f"{file}: the new policy is in force"),
+        (
+            "Warning",
+            "PolicyRefused",
+            f"{file}: the policy loaded before stays in force:"
+            f' {file}:1: failed to find Action alocate; did you mean "allocate"?',
+        ),
+        (
+            "Warning",
+            "PolicyRefused",
+            f"{file}: the policy before stays in force: {file}: RuntimeError: out of order",
+        ),
+        ("Normal", "PolicyLoaded", f"{file}: the new policy is in force"),
+    ]
+
+
+def test_a_policy_that_nothing_is_odd_about_is_no_event_at_the_start(file: Path) -> None:
+    catalog, world = load_catalog(), Told()
+    scheduler = Scheduler(world, PolicyFile(file, catalog), catalog)
+    scheduler.announce_policy()
+    scheduler.cycle()
+    assert world.events == []
+
+
+def test_a_wrong_file_at_the_start_is_told_with_the_policy_that_is_in_force_instead(file: Path) -> None:
+    catalog, world, warnings = load_catalog(), Told(), list[str]()
+    file.write_text(WRONG)
+    policy = PolicyFile(file, catalog, fallback=default_policy(catalog))
+    scheduler = Scheduler(world, policy, catalog, warn=warnings.append)
+    scheduler.announce_policy()
+    scheduler.cycle()
+    assert warnings[-1] == f"{file}: the built-in policy is in force until the file is right"
+    assert [event.reason for event in world.events] == ["PolicyRefused"]

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Protocol
 
+from stromboli.api import names
 from stromboli.api.errors import error_text
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome
-from stromboli.engine.decisions import Decision
+from stromboli.engine.decisions import Decision, Event
 from stromboli.model.cluster import Cluster
 from stromboli.policy.policy import Policy
-from stromboli.policy.policy_file import PolicyFile
+from stromboli.policy.policy_file import PolicyFile, PolicyReading, first_reading
 from stromboli.sources.usage_feed import LOCAL, UsageFeed
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,15 @@ class World(Protocol):
 
     def now(self) -> float:
         """Seconds since 1970."""
+
+
+def policy_event(reading: PolicyReading) -> Event:
+    """What came of reading a policy, on the queue `root`, which stands for the whole cluster; the outcome first."""
+    text = ": ".join(part for part in (reading.outcome, "; ".join(reading.problems)) if part)
+    if reading.in_force and not reading.problems:
+        return Event("Queue", "", names.ROOT_QUEUE, "Normal", names.EVENT_POLICY_LOADED, text)
+    reason = names.EVENT_POLICY_WARNING if reading.in_force else names.EVENT_POLICY_REFUSED
+    return Event("Queue", "", names.ROOT_QUEUE, "Warning", reason, text)
 
 
 class Scheduler:
@@ -69,39 +79,56 @@ class Scheduler:
         }
         self._usage = usage or UsageFeed(LOCAL, warn)
         self._file = policy if isinstance(policy, PolicyFile) else None
+        self._events: list[Event] = []
+        """About the policy, to be written with the next cycle."""
         self.engine = Engine(self._policy_of(policy), catalog, **self._parts)
 
     def cycle(self) -> Outcome:
         """One cycle: what was decided is on its way when this returns."""
         self.reload()
         self.world.sync()
+        if self._events:
+            events, self._events = self._events, []
+            self.world.execute(events)
         cluster, now = self.world.cluster, self.world.now()
         self._usage.refresh(cluster, self.engine.policy.metrics, now)
         outcome = self.engine.cycle(cluster, now)
         self.world.execute(outcome.decisions)
         return outcome
 
+    def announce_policy(self) -> None:
+        """Say what is odd about the policy at the start: in the log now, in an event once we decide."""
+        first = self._file.first if self._file is not None else first_reading(self.engine.policy)
+        if first.problems:
+            self._announce(first)
+
     def reload(self) -> None:
         """Take over a changed policy file; if it is wrong, the last good one stays in force, with a warning."""
         if self._file is None:
             return
-        for message in self._file.refresh():
-            self._warn(message)
-        if self._file.current is not self.engine.policy:
-            self.use(self._file.current)
+        reading = self._file.refresh()
+        if reading is None:
+            return
+        if reading.in_force and (problem := self._use(self._file.current)):
+            self._file.current = self.engine.policy
+            reading = PolicyReading(False, (problem,), f"{self._file.path}: the policy before stays in force")
+        self._announce(reading)
 
-    def use(self, policy: Policy) -> None:
-        """Put another policy in force, unless its plugins cannot be built."""
+    def _use(self, policy: Policy) -> str:
+        """Put another policy in force; why its plugins cannot be built, if they cannot."""
         try:
             fresh = Engine(policy, self._catalog, **self._parts)
         except Exception as error:
-            self._warn(f"{policy.source_name}: {error_text(error)}; the policy before stays in force")
-            if self._file is not None:
-                self._file.current = self.engine.policy
-            return
+            return f"{policy.source_name}: {error_text(error)}"
         self.engine.close()
         self.engine = fresh
         self.world.cluster.dirty.everything = True
+        return ""
+
+    def _announce(self, reading: PolicyReading) -> None:
+        for message in reading.messages:
+            self._warn(message)
+        self._events.append(policy_event(reading))
 
     @staticmethod
     def _policy_of(policy: Policy | PolicyFile) -> Policy:

@@ -321,15 +321,32 @@ def test_wrong_usage_is_explained(run: Run, cluster: Path, arguments: list[str],
     assert "Traceback" not in result.output
 
 
-def test_a_wrong_policy_is_refused_unless_we_are_lenient(run: Run, cluster: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("switches", "accepted"),
+    [
+        ([], True),
+        (["--lenient-policy"], True),
+        (["--lenient-policy=true"], True),
+        (["--lenient-policy=false"], False),
+        (["--no-lenient-policy"], False),
+    ],
+)
+def test_what_volcano_ignores_in_a_policy_is_a_warning_unless_we_are_strict(
+    switches: list[str], accepted: bool, run: Run, cluster: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "p.conf"
     file.write_text('actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: gnag\n')
-    result = run("plan", "-f", cluster, "--policy", file)
-    assert result.exit_code == 2
-    assert f'{file}:4: unknown plugin "gnag"; did you mean "gang"?' in result.stderr
-    lenient = run("plan", "-f", cluster, "--policy", file, "--lenient-policy", "-o", "json")
-    assert lenient.exit_code == 0
-    assert "gnag" in json.loads(lenient.stdout)["warnings"][0]
+    problem = f'{file}:4: unknown plugin "gnag"; did you mean "gang"?'
+    result = run("plan", "-f", cluster, "--policy", file, *switches)
+    assert result.exit_code == (0 if accepted else 2)
+    assert f"{'warning' if accepted else 'error'}: {problem}" in result.stderr
+    if accepted:
+        assert problem in planned(run, "-f", cluster, "--policy", file, *switches)["warnings"]
+    checked = run("policy", "check", file, *switches)
+    assert checked.exit_code == (0 if accepted and switches else 1), (
+        "policy check is strict unless told otherwise"
+    )
+    assert problem in checked.stderr
 
 
 def test_a_plugin_that_breaks_the_cycle_is_named_without_a_traceback(

@@ -44,7 +44,7 @@ def _events(decisions: list[Decision]) -> list[Event]:
     return [decision for decision in decisions if isinstance(decision, Event)]
 
 
-def test_a_key_that_volcano_would_silently_ignore_is_refused() -> None:
+def test_a_key_that_volcano_would_silently_ignore_is_told() -> None:
     text = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: binpack\n    arguments:\n      binpack.wieght: 5\n'
     with pytest.raises(PolicyError, match=r'policy:6: .*did you mean "binpack.weight"'):
         load_policy(text, load_catalog())

@@ -15,7 +15,7 @@ from stromboli.engine.points import every, point
 from stromboli.extensions import load_catalog
 from stromboli.policy.arguments import arg
 from stromboli.policy.policy import Policy, PolicyError, default_policy, load_policy
-from stromboli.policy.policy_file import PolicyFile
+from stromboli.policy.policy_file import PolicyFile, PolicyReading
 from stromboli.policy.presets import PRESETS, preset
 
 
@@ -175,8 +175,8 @@ def test_what_volcano_has_and_we_do_not_have_yet_is_a_warning() -> None:
     assert policy.actions == ("allocate",)
     assert policy.tiers == ((),)
     assert policy.warnings == (
-        "conf:1: action preempt is not there yet and is left out",
-        "conf:4: plugin tdm is not there yet and is left out",
+        "conf:1: action preempt: known to Volcano, not in Stromboli yet: it is left out",
+        "conf:4: plugin tdm: known to Volcano, not in Stromboli yet: pods that need it stay pending",
     )
 
 
@@ -201,16 +201,41 @@ def test_a_sensible_order_is_not_commented_on(actions: str) -> None:
     assert load_policy(f'actions: "{actions}"', WHOLE).warnings == ()
 
 
-def test_a_plugin_or_configuration_that_stands_twice_is_a_warning() -> None:
-    policy = load(
+def test_an_argument_that_volcano_has_and_we_do_not_have_yet_is_a_warning() -> None:
+    policy = load_policy(
+        ONE_PLUGIN + "predicates\n    arguments: {volumebinding.bindTimeoutSeconds: 30}",
+        load_catalog(),
+        "conf",
+    )
+    assert policy.warnings == (
+        "conf:5: plugin predicates: volumebinding.bindTimeoutSeconds:"
+        " known to Volcano, not in Stromboli yet: no effect",
+    )
+
+
+def test_every_plugin_that_volcano_has_and_we_do_not_is_told() -> None:
+    catalog = load_catalog()
+    for name in catalog.planned_plugins:
+        (warning,) = load_policy(ONE_PLUGIN + name, catalog).warnings
+        assert (
+            f"plugin {name}: known to Volcano, not in Stromboli yet: pods that need it stay pending"
+            in warning
+        )
+
+
+def test_a_plugin_that_stands_twice_is_a_warning_and_a_second_configuration_an_error() -> None:
+    text = (
         ONE_PLUGIN + "gang\n- plugins:\n  - name: gang\nconfigurations:\n- name: allocate\n"
         "  arguments: {predicateErrorCacheEnable: false}\n- name: allocate"
     )
+    second = "conf:10: a second configuration of allocate is ignored: the first one counts"
+    assert errors(text) == (second,)
+    policy = load(text, lenient=True)
     assert [entry.name for entry in policy.plugins] == ["gang", "gang"]
     assert policy.configurations["allocate"] == AllocateArguments(False)
     assert policy.warnings == (
         "conf:6: plugin gang is listed twice, first in line 4",
-        "conf:10: a second configuration of allocate is ignored: the first one counts",
+        second,
     )
 
 
@@ -282,16 +307,17 @@ def test_a_wrong_new_file_leaves_the_last_good_one_in_force(tmp_path: Path) -> N
     path = tmp_path / "conf"
     path.write_text("actions: allocate")
     file = PolicyFile(path, CATALOG)
-    assert file.refresh() == []
+    assert file.refresh() is None
     path.write_text("actions: alocate")
-    assert file.refresh() == [
-        f'{path}:1: failed to find Action alocate; did you mean "allocate"?',
+    assert file.refresh() == PolicyReading(
+        False,
+        (f'{path}:1: failed to find Action alocate; did you mean "allocate"?',),
         f"{path}: the policy loaded before stays in force",
-    ]
-    assert file.refresh() == []
+    )
+    assert file.refresh() is None
     assert file.current.actions == ("allocate",)
     path.write_text("actions: backfill")
-    assert file.refresh() == [f"{path}: the new policy is in force"]
+    assert file.refresh() == PolicyReading(True, (), f"{path}: the new policy is in force")
     assert file.current.actions == ("backfill",)
 
 
@@ -300,7 +326,9 @@ def test_a_file_that_vanishes_leaves_the_last_good_one_in_force(tmp_path: Path) 
     path.write_text("actions: allocate")
     file = PolicyFile(path, CATALOG)
     path.unlink()
-    assert file.refresh()[0] == f"{path}: cannot be read: No such file or directory"
+    reading = file.refresh()
+    assert reading is not None
+    assert reading.problems == (f"{path}: cannot be read: No such file or directory",)
     assert file.current.actions == ("allocate",)
 
 

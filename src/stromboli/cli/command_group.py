@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from stromboli.api.go_scalars import boolean
 from stromboli.cli.cli_errors import BAD_INPUT, is_expected, messages_of, print_error
 
 
@@ -21,6 +22,20 @@ def subcommands(help: str) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
+
+
+class Command(TyperCommand):
+    """A command whose switches may have a value, as in Go: `--lenient-policy=false` is `--no-lenient-policy`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [self._without_value(argument) for argument in args])
+
+    def _without_value(self, argument: str) -> str:
+        name, _, value = argument.partition("=")
+        for option in self.params:
+            if name in option.opts and option.secondary_opts and (on := boolean(value)) is not None:
+                return name if on else option.secondary_opts[0]
+        return argument
 
 
 class CommandEntry(NamedTuple):
@@ -45,7 +60,7 @@ class LazyCommand(TyperCommand):
         target = getattr(importlib.import_module(module), attribute)
         if not isinstance(target, typer.Typer):
             function, target = target, subcommands("")
-            target.command(self.name, context_settings=self.entry.context_settings)(function)
+            target.command(self.name, cls=Command, context_settings=self.entry.context_settings)(function)
         command = get_command(target)
         command.name = self.name
         return command

@@ -5,9 +5,9 @@ from pathlib import Path
 import typer
 
 from stromboli.cli.cli_errors import print_error, print_warning
-from stromboli.cli.command_group import subcommands
+from stromboli.cli.command_group import Command, subcommands
 from stromboli.cli.output import Format, write_as
-from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, preset_names, preset_source, read_policy
+from stromboli.cli.policy_options import PLUGINS_DIR, preset_names, preset_source, read_policy
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import PolicyError
 from stromboli.policy.presets import PRESETS
@@ -30,11 +30,16 @@ def show(
         typer.echo(preset_source(name), nl=False)
 
 
-@policy.command()
+@policy.command(cls=Command)
 def check(
     file: str = typer.Argument(help="Volcano's scheduler configuration file, or - for standard input."),
     output: Format = typer.Option(Format.TABLE, "-o", "--output"),
-    lenient: bool = LENIENT,
+    lenient: bool = typer.Option(
+        False,
+        "--lenient-policy/--no-lenient-policy",
+        show_default=False,
+        help="Only warn of what Volcano ignores in a policy, such as unknown keys.",
+    ),
     plugins_dir: Path | None = PLUGINS_DIR,
 ) -> None:
     """Say what is wrong with a policy, by file and line. The exit status is 1 if anything is."""

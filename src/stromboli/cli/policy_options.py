@@ -18,9 +18,10 @@ PLUGINS_DIR = typer.Option(
     None, "--plugins-dir", metavar="DIR", help="A folder of Python files with your own actions and plugins."
 )
 LENIENT = typer.Option(
-    False,
-    "--lenient-policy",
-    help="Ignore with a warning what Volcano ignores in a policy: unknown keys and such.",
+    True,
+    "--lenient-policy/--no-lenient-policy",
+    show_default=False,
+    help="Ignore with a warning what Volcano ignores in a policy, such as unknown keys (default); =false refuses it.",
 )
 
 

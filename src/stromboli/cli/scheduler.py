@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from stromboli.cli.cli_errors import print_error
 from stromboli.cli.daemon_command import run_daemon
 from stromboli.daemon.flags import BadFlag
 from stromboli.engine.catalog import Catalog
@@ -41,9 +40,4 @@ def _policy(options: Options, catalog: Catalog) -> Policy | PolicyFile:
             raise BadFlag("--disable-default-scheduler-config needs --scheduler-conf")
         return default_policy(catalog)
     fallback = None if options.disable_default_scheduler_config else default_policy(catalog)
-    policy = PolicyFile(options.scheduler_conf, catalog, options.lenient_policy, fallback)
-    for problem in policy.problems:
-        print_error(problem)
-    if policy.problems:
-        print_error("the built-in policy is in force until the file is right")
-    return policy
+    return PolicyFile(options.scheduler_conf, catalog, options.lenient_policy, fallback)

@@ -115,7 +115,7 @@ class GateRemoval(PodDecision, frozen=True):
 class Event(Decision, frozen=True):
     """Something a user should read about an object."""
 
-    kind: Literal["Pod", "PodGroup", "NativePodGroup"]
+    kind: Literal["Pod", "PodGroup", "NativePodGroup", "Queue"]
     namespace: str
     name: str
     type: Literal["Normal", "Warning"]

@@ -27,7 +27,7 @@ from stromboli.policy.argument_types import (
     type_name,
     understood,
 )
-from stromboli.policy.policy_problems import Problem, Severity, suggestion
+from stromboli.policy.policy_problems import NOT_YET, Problem, Severity, suggestion
 
 T = TypeVar("T")
 Problems = list[Problem]
@@ -44,6 +44,8 @@ class Argument:
     check: Check | None = None
     aliases: tuple[str, ...] = ()
     open_ended: bool = False
+    not_yet: bool = False
+    """Whether it works in Volcano and has no effect here yet."""
     field: str = ""
     type: Any = None
     default: Any = None
@@ -70,9 +72,22 @@ class ByName(dict[str, T]):
         return self.default
 
 
-def arg(key: str, default: Any, doc: str, *, check: Check | None = None, aliases: Iterable[str] = ()) -> Any:
-    """A field read from `key`. `check` returns what is wrong with a value, or None."""
-    return dataclasses.field(default=default, metadata={_KEY: Argument(key, doc, check, tuple(aliases))})
+def arg(
+    key: str,
+    default: Any,
+    doc: str,
+    *,
+    check: Check | None = None,
+    aliases: Iterable[str] = (),
+    not_yet: bool = False,
+) -> Any:
+    """A field read from `key`. `check` returns what is wrong with a value, or None.
+
+    With `not_yet` the value has no effect yet, and whoever gives one is told.
+    """
+    about = f"{doc} Not there yet: accepted with a warning, no effect." if not_yet else doc
+    argument = Argument(key, about, check, tuple(aliases), not_yet=not_yet)
+    return dataclasses.field(default=default, metadata={_KEY: argument})
 
 
 def arg_prefix(prefix: str, default: Any, doc: str, *, check: Check | None = None) -> Any:
@@ -161,6 +176,8 @@ def _parse_open_ended(argument: Argument, given: dict[str, Node], path: str, pro
 
 def _checked(argument: Argument, hint: Any, node: Node, path: str, problems: Problems) -> Any:
     """A value of the right type that also passes the check of its argument."""
+    if argument.not_yet:
+        problems.append(Problem(node.line, f"{path}: {NOT_YET}: no effect", Severity.WARNING))
     value = _decode(hint, node, path, problems)
     complaint = argument.check(value) if argument.check and value is not WRONG else None
     if complaint is None:

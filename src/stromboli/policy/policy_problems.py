@@ -5,12 +5,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+NOT_YET = "known to Volcano, not in Stromboli yet"
+"""Of an action, a plugin or an argument that works there and does not here."""
+
 
 class Severity(Enum):
-    """Whether a problem refuses the file always, unless leniency was asked for, or never."""
+    """Whether a problem refuses the file always, only where one is strict, or never."""
 
     FATAL = "fatal"
+    """Volcano refuses it too."""
     ERROR = "error"
+    """Volcano ignores it: a warning unless one is strict."""
     WARNING = "warning"
 
 

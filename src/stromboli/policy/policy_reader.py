@@ -8,7 +8,7 @@ from stromboli.api.manifests.yaml_lines import MAX_BYTES, Node, YamlError, plain
 from stromboli.policy.action_order import order_warnings
 from stromboli.policy.argument_types import kind_of
 from stromboli.policy.arguments import parse_arguments
-from stromboli.policy.policy_problems import Problem, Severity, suggestion
+from stromboli.policy.policy_problems import NOT_YET, Problem, Severity, suggestion
 from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS, Vocabulary
 
 SECTIONS = ("actions", "tiers", "configurations", "metrics")
@@ -76,7 +76,7 @@ class PolicyReader:
             if name in self.catalog.actions:
                 names.append(name)
             elif name in self.catalog.planned_actions:
-                self.warn(node, f"action {name} is not there yet and is left out")
+                self.warn(node, f"action {name}: {NOT_YET}: it is left out")
             else:
                 self.fatal(node, _no_such_action(name, {*self.catalog.actions, *VOLCANO_ACTIONS}))
         self.actions = tuple(names)
@@ -104,7 +104,7 @@ class PolicyReader:
             if name not in self.catalog.actions:
                 self.wrong(item, f"unknown action {quoted(name)}{suggestion(name, self.catalog.actions)}")
             elif name in self.configurations:
-                self.warn(item, f"a second configuration of {name} is ignored: the first one counts")
+                self.wrong(item, f"a second configuration of {name} is ignored: the first one counts")
             else:
                 kind = self.catalog.actions[name].Arguments
                 self.configurations[name] = self.arguments(kind, entry, f"action {name}")
@@ -115,14 +115,16 @@ class PolicyReader:
         """Where node usage comes from: texts by key."""
         for key, entry in self.mapping(node, "metrics", None, "key").items():
             if key not in METRICS:
-                self.warn(entry, f"unknown metrics key {quoted(key)}{suggestion(key, METRICS)}")
+                self.wrong(entry, f"unknown metrics key {quoted(key)}{suggestion(key, METRICS)}")
             if isinstance(entry.value, dict | list | None):
                 self.wrong(entry, f"metrics {key}: needs a text, got {_got(entry)}")
             else:
                 text = str(entry.value)
                 self.metrics[key] = text.lower() if isinstance(entry.value, bool) else text
                 if key == "type" and text not in METRICS_TYPES:
-                    self.warn(entry, f"metrics: unknown type {quoted(text)}{suggestion(text, METRICS_TYPES)}")
+                    self.wrong(
+                        entry, f"metrics: unknown type {quoted(text)}{suggestion(text, METRICS_TYPES)}"
+                    )
 
     # -- plugins
 
@@ -140,7 +142,7 @@ class PolicyReader:
             arguments = self.arguments(self.catalog.plugins[name].Arguments, entry, f"plugin {name}")
             return PluginEntry(name, arguments, switches)
         if name in self.catalog.planned_plugins:
-            self.warn(node, f"plugin {name} is not there yet and is left out")
+            self.warn(node, f"plugin {name}: {NOT_YET}: pods that need it stay pending")
         else:
             known = {*self.catalog.plugins, *VOLCANO_PLUGINS}
             self.wrong(node, f"unknown plugin {quoted(name)}{suggestion(name, known)}")

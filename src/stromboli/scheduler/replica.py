@@ -95,6 +95,7 @@ class Replica:
             services={"post": transport.post, "clock": time.monotonic},
             features=[name for name, on in options.feature_gates if on],
         )
+        self.scheduler.announce_policy()
         self.thread = CycleThread(self.world, self.scheduler, cycle_metrics, self.seam)
 
     async def __aenter__(self) -> Replica:

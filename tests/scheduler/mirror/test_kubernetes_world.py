@@ -180,10 +180,13 @@ def test_orders_know_the_uid_of_their_group_and_what_stands_there() -> None:
             PodGroupStatus("default", "web", "Running", 0, 0, 0),
             Event("PodGroup", "default", "web", "Normal", "Scheduled", "m"),
             QueueStatus("default", {}),
+            Event("Queue", "", "default", "Warning", "PolicyWarning", "m"),
+            Event("Queue", "", "nowhere", "Warning", "PolicyWarning", "m"),
         ]
     )
-    uid = story.task("web-0").job.group.metadata.uid
-    assert [order.uid for order in story.orders] == [uid, uid, ""]
+    uid, queue = story.task("web-0").job.group.metadata.uid, story.world.cluster.queues["default"].object
+    assert queue is not None
+    assert [order.uid for order in story.orders] == [uid, uid, "", queue.metadata.uid, ""]
 
 
 def test_a_gang_that_stays_torn_is_released_as_a_whole() -> None:

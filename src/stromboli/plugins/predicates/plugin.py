@@ -29,7 +29,6 @@ class UtilizationPoint:
 
 
 _OFF = "Only with Kubernetes' feature gate StorageCapacityScoring, which is off: accepted, no effect."
-_NOT_YET = "Not there yet: accepted, no effect."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Switches:
     taints: bool = arg("predicate.TaintTolerationEnable", True, "Filter by taints.")
     pod_affinity: bool = arg("predicate.PodAffinityEnable", True, "Filter by pod affinity and anti-affinity.")
     volume_limits: bool = arg(
-        "predicate.NodeVolumeLimitsEnable", True, f"Filter by attachable volumes. {_NOT_YET}"
+        "predicate.NodeVolumeLimitsEnable", True, "Filter by attachable volumes.", not_yet=True
     )
     volume_zone: bool = arg(
         "predicate.VolumeZoneEnable",
@@ -68,7 +67,7 @@ class Switches:
         "Accepted and without effect: tasks that are alike always share their filtering, others never do.",
     )
     bind_timeout: int = arg(
-        "volumebinding.bindTimeoutSeconds", 600, f"How long to wait for volumes to bind. {_NOT_YET}"
+        "volumebinding.bindTimeoutSeconds", 600, "How long to wait for volumes to bind.", not_yet=True
     )
     binding_weight: int = arg("volumebinding.weight", 1, _OFF)
     binding_shape: tuple[UtilizationPoint, ...] = arg(
@@ -77,7 +76,8 @@ class Switches:
     device_timeout: int = arg(
         "dynamicresources.filterTimeoutSeconds",
         10,
-        f"How long to look for devices on one node; 0: no limit. {_NOT_YET}",
+        "How long to look for devices on one node; 0: no limit.",
+        not_yet=True,
     )
 
 

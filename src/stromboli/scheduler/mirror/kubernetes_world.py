@@ -189,6 +189,9 @@ class KubernetesWorld:
     def _event_order(self, event: Event, uids: Mapping[tuple[str, str], str]) -> Iterator[WriteOrder]:
         if event.kind == "Pod":
             yield WriteOrder(event, uids.get((event.namespace, event.name), ""))
+        elif event.kind == "Queue":
+            queue = self.cluster.queues.get(event.name)
+            yield WriteOrder(event, queue.object.metadata.uid if queue and queue.object else "")
         elif not is_premature(self.cluster, event):
             yield self._group_order(event)
 
