@@ -127,14 +127,13 @@ def test_pods_that_nobody_will_place_are_told(run: Run, tmp_path: Path) -> None:
     loner = job_manifests("loner", cpu=1)[1]
     del loner["metadata"]["annotations"]
     foreign = job_manifests("foreign", cpu=1)[1]
-    del foreign["spec"]["schedulerName"]
-    file = tmp_path / "c.yaml"
-    file.write_text(yaml.safe_dump_all([loner, foreign, {"kind": "Deployment", "metadata": {"name": "d"}}]))
-    plan = planned(run, "-f", file)
-    assert plan["ungrouped"] == ["default/loner-0"]
+    foreign["spec"]["schedulerName"] = "default-scheduler"
+    case = write_case(tmp_path / "case.json", [loner, foreign, {"kind": "Widget", "metadata": {"name": "d"}}])
+    plan = planned(run, "-f", case)
+    assert plan["ungrouped"] == ["default/loner-0"]  # no controller gives pods of a case a group
     assert plan["other_schedulers"] == {"default-scheduler": 1}
-    assert plan["unread_kinds"] == {"Deployment": 1}
-    text = run("plan", "-f", file).stdout
+    assert plan["unread_kinds"] == {"Widget": 1}
+    text = run("plan", "-f", case).stdout
     assert "No PodGroup, so no cycle sees them: default/loner-0" in text
     assert "set spec.schedulerName: volcano" in text
 
@@ -228,7 +227,7 @@ def test_kinds_that_were_meant_to_be_read_are_told(run: Run) -> None:
     ).stdout
     assert "1 Job, 1 Podgroup, 1 Queue" in text
     assert "-> Podgroup is spelled PodGroup" in text
-    assert "-> a Job is not scheduled itself: add the PodGroup" in text
+    assert "-> a Job is read if its apiVersion is batch.volcano.sh/... or batch/..." in text
     assert "-> a Queue is read if its apiVersion is scheduling.volcano.sh/..." in text
 
 

@@ -42,6 +42,10 @@ class TypeMeta(msgspec.Struct, rename="camel", gc=False):
     kind: str = ""
     api_version: str = ""
 
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
 
 class PartialObject(msgspec.Struct, gc=False):
     """What identifies an object, also where kind or metadata have the wrong types or the rest cannot be decoded."""
@@ -62,13 +66,19 @@ def decode(source: Raw | Mapping[str, Any]) -> Object | None:
 
 def kind_in(raw: Raw) -> tuple[str, type[Object] | None]:
     """The kind an object says it is, and its type if that is a kind we read."""
+    type_meta = type_meta_in(raw)
+    return type_meta.kind, kind_of(type_meta.api_version, type_meta.kind)
+
+
+def type_meta_in(raw: Raw) -> TypeMeta:
+    """The kind and the version that an object says it is of; BadObject if it names no kind."""
     try:
         type_meta = _read_type_meta(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _explained(error, raw) from None
     if not type_meta.kind:
         raise BadObject("kind", "missing, so this is no Kubernetes object", _subject(raw))
-    return type_meta.kind, kind_of(type_meta.api_version, type_meta.kind)
+    return type_meta
 
 
 def decode_as(kind: type[Kind], raw: Raw) -> Kind:

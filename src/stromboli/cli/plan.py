@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import typer
 
-from stromboli.api.manifests.manifest_sources import rereadable
+from stromboli.api.manifests.manifest_sources import STDIN, rereadable
 from stromboli.cli.cli_errors import Usage, is_expected, print_error
 from stromboli.cli.output import PlanFormat, console, write_as
 from stromboli.cli.plan_inputs import Input, inputs_of, with_progress
@@ -16,9 +16,10 @@ from stromboli.cli.plan_text import print_plan
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, case_policy, chosen_policy, preset_names
 from stromboli.engine.catalog import Catalog
 from stromboli.extensions import load_catalog
-from stromboli.policy.policy import Policy
+from stromboli.policy.policy import Policy, PolicyError
+from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduling_loop import PERIOD
-from stromboli.simulator.cluster_loading import load
+from stromboli.simulator.cluster_loading import Loaded, load
 from stromboli.simulator.cycle_plan import Plan, document, make_plan
 
 CASE_CLOCK = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()
@@ -46,7 +47,7 @@ def plan(
         "-f",
         "--filename",
         metavar="PATH",
-        help="A manifest file, a folder, a case file, or - for standard input.",
+        help="A manifest file, a folder, a case file, or - for standard input; more may follow.",
     ),
     policy: Path | None = typer.Option(
         None, "--policy", metavar="FILE", help="Volcano's scheduler configuration file."
@@ -74,7 +75,11 @@ def plan(
     ),
     plugins_dir: Path | None = PLUGINS_DIR,
 ) -> None:
-    """What would a cycle decide for this cluster? Nothing outside this process is touched."""
+    """What would a cycle decide for this cluster? Nothing outside this process is touched.
+
+    Jobs, JobFlows and Kubernetes' workloads among the files are expanded as controllers would:
+    `stromboli plan -f cluster.yaml job.yaml` says whether the job would start.
+    """
     catalog = load_catalog(plugins_dir)
     options = PlanOptions(
         catalog,
@@ -115,16 +120,32 @@ def _is_number(text: str) -> bool:
 
 
 def _plan_one(source: Input, options: PlanOptions) -> Plan:
-    loaded = load(source.open, options.keep_going, with_progress, by_hand=not source.is_case)
-    policy = options.policy or case_policy(source.config, options.catalog, source.name, options.lenient)
     now = options.now
     if now is None:
         now = CASE_CLOCK if source.is_case else datetime.now(UTC).timestamp()
+    loaded = load(source.open, options.keep_going, with_progress, by_hand=not source.is_case, now=now)
+    policy = _policy_beside(loaded, options)
+    if policy is None:
+        policy = case_policy(source.config, options.catalog, source.name, options.lenient)
     name = source.name if source.is_case else ""
     with redirect_stdout(
         sys.stdout if options.output is PlanFormat.TABLE else sys.stderr
     ):  # a plugin may print
         return make_plan(loaded, policy, options.catalog, now, options.cycles, options.period, name)
+
+
+def _policy_beside(loaded: Loaded, options: PlanOptions) -> Policy | None:
+    """The policy of the options, else the only one that lies beside the manifests; what becomes of those is told."""
+    policy, beside = options.policy, loaded.policies
+    fate = "skipped; --policy FILE puts it in force"
+    if len(beside) == 1 and beside[0] != STDIN and policy is None:
+        try:
+            policy = PolicyFile(Path(beside[0]), options.catalog, options.lenient).current
+            fate = "in force, as no other is given"
+        except PolicyError as error:
+            fate = f"skipped, as it is wrong: {error.errors[0]}"
+    loaded.warnings += [f"{file}: a policy, not an object: {fate}" for file in beside]
+    return policy
 
 
 def _plan_all(inputs: list[Input], options: PlanOptions) -> bool:

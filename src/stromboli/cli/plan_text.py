@@ -14,7 +14,17 @@ from stromboli.simulator.cycle_plan import Plan
 from stromboli.simulator.cycle_report import Report
 from stromboli.simulator.dangling_references import first_few
 
-_JOB = "a Job is not scheduled itself: add the PodGroup and the pods that its controller makes of it"
+_READ_AS = {
+    kind: f"a {kind} is read if its apiVersion is {' or '.join(versions)}"
+    for kind, versions in {
+        "CronJob": ("batch.volcano.sh/...", "batch/..."),
+        "DaemonSet": ("apps/...",),
+        "Deployment": ("apps/...",),
+        "Job": ("batch.volcano.sh/...", "batch/..."),
+        "JobFlow": ("flow.volcano.sh/...",),
+        "JobTemplate": ("flow.volcano.sh/...",),
+    }.items()
+}
 MAX_LINES = 50
 """Lines per section; JSON has them all."""
 
@@ -29,7 +39,8 @@ def print_plan(out: Console, plan: Plan, title: str = "") -> None:
         out.rule(Text(title))
     for number, cycle in enumerate(plan.cycles, start=1):
         _print_cycle(out, cycle, number if len(plan.cycles) > 1 else 0)
-    _print_waiting(out, plan.cycles[-1])
+    _print_waiting(out, plan)
+    _print_workloads(out, plan)
     _print_unscheduled(out, plan)
     _print_summary(out, plan)
 
@@ -66,13 +77,15 @@ def eviction_sentence(eviction: Evict) -> str:
     return text + (f" (chosen by {eviction.chosen_by})" if eviction.chosen_by else "")
 
 
-def _print_waiting(out: Console, last: Report) -> None:
+def _print_waiting(out: Console, plan: Plan) -> None:
+    last = plan.cycles[-1]
     if not last.pending:
         return
     out.print(Text("Pending", style="bold"))
+    owners = _names_of_owners(plan)
     for job, waiting in islice(last.pending.items(), MAX_LINES):
         out.print(
-            Text(f"  {job}")
+            Text(f"  {owners.get(job, job)}")
             .append(f"  {_pods(waiting)}", style="dim")
             .append(f"  {waiting.reason}", "yellow")
         )
@@ -83,6 +96,17 @@ def _print_waiting(out: Console, last: Report) -> None:
     _print_rest(out, len(last.pending))
 
 
+def _names_of_owners(plan: Plan) -> dict[str, str]:
+    """Jobs by the names that their users gave them: that of the owner, where a controller named the PodGroup."""
+    groups = {job.key: job.group for job in plan.loaded.intake.cluster.jobs.values() if job.group is not None}
+    return {
+        key: f"{group.namespace}/{owner.name}"
+        for key, group in groups.items()
+        for owner in group.metadata.owner_references
+        if owner.controller and owner.uid and owner.uid in group.name
+    }
+
+
 def _print_indented(out: Console, begin: str, text: str, style: str = "") -> None:
     """A line that stays indented where it has to be broken."""
     for line in Text(text, style).wrap(out, max(20, out.width - len(begin))):
@@ -91,8 +115,23 @@ def _print_indented(out: Console, begin: str, text: str, style: str = "") -> Non
 
 
 def _pods(waiting: WaitExplanation) -> str:
-    count = "1 pod" if waiting.pods == 1 else f"{waiting.pods} pods"
+    count = _count(waiting.pods)
     return f"({count}, queue {waiting.queue})" if waiting.queue else f"({count})"
+
+
+def _print_workloads(out: Console, plan: Plan) -> None:
+    """What the plan made of workloads, and what it did not."""
+    made = [f"{name} ({_count(pods)})" for name, pods in plan.loaded.made.items()]
+    notes = [*([f"made as controllers do: {first_few(made)}"] if made else []), *plan.loaded.notes]
+    if notes:
+        out.print(Text("Workloads", style="bold"))
+    for note in notes[:MAX_LINES]:
+        _print_indented(out, "  ", note, "dim")
+    _print_rest(out, len(notes))
+
+
+def _count(pods: int) -> str:
+    return "1 pod" if pods == 1 else f"{pods} pods"
 
 
 def _print_unscheduled(out: Console, plan: Plan) -> None:
@@ -115,7 +154,7 @@ def _unread_hint(kind: str) -> str:
     """A hint for a kind that was probably meant to be read."""
     intended = next((known for known in GROUP_OF if known.lower() == kind.lower()), None)
     if intended is None:
-        return _JOB if kind == "Job" else ""
+        return _READ_AS.get(kind, "")
     if intended != kind:
         return f"{kind} is spelled {intended}"
     group = GROUP_OF[kind]

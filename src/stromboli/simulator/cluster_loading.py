@@ -17,9 +17,16 @@ from stromboli.api.types.pod import Pod
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.simulator.dangling_references import dangling_references
+from stromboli.simulator.expansion.workload_expansion import WorkloadExpansion
 
 Watch = Callable[[Iterable[Item], int], Iterable[Item]]
 """Wraps the objects on their way in, given how many there are: a progress bar."""
+_PHASES = {
+    Status.PENDING: names.POD_PENDING,
+    Status.RUNNING: names.POD_RUNNING,
+    Status.SUCCEEDED: names.POD_SUCCEEDED,
+    Status.FAILED: names.POD_FAILED,
+}
 
 
 class Loaded(Struct):
@@ -28,7 +35,7 @@ class Loaded(Struct):
     intake: Intake
     seconds: float
     objects: int
-    """How many were read; queues that exist anyway are not counted."""
+    """How many were read; queues that exist anyway, and what is made of workloads, are not counted."""
     problems: list[Problem]
     unread: dict[str, int]
     """Objects of kinds that a scheduler does not read."""
@@ -36,6 +43,30 @@ class Loaded(Struct):
     """Pending pods that ask for another scheduler, by its name."""
     warnings: list[str] = []
     """What is odd, though it can be used."""
+    policies: list[str] = []
+    """Files that hold a policy instead of objects."""
+    expansion: WorkloadExpansion | None = None
+    """What is made of workloads; None for a case, which holds the pods themselves."""
+
+    def advance(self) -> None:
+        """Make the pods that may be made by now: those of tasks that depend on others, and the like."""
+        if self.expansion is not None:
+            for item in self.expansion.due(self._phase_of()):
+                self.intake.put(item.object)
+
+    @property
+    def notes(self) -> list[str]:
+        """What controllers do not make, or not yet."""
+        return self.expansion.notes(self._phase_of()) if self.expansion is not None else []
+
+    @property
+    def made(self) -> dict[str, int]:
+        """How many pods were made for each workload."""
+        return dict(self.expansion.made) if self.expansion is not None else {}
+
+    def _phase_of(self) -> Callable[[str], str | None]:
+        phases = {task.key: _PHASES.get(task.status, "") for task in self.intake.cluster.tasks.values()}
+        return phases.get
 
     @property
     def ungrouped(self) -> list[str]:
@@ -51,10 +82,12 @@ def load(
     keep_going: bool = False,
     watch: Watch = lambda items, _: items,
     by_hand: bool = True,
+    now: float = 0.0,
 ) -> Loaded:
     """Read objects into a cluster. What cannot be used raises `BadInput`, or is left out if we keep going.
 
-    Unless they were written by hand, nobody is told what nodes lack that a kubelet would add.
+    Workloads are expanded as at `now`. In a case, which is not written by hand, they are not, and nobody is told what
+    nodes lack that a kubelet would add.
     """
     begin = time.perf_counter()
     intake, problems = Intake(), []
@@ -62,7 +95,9 @@ def load(
     count = 0
     with _set_apart():
         manifests = open_manifests()
-        for item in watch(manifests.items(), len(manifests)):
+        expansion = WorkloadExpansion(manifests, now) if by_hand else None
+        given = watch(manifests.items(), len(manifests))
+        for item in given if expansion is None else expansion.expand(given):
             try:
                 intake.put(item.object)
             except BadObject as error:
@@ -78,7 +113,17 @@ def load(
     problems[:0] = manifests.problems
     seconds = time.perf_counter() - begin
     odd = dangling_references(intake.cluster, by_hand)
-    return Loaded(intake, seconds, count, problems, dict(manifests.skipped), dict(foreign), odd)
+    return Loaded(
+        intake,
+        seconds,
+        count - (expansion.objects if expansion is not None else 0) + manifests.only_expanded,
+        problems,
+        dict(manifests.skipped),
+        dict(foreign),
+        odd,
+        manifests.policies,
+        expansion,
+    )
 
 
 def _is_foreign(pod: Pod) -> bool:

@@ -63,6 +63,8 @@ def make_plan(
     for number in range(cycles):
         if number:
             world.sleep(period)
+            world.sync()
+            loaded.advance()
         reports.append(Report.of(scheduler.cycle()))
     return Plan(loaded, policy, reports, name)
 
@@ -87,6 +89,8 @@ def document(plan: Plan) -> dict[str, Any]:
         "ungrouped": loaded.ungrouped,
         "other_schedulers": loaded.foreign,
         "unread_kinds": loaded.unread,
+        "made_pods": loaded.made,
+        "notes": loaded.notes,
     }
     return result | {key: value for key, value in extras.items() if value}
 

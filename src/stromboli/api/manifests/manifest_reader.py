@@ -1,11 +1,13 @@
 """Objects from files, checked and with defaults, decoded one at a time to save memory."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from stromboli.api.decoding import decode_as, kind_in
+import msgspec
+
+from stromboli.api.decoding import Raw, decode, decode_as, type_meta_in
 from stromboli.api.errors import BadObject, Problem, Problems, Unreadable
 from stromboli.api.manifests.manifest_sources import Source, find_files, read_sources
 from stromboli.api.manifests.object_defaults import (
@@ -15,7 +17,7 @@ from stromboli.api.manifests.object_defaults import (
     implied_queues,
 )
 from stromboli.api.object_checks import check_object, check_queues
-from stromboli.api.types.kinds import describe
+from stromboli.api.types.kinds import WORKLOADS, describe, kind_of
 from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import PriorityClass, Queue
 
@@ -37,16 +39,22 @@ class Manifests:
     def __init__(self, sources: Iterable[Source], problems: Problems) -> None:
         self.skipped: Counter[str] = Counter()
         """The number of objects of other kinds, by kind."""
+        self.workloads: list[tuple[str, str, Source]] = []
+        """What controllers make pods of: group, kind and the object; not in cases, which hold the pods themselves."""
+        self.only_expanded = 0
+        """How many of them a scheduler does not read itself."""
+        self.policies: list[str] = []
+        """Files that hold a scheduler's policy and no objects."""
         self._problems = problems
         self._entries: list[tuple[Source, type[Object], int]] = []
         for index, source in enumerate(sources):
             self._add(source, index)
-        self._priorities = Priorities(item for _, item in self._decode_all(PriorityClass))
+        self.priorities = Priorities(item for _, item in self._decode_all(PriorityClass))
         queues = self._decode_all(Queue)
         self._queues = {queue.name: where for where, queue in queues}
         self._cyclic = check_queues(queue for _, queue in queues)
         for name, error in self._cyclic.items():
-            self._report(self._queues[name], error)
+            self.report(self._queues[name], error)
 
     @property
     def problems(self) -> list[Problem]:
@@ -70,7 +78,7 @@ class Manifests:
             first = seen.setdefault(kind, {}).setdefault(obj.key, number)
             if first != number:
                 problem = f"defined twice: {self._entries[first][0].where} has it too"
-                self._report(source.where, BadObject("metadata.name", problem, describe(obj)))
+                self.report(source.where, BadObject("metadata.name", problem, describe(obj)))
                 continue
             if kind is Queue and obj.name in self._cyclic:
                 continue
@@ -80,14 +88,37 @@ class Manifests:
 
     def _add(self, source: Source, index: int) -> None:
         try:
-            name, kind = kind_in(source.raw)
+            type_meta = type_meta_in(source.raw)
         except BadObject as error:
-            self._report(source.where, error)
+            if not source.of_case and source.position is None and _is_policy(source.raw):
+                self.policies.append(source.file)
+            else:
+                self.report(source.where, error)
             return
-        if kind is None:
-            self.skipped[name] += 1
-        else:
+        name, kind = type_meta.kind, kind_of(type_meta.api_version, type_meta.kind)
+        is_workload = not source.of_case and (type_meta.group, name) in WORKLOADS
+        if is_workload:
+            self.workloads.append((type_meta.group, name, source))
+        if kind is not None:
             self._entries.append((source, kind, index))
+        elif is_workload:
+            self.only_expanded += 1
+        else:
+            self.skipped[name] += 1
+
+    def complete(self, manifest: Mapping[str, Any], where: str, subject: str) -> Object | None:
+        """An object that a controller makes for `subject`, which a problem with it names: checked, with defaults."""
+        try:
+            obj = decode(manifest)
+            assert obj is not None
+            check_object(obj)
+        except BadObject as error:
+            self.report(
+                where, BadObject(error.field, error.problem, f"{subject}: {error.subject}".strip(": "))
+            )
+            return None
+        apiserver_defaults(obj, len(self._entries), self.priorities)
+        return obj
 
     def _decode_all(self, kind: type[Kind]) -> list[tuple[str, Kind]]:
         """All objects of a kind that others depend on; a broken one is reported when its turn comes."""
@@ -102,19 +133,29 @@ class Manifests:
         try:
             obj = decode_as(kind, source.raw)
         except BadObject as error:
-            self._report(source.where, error)
+            self.report(source.where, error)
             return None
         try:
             check_object(obj, memoryview(source.raw).nbytes)
         except BadObject as error:
-            self._report(source.where, error.of(describe(obj)))
+            self.report(source.where, error.of(describe(obj)))
             return None
         fill = case_defaults if source.of_case else apiserver_defaults
-        fill(obj, index, self._priorities)
+        fill(obj, index, self.priorities)
         return obj
 
-    def _report(self, where: str, error: BadObject) -> None:
+    def report(self, where: str, error: BadObject) -> None:
+        """Note a problem with an object, or raise `BadInput`."""
         self._problems.add(Problem(where, error.subject, error.field, error.problem))
+
+
+def _is_policy(raw: Raw) -> bool:
+    """Whether a document without a kind is a scheduler's configuration."""
+    try:
+        content = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return isinstance(content, dict) and (isinstance(content.get("actions"), str) or "tiers" in content)
 
 
 def open_paths(paths: Iterable[str], keep_going: bool = False) -> Manifests:

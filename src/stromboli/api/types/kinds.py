@@ -36,6 +36,18 @@ CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
     }
 )
 
+WORKLOADS: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("", "ReplicationController"),
+        *(("apps", kind) for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")),
+        *(("batch", kind) for kind in ("CronJob", "Job")),
+        *(("batch.volcano.sh", kind) for kind in ("CronJob", "Job")),
+        *(("flow.volcano.sh", kind) for kind in ("JobFlow", "JobTemplate")),
+        ("bus.volcano.sh", "Command"),
+    }
+)
+"""What controllers make pods of, or heed when they do, by group and kind; a scheduler reads few of them."""
+
 
 def kind_name(kind: type[Object]) -> str:
     """The kind as an API server calls it; one class has another name, as Volcano has a kind of that name too."""

@@ -13,9 +13,8 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.types.scheduling import PodGroup
-from stromboli.api.types.volcano_job import JobPod, JobSpec, Manifest, TaskSpec
+from stromboli.api.types.volcano_job import JobPod, JobSpec, Manifest
 from stromboli.controllers.job.job_phases import is_live
-from stromboli.controllers.job.job_pod_counts import phase_of
 from stromboli.controllers.job.job_pod_group import group_changes, group_of
 from stromboli.controllers.job.job_pods import Member, members, pod_of
 from stromboli.controllers.job.job_volumes import controlled_claims, volumes_of
@@ -33,6 +32,7 @@ from stromboli.controllers.job.observed_state import (
 )
 from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, PluginFailure
 from stromboli.controllers.job.policy_actions import DelayedActions
+from stromboli.controllers.job.task_dependencies import may_start
 from stromboli.controllers.user_event import UserEvent
 
 RETRY_AFTER = timedelta(seconds=30)
@@ -243,7 +243,7 @@ def _sync_pods(builder: OutcomeBuilder) -> None:
     group = observed.group
     if group is None or group.status.phase in ("", names.GROUP_PENDING) or not observed.may_create:
         return
-    ready = {task.name: _may_start(observed, task) for task in observed.job.spec.tasks}
+    ready = {task.name: may_start(observed.job, task, observed.pods) for task in observed.job.spec.tasks}
     missing = (
         member for name, member in wanted.items() if name not in observed.pods and ready[member.task.name]
     )
@@ -261,26 +261,3 @@ def _pod_manifest(builder: OutcomeBuilder, member: Member) -> Manifest:
     except Exception as error:
         raise _plugin_error(error) from error
     return pod
-
-
-def _may_start(observed: ObservedState, task: TaskSpec) -> bool:
-    """Whether the tasks that a task depends on have started (spec 06 2.12)."""
-    if task.depends_on is None or not task.depends_on.name:
-        return True
-    ready = (_has_started(observed, before) for before in task.depends_on.name)
-    several = len(task.depends_on.name) > 1
-    return any(ready) if several and task.depends_on.iteration == "any" else all(ready)
-
-
-def _has_started(observed: ObservedState, name: str) -> bool:
-    task = next((task for task in observed.job.spec.tasks if task.name == name), None)
-    if task is None or task.min_available is None:
-        return True
-    pods = (observed.pods.get(Member(observed.job, task, index).name) for index in range(task.replicas))
-    return sum(pod is not None and _has_become_ready(pod) for pod in pods) >= task.min_available
-
-
-def _has_become_ready(pod: JobPod) -> bool:
-    if phase_of(pod) == names.POD_RUNNING:
-        return all(run.ready for run in pod.status.container_statuses)
-    return phase_of(pod) == names.POD_SUCCEEDED

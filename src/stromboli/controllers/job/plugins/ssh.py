@@ -4,9 +4,6 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-
 from stromboli.api.types.volcano_job import Job, Manifest
 from stromboli.controllers.job.job_pods import Member, containers, extend, metadata_of
 from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, hosts_of
@@ -85,6 +82,15 @@ def _encoded(text: str) -> str:
 
 
 def _key_pair() -> tuple[str, str]:
+    # Imported late: whoever only dresses pods needs no keys.
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+    )
+
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
