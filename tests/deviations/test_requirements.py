@@ -6,7 +6,7 @@ import pytest
 
 from stromboli.api.manifests.case_files import read_case
 from stromboli.testing import World
-from tests.manifests import Manifest
+from tests.manifests import Manifest, node
 
 PLACE = "enqueue, allocate, backfill"
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
@@ -53,9 +53,8 @@ def test_a_gang_that_names_a_tier_which_nobody_has_waits() -> None:
 @pytest.mark.parametrize("plugins", ["gang", "gang | predicates nodeorder"])
 def test_a_pod_whose_devices_nobody_shares_out_waits(plugins: str) -> None:
     """Volcano counts parts of devices like any resource, and the pod runs without a card."""
-    world = World(nodes="a cpu=8 volcano.sh/vgpu-number=4").job(
-        "j", cpu=1, resources={"volcano.sh/vgpu-number": 1}
-    )
+    world = World().add(node("a", **{"volcano.sh/vgpu-number": 4}))
+    world.job("j", cpu=1, resources={"volcano.sh/vgpu-number": 1})
     result = world.run(PLACE, plugins)
     assert result.binds == {}
     assert "no plugin of the policy shares out parts of devices" in result.why("j-0")

@@ -16,6 +16,7 @@ from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 from stromboli.model.status import Status
 from stromboli.testing import World
 from stromboli.testing.cycle_result import Result
+from tests.manifests import node, policy
 
 PLACE = "enqueue, allocate, backfill"
 POLICIES = [
@@ -25,6 +26,7 @@ POLICIES = [
     "priority gang conformance | drf predicates proportion nodeorder",
 ]
 NUMA = "volcano.sh/numa-topology-policy"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 GUARANTEED = {"containers": [{"name": "main", "resources": {"requests": {"cpu": 2, "memory": "1Gi"}}}]}
 GUARANTEED["containers"][0]["resources"]["limits"] = GUARANTEED["containers"][0]["resources"]["requests"]
 CLAIMED = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]}
@@ -60,8 +62,9 @@ def hyper_node(tier_name: str = "rack") -> dict[str, Any]:
 
 
 def world() -> World:
-    shared = "volcano.sh/vgpu-number=8 volcano.sh/gpu-memory=9000 huawei.com/Ascend910A-memory=64"
-    return World(nodes=f"a cpu=8 memory=8Gi {shared}; b cpu=8 memory=8Gi {shared}")
+    devices = ("volcano.sh/vgpu-number", "volcano.sh/gpu-memory", "huawei.com/Ascend910A-memory")
+    sizes = {"cpu": 8, **dict.fromkeys((*devices, "deviceclass.resource.kubernetes.io/gpu"), 9000)}
+    return World().add(node("a", **sizes), node("b", **sizes))
 
 
 def explanation(result: Result, job: str = "default/j") -> WaitExplanation:
@@ -292,6 +295,12 @@ WISHES: dict[str, tuple[dict[str, Any], str]] = {
         "annotation volcano.sh/task-topology-affinity (ps,worker)",
     ),
     "NUMA if possible": ({"spec": GUARANTEED, "annotations": {NUMA: "best-effort"}}, f"annotation {NUMA}"),
+    "a node selector": ({"spec": {"nodeSelector": {"zone": "x"}}}, "spec.nodeSelector: no plugin"),
+    "a wish for nodes": (
+        {"spec": {"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": {}}]}}}},
+        "preferred spec.affinity.nodeAffinity: no plugin",
+    ),
+    "an operating system": ({"spec": {"os": {"name": "windows"}}}, "spec.os (windows)"),
     "a disk": ({"spec": {"volumes": [{"name": "d", "rbd": {"image": "x"}}]}}, "spec.volumes (d)"),
 }
 
@@ -307,6 +316,26 @@ def test_a_wish_that_nobody_honours_is_told_once_and_the_pods_start(wish: str) -
     ]
     assert [(event.kind, event.type, event.name) for event in events] == [("PodGroup", "Warning", "j")]
     assert told in events[0].message
+
+
+def test_what_a_plugin_of_the_policy_honours_is_not_told() -> None:
+    spec = {
+        "nodeSelector": {"kubernetes.io/os": "windows"},
+        "os": {"name": "windows"},
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "x", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
+        ],
+    }
+    result = world().job("j", cpu=1, spec=spec).run(PLACE, "gang | predicates nodeorder")
+    assert result.ignored == {}
+    assert set(world().job("j", cpu=1, spec=spec).run(PLACE, "gang").ignored) == {"default/j"}
+
+
+def test_an_extender_that_manages_shares_of_devices_honours_them() -> None:
+    managed = {"extender.predicateVerb": "fits", "extender.managedResources": ["volcano.sh/gpu-memory"]}
+    rules = policy(PLACE, "gang", ("extender", managed))
+    made = world().job("j", cpu=1, resources={"volcano.sh/gpu-memory": 100})
+    assert set(made.run(policy=rules).binds) == {"default/j-0"}
 
 
 def test_ten_thousand_replicas_pay_for_their_requirements_once() -> None:

@@ -43,6 +43,7 @@ class Interning:
                 spec.topology_spread_constraints,
                 spec.volumes,
                 spec.resource_claims,
+                spec.os,
                 status.container_statuses,
                 status.init_container_statuses,
                 status.resources,

@@ -13,6 +13,7 @@ from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD, Scheduler
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.cycle_report import Report
+from stromboli.simulator.dangling_references import first_few
 from stromboli.simulator.rehearsal import Rehearsal
 
 SCHEMA = 1
@@ -43,8 +44,15 @@ class Plan(Struct):
 
     @property
     def warnings(self) -> list[str]:
-        """What is odd about the policy and the objects."""
-        return [*self.policy.warnings, *self.loaded.warnings]
+        """What is odd about the policy and the objects, and what these ask for without effect."""
+        ignored: dict[str, list[str]] = {}
+        for job, text in self.whole.ignored.items():
+            ignored.setdefault(text, []).append(job)
+        return [
+            *self.policy.warnings,
+            *self.loaded.warnings,
+            *(f"PodGroup {first_few(jobs)}: {text}" for text, jobs in ignored.items()),
+        ]
 
 
 def make_plan(

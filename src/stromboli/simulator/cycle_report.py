@@ -6,8 +6,9 @@ from collections import Counter
 
 from msgspec import Struct
 
+from stromboli.api import names
 from stromboli.engine.cycle import Outcome
-from stromboli.engine.decisions import Bind, Evict
+from stromboli.engine.decisions import Bind, Event, Evict
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
 
 
@@ -31,6 +32,8 @@ class Report(Struct):
     """Plugins that raised, each in a sentence."""
     lost: str = ""
     """Why the cycle came to nothing, if it did."""
+    ignored: dict[str, str] = {}
+    """What PodGroups and their pods ask for without effect, by PodGroup."""
 
     @classmethod
     def of(cls, outcome: Outcome) -> Report:
@@ -50,6 +53,11 @@ class Report(Struct):
             seconds=outcome.seconds,
             failures=list(dict.fromkeys(failure.message for failure in outcome.session.failures)),
             lost=outcome.lost.message if outcome.lost else "",
+            ignored={
+                f"{decision.namespace}/{decision.name}": decision.message
+                for decision in decided
+                if isinstance(decision, Event) and decision.reason == names.EVENT_FIELD_IGNORED
+            },
         )
 
     @classmethod
@@ -67,4 +75,5 @@ class Report(Struct):
             seconds=last.seconds,
             failures=list(dict.fromkeys(text for report in reports for text in report.failures)),
             lost=next((report.lost for report in reports if report.lost), ""),
+            ignored={job: text for report in reports for job, text in report.ignored.items()},
         )

@@ -230,6 +230,12 @@ class PodResourceClaim(Value, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class OperatingSystem(Value, frozen=True):
+    """The operating system that a pod needs."""
+
+    name: str = ""
+
+
 class SchedulingGroup(Value, frozen=True):
     """The group of Kubernetes' own that a pod belongs to."""
 
@@ -269,6 +275,7 @@ class PodSpec(PodResources):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: SchedulingGroup | None = None
     termination_grace_period_seconds: Int64 | None = None
+    os: OperatingSystem | None = None
 
 
 class ContainerStatus(Value, frozen=True):

@@ -122,6 +122,27 @@ VOLUME_LIMITS = PlacementRequirement(
     "no plugin of the policy counts the volumes of a node, or knows who else uses one",
     "see that few enough of such pods come onto a node, by a spread constraint or anti-affinity",
 )
+NODE_FILTERS = PlacementRequirement(
+    "node-filters",
+    False,
+    "Pod: `nodeSelector`, required node and pod affinity, host ports, spread constraints with `DoNotSchedule`",
+    "no plugin of the policy filters nodes by it, so the pod may come onto any",
+    "add predicates to the policy",
+)
+NODE_PREFERENCES = PlacementRequirement(
+    "node-preferences",
+    False,
+    "Pod: preferred node and pod affinity, spread constraints with `ScheduleAnyway`",
+    "no plugin of the policy prefers nodes by it",
+    "add nodeorder to the policy",
+)
+OPERATING_SYSTEM = PlacementRequirement(
+    "operating-system",
+    False,
+    "Pod: `spec.os` other than linux, without a `nodeSelector` for `kubernetes.io/os`",
+    "nodes are not chosen by it, by Kubernetes' own scheduler neither, and a kubelet refuses the pod on others",
+    "add the nodeSelector kubernetes.io/os",
+)
 NODE_GROUPS = PlacementRequirement(
     "node-groups",
     True,
@@ -149,6 +170,9 @@ REQUIREMENTS = (
     VOLUME_BINDING,
     VOLUME_TOPOLOGY,
     VOLUME_LIMITS,
+    NODE_FILTERS,
+    NODE_PREFERENCES,
+    OPERATING_SYSTEM,
     NODE_GROUPS,
     PREFERRED_NODE_GROUPS,
 )

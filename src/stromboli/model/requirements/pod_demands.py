@@ -8,10 +8,13 @@ from fractions import Fraction
 from stromboli.api import names
 from stromboli.api.resources.qos import GUARANTEED, qos_class
 from stromboli.api.resources.quantity import exact
-from stromboli.api.types.pod import PodSpec, Resources, Volume
+from stromboli.api.types.pod import NodeAffinity, PodAffinity, PodSpec, Resources, Volume
 from stromboli.model.requirements.placement_requirement import (
     DEVICE_SHARING,
+    NODE_FILTERS,
+    NODE_PREFERENCES,
     NUMA_POLICY,
+    OPERATING_SYSTEM,
     PREFERRED_NUMA_POLICY,
     RESOURCE_CLAIMS,
     VOLUME_BINDING,
@@ -55,12 +58,53 @@ def _of_spec(spec: PodSpec) -> Iterator[Demand]:
     asked = _resources([*resources, *([spec.resources] if spec.resources else [])])
     for requirement, wanted in (
         (RESOURCE_CLAIMS, [name for name in asked if name.startswith(_DEVICE_CLASS)]),
-        (DEVICE_SHARING, [name for name in asked if _shares_devices(name)]),
+        (DEVICE_SHARING, [name for name in asked if shares_devices(name)]),
     ):
         if wanted:
             yield Demand(requirement, "resources.requests", _few(wanted))
     if spec.volumes:
         yield from _of_volumes(spec.volumes)
+    for requirement, fields in (
+        (NODE_FILTERS, list(_filtering(spec))),
+        (NODE_PREFERENCES, list(_preferring(spec))),
+    ):
+        if fields:
+            yield Demand(requirement, ", ".join(fields), "")
+    if (
+        spec.os is not None
+        and spec.os.name not in ("", "linux")
+        and names.OS not in (spec.node_selector or {})
+    ):
+        yield Demand(OPERATING_SYSTEM, "spec.os", spec.os.name[:63])
+
+
+def _filtering(spec: PodSpec) -> Iterator[str]:
+    """The fields that keep a pod from nodes."""
+    if spec.node_selector:
+        yield "spec.nodeSelector"
+    for field, terms in _affinities(spec):
+        if terms is not None and terms.required:
+            yield f"required spec.affinity.{field}"
+    if any(port.host_port for container in spec.containers for port in container.ports):
+        yield "hostPort of containers"
+    if any(spread.when_unsatisfiable == names.DO_NOT_SCHEDULE for spread in spec.topology_spread_constraints):
+        yield "spec.topologySpreadConstraints"
+
+
+def _preferring(spec: PodSpec) -> Iterator[str]:
+    """The fields by which a pod prefers nodes."""
+    for field, terms in _affinities(spec):
+        if terms is not None and terms.preferred:
+            yield f"preferred spec.affinity.{field}"
+    if any(spread.when_unsatisfiable == names.SCHEDULE_ANYWAY for spread in spec.topology_spread_constraints):
+        yield "spec.topologySpreadConstraints (ScheduleAnyway)"
+
+
+def _affinities(spec: PodSpec) -> Iterator[tuple[str, NodeAffinity | PodAffinity | None]]:
+    if spec.affinity is not None:
+        yield "nodeAffinity", spec.affinity.node_affinity
+        yield "podAffinity", spec.affinity.pod_affinity
+        yield "podAntiAffinity", spec.affinity.pod_anti_affinity
 
 
 def _of_volumes(volumes: Iterable[Volume]) -> Iterator[Demand]:
@@ -83,7 +127,7 @@ def _resources(resources: Iterable[Resources]) -> list[str]:
     return list(asked)
 
 
-def _shares_devices(resource: str) -> bool:
+def shares_devices(resource: str) -> bool:
     """Whether a resource is a part of a device, by the names of Volcano's device models (spec 04 10.3-10.6)."""
     whole_card_memory = resource.startswith("huawei.com/") and resource.endswith("-memory")
     return resource.startswith(_SHARED_DEVICES) or whole_card_memory

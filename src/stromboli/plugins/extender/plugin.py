@@ -18,6 +18,8 @@ from stromboli.model.cluster import Change, Dirty
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
+from stromboli.model.requirements.placement_requirement import DEVICE_SHARING
+from stromboli.model.requirements.pod_demands import shares_devices
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.plugins.extender import extender_messages
@@ -77,6 +79,8 @@ class Extender(Plugin):
         self._client = ExtenderClient(arguments.url, seconds if seconds is not None and seconds > 0 else 1.0)
         self._reachable = False
         self._cached: tuple[Any, list[extender_messages.Predicate]] | None = None
+        if arguments.predicate and any(map(shares_devices, arguments.managed)):
+            self.honours = frozenset({DEVICE_SHARING.name})
 
     # -- session
 

@@ -10,6 +10,7 @@ from typing import Any
 from stromboli.api.types.meta import LabelSelector
 from stromboli.engine.placement.node_functions import NodeScore
 from stromboli.engine.plugin import Plugin
+from stromboli.model.requirements.placement_requirement import NODE_PREFERENCES
 from stromboli.model.task import Task
 from stromboli.plugins.nodeorder import allocation_scores, node_scores
 from stromboli.plugins.nodeorder.pod_affinity_score import pod_preferences, preference_key
@@ -37,6 +38,7 @@ class NodeOrder(Plugin):
     """Kubernetes' own node scores, weighted and added."""
 
     name = "nodeorder"
+    honours = frozenset({NODE_PREFERENCES.name})
     Arguments = Weights
     arguments: Weights
 

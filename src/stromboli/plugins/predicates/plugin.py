@@ -10,7 +10,7 @@ from stromboli.engine.placement.node_functions import NodeFilter, Refusal
 from stromboli.engine.plugin import Plugin
 from stromboli.model.constraints.node_selection import selects_nodes
 from stromboli.model.constraints.volume_claims import binding_problem, restricted_volumes, zone_problem
-from stromboli.model.requirements.placement_requirement import VOLUME_BINDING, VOLUME_TOPOLOGY
+from stromboli.model.requirements.placement_requirement import NODE_FILTERS, VOLUME_BINDING, VOLUME_TOPOLOGY
 from stromboli.model.task import Task
 from stromboli.plugins.predicates import node_filters
 from stromboli.plugins.predicates.host_ports import NodePorts, host_ports
@@ -87,7 +87,7 @@ class Predicates(Plugin):
     name = "predicates"
     Arguments = Switches
     arguments: Switches
-    honours = frozenset({VOLUME_TOPOLOGY.name})
+    honours = frozenset({NODE_FILTERS.name, VOLUME_TOPOLOGY.name})
 
     def __init__(self, arguments: Switches, switches: dict[str, bool]):
         super().__init__(arguments, switches)
