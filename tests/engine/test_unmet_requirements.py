@@ -26,6 +26,13 @@ POLICIES = [
     "priority gang conformance | drf predicates proportion nodeorder",
 ]
 NUMA = "volcano.sh/numa-topology-policy"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+TERM = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}
+WRITTEN = {
+    "topologyKey": "kubernetes.io/hostname",
+    "matchLabelKeys": ["version"],
+    "labelSelector": {"matchExpressions": [{"key": "version", "operator": "In", "values": ["2"]}]},
+}
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 GUARANTEED = {"containers": [{"name": "main", "resources": {"requests": {"cpu": 2, "memory": "1Gi"}}}]}
 GUARANTEED["containers"][0]["resources"]["limits"] = GUARANTEED["containers"][0]["resources"]["requests"]
@@ -85,6 +92,10 @@ POD_DEMANDS: dict[str, dict[str, Any]] = {
     "one NUMA node": {"spec": GUARANTEED, "annotations": {NUMA: "single-numa-node"}},
     "a NUMA policy that nobody knows": {"spec": GUARANTEED, "annotations": {NUMA: "tight"}},
     "a claim that does not exist": {"spec": CLAIMED},
+    "labels that nobody wrote into the selector": {
+        "labels": {"version": "2"},
+        "spec": {"affinity": {"podAntiAffinity": {REQUIRED: [{**TERM, "mismatchLabelKeys": ["version"]}]}}},
+    },
 }
 
 
@@ -138,11 +149,13 @@ def test_a_bound_volume_that_every_node_reaches_is_no_obstacle() -> None:
         {"spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/gpu-memory": "0"}}}]}},
         {"spec": GUARANTEED, "annotations": {NUMA: "none"}},
         {"annotations": {NUMA: "single-numa-node"}},
+        {"spec": {"affinity": {"podAntiAffinity": {REQUIRED: [{**TERM, "matchLabelKeys": ["absent"]}]}}}},
+        {"labels": {"version": "2"}, "spec": {"affinity": {"podAntiAffinity": {REQUIRED: [WRITTEN]}}}},
         {"gpu": 0, "spec": {"volumes": [{"name": "tmp", "emptyDir": {}}]}},
     ],
 )
 def test_what_asks_for_nothing_is_placed(terms: dict[str, Any]) -> None:
-    """Zero of a resource, no NUMA policy, or a NUMA policy of a pod that is not Guaranteed (spec 04 7)."""
+    """A NUMA policy means pods of class Guaranteed (spec 04 7); label keys, labels that the pod has."""
     assert set(world().job("j", cpu=1, **terms).run(PLACE, "gang").binds) == {"default/j-0"}
 
 
@@ -303,6 +316,12 @@ WISHES: dict[str, tuple[dict[str, Any], str]] = {
     "an operating system": ({"spec": {"os": {"name": "windows"}}}, "spec.os (windows)"),
     "a disk": ({"spec": {"volumes": [{"name": "d", "rbd": {"image": "x"}}]}}, "spec.volumes (d)"),
 }
+
+
+def test_a_queue_that_wants_its_jobs_in_order_is_told_that_they_are_not() -> None:
+    queue = {"kind": "Queue", "metadata": {"name": "q"}, "spec": {"dequeueStrategy": "fifo"}}
+    result = world().add(queue).job("j", cpu=1, queue="q").run(PLACE, "gang")
+    assert "spec.dequeueStrategy of its queue (fifo)" in result.ignored["default/j"]
 
 
 @pytest.mark.parametrize("wish", WISHES)

@@ -40,7 +40,7 @@ from stromboli.model.job import Job, JobId
 from stromboli.model.lookup_objects import LookupObjects
 from stromboli.model.queue import Queue
 from stromboli.model.requirements.group_demands import group_demands
-from stromboli.model.requirements.pod_demands import annotation_demands
+from stromboli.model.requirements.pod_demands import metadata_demands
 from stromboli.model.shape import Shape
 from stromboli.model.status import ON_NODE
 from stromboli.model.task import Condition, Task
@@ -250,7 +250,7 @@ class Intake:
         task.annotations = self._interning.annotations(pod.metadata.annotations)
         task.ours = ours
         describe_pod(task, pod)
-        task.demands = shape.demands + annotation_demands(shape.spec, task.annotations)
+        task.demands = shape.demands + metadata_demands(shape.spec, task.label_set.labels, task.annotations)
         task.status, task.assumed = observation.status, observation.assumed
         if old is not None:
             self._leave(old)

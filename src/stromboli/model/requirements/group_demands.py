@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from stromboli.api import names
 from stromboli.api.types.scheduling import NetworkTopology, PodGroup, QueueSpec
 from stromboli.model.requirements.placement_requirement import (
+    DEQUEUE_STRATEGY,
     HARD_NETWORK_TOPOLOGY,
     NODE_GROUPS,
     PREFERRED_NODE_GROUPS,
@@ -67,4 +68,6 @@ def queue_demands(spec: QueueSpec) -> tuple[Demand, ...]:
             demands.append(Demand(NODE_GROUPS, where, ", ".join(groups.required[:3])[:200]))
         elif groups is not None and groups.preferred:
             demands.append(Demand(PREFERRED_NODE_GROUPS, where, ", ".join(groups.preferred[:3])[:200]))
+    if spec.dequeue_strategy == "fifo":
+        demands.append(Demand(DEQUEUE_STRATEGY, "spec.dequeueStrategy of its queue", "fifo"))
     return tuple(demands)

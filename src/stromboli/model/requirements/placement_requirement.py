@@ -136,6 +136,18 @@ NODE_PREFERENCES = PlacementRequirement(
     "no plugin of the policy prefers nodes by it",
     "add nodeorder to the policy",
 )
+LABEL_KEYS = PlacementRequirement(
+    "affinity-label-keys",
+    True,
+    "Pod: `matchLabelKeys` and `mismatchLabelKeys` of required pod affinity that are not in the `labelSelector`",
+    "the API server has not written these keys into the labelSelector, which alone is read",
+    "write them into the labelSelector; Kubernetes' own API server does so when the pod is created",
+)
+PREFERRED_LABEL_KEYS = LABEL_KEYS._replace(
+    name="preferred-affinity-label-keys",
+    hard=False,
+    field="Pod: the same of preferred pod affinity",
+)
 OPERATING_SYSTEM = PlacementRequirement(
     "operating-system",
     False,
@@ -157,6 +169,13 @@ PREFERRED_NODE_GROUPS = PlacementRequirement(
     "no plugin of the policy prefers the node groups of a queue",
     "add nodegroup to the policy",
 )
+DEQUEUE_STRATEGY = PlacementRequirement(
+    "dequeue-strategy",
+    False,
+    "Queue: `spec.dequeueStrategy: fifo`",
+    "no plugin of the policy keeps jobs behind one that waits, so others of the queue may start before it",
+    "set it to traverse",
+)
 
 REQUIREMENTS = (
     HARD_NETWORK_TOPOLOGY,
@@ -172,7 +191,10 @@ REQUIREMENTS = (
     VOLUME_LIMITS,
     NODE_FILTERS,
     NODE_PREFERENCES,
+    LABEL_KEYS,
+    PREFERRED_LABEL_KEYS,
     OPERATING_SYSTEM,
     NODE_GROUPS,
     PREFERRED_NODE_GROUPS,
+    DEQUEUE_STRATEGY,
 )

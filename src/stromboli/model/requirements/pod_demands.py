@@ -8,13 +8,23 @@ from fractions import Fraction
 from stromboli.api import names
 from stromboli.api.resources.qos import GUARANTEED, qos_class
 from stromboli.api.resources.quantity import exact
-from stromboli.api.types.pod import NodeAffinity, PodAffinity, PodSpec, Resources, Volume
+from stromboli.api.types.pod import (
+    Affinity,
+    NodeAffinity,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    Resources,
+    Volume,
+)
 from stromboli.model.requirements.placement_requirement import (
     DEVICE_SHARING,
+    LABEL_KEYS,
     NODE_FILTERS,
     NODE_PREFERENCES,
     NUMA_POLICY,
     OPERATING_SYSTEM,
+    PREFERRED_LABEL_KEYS,
     PREFERRED_NUMA_POLICY,
     RESOURCE_CLAIMS,
     VOLUME_BINDING,
@@ -39,13 +49,46 @@ def spec_demands(spec: PodSpec) -> tuple[Demand, ...]:
     return tuple(_of_spec(spec))
 
 
-def annotation_demands(spec: PodSpec, annotations: Mapping[str, str]) -> tuple[Demand, ...]:
-    """What the annotations of a pod ask for; a NUMA policy counts for pods of class Guaranteed alone (spec 04 7)."""
+def metadata_demands(
+    spec: PodSpec, labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> tuple[Demand, ...]:
+    """What a pod asks for by its labels and annotations."""
+    numa = _numa_policy(spec, annotations)
+    keys: tuple[Demand, ...] = ()
+    if spec.affinity is not None and (spec.affinity.pod_affinity or spec.affinity.pod_anti_affinity):
+        keys = tuple(_label_keys(spec.affinity, labels))
+    return numa + keys
+
+
+def _numa_policy(spec: PodSpec, annotations: Mapping[str, str]) -> tuple[Demand, ...]:
+    """It counts for pods of class Guaranteed alone (spec 04 7)."""
     policy = annotations.get(names.NUMA_TOPOLOGY_POLICY, "")
     if policy in _NO_NUMA_POLICY or qos_class(spec) != GUARANTEED:
         return ()
     requirement = PREFERRED_NUMA_POLICY if policy == "best-effort" else NUMA_POLICY
     return (Demand(requirement, f"annotation {names.NUMA_TOPOLOGY_POLICY}", policy[:63]),)
+
+
+def _label_keys(affinity: Affinity, labels: Mapping[str, str]) -> Iterator[Demand]:
+    """Keys of pod affinity terms whose values, labels of the pod, are not in the selector of the term."""
+    for field, terms in (
+        ("podAffinity", affinity.pod_affinity),
+        ("podAntiAffinity", affinity.pod_anti_affinity),
+    ):
+        for requirement, selecting in (
+            (LABEL_KEYS, terms.required if terms else ()),
+            (PREFERRED_LABEL_KEYS, tuple(each.term for each in terms.preferred) if terms else ()),
+        ):
+            keys = [key for term in selecting for key in _missing_keys(term) if key in labels]
+            if keys:
+                yield Demand(requirement, f"label keys of spec.affinity.{field}", _few(keys))
+
+
+def _missing_keys(term: PodAffinityTerm) -> Iterator[str]:
+    expressions = term.label_selector.match_expressions if term.label_selector else ()
+    for operator, keys in (("In", term.match_label_keys), ("NotIn", term.mismatch_label_keys)):
+        selected = {each.key for each in expressions if each.operator == operator}
+        yield from (key for key in keys if key not in selected)
 
 
 def _of_spec(spec: PodSpec) -> Iterator[Demand]:
