@@ -22,6 +22,7 @@ from stromboli.engine.plugin import DEPRECATED, POINTS, SWITCHES, Plugin
 from stromboli.engine.points import Choice, Combine, Point
 from stromboli.engine.rules import Rules
 from stromboli.extensions import load_catalog
+from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 from stromboli.policy.argument_types import type_name
 from stromboli.policy.arguments import Argument, ByName, declared
 from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS
@@ -290,6 +291,21 @@ def planned(kind: str) -> str:
 # -- Markdown
 
 
+def requirements(_: str) -> str:
+    """What objects may ask for, who honours it, and what happens where nobody does."""
+    rows = [
+        (
+            f"`{row.name}`",
+            row.field,
+            f"`{row.plugin}`" if row.plugin else "nobody yet",
+            "pods wait" if row.hard else "told",
+            row.way_out,
+        )
+        for row in REQUIREMENTS
+    ]
+    return table(("Requirement", "Where it is asked for", "Honoured by", "Otherwise", "Way out"), rows)
+
+
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
@@ -312,6 +328,7 @@ GENERATORS: dict[str, Callable[[str], str]] = {
     "rules": rules,
     "switches": switches,
     "members": members,
+    "requirements": requirements,
     "functions": functions,
 }
 

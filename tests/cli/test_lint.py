@@ -165,3 +165,87 @@ def test_a_misspelt_kind_of_volcano_is_told_and_one_of_others_counted() -> None:
     assert (result.exit_code, result.stdout) == (0, "0 objects checked, 1 passed over, 0 problems\n")
     result = lint("-", "-o", "json", stdin=manifest("Widget", {}, "example.com/v1"))
     assert json.loads(result.stdout) == {"checked": 0, "passedOver": 1, "problems": []}
+
+
+# -- what no plugin of ours honours
+
+
+def template(**spec: object) -> dict[str, object]:
+    return {"spec": {"containers": [{"name": "main", "image": "i"}], "restartPolicy": "Never", **spec}}
+
+
+CLAIMED = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}
+
+
+def test_what_will_keep_pods_waiting_and_what_has_no_effect_is_a_warning() -> None:
+    whole = job(
+        {"name": "w", "replicas": 1, "template": template(**CLAIMED)}, networkTopology={"mode": "soft"}
+    )
+    result = lint("-", stdin=manifest("Job", whole))
+    assert result.exit_code == 0
+    topology, claims = (line for line in result.stdout.splitlines() if line.startswith("warning: "))
+    assert (
+        "spec.tasks[0].template.spec.resourceClaims (gpu): no plugin that comes with stromboli honours it"
+        in claims
+    )
+    assert "so its pods will wait (ask for the devices as an extended resource" in claims
+    assert "spec.networkTopology (soft): no plugin" in topology
+    assert "so it has no effect" in topology
+
+
+def test_warnings_are_told_of_pods_that_our_scheduler_places_alone() -> None:
+    def warnings(**spec: object) -> list[object]:
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, **template(**spec)}
+        found: list[object] = json.loads(lint("-", "-o", "json", stdin=yaml.safe_dump(pod)).stdout).get(
+            "warnings", []
+        )
+        return found
+
+    assert warnings(**CLAIMED) == []
+    assert len(warnings(schedulerName="volcano", **CLAIMED)) == 1
+    assert warnings(schedulerName="volcano", nodeSelector={"a": "b"}, volumes=[]) == []
+
+
+def test_queues_groups_and_numa_policies_of_tasks_are_warned_of_too() -> None:
+    sizes = {"cpu": "2", "memory": "1Gi"}
+    numa = task()
+    numa["topologyPolicy"] = "restricted"
+    numa["template"]["spec"]["containers"][0]["resources"] = {"requests": sizes, "limits": sizes}  # type: ignore[index]
+    scheduling = "scheduling.volcano.sh/v1beta1"
+    group = {
+        "metadata": {
+            "name": "g",
+            "namespace": "default",
+            "annotations": {"volcano.sh/task-topology-affinity": "a,b"},
+        },
+        "spec": {"minMember": 1, "networkTopology": {"mode": "hard", "highestTierAllowed": 2}},
+    }
+    documents = [
+        manifest(
+            "Queue", {"metadata": {"name": "q"}, "spec": {"weight": 1, "dequeueStrategy": "fifo"}}, scheduling
+        ),
+        manifest("PodGroup", group, scheduling),
+        manifest("Job", job(numa)),
+    ]
+    result = lint("-", "-o", "json", stdin="---\n".join(documents))
+    assert [warning["field"] for warning in json.loads(result.stdout)["warnings"]] == [
+        "spec.dequeueStrategy of its queue",
+        "annotation volcano.sh/task-topology-affinity",
+        "spec.networkTopology",
+        "spec.tasks[0].topologyPolicy",
+    ]
+
+
+def test_unsound_fields_are_problems_and_no_warnings() -> None:
+    broken = {
+        "networkTopology": {"mode": "harsh"},
+        "tasks": [{"topologyPolicy": 3, "template": {"spec": CLAIMED}}],
+    }
+    pod = {
+        "containers": [{"resources": {"limits": {"volcano.sh/vgpu-number": "x"}}}],
+        "schedulerName": "volcano",
+    }
+    text = manifest("Job", {"metadata": {"name": "j"}, "spec": broken})
+    result = lint("-", "-o", "json", stdin=text + "---\n" + manifest("Pod", {"spec": pod}, "v1"))
+    assert result.exit_code == 1
+    assert "warnings" not in json.loads(result.stdout)

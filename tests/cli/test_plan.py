@@ -147,6 +147,25 @@ def test_lines_end_where_their_words_do_and_only_what_was_read_is_counted(
     assert planned(run, "-f", cluster, "--policy", policy)["objects"] == 10
 
 
+def test_what_jobs_ask_for_without_effect_is_a_warning_and_what_cannot_be_had_a_reason(
+    run: Run, tmp_path: Path
+) -> None:
+    wish, hard = {"networkTopology": {"mode": "soft"}}, {"networkTopology": {"highestTierAllowed": 1}}
+    objects = [*nodes("n1 cpu=9")]
+    objects += [made for name in "abcde" for made in job_manifests(name, cpu=1, group=wish)]
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump_all([*objects, *job_manifests("hard", cpu=1, group=hard)]))
+    document = planned(run, "-f", file)
+    (told,) = document["warnings"]
+    assert told.startswith(
+        "PodGroup default/a, default/b, default/c and 2 more: spec.networkTopology (soft): "
+    )
+    assert len(document["binds"]) == 5
+    waits = document["pending"]["default/hard"]
+    assert "there are no HyperNodes" in waits["message"]
+    assert waits["hint"].startswith("create HyperNodes, or set mode: soft")
+
+
 def test_a_priority_class_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
     objects = [*nodes("n1 cpu=4"), *job_manifests("a", pods=5, cpu=1, group={"priorityClassName": "urgnt"})]
     for pod in objects[2:]:

@@ -12,6 +12,7 @@ from stromboli.engine.decisions import Event, PodGroupStatus
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
+from stromboli.extensions import load_catalog
 from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 from stromboli.model.status import Status
 from stromboli.testing import World
@@ -374,6 +375,15 @@ def test_a_plugin_that_claims_to_honour_what_is_no_requirement_is_refused() -> N
         TypeError, match=r"honours 'hard-topology', which is no requirement; these are: .*hard-network-"
     ):
         type("Wrong", (Plugin,), {"name": "wrong", "honours": frozenset({"hard-topology"})})
+
+
+def test_the_table_names_the_plugins_that_honour_each_requirement() -> None:
+    honoured = {name: kind.honours for name, kind in load_catalog().plugins.items() if kind.honours}
+    named: dict[str, set[str]] = {}
+    for requirement in REQUIREMENTS:
+        if requirement.plugin:
+            named.setdefault(requirement.plugin, set()).add(requirement.name)
+    assert named == honoured
 
 
 def test_every_requirement_has_a_name_of_its_own_and_says_the_way_out() -> None:

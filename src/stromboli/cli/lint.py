@@ -28,7 +28,8 @@ def lint(
 ) -> None:
     """Say what an API server and admission would refuse in manifests, without either.
 
-    Exit status 0 if all is well, 1 if there are problems, 2 for a wrong command line.
+    Warnings are what pods ask of their placement and no plugin of ours honours. Exit status 0 if there are no problems,
+    1 if there are, 2 for a wrong command line.
     """
     from stromboli.admission.rules.rule_context import JOB_PLUGINS, Settings
     from stromboli.cli.manifest_lint import lint_paths
@@ -38,18 +39,19 @@ def lint(
         raise Usage("nothing to check: give a file or a folder, or - for standard input")
     result = lint_paths(all_paths, settings)
     if output is not Format.TABLE:
-        write_as(
-            output,
-            {
-                "checked": result.checked,
-                "passedOver": result.passed_over,
-                "problems": [finding.as_json() for finding in result.findings],
-            },
-        )
+        document = {
+            "checked": result.checked,
+            "passedOver": result.passed_over,
+            "problems": [finding.as_json() for finding in result.findings],
+        }
+        warnings = [warning.as_json() for warning in result.warnings]
+        write_as(output, {**document, "warnings": warnings} if warnings else document)
     else:
         screen = console()
         for finding in result.findings:
             screen.print(Text(str(finding)), soft_wrap=True)
+        for warning in result.warnings:
+            screen.print(Text(f"warning: {warning}"), soft_wrap=True)
         noun = "object" if result.checked == 1 else "objects"
         count = len(result.findings)
         over = f" {result.passed_over} passed over," if result.passed_over else ""

@@ -16,6 +16,7 @@ from stromboli.api.errors import BadObject, Unreadable
 from stromboli.api.manifests.manifest_sources import find_files, read_sources
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.scheduling import Queue, QueueStatus
+from stromboli.cli.manifest_demands import ignored_demands
 from stromboli.embedded.kinds.offline_schemas import OfflineSchemas
 
 _JOBS = "batch.volcano.sh"
@@ -47,11 +48,12 @@ class Finding(NamedTuple):
 
 
 class LintResult(NamedTuple):
-    """How many objects were checked, how many are of unknown kinds, and the problems."""
+    """How many objects were checked, how many are of unknown kinds, the problems, and what has no effect."""
 
     checked: int
     passed_over: int
     findings: list[Finding]
+    warnings: list[Finding]
 
 
 class _Manifest(NamedTuple):
@@ -76,6 +78,7 @@ class _Manifest(NamedTuple):
 def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
     """The problems of the objects in files and folders; unknown kinds are passed over."""
     findings: list[Finding] = []
+    warnings: list[Finding] = []
     manifests = list(_read(paths, findings))
     queues = _queues(manifests)
     schemas = OfflineSchemas()
@@ -88,7 +91,11 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
         checked += known or bool(problems)
         subject = subject_of(manifest.kind, manifest.content.get("metadata"))
         findings += [Finding(manifest.where, subject, problem) for problem in problems]
-    return LintResult(checked, len(manifests) - checked, findings)
+        if known:
+            of_volcano = manifest.group.endswith(_VOLCANO)
+            ignored = ignored_demands(manifest.content, of_volcano, settings.scheduler_names)
+            warnings += [Finding(manifest.where, subject, problem) for problem in ignored]
+    return LintResult(checked, len(manifests) - checked, findings, warnings)
 
 
 def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from stromboli.api import names
 from stromboli.api.types.scheduling import NetworkTopology, PodGroup, QueueSpec
@@ -30,19 +30,19 @@ def network_topologies(group: PodGroup) -> Iterator[tuple[str, NetworkTopology]]
 
 def group_demands(group: PodGroup) -> tuple[Demand, ...]:
     """What a PodGroup asks for."""
-    topologies = [_topology(field, topology) for field, topology in network_topologies(group)]
-    annotations = group.metadata.annotations
-    return (
-        *topologies,
-        *(
-            Demand(TASK_TOPOLOGY, f"annotation {key}", annotations[key][:63])
-            for key in names.TASK_TOPOLOGY
-            if annotations.get(key)
-        ),
-    )
+    topologies = [topology_demand(field, topology) for field, topology in network_topologies(group)]
+    return (*topologies, *task_topology_demands(group.metadata.annotations))
 
 
-def _topology(field: str, topology: NetworkTopology) -> Demand:
+def task_topology_demands(annotations: Mapping[str, str]) -> Iterator[Demand]:
+    """What annotations of a group ask for."""
+    for key in names.TASK_TOPOLOGY:
+        if annotations.get(key):
+            yield Demand(TASK_TOPOLOGY, f"annotation {key}", annotations[key][:63])
+
+
+def topology_demand(field: str, topology: NetworkTopology) -> Demand:
+    """What a network topology asks for."""
     if topology.mode == names.TOPOLOGY_SOFT:
         return Demand(SOFT_NETWORK_TOPOLOGY, field, "soft")
     if topology.highest_tier_allowed is not None:

@@ -22,6 +22,10 @@ class PlacementRequirement(NamedTuple):
     unmet: str
     """What is missing, for users whose object asks for it."""
     way_out: str
+    plugin: str = ""
+    """The plugin that comes with us and honours it, if there is one."""
+    depends_on_cluster: bool = False
+    """Whether it takes other objects, or what an API server adds, to tell that it is not met."""
 
 
 class Demand(NamedTuple):
@@ -106,6 +110,7 @@ VOLUME_BINDING = PlacementRequirement(
     "no plugin of the policy binds volumes",
     "kubectl get pvc tells whether the claim is bound; one of a class with volumeBindingMode WaitForFirstConsumer "
     "has to be bound by hand or belong to a class that binds at once",
+    depends_on_cluster=True,
 )
 VOLUME_TOPOLOGY = PlacementRequirement(
     "volume-topology",
@@ -113,6 +118,8 @@ VOLUME_TOPOLOGY = PlacementRequirement(
     "Pod: `spec.volumes` with a bound claim whose volume is reachable from some nodes only",
     "no plugin of the policy looks at the nodes from which its volume can be reached",
     "add predicates to the policy",
+    "predicates",
+    depends_on_cluster=True,
 )
 VOLUME_LIMITS = PlacementRequirement(
     "volume-limits",
@@ -128,6 +135,7 @@ NODE_FILTERS = PlacementRequirement(
     "Pod: `nodeSelector`, required node and pod affinity, host ports, spread constraints with `DoNotSchedule`",
     "no plugin of the policy filters nodes by it, so the pod may come onto any",
     "add predicates to the policy",
+    "predicates",
 )
 NODE_PREFERENCES = PlacementRequirement(
     "node-preferences",
@@ -135,6 +143,7 @@ NODE_PREFERENCES = PlacementRequirement(
     "Pod: preferred node and pod affinity, spread constraints with `ScheduleAnyway`",
     "no plugin of the policy prefers nodes by it",
     "add nodeorder to the policy",
+    "nodeorder",
 )
 LABEL_KEYS = PlacementRequirement(
     "affinity-label-keys",
@@ -142,6 +151,7 @@ LABEL_KEYS = PlacementRequirement(
     "Pod: `matchLabelKeys` and `mismatchLabelKeys` of required pod affinity that are not in the `labelSelector`",
     "the API server has not written these keys into the labelSelector, which alone is read",
     "write them into the labelSelector; Kubernetes' own API server does so when the pod is created",
+    depends_on_cluster=True,
 )
 PREFERRED_LABEL_KEYS = LABEL_KEYS._replace(
     name="preferred-affinity-label-keys",
@@ -161,6 +171,7 @@ NODE_GROUPS = PlacementRequirement(
     "Queue: `spec.affinity` with required node groups, or groups required to be avoided",
     "no plugin of the policy keeps a queue to its node groups",
     "add nodegroup to the policy, or take spec.affinity out of the queue",
+    "nodegroup",
 )
 PREFERRED_NODE_GROUPS = PlacementRequirement(
     "preferred-node-groups",
@@ -168,6 +179,7 @@ PREFERRED_NODE_GROUPS = PlacementRequirement(
     "Queue: `spec.affinity` with preferred node groups",
     "no plugin of the policy prefers the node groups of a queue",
     "add nodegroup to the policy",
+    "nodegroup",
 )
 DEQUEUE_STRATEGY = PlacementRequirement(
     "dequeue-strategy",
