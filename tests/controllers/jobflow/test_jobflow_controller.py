@@ -94,19 +94,23 @@ def test_a_job_that_fails_ends_the_flow() -> None:
     asyncio.run(run())
 
 
-def test_a_template_that_comes_late_lets_its_flow_go_on() -> None:
+def test_a_template_that_comes_late_lets_its_flow_go_on(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         api = InMemoryApi()
         flow(api, {"name": "a"})
-        async with running_controllers(api, JobFlowController, options=Options(max_requeue_num=1)) as runner:
+        async with running_controllers(api, JobFlowController) as runner:
             await wait_until(lambda: bool(api.events))
-            assert api.events[0] == (
-                "SyncJobFlow",
-                "SyncJobFlow JobFlow failed for there is no JobTemplate a in namespace ns: create it",
-            )
+            await wait_until_idle(api, runner)
+            assert api.events == [
+                (
+                    "SyncJobFlow",
+                    "SyncJobFlow JobFlow failed for there is no JobTemplate a in namespace ns: create it",
+                )
+            ]
             template(api, "a")
             await wait_until(lambda: bool(api.every("jobs")))
             await wait_until_idle(api, runner)
+        assert not caplog.messages  # it waits for the template, and does not try again and again
 
     asyncio.run(run())
 

@@ -86,7 +86,9 @@ class JobFlowController(Controller[str]):
         await self._write_status(flow, outcome.status)
         if outcome.missing:
             missing = ", ".join(outcome.missing)
-            raise SyncError(f"there is no JobTemplate {missing} in namespace {flow.namespace}: create it")
+            self._tell_failure(
+                flow, f"there is no JobTemplate {missing} in namespace {flow.namespace}: create it"
+            )
         return outcome.requeue_after
 
     async def _create_jobs(self, flow: JobFlow, outcome: Outcome) -> None:
@@ -111,7 +113,10 @@ class JobFlowController(Controller[str]):
     def gave_up(self, key: str, error: Exception) -> None:
         flow = self.flows.get(key)
         if flow is not None:
-            self.context.recorder.warning(flow, "SyncJobFlow", f"SyncJobFlow JobFlow failed for {error}")
+            self._tell_failure(flow, str(error))
+
+    def _tell_failure(self, flow: JobFlow, why: str) -> None:
+        self.context.recorder.warning(flow, "SyncJobFlow", f"SyncJobFlow JobFlow failed for {why}")
 
 
 def _relevant(flow: JobFlow) -> tuple[object, ...]:
