@@ -24,6 +24,7 @@ from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests, parse
 )
 def test_a_group_is_read(text, name, count, capacity, real):
     group = parse_group(text)
+    assert group.capacity.pop("ephemeral-storage") == "100Gi"
     assert (group.name, group.count, group.capacity, group.real) == (name, count, capacity, real)
 
 
@@ -81,8 +82,9 @@ items:
     first, second = node_manifests([str(file)])
     assert first["metadata"]["labels"]["zone"] == "east"
     assert first["spec"] == {"taints": [{"key": "k", "effect": "NoSchedule"}]}
-    assert first["status"]["capacity"] == {"cpu": "8", "memory": "32Gi", "pods": "110"}
-    assert second["status"]["allocatable"] == {"cpu": "4", "pods": "110"}
+    usual = {"pods": "110", "ephemeral-storage": "100Gi"}
+    assert first["status"]["capacity"] == {"cpu": "8", "memory": "32Gi", **usual}
+    assert second["status"]["allocatable"] == {"cpu": "4", **usual}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_types import Content
 
 MAX_NODES = 10_000
-PODS = 110
+UNLESS_GIVEN = {names.PODS: "110", names.EPHEMERAL_STORAGE: "100Gi"}
+"""What every kubelet reports, and users seldom say."""
 MEMORY_PER_CPU = 4
 """GiB, where no memory is given."""
 MAX_FILE = 32 * 1024 * 1024
@@ -62,8 +63,7 @@ def parse_group(text: str) -> NodeGroup:
     if names.CPU not in capacity:
         raise BadNodes(f"nodes {text[:80]!r}: how many CPUs? {_EXAMPLE}")
     capacity.setdefault(names.MEMORY, f"{MEMORY_PER_CPU * max(1, whole(capacity[names.CPU]))}Gi")
-    capacity.setdefault(names.PODS, str(PODS))
-    return NodeGroup(match[1] or "", count, capacity, node_annotations.REAL in parts)
+    return NodeGroup(match[1] or "", count, UNLESS_GIVEN | capacity, node_annotations.REAL in parts)
 
 
 def _amount(part: str, text: str) -> tuple[str, str]:
@@ -176,7 +176,7 @@ def _completed(path: Path, node: Content) -> Content:
     if not capacity:
         raise BadNodes(f"{path}: node {name}: status.capacity is missing")
     labels = _mapping(meta.get("labels"))
-    sizes = {names.PODS: str(PODS), **{key: str(value) for key, value in capacity.items()}}
+    sizes = UNLESS_GIVEN | {key: str(value) for key, value in capacity.items()}
     usable = {key: str(value) for key, value in _mapping(status.get("allocatable")).items()}
     spec = _mapping(node.get("spec"))
     return {
