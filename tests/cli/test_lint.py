@@ -44,6 +44,14 @@ def test_every_problem_of_every_object_is_told(tmp_path: Path) -> None:
     ]
 
 
+def test_a_name_that_an_api_server_would_generate_is_none_of_the_users_problems() -> None:
+    content = job(task())
+    content["metadata"] = {"generateName": "run-"}
+    assert lint("-", stdin=manifest("Job", content)).stdout == "1 object checked, 0 problems\n"
+    content["metadata"] = {"generateName": "run_"}
+    assert 'metadata.generateName: Invalid value: "run_"' in lint("-", stdin=manifest("Job", content)).stdout
+
+
 def test_slips_of_the_pen_are_found(tmp_path: Path) -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, images: x}]}\n---\n"
     result = lint("-", stdin=pod + manifest("Job", job(task(), minAvailble=1, maxRetry="many")))

@@ -139,7 +139,7 @@ def _problems(
     manifest: _Manifest, schemas: OfflineSchemas, queues: QueueIndex, settings: Settings
 ) -> Iterator[Problem]:
     """First what the schema says, then the rules, except for fields that the schema has complained about."""
-    content, group, kind = manifest.content, manifest.group, manifest.kind
+    content, group, kind = _named(manifest.content), manifest.group, manifest.kind
     result = admit(group, kind, content, _context(content, queues, settings))
     reported = set()
     for path in schemas.validate(content).unknown:
@@ -153,6 +153,14 @@ def _problems(
     if kind == "JobTemplate" or (group, kind) == (_JOBS, "CronJob"):
         rules += _problems_inside(manifest, queues, settings)
     yield from (problem for problem in rules if problem.field not in reported)
+
+
+def _named(content: dict[str, Any]) -> dict[str, Any]:
+    """With a name as long as the one that an API server would generate."""
+    metadata = content.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("name") or not metadata.get("generateName"):
+        return content
+    return {**content, "metadata": {**metadata, "name": f"{metadata['generateName']}xxxxx"}}
 
 
 def _unknown_kind(manifest: _Manifest, schemas: OfflineSchemas) -> Iterator[Problem]:
