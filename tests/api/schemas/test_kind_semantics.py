@@ -91,6 +91,16 @@ def test_a_deployment_rolls_a_quarter_at_a_time() -> None:
             'spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1',
         ),
         (
+            lambda: pod(container(resources={"requests": {"nvidia.com/gpu": "1"}})),
+            "spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable",
+        ),
+        (
+            lambda: pod(
+                container(resources={"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "2"}})
+            ),
+            'spec.containers[0].resources.requests: Invalid value: "1": must be equal to nvidia.com/gpu limit of 2',
+        ),
+        (
             lambda: pod(container(resources={"requests": {"cpu": "-2"}})),
             'spec.containers[0].resources.requests[cpu]: Invalid value: "-2": must be greater than or equal to 0',
         ),

@@ -6,6 +6,7 @@ from stromboli.admission.rules.field import Field
 from stromboli.api import names
 from stromboli.api.name_rules import qualified_name_errors
 from stromboli.api.resources.quantity import QuantityError, exact
+from stromboli.api.resources.resource_lists import allows_overcommit
 
 _STANDARD = frozenset({names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE})
 _NATIVE = "kubernetes.io/"
@@ -59,7 +60,7 @@ def check_resources(resources: Field) -> None:
             _check_name(name, field)
     for name, request in requests.items():
         field, limit = resources["requests"][name], limits.get(name)
-        no_overcommit = is_extended(name) or name.startswith(names.HUGE_PAGES_PREFIX)
+        no_overcommit = not allows_overcommit(name)
         stated = resources["limits"][name].value
         if limit is None and no_overcommit:
             resources["limits"].required("Limit must be set for non overcommitable resources")

@@ -7,6 +7,7 @@ from typing import Any
 
 from stromboli.api.name_rules import dns_label_errors, dns_subdomain_errors
 from stromboli.api.resources.quantity import QuantityError, exact
+from stromboli.api.resources.resource_lists import allows_overcommit
 from stromboli.api.schemas.metadata_rules import label_problems
 from stromboli.api.schemas.schema_problems import Problem, duplicate, forbidden, invalid, required
 
@@ -104,11 +105,21 @@ def _resources(resources: Spec, path: str) -> Iterator[Problem]:
     yield from _amounts(limits, f"{path}.limits")
     yield from _amounts(requests, f"{path}.requests")
     for name, request in requests.items():
-        limit = limits.get(name, request)
-        if limit is not request and limit != request and _amount(request) > _amount(limit):
-            yield invalid(
-                f"{path}.requests", request, f"must be less than or equal to {name} limit of {limit}"
-            )
+        limit = limits.get(name)
+        if limit is None:
+            if not allows_overcommit(name):
+                yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+        elif limit != request:
+            yield from _limited(name, request, limit, f"{path}.requests")
+
+
+def _limited(name: str, request: Any, limit: Any, path: str) -> Iterator[Problem]:
+    """A request that is written differently from its limit."""
+    amount, most = _amount(request), _amount(limit)
+    if amount != most and not allows_overcommit(name):
+        yield invalid(path, request, f"must be equal to {name} limit of {limit}")
+    elif amount > most:
+        yield invalid(path, request, f"must be less than or equal to {name} limit of {limit}")
 
 
 def _amounts(amounts: Spec, path: str) -> Iterator[Problem]:
