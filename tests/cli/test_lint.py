@@ -147,7 +147,8 @@ def test_plugins_of_your_own_can_be_named() -> None:
 
 
 def test_our_own_examples_pass() -> None:
-    result = lint(str(Path(__file__).parents[2] / "examples"))
+    examples = (Path(__file__).parents[2] / "examples").iterdir()
+    result = lint(*(str(path) for path in examples if path.name not in ("refused", "README.md")))
     assert result.exit_code == 0, result.stdout
 
 
