@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from stromboli.admission.options import parse
+from stromboli.admission.process import Process
 from stromboli.admission.rules.admission_table import REVIEWS, with_defaults
 from stromboli.admission.rules.resource_groups import read_groups
 from stromboli.admission.rules.rule_context import Context, Settings
+from stromboli.api import names
+from stromboli.kube.cluster_access import Access
 from tests.admission.reviewing import cluster, queue, submitted, texts
 
 TIERS = {"highestTierAllowed": 1, "highestTierName": "rack"}
@@ -128,7 +132,16 @@ def test_a_pod_is_held_back_where_the_gate_is_on() -> None:
         {"name": gate}
     ]
     assert submitted("Pod", sent, configured()).object["spec"] == {}
-    assert submitted("Pod", sent, Context(settings=Settings(scheduling_gates=True))).object["spec"] == {}
+
+
+def test_the_gate_needs_no_admission_configuration() -> None:
+    """Volcano's webhook does nothing about pods without one, and does not say so."""
+    gate = "scheduling.volcano.sh/queue-allocation-gate"
+    flags = ["--webhook-url=https://x", f"--feature-gates={names.QUEUE_ADMISSION}=true"]
+    context = Context(settings=Process(parse(flags), Access("http://127.0.0.1:1"))._settings())
+    held = submitted("Pod", pod(annotations={gate: "true"}), context).object
+    assert held["spec"]["schedulingGates"] == [{"name": gate}]
+    assert submitted("Pod", pod(), context).object["spec"] == {}
 
 
 @pytest.mark.parametrize(

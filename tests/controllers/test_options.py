@@ -70,3 +70,8 @@ def test_a_controller_is_on_if_it_is_named_or_all_are_meant(controllers: str, on
 def test_a_list_that_makes_no_sense_is_refused(controllers: str, message: str) -> None:
     with pytest.raises(BadFlag, match=message):
         parse([f"--controllers={controllers}"])
+
+
+def test_feature_gates_without_effect_are_named() -> None:
+    options = parse(["--feature-gates=ResourceTopology=true,QueueCommandSync=false"])
+    assert options.notes == ("--feature-gates=ResourceTopology: has no effect",)

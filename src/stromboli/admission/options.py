@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -27,21 +27,19 @@ class Options(CommonOptions):
     webhook_secret: str = flag(string, SECRET, "Secret that keeps the certificate we make, in our namespace")
     webhook_configuration: tuple[str, ...] = flag(
         comma_separated,
-        (),
-        f"Webhook configurations that are told our authority; repeatable (default {CONFIGURATION})",
+        (CONFIGURATION,),
+        "Webhook configurations that are told our authority; repeatable",
     )
-    bind_address: str = flag(string, "", "Where to listen; every address by default", name="listen-address")
+    bind_address: str = flag(string, "", "Where to listen; empty: on every address", name="listen-address")
     port: int = flag(integer, 8443, "On which port")
     webhook_namespace: str = flag(string, "", "Namespace of our Service")
     webhook_service_name: str = flag(string, "", "Name of our Service")
     webhook_url: str = flag(string, "", "Where the API server finds us, if not by a Service")
-    enabled_admission: tuple[str, ...] = flag(
-        comma_separated, (), f"Which of {', '.join(REVIEWS)} are served (default all)"
-    )
+    enabled_admission: tuple[str, ...] = flag(comma_separated, tuple(REVIEWS), "Which reviews are served")
     scheduler_name: tuple[str, ...] = flag(
         comma_separated,
-        (),
-        f"Names of our schedulers; the first one is given to jobs (default {names.SCHEDULER_NAME})",
+        (names.SCHEDULER_NAME,),
+        "Names of our schedulers; the first one is given to jobs; repeatable",
     )
     job_plugin: tuple[str, ...] = flag(
         comma_separated, (), f"Job plugins of your own, besides {', '.join(JOB_PLUGINS)}; repeatable"
@@ -62,7 +60,7 @@ class Options(CommonOptions):
 
     @property
     def gated(self) -> bool:
-        return self.gate("SchedulingGatesQueueAdmission", False)
+        return self.gate(names.QUEUE_ADMISSION, False)
 
     @property
     def own_names(self) -> list[str]:
@@ -77,6 +75,9 @@ class Options(CommonOptions):
 
 
 ACCEPTED = flags.Accepted(flags.LOGGING, switches=flags.LOGGING_SWITCHES)
+
+
+GATES = flags.Gates({names.QUEUE_ADMISSION})
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -100,7 +101,7 @@ def parse(arguments: Sequence[str]) -> Options:
         )
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         raise BadFlag("--tls-cert-file and --tls-private-key-file go together")
-    return options
+    return replace(options, notes=(*options.notes, *GATES.notes(options.feature_gates)))
 
 
 def usage() -> str:

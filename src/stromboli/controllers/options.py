@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stromboli.api import names
@@ -62,11 +62,14 @@ ACCEPTED = flags.Accepted(
 )
 
 
+GATES = flags.Gates({"PriorityClass", "QueueCommandSync", "WorkLoadSupport", *selection.FEATURES.values()})
+
+
 def parse(arguments: Sequence[str]) -> Options:
     """What the command line says; `BadFlag` if it makes no sense."""
     options = flags.parse(Options, ACCEPTED, arguments)
     selection.check(options.controllers)
-    return options
+    return replace(options, notes=(*options.notes, *GATES.notes(options.feature_gates)))
 
 
 def usage() -> str:

@@ -6,7 +6,7 @@ A flag is `--name value`, `--name=value`, or `--name` alone for a boolean; one d
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -76,6 +76,22 @@ def gates(value: str) -> tuple[tuple[str, bool], ...]:
         name, _, wanted = part.partition("=")
         values.append((name, boolean(wanted)))
     return tuple(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """The feature gates that a program looks at."""
+
+    effective: Collection[str]
+    always_on: Collection[str] = ()
+
+    def notes(self, given: Iterable[tuple[str, bool]]) -> Iterator[str]:
+        """The gates that change nothing, and why."""
+        for name, on in given:
+            if name in self.always_on and not on:
+                yield f"--feature-gates={name}: cannot be switched off"
+            elif name not in self.effective and name not in self.always_on:
+                yield f"--feature-gates={name}: has no effect"
 
 
 # -- flags of a program
@@ -160,8 +176,7 @@ def _next(left: list[str]) -> tuple[str, str | None]:
 def usage(kind: type, accepted: Accepted) -> str:
     """All flags, one per line; those that daemons have in common come first."""
     lines = [
-        f"  --{_name(option):34}{option.metadata['about']} (default {_default_text(option)})"
-        for option in _flags(kind)
+        f"  --{_name(option):34}{option.metadata['about']}{_default_text(option)}" for option in _flags(kind)
     ]
     ignored = ", ".join(f"--{name}" for name in accepted.why)
     return "\n".join(lines) + f"\n\nAccepted without effect, as Volcano has them: {ignored}"
@@ -172,14 +187,19 @@ def _flags(kind: Any) -> list[Any]:
 
 
 def _default_text(option: Any) -> str:
+    """` (default ...)`, or nothing where that is empty."""
     default = option.default if option.default is not MISSING else ""
     if option.metadata["parse"] is duration:
-        return f"{default:g}s"
-    if isinstance(default, tuple):
-        return ",".join(map(str, default)) or "none"
-    if isinstance(default, bool):
-        return str(default).lower()
-    return f"{default:g}" if isinstance(default, float) else str(default or "none")
+        text = f"{default:g}s"
+    elif isinstance(default, tuple):
+        text = ",".join(map(str, default))
+    elif isinstance(default, bool):
+        text = str(default).lower()
+    elif isinstance(default, float):
+        text = f"{default:g}"
+    else:
+        text = "" if default is None else str(default)
+    return f" (default {text})" if text else ""
 
 
 def _name(option: Any) -> str:

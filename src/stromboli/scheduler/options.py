@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -96,25 +96,16 @@ ACCEPTED = flags.Accepted(
     quiet={"leader-elect-resource-lock": "leases", "csi-storage": "true"},
     switches=flags.LOGGING_SWITCHES | {"csi-storage"},
 )
-_GATES = {"PriorityClass", "PodDisruptionBudgetsSupport", "WorkLoadSupport", names.QUEUE_ADMISSION}
-_ALWAYS = {"PodSchedulingReadiness", "PodLevelResources", "InPlacePodVerticalScaling"}
-"""Gates that have an effect, and features that are always on."""
+GATES = flags.Gates(
+    effective={"PriorityClass", "PodDisruptionBudgetsSupport", "WorkLoadSupport", names.QUEUE_ADMISSION},
+    always_on={"PodSchedulingReadiness", "PodLevelResources", "InPlacePodVerticalScaling"},
+)
 
 
 def parse(arguments: Sequence[str]) -> Options:
     """The options of a command line; raises `BadFlag`."""
     options = flags.parse(Options, ACCEPTED, arguments)
-    idle = tuple(f"--feature-gates={name}: {why}" for name, why in _idle_gates(options.feature_gates))
-    return replace(options, notes=(*options.notes, *idle))
-
-
-def _idle_gates(gates: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, str]]:
-    """Feature gates that change nothing, and why."""
-    for name, on in gates:
-        if name in _ALWAYS and not on:
-            yield name, "cannot be switched off"
-        elif name not in _GATES | _ALWAYS:
-            yield name, "has no effect"
+    return replace(options, notes=(*options.notes, *GATES.notes(options.feature_gates)))
 
 
 def usage() -> str:

@@ -13,10 +13,10 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
 def default(pod: dict[str, Any], context: Context) -> None:
-    """Gate a pod that asks for it, and apply its resource group; nothing without an admission configuration."""
+    """Gate a pod that asks for it, if the feature is on, and apply its resource group."""
     settings = context.settings
     meta, spec = pod.get("metadata"), pod.get("spec")
-    if settings.resource_groups is None or not isinstance(spec, dict) or not isinstance(meta, dict):
+    if not isinstance(spec, dict) or not isinstance(meta, dict):
         return
     stated = meta.get("annotations")
     annotations = stated if isinstance(stated, dict) else {}

@@ -54,8 +54,8 @@ class Settings:
     root_queue_protection: bool = True
     queue_allocated_pods_check: bool = False
     scheduling_gates: bool = False
-    resource_groups: tuple[ResourceGroup, ...] | None = None
-    """Groups of the admission configuration; None without one, and then pods are left as they are."""
+    resource_groups: tuple[ResourceGroup, ...] = ()
+    """Groups of the admission configuration."""
 
 
 @dataclass(frozen=True, slots=True)
