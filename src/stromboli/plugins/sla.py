@@ -27,10 +27,9 @@ class SlaArguments:
 
 
 class Sla(Plugin):
-    """Orders jobs by deadline and speaks for those that are past it.
+    """Orders jobs by deadline and speaks for those that are past it."""
 
     # quirk: spec 03 12: it cannot overrule a plugin of the same or an earlier tier that objects.
-    """
 
     name = "sla"
     Arguments = SlaArguments
