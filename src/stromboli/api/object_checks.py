@@ -115,6 +115,8 @@ def _check_native_group(group: NativePodGroup) -> None:
         raise BadObject("spec.schedulingPolicy", "is neither basic nor gang")
     if spec.scheduling_constraints.topology:
         raise BadObject("spec.schedulingConstraints.topology", "is not supported by this scheduler")
+    if spec.resource_claims:
+        raise BadObject("spec.resourceClaims", "is not supported by this scheduler")
     if spec.parent_composite_pod_group_name:
         raise BadObject(
             "spec.parentCompositePodGroupName", "groups of groups are not supported by this scheduler"

@@ -59,7 +59,10 @@ def unmet_by_task(session: Session, task: Task) -> Unmet | None:
 
 def ignored(session: Session, job: Job) -> list[str]:
     """What a job, its tasks and its queue ask for without effect, each in a sentence."""
-    demands = (*job.group_demands, *job.task_demands, *(job.queue.demands if job.queue else ()))
+    queue_demands = job.queue.demands if job.queue else ()
+    if not job.group_demands and not job.task_demands and not queue_demands:
+        return []
+    demands = (*job.group_demands, *job.task_demands, *queue_demands)
     return [f"{unmet.message}: {unmet.way_out}" for unmet in _not_honoured(session, demands, hard=False)]
 
 

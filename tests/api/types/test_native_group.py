@@ -64,6 +64,7 @@ def test_pods_of_a_basic_group_are_no_gang() -> None:
     [
         ({}, "spec.schedulingPolicy"),
         ({"schedulingPolicy": GANG, "schedulingConstraints": {"topology": [{"key": "rack"}]}}, "topology"),
+        ({"schedulingPolicy": GANG, "resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
         ({"schedulingPolicy": GANG, "parentCompositePodGroupName": "all"}, "parentCompositePodGroupName"),
     ],
 )

@@ -10,6 +10,7 @@ from msgspec import field
 
 from stromboli.api import names
 from stromboli.api.types.meta import Condition, Int32, Int64, Object, ObjectMeta, Record, Value
+from stromboli.api.types.pod import PodResourceClaim
 from stromboli.api.types.scheduling import Size
 
 
@@ -63,6 +64,7 @@ class NativePodGroupSpec(Record):
     priority_class_name: str = ""
     preemption_policy: Literal["", "PreemptLowerPriority", "Never"] = ""
     parent_composite_pod_group_name: str = ""
+    resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
 class NativePodGroupStatus(Record):
