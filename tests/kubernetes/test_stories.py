@@ -35,6 +35,36 @@ def test_a_gang_submitted_with_kubectl_binds_together_and_runs(cluster: Schedule
     cluster.check_capacity()
 
 
+@pytest.mark.everywhere
+def test_a_gang_whose_requirement_nobody_honours_waits_and_says_why_and_a_wish_is_told(
+    cluster: SchedulerCluster,
+) -> None:
+    cluster.add_nodes(2, cpu=4)
+    cluster.start_scheduler()
+    for name, mode in (("hard", "hard"), ("soft", "soft")):
+        topology = {"mode": mode, "highestTierAllowed": 1}
+        group = {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"minMember": 1, "queue": "default", "networkTopology": topology},
+        }
+        cluster.plane.apply(group, cluster.pod(name, 0))
+    claiming = cluster.pod("claiming", 0)
+    claiming["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    cluster.plane.apply(claiming)
+    cluster.submit("claiming", pods=0, minimum=1)
+    cluster.wait_for_running("soft", 1)
+    for name, reason in (("hard", "there are no HyperNodes"), ("claiming-0", "spec.resourceClaims (gpu)")):
+        cluster.wait(
+            lambda name=name, reason=reason: reason in str(cluster.events(name)), f"the event of {name}"
+        )
+    ignored = [text for event, text in cluster.events("soft") if event == "FieldIgnored"]
+    assert len(ignored) == 1
+    assert "spec.networkTopology (soft)" in ignored[0]
+    assert not any("nodeName" in pod["spec"] for name in ("hard", "claiming") for pod in cluster.pods(name))
+
+
 def test_a_gang_that_has_finished_is_completed_and_leaves_its_room_to_the_next(
     cluster: SchedulerCluster,
 ) -> None:
