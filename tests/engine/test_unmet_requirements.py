@@ -216,6 +216,17 @@ def test_whoever_honours_a_requirement_has_its_pods_placed() -> None:
     assert len(made.run(PLACE, "gang honest", plugin_classes=[Honours]).binds) == 2
 
 
+def test_thousands_of_sub_group_policies_cost_no_more_than_their_number() -> None:
+    policies = [
+        {"name": f"s{tier}", "networkTopology": {"mode": mode, "highestTierAllowed": tier}}
+        for tier in range(2000)
+        for mode in ("hard", "soft")
+    ]
+    made = world().add(hyper_node()).job("j", pods=2, cpu=1, group={"subGroupPolicy": policies})
+    result = made.run(PLACE, "gang honest", plugin_classes=[Honours])
+    assert len(result.ignored["default/j"]) <= 1024
+
+
 def test_a_gang_that_cannot_be_served_is_not_let_in_and_takes_no_room_of_its_queue() -> None:
     cluster = World(nodes="a cpu=8", queues="q capability=cpu:8")
     cluster.job("j", pods=2, cpu=4, queue="q", group=HARD, min_resources={"cpu": 8})

@@ -6,6 +6,7 @@ This holds whatever plugins a policy names. A plugin that honours a requirement 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api.types.scheduling import NetworkTopology
@@ -40,8 +41,11 @@ def unmet_by_job(session: Session, job: Job) -> Unmet | None:
     queue = job.queue
     if not job.group_demands and not (queue and queue.demands):
         return None
-    for field, topology in network_topologies(job.group) if job.group else ():
-        if unmet := _unmet_topology(session, job, field, topology):
+    topologies = network_topologies(job.group) if job.group_demands and job.group else {}
+    for topology, demand in zip(topologies, job.group_demands, strict=False):
+        if demand.requirement is HARD_NETWORK_TOPOLOGY and (
+            unmet := _unmet_topology(session, topology, demand)
+        ):
             return unmet
     return next(_not_honoured(session, queue.demands, hard=True), None) if queue else None
 
@@ -58,12 +62,13 @@ def unmet_by_task(session: Session, task: Task) -> Unmet | None:
 
 
 def ignored(session: Session, job: Job) -> list[str]:
-    """What a job, its tasks and its queue ask for without effect, each in a sentence."""
+    """What a job, its tasks and its queue ask for without effect, each in a sentence, the first few of them."""
     queue_demands = job.queue.demands if job.queue else ()
     if not job.group_demands and not job.task_demands and not queue_demands:
         return []
     demands = (*job.group_demands, *job.task_demands, *queue_demands)
-    return [f"{unmet.message}: {unmet.way_out}" for unmet in _not_honoured(session, demands, hard=False)]
+    unmet = islice(_not_honoured(session, demands, hard=False), MOST_NAMES)
+    return [f"{each.message}: {each.way_out}" for each in unmet]
 
 
 def _not_honoured(session: Session, demands: tuple[Demand, ...], hard: bool) -> Iterator[Unmet]:
@@ -76,12 +81,9 @@ def _unmet(demand: Demand) -> Unmet:
     return Unmet(demand.requirement.name, demand.text, demand.requirement.way_out)
 
 
-def _unmet_topology(session: Session, job: Job, field: str, topology: NetworkTopology) -> Unmet | None:
+def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand) -> Unmet | None:
     """Hard means hard: it takes HyperNodes, a tier that they know and a plugin (spec 01 7.3)."""
-    demand = next(demand for demand in job.group_demands if demand.field == field)
     requirement = demand.requirement
-    if requirement is not HARD_NETWORK_TOPOLOGY:
-        return None
     hyper_nodes = session.cluster.objects.hyper_nodes.values()
     problems, ways_out = [], []
     if not hyper_nodes:

@@ -18,19 +18,21 @@ from stromboli.model.requirements.placement_requirement import (
 )
 
 
-def network_topologies(group: PodGroup) -> Iterator[tuple[str, NetworkTopology]]:
-    """The network topologies of a group and of its sub-groups, each with its field."""
+def network_topologies(group: PodGroup) -> dict[NetworkTopology, str]:
+    """The different network topologies of a group and of its sub-groups, each with its first field."""
     spec = group.spec
+    topologies: dict[NetworkTopology, str] = {}
     if spec.network_topology is not None:
-        yield "spec.networkTopology", spec.network_topology
+        topologies[spec.network_topology] = "spec.networkTopology"
     for number, policy in enumerate(spec.sub_group_policy):
         if policy.network_topology is not None:
-            yield f"spec.subGroupPolicy[{number}].networkTopology", policy.network_topology
+            topologies.setdefault(policy.network_topology, f"spec.subGroupPolicy[{number}].networkTopology")
+    return topologies
 
 
 def group_demands(group: PodGroup) -> tuple[Demand, ...]:
-    """What a PodGroup asks for."""
-    topologies = [topology_demand(field, topology) for field, topology in network_topologies(group)]
+    """What a PodGroup asks for: for each of its network topologies, in order, then for its annotations."""
+    topologies = [topology_demand(field, topology) for topology, field in network_topologies(group).items()]
     return (*topologies, *task_topology_demands(group.metadata.annotations))
 
 
