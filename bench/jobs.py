@@ -78,7 +78,7 @@ def compare(count: int) -> list[Arrival]:
         print(f"jobs on the {name} API server ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="bench-") as folder, sort(Path(folder)) as plane:
             plane.kubectl("apply", "--server-side", "-k", "deploy/crds")
-            plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+            plane.wait_established()
             plane.kubectl("create", "namespace", NAMESPACE)
             plane.apply(
                 {

@@ -28,7 +28,7 @@ class Gate:
 
     def __enter__(self) -> Gate:
         self.plane.kubectl("apply", "--server-side", "-k", "deploy/crds")
-        self.plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        self.plane.wait_established()
         for name in ("root", "default"):
             self.plane.apply(
                 {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}}

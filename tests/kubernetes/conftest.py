@@ -63,10 +63,7 @@ def plane(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Con
     """etcd and kube-apiserver with Volcano's CRDs, shared by tests that leave both running."""
     with control_plane(tmp_path_factory.mktemp("plane")) as running:
         running.kubectl("apply", "-k", "deploy/crds")
-        kinds = ("podgroups.scheduling.volcano.sh", "queues.scheduling.volcano.sh")
-        running.kubectl(
-            "wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{kind}" for kind in kinds)
-        )
+        running.wait_established()
         yield running
 
 

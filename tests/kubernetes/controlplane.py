@@ -178,6 +178,20 @@ class ControlPlane:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         self.kubectl("apply", "-f", "-", stdin=json.dumps(listed))
 
+    def wait_established(self) -> None:
+        """Wait until all CRDs are served; `kubectl wait` fails on one that has no condition yet."""
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+        def established() -> bool:
+            listed = json.loads(self.request("GET", path))["items"]
+            conditions = [definition.get("status", {}).get("conditions") or [] for definition in listed]
+            return all(
+                ("Established", "True") in [(one["type"], one["status"]) for one in each]
+                for each in conditions
+            )
+
+        self.wait(established, "the CRDs to be established")
+
     def token_for(self, namespace: str, account: str) -> str:
         """A service account's token; the account must exist."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"

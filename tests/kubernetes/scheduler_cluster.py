@@ -89,7 +89,7 @@ class Scheduler:
 def install(plane: ControlPlane, namespace: str, folder: Path) -> None:
     """Volcano's CRDs, a namespace, and the scheduler's service account with its deployed RBAC permissions."""
     plane.kubectl("apply", "--server-side", "-k", str(ROOT / "deploy/crds"))
-    plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    plane.wait_established()
     for name in (namespace, "volcano-system"):
         plane.kubectl("create", "namespace", name)
     for file in ("service-account.yaml", "rbac.yaml"):

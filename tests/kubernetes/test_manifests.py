@@ -52,7 +52,7 @@ def installed(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """An API server with all that we install."""
     with control_plane(tmp_path_factory.mktemp("installed")) as plane:
         plane.kubectl(*SERVER_SIDE, "-k", _path("crds"))
-        plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+        plane.wait_established()
         plane.kubectl(*SERVER_SIDE, "-k", _path("overlays/standalone"))
         yield plane
 

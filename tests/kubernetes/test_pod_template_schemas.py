@@ -73,7 +73,7 @@ def refusal(plane: ControlPlane, path: str, content: Json) -> str:
 
 def test_the_definitions_are_accepted_by_a_plain_apply_and_established(fresh_plane: ControlPlane) -> None:
     fresh_plane.kubectl("apply", "-k", str(CRDS))
-    fresh_plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    fresh_plane.wait_established()
     listed = json.loads(fresh_plane.kubectl("get", "crd", "-o", "json"))["items"]
     assert len(listed) == len(list(CRDS.glob("*_*.yaml")))
     for definition in listed:

@@ -35,7 +35,8 @@ Errors = tuple[str, ...]
 @lru_cache(maxsize=65536)
 def dns_label_errors(text: str) -> Errors:
     """Why a text is no RFC 1123 label, such as the name of a container."""
-    return _errors(text, _is_label(text) is not None, _NOT_LABEL, MAX_LABEL)
+    message = "must not contain dots" if _is_subdomain(text) else _NOT_LABEL
+    return _errors(text, _is_label(text) is not None, message, MAX_LABEL)
 
 
 @lru_cache(maxsize=65536)

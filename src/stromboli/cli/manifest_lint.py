@@ -148,7 +148,7 @@ def _problems(
         yield Problem(path, None, f'unknown field "{path}"{question}', _UNKNOWN, shows_field=True)
     for problem in schemas.validate(result.object).problems:
         reported.add(problem.field)
-        yield Problem(problem.field, None, str(problem), shows_field=True)
+        yield Problem(problem.field, None, str(problem), problem.way_out, shows_field=True)
     rules = list(result.report)
     if kind == "JobTemplate" or (group, kind) == (_JOBS, "CronJob"):
         rules += _problems_inside(manifest, queues, settings)

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from stromboli.admission.rules import lifecycle_policy_rules
+from stromboli.admission.rules import lifecycle_policy_rules, pod_template_rules
 from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.network_topology_rules import check_topology
-from stromboli.admission.rules.pod_templates import pod_template_rules
 from stromboli.api.name_rules import qualified_name_errors
 from stromboli.api.resources.quantity import QuantityError, exact
 

@@ -71,12 +71,6 @@ def _is_scalar(name: str) -> bool:
     return "/" in name and not name.startswith((names.COUNT_PREFIX, names.REQUESTS_PREFIX))
 
 
-def allows_overcommit(name: str) -> bool:
-    """Whether a container may request less than its limit: not of devices and of huge pages."""
-    native = "/" not in name or "kubernetes.io/" in name
-    return native and not name.startswith(names.HUGE_PAGES_PREFIX)
-
-
 def _amount(read: Callable[[Quantity], int], name: str, quantity: Quantity, where: str) -> int:
     try:
         amount = read(quantity)

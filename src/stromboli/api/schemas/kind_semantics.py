@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
-from stromboli.api.schemas.pod_semantics import pod_problems, pod_update_problems, set_pod_defaults
+from stromboli.api.schemas.pods.pod_semantics import pod_update_problems, set_pod_defaults
+from stromboli.api.schemas.pods.pod_validation import pod_problems
 from stromboli.api.schemas.schema_problems import Problem, invalid, required, unsupported
 
 Content = dict[str, Any]

@@ -64,7 +64,7 @@ def metadata_problems(metadata: dict[str, Any], kind: str) -> Iterator[Problem]:
     if labels := metadata.get("labels"):
         yield from label_problems(labels, "metadata.labels")
     if annotations := metadata.get("annotations"):
-        yield from _annotation_problems(annotations)
+        yield from annotation_problems(annotations, "metadata.annotations")
     if owners := metadata.get("ownerReferences"):
         yield from _owner_problems(owners)
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
@@ -73,14 +73,15 @@ def metadata_problems(metadata: dict[str, Any], kind: str) -> Iterator[Problem]:
             yield invalid(f"metadata.finalizers[{index}]", finalizer, detail)
 
 
-def _annotation_problems(annotations: dict[str, str]) -> Iterator[Problem]:
+def annotation_problems(annotations: dict[str, str], path: str) -> Iterator[Problem]:
+    """Problems of annotations: their keys, and their size in total."""
     size = 0
     for key, value in annotations.items():
         size += len(key) + len(value)
         for error in qualified_name_errors(key.lower()):
-            yield invalid("metadata.annotations", key, error)
+            yield invalid(path, key, error)
     if size > MAX_ANNOTATIONS:
-        yield too_long("metadata.annotations", MAX_ANNOTATIONS)
+        yield too_long(path, MAX_ANNOTATIONS)
 
 
 def _owner_problems(owners: list[dict[str, Any]]) -> Iterator[Problem]:

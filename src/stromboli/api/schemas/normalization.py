@@ -24,22 +24,22 @@ class ValidationResult(NamedTuple):
 VALID = ValidationResult([], [])
 
 
-def normalize(content: Content, schema: Schema) -> ValidationResult:
-    """Prune the object, set its defaults and validate it. The object is changed in place."""
+def normalize(content: Any, schema: Schema, path: str = "") -> ValidationResult:
+    """Prune the object, set its defaults and validate it. The object, which lies at `path`, is changed in place."""
     if compiled(schema)(content):
         return VALID
-    unknown = prune(content, schema)
+    unknown = prune(content, schema, path)
     default(content, schema)
-    return ValidationResult(unknown, problems(content, schema))
+    return ValidationResult(unknown, problems(content, schema, path))
 
 
-def prune(node: Any, schema: Schema) -> list[str]:
+def prune(node: Any, schema: Schema, path: str = "") -> list[str]:
     """Remove, in place, fields without a schema, and nulls that are not nullable.
 
     Returns the paths of the unknown fields. Quantities that are numbers become strings. In built-in kinds, an empty
     string of an enum is removed too.
     """
-    return list(_pruned(node, schema, "", bool(schema.name)))
+    return list(_pruned(node, schema, path, bool(schema.name)))
 
 
 def _pruned(node: Any, schema: Schema, path: str, builtin: bool) -> Iterator[str]:

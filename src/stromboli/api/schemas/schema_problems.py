@@ -32,6 +32,8 @@ class Problem(NamedTuple):
     field: str
     reason: str
     message: str
+    way_out: str = ""
+    """What to do about it; not part of the message, which is Kubernetes'."""
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}" if self.field else self.message
@@ -176,13 +178,13 @@ class _Validator:
         below = low is not None and (value <= low if schema.exclusive_minimum else value < low)
         above = high is not None and (value >= high if schema.exclusive_maximum else value > high)
         if self.builtin and low is not None and high is not None and (below or above):
-            yield invalid(path, value, f"must be between {low:g} and {high:g}, inclusive")
+            yield invalid(path, value, f"must be between {_plain(low)} and {_plain(high)}, inclusive")
         elif below:
             equal = "" if schema.exclusive_minimum else " or equal to"
-            yield invalid(path, value, self._should(path, f"greater than{equal} {low:g}"))
+            yield invalid(path, value, self._should(path, f"greater than{equal} {_plain(low)}"))
         elif above:
             equal = "" if schema.exclusive_maximum else " or equal to"
-            yield invalid(path, value, self._should(path, f"less than{equal} {high:g}"))
+            yield invalid(path, value, self._should(path, f"less than{equal} {_plain(high)}"))
         if schema.multiple_of and not _is_multiple(value, schema.multiple_of):
             yield invalid(path, value, self._should(path, f"a multiple of {schema.multiple_of:g}"))
         if schema.type == "integer" and not in_range(int(value), schema.format):
@@ -208,6 +210,10 @@ class _Validator:
 
     def _is_valid(self, value: Any, schema: Schema, path: str) -> bool:
         return next(self.check(value, schema, path), None) is None
+
+
+def _plain(limit: float | None) -> str:
+    return str(int(limit)) if limit is not None and limit == int(limit) else f"{limit:g}"
 
 
 def _fits(value: Any, actual: str, schema: Schema) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
-from tests.admission.reviewing import job, task, texts
+from tests.admission.reviewing import fields, job, task, texts
 
 AT = "spec.task[0].template.spec"
 
@@ -47,19 +48,22 @@ ROWS: list[tuple[dict[str, Any], list[str]]] = [
     (
         container(resources={"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}),
         [
-            f'{AT}.containers[0].resources.requests.cpu: Invalid value: "2":'
+            f'{AT}.containers[0].resources.requests: Invalid value: "2":'
             " must be less than or equal to cpu limit of 1"
         ],
     ),
     (
         container(resources={"requests": {"memory": "-1"}}),
         [
-            f'{AT}.containers[0].resources.requests.memory: Invalid value: "-1": must be greater than or equal to 0'
+            f'{AT}.containers[0].resources.requests[memory]: Invalid value: "-1": must be greater than or equal to 0'
         ],
     ),
     (
         container(resources={"limits": {"nvidia.com/gpu": "500m"}}),
-        [f'{AT}.containers[0].resources.limits.nvidia.com/gpu: Invalid value: "500m": must be an integer'],
+        [
+            f'{AT}.containers[0].resources.{part}[nvidia.com/gpu]: Invalid value: "500m": must be an integer'
+            for part in ("limits", "requests")
+        ],
     ),
     (
         container(resources={"requests": {"nvidia.com/gpu": 1}}),
@@ -70,7 +74,8 @@ ROWS: list[tuple[dict[str, Any], list[str]]] = [
     (
         container(resources={"requests": {"gpu": 1}}),
         [
-            f"{AT}.containers[0].resources.requests.gpu: Invalid value: 1: must be a standard resource for containers"
+            f'{AT}.containers[0].resources.requests[gpu]: Invalid value: "gpu": must be a standard resource {detail}'
+            for detail in ("type or fully qualified", "for containers")
         ],
     ),
     (
@@ -99,7 +104,9 @@ ROWS: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         pod(tolerations=[{"key": "k", "operator": "Maybe"}]),
-        [f'{AT}.tolerations[0].operator: Unsupported value: "Maybe": supported values: "Equal", "Exists"'],
+        [
+            f'{AT}.tolerations[0].operator: Unsupported value: "Maybe": supported values: "Equal", "Exists", "Gt", "Lt"'
+        ],
     ),
     (
         expressions(operator="In"),
@@ -124,7 +131,9 @@ ROWS: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"containers": "many"},
-        [f'{AT}.containers: Invalid value: "many": must be a list', f"{AT}.containers: Required value"],
+        [
+            f'{AT}.containers: Invalid value: "string": {AT}.containers in body must be of type array: "string"'
+        ],
     ),
 ]
 
@@ -143,3 +152,17 @@ def test_labels_of_a_template_are_checked() -> None:
     messages = texts("/jobs/validate", job(bad))
     assert len(messages) == 2
     assert all(text.startswith("spec.task[0].template.metadata.labels: Invalid value:") for text in messages)
+
+
+def test_a_problem_is_known_by_the_field_that_has_it() -> None:
+    """The text shows the path of Volcano's messages."""
+    assert fields("/jobs/validate", job(task(), task("b", containers=[{"name": "a"}]))) == [
+        "spec.tasks[1].template.spec.containers[0].image"
+    ]
+
+
+def test_a_template_is_not_changed_by_being_judged() -> None:
+    good = job(task())
+    before = copy.deepcopy(good)
+    assert texts("/jobs/validate", good) == []
+    assert good == before

@@ -1,0 +1,16 @@
+"""Pod templates: what Kubernetes would refuse in the first pod, refused already when the job is submitted."""
+
+from stromboli.admission.rules.field import Field, Problem
+from stromboli.api.schemas.pods.pod_validation import template_problems
+
+
+def check(template: Field) -> bool:
+    """Report what is wrong with a pod template, and say whether nothing is."""
+    if not template.given:
+        template["spec"]["containers"].required(way_out="a pod needs at least one container")
+        return False
+    problems = template_problems(template.value, template.shown_path)
+    for problem in problems:
+        path = template.path + problem.field.removeprefix(template.shown_path)
+        template.report.add(Problem(path, None, str(problem), problem.way_out, shows_field=True))
+    return not problems

@@ -1,1 +1,0 @@
-"""Kubernetes' own rules for pod templates, as far as they need no API server."""

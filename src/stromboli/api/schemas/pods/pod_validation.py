@@ -1,0 +1,74 @@
+"""What Kubernetes would refuse in a pod, or in a template of pods, beyond fields and their types.
+
+The same rules serve the embedded API server, which gets pods, and admission, which gets jobs with templates: whoever
+submits a job hears at once what its first pod would be refused for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from stromboli.api.name_rules import dns_label_errors, dns_subdomain_errors
+from stromboli.api.schemas.builtin_schemas import notation
+from stromboli.api.schemas.metadata_rules import annotation_problems, label_problems
+from stromboli.api.schemas.normalization import normalize
+from stromboli.api.schemas.pods.container_validation import (
+    PodContext,
+    amount_problems,
+    container_problems,
+    name_problems,
+)
+from stromboli.api.schemas.pods.placement_validation import placement_problems
+from stromboli.api.schemas.pods.pod_semantics import set_pod_defaults
+from stromboli.api.schemas.schema_problems import TYPE, Problem, forbidden, invalid
+
+Content = dict[str, Any]
+
+
+def template_problems(template: Any, path: str) -> list[Problem]:
+    """What is wrong with a pod template, which may have any form. It is not changed."""
+    content = _copied(template)
+    problems = list(normalize(content, notation().type("PodTemplateSpec"), path).problems)
+    if any(problem.reason == TYPE for problem in problems):
+        return problems
+    metadata, spec = content.get("metadata") or {}, content.get("spec") or {}
+    problems += label_problems(metadata.get("labels") or {}, f"{path}.metadata.labels")
+    problems += annotation_problems(metadata.get("annotations") or {}, f"{path}.metadata.annotations")
+    set_pod_defaults(spec)
+    return [*problems, *pod_problems(spec, f"{path}.spec")]
+
+
+def pod_problems(spec: Content, path: str = "spec") -> Iterator[Problem]:
+    """What is wrong with the spec of a pod, or of a template, whose types are right and whose defaults are set."""
+    volumes: set[str] = set()
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        yield from _volume(volume, volumes, f"{path}.volumes[{index}]")
+    context = PodContext(set(), volumes, spec.get("hostNetwork") is True)
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            yield from container_problems(container, context, f"{path}.{field}[{index}]")
+    yield from placement_problems(spec, path)
+    for field in ("nodeName", "serviceAccountName"):
+        if value := spec.get(field):
+            for error in dns_subdomain_errors(value):
+                yield invalid(f"{path}.{field}", value, error)
+    for field in ("hostname", "subdomain"):
+        if value := spec.get(field):
+            for error in dns_label_errors(value):
+                yield invalid(f"{path}.{field}", value, error)
+    if overhead := spec.get("overhead"):
+        yield from amount_problems(overhead, f"{path}.overhead")
+
+
+def _volume(volume: Content, names: set[str], path: str) -> Iterator[Problem]:
+    yield from name_problems(volume.get("name") or "", names, f"{path}.name")
+    _, *others = [key for key in volume if key != "name"] or [""]
+    for source in others:
+        yield forbidden(f"{path}.{source}", "may not specify more than 1 volume type")
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value

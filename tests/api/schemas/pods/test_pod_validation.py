@@ -1,0 +1,83 @@
+"""What Kubernetes would refuse in a pod is refused, in a pod and in a template; `tests/kubernetes` has its words."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.api.schemas import builtin_schemas
+from stromboli.api.schemas.kind_semantics import problems, set_defaults
+from stromboli.api.schemas.normalization import normalize
+from stromboli.api.schemas.pods.pod_validation import template_problems
+from tests.api.schemas.bad_pods import BAD_PODS, container, pod
+
+
+def refused(kind: str, api_version: str, spec: dict[str, Any]) -> list[str]:
+    """What is wrong with an object of a built-in kind, as the embedded server judges it."""
+    schema = builtin_schemas.schema(api_version, kind)
+    assert schema is not None
+    content = {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": "x"},
+        "spec": copy.deepcopy(spec),
+    }
+    findings = normalize(content, schema).problems
+    set_defaults(content, kind)
+    return [str(problem) for problem in findings or problems(content, kind)]
+
+
+@pytest.mark.parametrize("what", BAD_PODS)
+def test_a_pod_and_a_template_are_refused_for_the_same_reasons(what: str) -> None:
+    spec = BAD_PODS[what]
+    in_a_template = [str(problem) for problem in template_problems({"spec": spec}, "t")]
+    assert in_a_template
+    of_a_pod = refused("Pod", "v1", spec)
+    assert of_a_pod
+    assert {f"t.{text}" for text in of_a_pod} <= set(in_a_template)
+
+
+def test_a_good_pod_is_taken_and_stays_as_it_is() -> None:
+    template = {
+        "metadata": {"labels": {"a": "b"}, "annotations": {"x/y": "z"}},
+        "spec": {
+            **container(ports=[{"containerPort": 80, "hostPort": 80}], env=[{"name": "A"}]),
+            "volumes": [{"name": "v"}],
+            "hostNetwork": True,
+            "tolerations": [{"operator": "Exists"}],
+        },
+    }
+    before = copy.deepcopy(template)
+    assert template_problems(template, "t") == []
+    assert template == before
+
+
+def test_labels_and_annotations_of_a_template_are_checked() -> None:
+    template = {"metadata": {"labels": {"a b": "c"}, "annotations": {"a b": "c"}}, "spec": pod()}
+    fields = [problem.field for problem in template_problems(template, "t")]
+    assert fields == ["t.metadata.labels", "t.metadata.annotations"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 2**70) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(what=st.sampled_from(sorted(BAD_PODS)), data=st.data())
+def test_no_template_is_too_strange_to_be_judged(what: str, data: st.DataObject) -> None:
+    spec = copy.deepcopy(BAD_PODS[what])
+    node: Any = spec
+    while data.draw(st.booleans()) and isinstance(node, dict | list) and node:
+        key = data.draw(st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node))))
+        if data.draw(st.booleans()):
+            node[key] = data.draw(JSON)
+            break
+        node = node[key]
+    template_problems({"spec": spec}, "")
+    template_problems(data.draw(JSON), "")
