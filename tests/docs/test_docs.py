@@ -7,7 +7,9 @@ from types import ModuleType
 import pytest
 from typer.main import get_command
 
+from stromboli.admission.rules.rule_context import Settings
 from stromboli.cli.main import app
+from stromboli.cli.manifest_lint import lint_paths
 from stromboli.engine.plugin import POINTS, Plugin
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
@@ -53,6 +55,20 @@ def test_policies_that_a_page_shows_are_right(page: Path) -> None:
         if block.language == "yaml" and "tiers:" in block.body and not block.mark:
             whole = block.body if "actions:" in block.body else f'actions: "allocate"\n{block.body}'
             load_policy(whole, catalog_with([Emptiest], []), _name(page))
+
+
+def _manifests(page: Path) -> list[str]:
+    shown = [block for block in blocks(page.read_text()) if block.language == "yaml"]
+    return [block.body for block in shown if "apiVersion:" in block.body and block.mark != "not run"]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _manifests(page)], ids=_name)
+def test_manifests_that_a_page_shows_are_right(page: Path, tmp_path: Path) -> None:
+    if page.name == "admission.md":
+        return  # which shows what is wrong with its own
+    for number, text in enumerate(_manifests(page)):
+        (tmp_path / f"{number}.yaml").write_text(text)
+    assert [str(finding) for finding in lint_paths([str(tmp_path)], Settings()).findings] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
