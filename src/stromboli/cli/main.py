@@ -39,7 +39,8 @@ class Commands(CommandGroup):
         "up": CommandEntry("stromboli.cli.up:up", "Start a cluster on this machine, for your kubectl."),
         "down": CommandEntry("stromboli.cli.up:down", "Stop a cluster that `stromboli up` started."),
         "status": CommandEntry(
-            "stromboli.cli.up:status", "Show what is used, deserved and free, by queue and nodes."
+            "stromboli.cli.status.status_command:status",
+            "Show what is used, deserved and free, by queue and nodes.",
         ),
         "node": CommandEntry(
             "stromboli.cli.up:node", "Let nodes of a cluster of `stromboli up` die and come back."

@@ -28,14 +28,23 @@ class PlanFormat(enum.StrEnum):
     YAML = "yaml"
 
 
+class StatusFormat(enum.StrEnum):
+    """The same for a status; `wide` is a table with more columns."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+
+
 def console() -> Console:
     """Standard output, as wide as the terminal."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 
 
-def write_as(format: Format | PlanFormat, value: Any) -> None:
+def write_as(format: Format | PlanFormat | StatusFormat, value: Any) -> None:
     """Write YAML, JSON, or JSON on one line."""
-    if format in (Format.YAML, PlanFormat.YAML):
+    if format.value == Format.YAML.value:
         text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDE).rstrip()
     else:
         indent = None if format is PlanFormat.JSONL else 2

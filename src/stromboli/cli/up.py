@@ -1,4 +1,4 @@
-"""`stromboli up`, `down` and `status`: a cluster on this machine, with nothing but Python."""
+"""`stromboli up`, `down` and `node`: a cluster on this machine, with nothing but Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import typer
 
 from stromboli.cli.cli_errors import Usage, print_error
 from stromboli.cli.command_group import subcommands
-from stromboli.cli.output import Format, write_as
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, chosen_policy, preset_names
 from stromboli.daemon import log_format
 
@@ -191,24 +190,6 @@ def down(data: Path | None = DATA) -> None:
         )
         raise typer.Exit(1)
     typer.echo(f"stopped {running.url} ({running.data})")
-
-
-def status(
-    data: Path | None = DATA,
-    output: Format = typer.Option(Format.TABLE, "--output", "-o", help="How to show it."),
-) -> None:
-    """Show what runs in a cluster that `stromboli up` started: nodes, queues, jobs, pods."""
-    from stromboli.cli.cluster_status import print_status, read_status
-    from stromboli.embedded.data_folder import FolderError, find_cluster
-
-    try:
-        summary = asyncio.run(read_status(find_cluster(data)))
-    except FolderError as error:
-        raise Usage(str(error)) from None
-    if output is Format.TABLE:
-        print_status(summary)
-    else:
-        write_as(output, summary)
 
 
 node = subcommands("Let nodes of a cluster of `stromboli up` die and come back.")

@@ -31,6 +31,8 @@ class RunningCluster:
     data: str
     url: str = ""
     since: float = 0.0
+    policy: str = ""
+    """The preset or file that its scheduler goes by."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -57,9 +59,9 @@ class DataFolder:
         self.last_port = urlsplit(last_run.url).port or 0 if last_run is not None else 0
         """The port of the last run, so that kubeconfigs of then still work."""
 
-    def announce(self, url: str) -> None:
-        """Record the process and address, for other commands."""
-        record = RunningCluster(os.getpid(), str(self.path), url, time.time())
+    def announce(self, url: str, policy: str = "") -> None:
+        """Record the process, address and policy, for other commands."""
+        record = RunningCluster(os.getpid(), str(self.path), url, time.time(), policy)
         self._lock.seek(0)
         self._lock.truncate()
         json.dump(asdict(record), self._lock)

@@ -15,6 +15,7 @@ from stromboli.embedded.cluster_services import SERVICES, Service, ServiceConfig
 from stromboli.embedded.data_folder import KUBECONFIG, DataFolder
 from stromboli.embedded.http.api_server import ApiServer
 from stromboli.kube.cluster_access import find_access
+from stromboli.policy.policy_file import PolicyFile
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,9 @@ class EmbeddedCluster:
         config.data = self._folder.path
         for service in self._services:
             self._tasks.append(await self._stack.enter_async_context(service(config)))
-        self._folder.announce(self.url)
+        policy = config.policy
+        name = str(policy.path.absolute()) if isinstance(policy, PolicyFile) else policy.source_name
+        self._folder.announce(self.url, name)
 
     async def _serve(self) -> ApiServer:
         """On the requested port; if none was requested, on that of the last run if it is free."""

@@ -105,6 +105,16 @@ def own_capability(queue: Queue) -> Amounts:
     return {dim: most for dim, most in queue.capability.items() if most > 0 or dim not in (CPU, MEMORY)}
 
 
+def own_limits(session: Session, queue: Queue) -> dict[str, Amounts]:
+    """The limits that plugins name for a queue itself, by their names."""
+    return {limit.name: limit.most for limit in session.rules.queue_limits(queue) if limit.queue is queue}
+
+
+def deserved_share(queue: Queue, limits: dict[str, Amounts]) -> Amounts:
+    """What a queue deserves: its share where a plugin divides the cluster, else what its spec says."""
+    return limits.get("deserved share", queue.deserved)
+
+
 def record_quota_event(session: Session, job: Job, plugin: str, missing: list[int]) -> None:
     """An event that names the resources of its queue that keep a job at the gate."""
     dims = session.cluster.dims

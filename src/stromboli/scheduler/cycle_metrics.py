@@ -11,6 +11,7 @@ from stromboli.daemon.metric_types import forget
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.plugin_failures import UNREPORTED
+from stromboli.engine.queue_limits import deserved_share, own_limits
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts, dominant_share, plus, shift
 from stromboli.model.job import Job, JobId
@@ -183,10 +184,8 @@ class CycleMetrics:
     def _update_queue(self, session: Session, queue: Queue, inqueue: Amounts) -> None:
         """An amount without limit, such as what the root passes on in a tree, is shown as `+Inf`."""
         metrics, name, dims = self.metrics, queue.name, session.cluster.dims
-        limits = {
-            limit.name: limit.most for limit in session.rules.queue_limits(queue) if limit.queue is queue
-        }
-        deserved = limits.get("deserved share", queue.deserved)
+        limits = own_limits(session, queue)
+        deserved = deserved_share(queue, limits)
         families: dict[str, Amounts | None] = {
             "allocated": queue.allocated,
             "request": plus(queue.allocated, queue.pending),

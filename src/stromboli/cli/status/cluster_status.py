@@ -1,0 +1,167 @@
+"""What `stromboli status` shows, read from an API server."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from stromboli.api import names
+from stromboli.api.errors import BadObject
+from stromboli.api.manifests.object_defaults import Priorities, apiserver_defaults, implied_queues
+from stromboli.api.types.meta import Object
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.api.types.volcano_job import Job
+from stromboli.cli.status.resource_usage import node_groups, queue_usage
+from stromboli.controllers.watched_resources import WATCHED_RESOURCES
+from stromboli.embedded.data_folder import RunningCluster
+from stromboli.engine.catalog import Catalog
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import RESOURCES, Resource
+from stromboli.kube.cluster_access import Access
+from stromboli.kube.reflector import list_pages
+from stromboli.kube.request import ApiError
+from stromboli.model.intake.object_intake import Intake
+from stromboli.policy.policy import Policy, PolicyError, default_policy, load_policy
+from stromboli.policy.policy_file import PolicyFile
+from stromboli.policy.presets import PRESETS
+
+LISTED: dict[type[Object], Resource] = {
+    **{kind: RESOURCES[kind] for kind in (Node, Pod, Queue, PodGroup)},
+    Job: WATCHED_RESOURCES[Job],
+}
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+CONFIG_MAP = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
+"""Namespace and name of the ConfigMap in which Volcano's installation keeps the policy, and the key there."""
+Objects = dict[type[Object], list[Any]]
+Content = dict[str, Any]
+
+
+class PolicyInForce(NamedTuple):
+    """The policy by which shares are computed, and where it comes from."""
+
+    policy: Policy
+    origin: str
+
+
+async def read_status(
+    access: Access, running: RunningCluster | None, catalog: Catalog, policy: Policy | None
+) -> Content:
+    """The status as plain data, as JSON shows it. `running`: the cluster of `stromboli up`, if it is one."""
+    async with Client(access) as client:
+        objects = {kind: await _all(client, resource, kind) for kind, resource in LISTED.items()}
+        in_force = (
+            PolicyInForce(policy, policy.source_name) if policy else await _policy(client, running, catalog)
+        )
+    return status_of(objects, in_force, catalog, time.time(), _where(access, running))
+
+
+def _where(access: Access, running: RunningCluster | None) -> Content:
+    if running is None:
+        return {"url": access.server, "kubeconfig": access.source}
+    return {
+        "url": running.url,
+        "data": running.data,
+        "kubeconfig": str(running.kubeconfig),
+        "pid": running.pid,
+        "upSeconds": round(time.time() - running.since),
+    }
+
+
+def status_of(
+    objects: Objects, in_force: PolicyInForce, catalog: Catalog, now: float, where: Content
+) -> Content:
+    """The status of a cluster with these objects, under this policy."""
+    intake = Intake()
+    for queue in implied_queues(queue.name for queue in objects[Queue]):
+        intake.put(queue)
+    unusable = 0
+    for kind in (Queue, Node, PodGroup, Pod):
+        for obj in objects[kind]:
+            apiserver_defaults(obj, 0, Priorities())
+            try:
+                intake.put(obj)
+            except BadObject:
+                unusable += 1
+    intake.cluster.settle()
+    states = {queue.name: queue.status.state for queue in objects[Queue]}
+    groups = _phases_by_queue(objects[PodGroup])
+    queues = [
+        {
+            "name": usage["name"],
+            "state": states.get(usage["name"], ""),
+            "podGroups": dict(groups.get(usage["name"], {})),
+            **usage,
+        }
+        for usage in queue_usage(intake.cluster, in_force.policy, catalog, now)
+    ]
+    return {
+        **where,
+        "policy": in_force.origin,
+        "nodes": {"total": len(objects[Node]), **Counter(map(_node_state, objects[Node]))},
+        "nodeGroups": node_groups(intake.cluster),
+        "queues": queues,
+        "jobs": dict(Counter(job.status.state.phase or "Pending" for job in objects[Job])),
+        "podGroups": dict(Counter(group.status.phase or "Pending" for group in objects[PodGroup])),
+        "pods": dict(Counter(pod.status.phase or "Pending" for pod in objects[Pod])),
+        **({"unusable": unusable} if unusable else {}),
+    }
+
+
+def _phases_by_queue(groups: list[PodGroup]) -> dict[str, Counter[str]]:
+    phases: dict[str, Counter[str]] = {}
+    for group in groups:
+        counter = phases.setdefault(group.spec.queue or names.DEFAULT_QUEUE, Counter())
+        counter[group.status.phase or "Pending"] += 1
+    return phases
+
+
+def _node_state(node: Node) -> str:
+    """As `kubectl get nodes` shows it."""
+    ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
+    state = "Unknown" if ready is None else "Ready" if ready.status == "True" else "NotReady"
+    return f"{state},SchedulingDisabled" if node.spec.unschedulable else state
+
+
+async def _all(client: Client, resource: Resource, kind: type[Object]) -> list[Object]:
+    """All objects of a kind; none if the kind is not installed."""
+    objects: list[Object] = []
+    try:
+        async for page in list_pages(client, resource, kind):
+            objects += [decoded.object for decoded in page.objects if decoded.object is not None]
+    except ApiError as error:
+        if error.status != 404:
+            raise
+    return objects
+
+
+async def _policy(client: Client, running: RunningCluster | None, catalog: Catalog) -> PolicyInForce:
+    """The policy in force, as far as it can be read; else the built-in one."""
+    try:
+        if running is not None and running.policy:
+            return PolicyInForce(_of_local_cluster(running.policy, catalog), running.policy)
+        namespace, name, key = CONFIG_MAP
+        answer = await client.get(CONFIG_MAPS, name, namespace)
+        text = (msgspec.json.decode(answer).get("data") or {}).get(key)
+        if isinstance(text, str):
+            origin = f"{namespace}/{name}"
+            return PolicyInForce(load_policy(text, catalog, origin, lenient=True), origin)
+        why = f"{namespace}/{name} has no {key}"
+    except (ApiError, PolicyError, OSError) as error:
+        why = str(error).partition("\n")[0]
+    return PolicyInForce(
+        default_policy(catalog), f"the built-in policy, as the cluster's is not known: {why}"
+    )
+
+
+def _of_local_cluster(name: str, catalog: Catalog) -> Policy:
+    """A preset, or a file that the cluster reads itself."""
+    preset = name.removeprefix("preset ")
+    if preset in PRESETS and preset != name:
+        return load_policy(PRESETS[preset], catalog, name, lenient=True)
+    return PolicyFile(Path(name), catalog, lenient=True).current

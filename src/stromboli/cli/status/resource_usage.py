@@ -1,0 +1,107 @@
+"""What queues and groups of nodes have, use and leave free, by the model and the plugins of the policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from stromboli.api import names
+from stromboli.api.resources.resource_lists import resource_list
+from stromboli.api.types.node import Node as NodeObject
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.cycle import Engine
+from stromboli.engine.queue_limits import deserved_share, own_limits
+from stromboli.engine.session import Session
+from stromboli.model.amounts import Amounts, excess, total_of
+from stromboli.model.cluster import Cluster
+from stromboli.model.dimensions import PODS
+from stromboli.model.node_columns import Node
+from stromboli.model.queue import Queue
+from stromboli.policy.policy import Policy
+
+INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+Content = dict[str, Any]
+
+
+def queue_usage(cluster: Cluster, policy: Policy, catalog: Catalog, now: float) -> list[Content]:
+    """Per queue: what it uses, deserves and has free of that, and its limits. Nothing is decided."""
+    outcome = Engine(replace(policy, actions=()), catalog).cycle(cluster, now)
+    queues = sorted(cluster.queues.values(), key=lambda queue: queue.name)
+    return [_queue(outcome.session, queue) for queue in queues if queue.exists]
+
+
+def _queue(session: Session, queue: Queue) -> Content:
+    limits = own_limits(session, queue)
+    deserved = deserved_share(queue, limits)
+    usage = {
+        "used": queue.allocated,
+        "deserved": deserved,
+        "free": excess(deserved, queue.allocated),
+        "capability": queue.capability,
+        "guarantee": queue.guarantee,
+        "pending": queue.pending,
+    }
+    listed = {key: as_resources(session.cluster, amounts) for key, amounts in usage.items()}
+    for key in ("used", *(("free",) if listed["deserved"] else ())):
+        listed[key] = listed[key] or resource_list({})
+    given = {key: amounts for key, amounts in listed.items() if amounts}
+    return {"name": queue.name, "parent": queue.parent, "weight": queue.weight, **given}
+
+
+def node_groups(cluster: Cluster) -> list[Content]:
+    """Nodes of one instance type, or else of one size, together; only what usable nodes have free is free."""
+    groups: dict[str, list[Node]] = {}
+    for node in cluster.columns.nodes:
+        groups.setdefault(_group_name(cluster, node), []).append(node)
+    return [_node_group(cluster, name, nodes) for name, nodes in sorted(groups.items())]
+
+
+def _node_group(cluster: Cluster, name: str, nodes: list[Node]) -> Content:
+    usable = [node for node in nodes if node.object is not None and is_usable(node.object)]
+    amounts = {
+        "allocatable": total_of(node.allocatable for node in nodes),
+        "used": _columns(cluster, nodes, "used"),
+        "free": _columns(cluster, usable, "idle"),
+    }
+    return {
+        "name": name,
+        "nodes": len(nodes),
+        "usable": len(usable),
+        **{key: as_resources(cluster, total) for key, total in amounts.items()},
+    }
+
+
+def is_usable(node: NodeObject) -> bool:
+    """Whether new pods may come to a node: it is ready, as far as it says, and not cordoned."""
+    ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
+    return not node.spec.unschedulable and (ready is None or ready.status == "True")
+
+
+def _columns(cluster: Cluster, nodes: Iterable[Node], column: str) -> Amounts:
+    numbers = getattr(cluster.columns, column)
+    rows = [node.row for node in nodes]
+    return {dim: int(numbers[dim, rows].sum()) for dim in range(len(cluster.dims))} if rows else {}
+
+
+def _group_name(cluster: Cluster, node: Node) -> str:
+    """The instance type, or the size as `stromboli up --nodes` takes it."""
+    for label in INSTANCE_TYPES:
+        if node.labels.get(label):
+            return node.labels[label]
+    sizes = as_resources(cluster, node.allocatable)
+    parts = [f"{sizes.pop(names.CPU, '0')}cpu", sizes.pop(names.MEMORY, "0")]
+    gpus = [f"{amount}gpu" for name, amount in sizes.items() if is_gpu(name) and amount != "0"]
+    return ",".join([*parts, *gpus])
+
+
+def is_gpu(resource: str) -> bool:
+    """Whether a resource counts whole GPUs, whoever made them."""
+    return resource.endswith(("/gpu", "/gpus"))
+
+
+def as_resources(cluster: Cluster, amounts: Amounts) -> dict[str, str]:
+    """Amounts as quantities; what is without limit, and pods, are left out."""
+    finite = {dim: int(amount) for dim, amount in amounts.items() if math.isfinite(amount) and dim != PODS}
+    return resource_list(cluster.dims.named(finite)) if finite else {}

@@ -1,0 +1,95 @@
+"""The command: finds the cluster, reads it, shows it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from stromboli.cli.cli_errors import Usage, print_error
+from stromboli.cli.output import StatusFormat, console, write_as
+from stromboli.cli.policy_options import PLUGINS_DIR, chosen_policy, preset_names
+from stromboli.embedded.data_folder import FolderError, RunningCluster, find_cluster, running_clusters
+from stromboli.extensions import load_catalog
+from stromboli.kube.cluster_access import find_access
+from stromboli.kube.credentials import BadConfig
+from stromboli.kube.request import ApiError, NoResponse
+
+if TYPE_CHECKING:
+    from stromboli.kube.cluster_access import Access
+
+
+def status(
+    data: Path | None = typer.Option(
+        None, "--data", metavar="DIR", help="The folder of a cluster of `stromboli up`."
+    ),
+    kubeconfig: str = typer.Option(
+        "", "--kubeconfig", metavar="FILE", help="Any other cluster; $KUBECONFIG unless given."
+    ),
+    context: str = typer.Option("", "--context", metavar="NAME", help="A context of the kubeconfig."),
+    policy: Path | None = typer.Option(
+        None, "--policy", metavar="FILE", help="The policy that divides shares; the cluster's unless given."
+    ),
+    preset: str | None = typer.Option(
+        None, "--preset", metavar="NAME", help="The same, by name.", autocompletion=preset_names
+    ),
+    plugins_dir: Path | None = PLUGINS_DIR,
+    output: StatusFormat = typer.Option(StatusFormat.TABLE, "--output", "-o", help="How to show it."),
+) -> None:
+    """Show used, deserved and free CPU, memory and GPUs of a cluster, by queue and by group of nodes.
+
+    Which cluster: --data or --kubeconfig, else $KUBECONFIG, else that of `stromboli up`, else that of kubectl.
+
+    Exit status 0, 1 if the cluster does not answer, 2 for a wrong command line or no cluster.
+    """
+    from stromboli.cli.status.cluster_status import read_status
+    from stromboli.cli.status.status_text import print_status
+
+    catalog = load_catalog(plugins_dir)
+    chosen = chosen_policy(policy, preset, catalog, lenient=True)
+    try:
+        access, running = _find(data, kubeconfig, context)
+    except (FolderError, BadConfig) as error:
+        raise Usage(str(error)) from None
+    try:
+        summary = asyncio.run(read_status(access, running, catalog, chosen))
+    except (NoResponse, ApiError, BadConfig) as error:
+        print_error(f"{access.server} does not answer: {error}")
+        raise typer.Exit(1) from None
+    if output in (StatusFormat.TABLE, StatusFormat.WIDE):
+        print_status(console(), summary, wide=output is StatusFormat.WIDE)
+    else:
+        write_as(output, summary)
+
+
+def _find(data: Path | None, kubeconfig: str, context: str) -> tuple[Access, RunningCluster | None]:
+    """The API server, and the cluster of `stromboli up` that it belongs to, if it does."""
+    if data is not None and kubeconfig:
+        raise Usage("--data and --kubeconfig exclude each other: give one of them")
+    if data is not None:
+        running = find_cluster(data)
+        return find_access(str(running.kubeconfig), context=context), running
+    if kubeconfig or _names_kubeconfig():
+        access = find_access(kubeconfig, context=context)
+        return access, next((known for known in running_clusters() if known.url == access.server), None)
+    try:
+        running = find_cluster(None)
+    except FolderError:
+        if running_clusters():
+            raise  # several: the user has to say which
+        try:
+            return find_access(context=context), None
+        except BadConfig:
+            raise FolderError(
+                "no cluster runs; `stromboli up` starts one, and --kubeconfig or KUBECONFIG names another"
+            ) from None
+    return find_access(str(running.kubeconfig), context=context), running
+
+
+def _names_kubeconfig() -> bool:
+    """Whether $KUBECONFIG names a file that exists; that of a cluster goes when the cluster stops."""
+    paths = os.environ.get("KUBECONFIG", "").split(os.pathsep)
+    return any(path and Path(path).exists() for path in paths)

@@ -1,0 +1,136 @@
+"""The status of a cluster as text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from stromboli.api import names
+from stromboli.api.resources.quantity import milli, whole
+from stromboli.cli.status.resource_usage import is_gpu
+from stromboli.embedded.tables.age_text import duration_text
+
+Content = dict[str, Any]
+Resources = dict[str, str]
+UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi")
+NONE = "-"
+
+
+def print_status(out: Console, status: Content, wide: bool = False) -> None:
+    """Where the cluster is, what is in it, and who has what."""
+    if "pid" in status:
+        up = duration_text(status["upSeconds"])
+        where = f"{status['url']}, up for {up}, process {status['pid']}, data in {status['data']}"
+        _print(out, where)
+        _print(out, f"export KUBECONFIG={status['kubeconfig']}{os.linesep}")
+    else:
+        _print(out, f"{status['url']} ({status['kubeconfig']}){os.linesep}")
+    nodes = dict(status["nodes"])
+    total = nodes.pop("total")
+    _print(out, f"Nodes  {total}: {_counts(nodes)}")
+    for title, key in (("Pods", "pods"), ("Jobs", "jobs")):
+        _print(out, f"{title}   {sum(status[key].values())}: {_counts(status[key])}")
+    resources = _shown_resources(status)
+    _print(out, f"{os.linesep}Queues, shares by {status['policy']}")
+    out.print(_queues(status["queues"], resources, wide), soft_wrap=True)
+    _print(out, f"{os.linesep}Nodes, by instance type or size")
+    out.print(_node_groups(status["nodeGroups"], resources), soft_wrap=True)
+    if status.get("unusable"):
+        _print(out, f"{os.linesep}{status['unusable']} objects cannot be used and are not counted")
+
+
+def _print(out: Console, line: str) -> None:
+    out.print(line, markup=False, soft_wrap=True)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
+
+
+# -- tables
+
+
+class Column:
+    """A resource in a table: what it is called, and its amounts as text."""
+
+    def __init__(
+        self, title: str, amount: Callable[[Resources], float], text: Callable[[float], str]
+    ) -> None:
+        self.title = title
+        self._amount = amount
+        self._text = text
+
+    def cell(self, resources: Resources | None) -> str:
+        """The amount, or a dash where none is stated."""
+        return NONE if not resources else self._text(self._amount(resources))
+
+    def is_used(self, every: Iterable[Resources]) -> bool:
+        return any(self._amount(resources) for resources in every)
+
+
+def _shown_resources(status: Content) -> list[Column]:
+    """CPU and memory, and GPUs where there are any."""
+    gpu = Column("GPU", _gpus, lambda amount: f"{amount:g}")
+    has_gpus = gpu.is_used(group["allocatable"] for group in status["nodeGroups"])
+    return [
+        Column("CPU", lambda given: milli(given.get(names.CPU, "0")) / 1000, lambda amount: f"{amount:g}"),
+        Column("Mem", lambda given: whole(given.get(names.MEMORY, "0")), short_bytes),
+        *([gpu] if has_gpus else []),
+    ]
+
+
+def _gpus(resources: Resources) -> float:
+    return sum(milli(amount) for name, amount in resources.items() if is_gpu(name)) / 1000
+
+
+def short_bytes(amount: float) -> str:
+    """Three digits and a unit."""
+    unit = ""
+    for larger in UNITS:
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.3g}{unit}" if amount < 1000 else f"{amount:.0f}{unit}"
+
+
+def _table(first: Iterable[str], columns: list[Column], parts: Iterable[str]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    for title in first:
+        table.add_column(title, no_wrap=True)
+    for column in columns:
+        for number, part in enumerate(parts):
+            table.add_column(f"{column.title} {part}" if number == 0 else part, justify="right", no_wrap=True)
+    return table
+
+
+def _queues(queues: list[Content], columns: list[Column], wide: bool) -> Table:
+    """The root is the sum of the others, and shown only where jobs are in it."""
+    parts = ("used", "deserved", "free", *(("limit", "waiting") if wide else ()))
+    table = _table(("Queue", *(("State", "Weight", "PodGroups") if wide else ())), columns, parts)
+    for queue in queues:
+        if queue["name"] == names.ROOT_QUEUE and not queue["podGroups"] and not wide:
+            continue
+        state = queue["state"] if queue["state"] not in ("", names.QUEUE_OPEN) else ""
+        head = [queue["name"] if wide or not state else f"{queue['name']} ({state})"]
+        if wide:
+            head += [queue["state"] or NONE, str(queue["weight"]), _counts(queue["podGroups"])]
+        keys = ("used", "deserved", "free", *(("capability", "pending") if wide else ()))
+        table.add_row(*head, *(column.cell(queue.get(key)) for column in columns for key in keys))
+    return table
+
+
+def _node_groups(groups: list[Content], columns: list[Column]) -> Table:
+    table = _table(("Type", "Nodes"), columns, ("used", "of", "free"))
+    for group in groups:
+        cells = [
+            column.cell(group[key] or {"cpu": "0"})
+            for column in columns
+            for key in ("used", "allocatable", "free")
+        ]
+        ready = "" if group["usable"] == group["nodes"] else f", {group['usable']} usable"
+        table.add_row(group["name"], f"{group['nodes']}{ready}", *cells)
+    return table

@@ -1,0 +1,197 @@
+"""`stromboli status`: what queues and nodes have, use and leave free, of any cluster."""
+
+import asyncio
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import Result
+
+from stromboli.api.decoding import decode
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.api.types.volcano_job import Job
+from stromboli.cli.status.cluster_status import CONFIG_MAP, PolicyInForce, status_of
+from stromboli.cli.status.status_text import print_status, short_bytes
+from stromboli.extensions import load_catalog
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import resource_of
+from stromboli.kube.cluster_access import find_access
+from stromboli.policy.policy import load_policy
+from stromboli.policy.presets import PRESETS
+from stromboli.simulator.cluster_notation import nodes, queues
+from stromboli.simulator.job_manifests import job_manifests
+from tests.embedded.background_server import background_server
+
+Run = Callable[..., Result]
+Manifest = dict[str, Any]
+CATALOG = load_catalog()
+CAPACITY = 'actions: "enqueue"\ntiers:\n- plugins:\n  - name: capacity\n'
+
+
+def status(*manifests: Manifest, policy: str = PRESETS["full"]) -> Manifest:
+    objects: dict[Any, list[Any]] = {kind: [] for kind in (Node, Pod, Queue, PodGroup, Job)}
+    for manifest in manifests:
+        obj = decode(manifest)
+        objects[type(obj)].append(obj)
+    in_force = PolicyInForce(load_policy(policy, CATALOG), "preset full")
+    return status_of(objects, in_force, CATALOG, 0.0, {"url": "https://a", "kubeconfig": "/k"})
+
+
+def text_of(shown: Manifest, wide: bool = False, width: int = 80) -> str:
+    out = Console(width=width, file=io.StringIO(), highlight=False)
+    print_status(out, shown, wide)
+    assert isinstance(out.file, io.StringIO)
+    return out.file.getvalue()
+
+
+def by_name(shown: Manifest, key: str = "queues") -> dict[str, Manifest]:
+    return {entry["name"]: entry for entry in shown[key]}
+
+
+TWO_TEAMS = (
+    *nodes("n1 cpu=8,memory=32Gi; n2 cpu=8,memory=32Gi; g1 cpu=32,memory=256Gi,nvidia.com/gpu=8"),
+    *queues("research weight=3; production weight=1; old state=Closed"),
+    *job_manifests("train", queue="research", pods=2, cpu=4, memory="8Gi", gpu=2, running_on="g1 g1"),
+    *job_manifests("more", queue="research", pods=20, cpu=4),
+    *job_manifests("serve", queue="production", pods=30, cpu=2, memory="1Gi", running_on="n1"),
+)
+
+
+def test_queues_show_what_they_use_and_what_their_share_leaves_free() -> None:
+    shown = by_name(status(*TWO_TEAMS))
+    research, production = shown["research"], shown["production"]
+    assert research["used"] == {"cpu": "8", "memory": "16Gi", "nvidia.com/gpu": "4"}
+    assert research["deserved"]["cpu"] == "36"  # three quarters of 48, as proportion divides them
+    assert research["free"]["cpu"] == "28"
+    assert research["pending"]["cpu"] == "80"
+    assert (production["deserved"]["cpu"], production["free"]["cpu"]) == ("12", "10")
+    assert research["podGroups"] == {"Running": 1, "Pending": 1}
+
+
+def test_shares_are_those_of_the_policy_in_force() -> None:
+    own = queues("own deserved=cpu:10 capability=cpu:20")
+    shown = by_name(status(*nodes("n1 cpu=40"), *own, policy=CAPACITY))["own"]
+    assert shown["deserved"]["cpu"] == shown["free"]["cpu"] == "10"
+    assert shown["capability"]["cpu"] == "20"
+    assert (
+        "deserved" not in by_name(status(*nodes("n1 cpu=40"), *queues("own")))["own"]
+    )  # nothing is asked for
+
+
+def test_nodes_are_grouped_by_instance_type_or_by_size() -> None:
+    typed = nodes("a cpu=4 node.kubernetes.io/instance-type=m5; b cpu=2 node.kubernetes.io/instance-type=m5")
+    groups = by_name(status(*TWO_TEAMS, *typed), "nodeGroups")
+    assert list(groups) == ["32cpu,256Gi,8gpu", "8cpu,32Gi", "m5"]
+    assert groups["m5"]["nodes"] == 2
+    assert groups["m5"]["allocatable"]["cpu"] == "6"
+    gpus = groups["32cpu,256Gi,8gpu"]
+    assert (gpus["used"]["nvidia.com/gpu"], gpus["free"]["nvidia.com/gpu"]) == ("4", "4")
+
+
+def test_what_an_unusable_node_has_is_not_free() -> None:
+    ready, cordoned, lost = nodes("n1 cpu=4; n2 cpu=4; n3 cpu=4")
+    cordoned["spec"]["unschedulable"] = True
+    lost["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    shown = status(ready, cordoned, lost)
+    [group] = shown["nodeGroups"]
+    assert (group["nodes"], group["usable"], group["allocatable"]["cpu"]) == (3, 1, "12")
+    assert group["free"]["cpu"] == "4"
+    assert "3, 1 usable" in text_of(shown)
+    assert shown["nodes"] == {"total": 3, "Unknown": 1, "Unknown,SchedulingDisabled": 1, "NotReady": 1}
+
+
+def test_the_table_fits_80_columns_and_wide_has_more() -> None:
+    shown = status(*TWO_TEAMS)
+    text = text_of(shown)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Queues, shares by preset full" in text
+    research = next(line for line in text.splitlines() if line.startswith("research"))
+    assert research.split() == ["research", "8", "36", "28", "16Gi", "16Gi", "0", "4", "4", "0"]
+    assert "old (Closed)" in text
+    assert "\nroot" not in text
+    wide = text_of(shown, wide=True, width=200)
+    assert "waiting" in wide
+    assert "1 Pending, 1 Running" in wide
+    assert "\nroot" in wide
+    without_gpus = text_of(status(*nodes("n1 cpu=4")))
+    assert "GPU" not in without_gpus
+
+
+def test_memory_is_short() -> None:
+    sizes = (0, 1023, 1024, 1.5 * 1024**3, 1010 * 1024**2, 3 * 1024**4)
+    assert [short_bytes(size) for size in sizes] == ["0", "1023", "1Ki", "1.5Gi", "1010Mi", "3Ti"]
+
+
+# -- which cluster
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The kubeconfig of an API server with a node, a queue and a policy, which `stromboli up` did not start."""
+    folder = tmp_path_factory.mktemp("server")
+    with background_server(folder, crds=True):
+        kubeconfig = folder / "kubeconfig"
+        namespace, name, key = CONFIG_MAP
+        objects = [
+            *nodes("n1 cpu=40"),
+            *queues("own deserved=cpu:10"),
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": namespace},
+                "data": {key: CAPACITY},
+            },
+        ]
+        asyncio.run(create(kubeconfig, objects))
+        yield kubeconfig
+
+
+async def create(kubeconfig: Path, objects: list[Manifest]) -> None:
+    async with Client(find_access(str(kubeconfig))) as client:
+        for content in objects:
+            resource = resource_of(content)
+            await client.create(resource, content, content["metadata"].get("namespace", ""))
+
+
+def environment(tmp_path: Path, kubeconfig: Path | str = "") -> dict[str, str]:
+    return {"KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
+
+
+def test_the_cluster_of_kubeconfig_is_shown_with_its_own_policy(
+    run: Run, server: Path, tmp_path: Path
+) -> None:
+    result = run("status", "-o", "json", env=environment(tmp_path, server))
+    assert result.exit_code == 0, result.output
+    shown = json.loads(result.stdout)
+    assert shown["policy"] == "volcano-system/volcano-scheduler-configmap"
+    assert by_name(shown)["own"]["deserved"]["cpu"] == "10"
+    assert shown["kubeconfig"] == str(server)
+    assert "pid" not in shown
+    named = run("status", "--kubeconfig", server, env=environment(tmp_path))
+    assert "Queues, shares by volcano-system/volcano-scheduler-configmap" in named.stdout
+    chosen = run(
+        "status", "--kubeconfig", server, "--preset", "basic", "-o", "yaml", env=environment(tmp_path)
+    )
+    assert "policy: preset basic\n" in chosen.stdout
+
+
+def test_what_is_wrong_has_a_sentence_and_an_exit_status(run: Run, server: Path, tmp_path: Path) -> None:
+    none = run("status", env=environment(tmp_path, tmp_path / "gone"))
+    assert (none.exit_code, "no cluster runs; `stromboli up` starts one" in none.stderr) == (2, True)
+    unknown = run("status", "--kubeconfig", server, "--context", "nowhere", env=environment(tmp_path))
+    assert (unknown.exit_code, "nowhere" in unknown.stderr) == (2, True)
+    both = run("status", "--kubeconfig", server, "--data", tmp_path, env=environment(tmp_path))
+    assert both.exit_code == 2
+    away = tmp_path / "away"
+    away.write_text(re.sub(r"https://127\.0\.0\.1:\d+", "https://127.0.0.1:1", server.read_text()))
+    silent = run("status", "--kubeconfig", away, env=environment(tmp_path))
+    assert silent.exit_code == 1
+    assert "https://127.0.0.1:1 does not answer" in silent.stderr
