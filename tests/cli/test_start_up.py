@@ -25,7 +25,7 @@ HEAVY = {
     "numpy",
     "rich",
     "yaml",
-    "stromboli.api",
+    "stromboli.api.types",
     "stromboli.engine",
     "stromboli.policy",
 }
