@@ -28,14 +28,37 @@ class Lines(logging.Formatter):
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": _LEVELS.get(record.levelname, record.levelname.lower()),
-            "message": record.getMessage(),
+            "message": _message(record),
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
         if self._as_json:
-            return json.dumps(line, default=str)
-        return " ".join(f"{key}={_quoted(str(value))}" for key, value in line.items())
+            return _json(line)
+        return " ".join(f"{key}={_quoted(_text(value))}" for key, value in line.items())
+
+
+def _message(record: logging.LogRecord) -> str:
+    """With its arguments, if they fit."""
+    try:
+        return record.getMessage()
+    except Exception:
+        return f"{record.msg} {_text(record.args)}"
+
+
+def _json(line: dict[str, Any]) -> str:
+    """As one line of valid JSON, whatever is in it."""
+    try:
+        return json.dumps(line, default=str, allow_nan=False)
+    except Exception:  # a number that is none, a cycle, an object that cannot be printed
+        return json.dumps({key: _text(value) for key, value in line.items()})
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return type(value).__name__
 
 
 def _quoted(value: str) -> str:

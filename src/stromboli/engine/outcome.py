@@ -64,9 +64,11 @@ def report_outcome(session: Session) -> None:
             cluster.unsettled.pop(job, None)
         else:
             cluster.unsettled[job] = None
-    _report_invisible(session)
+    with session.reporting():
+        _report_invisible(session)
     if session.changed or session.journal:
-        _report_queues(session)
+        with session.reporting():
+            _report_queues(session)
 
 
 # -- jobs

@@ -50,6 +50,21 @@ def test_an_event_whose_predecessor_is_gone_is_created_anew():
     assert asyncio.run(scenario()) == ["POST", "PATCH", "POST"]
 
 
+def test_an_event_that_cannot_be_made_holds_no_pod_up(monkeypatch):
+    async def scenario():
+        server = ForgetfulServer()
+        writes = WriteQueue(server)
+        monkeypatch.setattr(writes._events, "request", lambda event: 1 / 0)
+        writes.queue.start()
+        writes.record_event(pod(), "Normal", "Started", "Started container main")
+        writes.delete_pod(pod())
+        await writes.queue.idle()
+        await writes.queue.stop()
+        return server.methods
+
+    assert asyncio.run(scenario()) == ["DELETE"]
+
+
 def test_a_refused_stage_is_retried_with_growing_pauses():
     async def scenario():
         now = 1000.0

@@ -19,6 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from stromboli.admission.rules.rule_context import Settings
+from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.embedded.admission.admission_chain import AdmissionChain
 from stromboli.embedded.admission.volcano_admission import VolcanoAdmission
 from stromboli.embedded.auth.authorization import RequestAuthorizer
@@ -164,10 +165,13 @@ class ApiServer:
         }
 
     async def _run_periodically(self) -> None:
+        guard = TelemetryGuard()
         while True:
             await asyncio.sleep(BOOKMARK_INTERVAL)
-            self.hub.send_bookmarks()
-            self.controllers.event_expiry.expire()
+            with guard("bookmarks"):
+                self.hub.send_bookmarks()
+            with guard("expiry of events"):
+                self.controllers.event_expiry.expire()
 
 
 def _stored_secret(path: Path) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_status_patches import patch
@@ -45,6 +46,7 @@ class WriteQueue:
         self._client = client
         self._clock = clock
         self._events = EventRecorder(node_annotations.AGENT, node_annotations.AGENT, clock)
+        self._guard = TelemetryGuard()
         self._backoff = Backoff(first=0.1, longest=5.0)
         self.queue: KeyedQueue[PendingWrite] = KeyedQueue(self._send, WIDTH, _newest)
 
@@ -79,9 +81,10 @@ class WriteQueue:
             if self._events.failed(event, error):
                 self._put_event(key, event)
 
-        request = self._events.request(event)
-        if request is not None:
-            self._put(f"event of {key}", PendingWrite(request, failed=failed))
+        with self._guard("events of nodes"):
+            request = self._events.request(event)
+            if request is not None:
+                self._put(f"event of {key}", PendingWrite(request, failed=failed))
 
     def _put(self, key: str, write: PendingWrite) -> None:
         self.queue.put(key, write, 0)
