@@ -100,6 +100,14 @@ def test_get_shows_tables_and_objects(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.slow
+def test_who_creates_what_nobody_acts_on_is_warned(kubectl: Kubectl) -> None:
+    told = "Warning: no controller here makes the pods of a Job; use a Job of batch.volcano.sh, or pods"
+    create = ("create", "job", "once", "--image=busybox", "--dry-run=server")
+    assert told in kubectl(*create)
+    assert "Warning" not in kubectl("create", "configmap", "once", "--dry-run=server")
+
+
+@pytest.mark.slow
 def test_watching_shows_what_happens(kubectl: Kubectl) -> None:
     watching = kubectl.start("get", "configmaps", "-w", "--output-watch-events")
     assert watching.stdout is not None

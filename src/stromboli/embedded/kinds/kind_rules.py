@@ -36,6 +36,18 @@ WITH_GENERATION = frozenset(
 """Built-in kinds whose objects have a generation."""
 STATUS_ON_CREATE = frozenset({"nodes"})
 """Kinds whose status may be set on creation."""
+WITHOUT_CONTROLLER = frozenset(
+    {
+        "replicationcontrollers",
+        "deployments.apps",
+        "replicasets.apps",
+        "statefulsets.apps",
+        "daemonsets.apps",
+        "jobs.batch",
+        "cronjobs.batch",
+    }
+)
+"""Kinds of workloads that are stored, but whose controllers are not a part of the embedded cluster."""
 _OUTSIDE_SPEC = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -49,6 +61,13 @@ def prepare_for_create(kind: Kind, content: Content) -> None:
         content["metadata"]["generation"] = 1
     if prepare := _PREPARE_FOR_CREATE.get(kind.id):
         prepare(content)
+
+
+def creation_warnings(kind: Kind) -> tuple[str, ...]:
+    """What somebody who creates an object of this kind would wait for in vain."""
+    if kind.id not in WITHOUT_CONTROLLER:
+        return ()
+    return (f"no controller here makes the pods of a {kind.kind}; use a Job of batch.volcano.sh, or pods",)
 
 
 def generate_fields(kind: Kind, content: Content) -> None:

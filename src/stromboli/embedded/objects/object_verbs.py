@@ -59,7 +59,7 @@ class Objects:
             meta["name"] = self._generate_name(kind, namespace, str(meta["generateName"]))
         name = meta.get("name")
         name = name if isinstance(name, str) else ""
-        warnings = _prune_and_default(request, content)
+        warnings = (*_prune_and_default(request, content), *kind_rules.creation_warnings(kind))
         if not name:
             raise invalid(
                 kind, "", [schema_problems.required("metadata.name", "name or generateName is required")]
