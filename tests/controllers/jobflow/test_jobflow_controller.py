@@ -107,6 +107,7 @@ def test_a_template_that_comes_late_lets_its_flow_go_on(caplog: pytest.LogCaptur
                     "SyncJobFlow JobFlow failed for there is no JobTemplate a in namespace ns: create it",
                 )
             ]
+            assert "status" not in api.find("jobflows", "f", "ns")
             template(api, "a")
             await wait_until(lambda: bool(api.every("jobs")))
             await wait_until_idle(api, runner)

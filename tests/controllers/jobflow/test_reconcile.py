@@ -199,6 +199,14 @@ def test_a_missing_template_holds_up_nobody_else() -> None:
     assert (outcome.missing, made(outcome)) == (["missing"], ["f-a"])
 
 
+def test_a_flow_of_which_nothing_can_start_gets_no_status() -> None:
+    """So that who creates it can still update it with what was returned."""
+    waiting = flow("missing", {"name": "a", "dependsOn": {"targets": ["missing"]}})
+    outcome = reconcile(waiting, TEMPLATES, [], NOW)
+    assert (outcome.missing, outcome.status) == (["missing"], waiting.status)
+    assert reconcile(flow("missing", "a"), TEMPLATES, [], NOW).status.state.phase == "Pending"
+
+
 def test_a_flow_without_steps_and_one_that_names_a_step_twice_come_to_an_end() -> None:
     assert reconcile(flow(), TEMPLATES, [], NOW).status.state.phase == "Pending"
     twice = reconcile(flow("a", "a", phase="Running"), TEMPLATES, [job("a", "Completed")], NOW)

@@ -8,7 +8,7 @@ from typing import Any
 from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
 from stromboli.api.schemas.pods.pod_semantics import pod_update_problems, set_pod_defaults
 from stromboli.api.schemas.pods.pod_validation import pod_problems
-from stromboli.api.schemas.schema_problems import Problem, invalid, required, unsupported
+from stromboli.api.schemas.schema_problems import Problem, forbidden, invalid, required, unsupported
 
 Content = dict[str, Any]
 
@@ -120,6 +120,8 @@ def problems(content: Content, kind: str) -> list[Problem]:
         if (spec := _nested(content, path)) is not None:
             result += pod_problems(spec, ".".join(path))
             result += _template_problems(content, kind, spec)
+        else:
+            result.append(required(".".join((*path, "containers"))))
     return result
 
 
@@ -132,6 +134,14 @@ def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[P
         yield unsupported(path, policy, ("Always",))
     if kind in _SELECTING:
         yield from _selector_problems(content["spec"])
+    if kind == "Deployment":
+        yield from _strategy_problems(content["spec"].get("strategy") or {})
+
+
+def _strategy_problems(strategy: Content) -> Iterator[Problem]:
+    if strategy.get("type") == "Recreate" and "rollingUpdate" in strategy:
+        detail = "may not be specified when strategy `type` is 'Recreate'"
+        yield forbidden("spec.strategy.rollingUpdate", detail)
 
 
 def _selector_problems(spec: Content) -> Iterator[Problem]:

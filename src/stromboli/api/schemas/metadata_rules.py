@@ -48,7 +48,7 @@ def label_problems(labels: dict[str, str], path: str) -> Iterator[Problem]:
             yield invalid(path, value, error)
 
 
-def metadata_problems(metadata: dict[str, Any], kind: str) -> Iterator[Problem]:
+def metadata_problems(metadata: dict[str, Any], kind: str, builtin: bool = True) -> Iterator[Problem]:
     """What is wrong with the metadata of an object whose types are right and whose name was generated, if need be."""
     errors_of = name_errors(kind)
     name = metadata.get("name")
@@ -67,7 +67,7 @@ def metadata_problems(metadata: dict[str, Any], kind: str) -> Iterator[Problem]:
         yield from annotation_problems(annotations, "metadata.annotations")
     if owners := metadata.get("ownerReferences"):
         yield from _owner_problems(owners)
-    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
+    for index, finalizer in enumerate(metadata.get("finalizers") or () if builtin else ()):
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid(f"metadata.finalizers[{index}]", finalizer, detail)

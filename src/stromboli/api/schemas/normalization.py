@@ -52,7 +52,7 @@ def _pruned(node: Any, schema: Schema, path: str, builtin: bool) -> Iterator[str
                 if not schema.preserve_unknown_fields and schema.type == "object":
                     del node[key]
                     yield child_path
-            elif (value is None and not inner.nullable and inner.type) or (
+            elif (value is None and not inner.nullable and (inner.type or not builtin)) or (
                 builtin and value == "" and inner.enum
             ):
                 del node[key]

@@ -68,6 +68,8 @@ def reconcile(
                 outcome.missing.append(step.name)
             else:
                 outcome.create.append(job_of(flow, step, template))
+    if outcome.missing and not outcome.create and not own:
+        return outcome  # nothing is deployed, and the status stays as it is until something can be
     outcome.status = _status(flow, own, now)
     if waiting_for_probes(flow, own):
         outcome.requeue_after = PROBE_PERIOD

@@ -14,6 +14,7 @@ from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.field_managers import field_manager
 from stromboli.embedded.kinds.kind import Content, Kind
+from stromboli.embedded.kinds.patched_objects import check_patched
 from stromboli.embedded.kinds.status_errors import bad_request
 from stromboli.embedded.patching.document_depth import check_depth
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC, check_media, patched
@@ -53,8 +54,20 @@ def read_replacement(data: bytes, content_type: str) -> Change:
     return lambda _: msgspec.json.decode(msgspec.json.encode(content))
 
 
+def read_object_patch(kind: Kind, data: bytes, content_type: str) -> Change:
+    """The function that applies a patch to an object, whose type and identity must stay."""
+    patch = read_patch(kind, data, content_type)
+
+    def change(content: Content) -> Content:
+        after = patch(content)
+        check_patched(kind, content, after)
+        return after
+
+    return change
+
+
 def read_patch(kind: Kind, data: bytes, content_type: str) -> Change:
-    """The function that applies a patch to an object."""
+    """The function that applies a patch to an object or to its Scale."""
     check_media(content_type, kind.definition is None)
     patch = decode_body(data, content_type)
     return lambda content: patched(content, patch, content_type, object_schemas.schema(kind))

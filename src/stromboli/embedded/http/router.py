@@ -162,7 +162,7 @@ class Router:
         if info.verb == "update":
             change = request_bodies.read_replacement(write.data, write.media_type)
         else:
-            change = request_bodies.read_patch(info.kind, write.data, write.media_type)
+            change = request_bodies.read_object_patch(info.kind, write.data, write.media_type)
         return await objects.update(write.request, change)
 
     async def _apply(self, write: _Write) -> WriteResult:

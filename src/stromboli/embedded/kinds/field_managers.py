@@ -8,6 +8,7 @@ adds a manager called `before-first-apply`. As there, a write is recorded before
 
 from __future__ import annotations
 
+from stromboli.api.schemas.value_formats import json_equal
 from stromboli.embedded.kinds import object_metadata, object_schemas
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.patching.managed_fields import FieldManager
@@ -45,7 +46,14 @@ def is_unchanged(content: Content, old: Content) -> bool:
     """Whether a write changes nothing, or nothing but times of managers."""
     if content.get("spec") != old.get("spec"):
         return False
-    return content == old or _without_times(content) == _without_times(old)
+    return (content == old or _without_times(content) == _without_times(old)) and json_equal(
+        _without_managers(content), _without_managers(old)
+    )
+
+
+def _without_managers(content: Content) -> Content:
+    metadata = {key: value for key, value in content["metadata"].items() if key != "managedFields"}
+    return {**content, "metadata": metadata}
 
 
 def _without_times(content: Content) -> Content:

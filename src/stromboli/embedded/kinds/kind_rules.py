@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from stromboli.api.resources.qos import qos_class
 from stromboli.api.schemas.schema_problems import Problem, forbidden, invalid
+from stromboli.api.schemas.value_formats import json_equal
 from stromboli.api.types.pod import pod_resources
 from stromboli.embedded.kinds import batch_job_rules, object_metadata
 from stromboli.embedded.kinds.kind import Content, Kind
@@ -188,10 +189,17 @@ def update_generation(kind: Kind, content: Content, old: Content, subresource: s
         skipped = _OUTSIDE_SPEC if kind.has_status else _OUTSIDE_SPEC[:3]
         desired = {name: value for name, value in content.items() if name not in skipped}
         before = {name: value for name, value in old.items() if name not in skipped}
+    elif kind.id == "deployments.apps":  # rollouts keep their history in annotations
+        desired, before = _desired_rollout(content), _desired_rollout(old)
     else:
         desired, before = content.get("spec") or {}, old.get("spec") or {}
-    if desired != before:
+    if not json_equal(desired, before):
         content["metadata"]["generation"] = int(old["metadata"]["generation"]) + 1
+
+
+def _desired_rollout(deployment: Content) -> Content:
+    annotations = deployment["metadata"].get("annotations") or {}
+    return {"spec": deployment.get("spec"), "annotations": annotations}
 
 
 # -- validation

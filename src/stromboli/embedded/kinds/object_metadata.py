@@ -35,6 +35,7 @@ def fill_system_fields(kind: Kind, namespace: str, meta: dict[str, Any]) -> None
     meta["uid"] = str(uuid.uuid4())
     meta["creationTimestamp"] = now()
     meta.pop("generation", None)
+    drop_empty(meta)
 
 
 def preserve_system_fields(meta: dict[str, Any], old: dict[str, Any]) -> None:
@@ -47,13 +48,20 @@ def preserve_system_fields(meta: dict[str, Any], old: dict[str, Any]) -> None:
         "generation",
         "namespace",
         "name",
-        "generateName",
     ):
         if field in old:
             meta[field] = old[field]
         else:
             meta.pop(field, None)
     meta.pop("selfLink", None)
+    drop_empty(meta)
+
+
+def drop_empty(meta: dict[str, Any]) -> None:
+    """Without entries, there is no map or list."""
+    for field in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if meta.get(field) in ({}, []):
+            del meta[field]
 
 
 def set_entries(meta: dict[str, Any], field: str, entries: list[Any]) -> None:

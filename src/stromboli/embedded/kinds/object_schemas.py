@@ -54,7 +54,7 @@ def prune(kind: Kind, content: Any) -> list[str]:
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Problem]:
     """What is wrong with an object whose types are valid."""
     if kind.definition is not None:
-        return list(metadata_problems(content["metadata"], kind.kind))
+        return list(metadata_problems(content["metadata"], kind.kind, builtin=False))
     problems = kind_semantics.problems(content, kind.kind)
     if old is not None:
         problems += kind_semantics.update_problems(old, content, kind.kind)

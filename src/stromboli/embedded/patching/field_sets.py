@@ -77,13 +77,10 @@ def insert(fields: FieldSet, key: str, children: FieldSet, member: bool) -> None
 
 
 def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
-    """Members as messages have them: `.spec.containers[name="a"].image`, parents before children."""
-    for key in sorted(fields):
-        if key == SELF:
-            continue
-        path = prefix + _step(key)
-        if is_member(fields[key]):
-            yield path
+    """Members as messages have them: `.spec.containers[name="a"].image`, those of a level before those below it."""
+    steps = [(key, prefix + _step(key)) for key in sorted(fields) if key != SELF]
+    yield from (path for key, path in steps if is_member(fields[key]))
+    for key, path in steps:
         yield from paths(fields[key], path)
 
 

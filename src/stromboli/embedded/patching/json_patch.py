@@ -1,13 +1,18 @@
-"""JSON patch (RFC 6902): a list of operations, of which all are applied or none."""
+"""JSON patch (RFC 6902) as API servers carry it out: a list of operations, of which all are applied or none.
+
+They differ from the RFC in some points: `replace` adds a missing key, `copy` of a missing key copies null, `test` takes
+a missing key for null, a missing value is null, indexes may be negative, and the document as a whole can only be
+replaced or tested.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from stromboli.api.schemas.value_formats import json_equal
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.document_depth import check_depth
 
@@ -15,23 +20,38 @@ MAX_OPERATIONS = 10_000
 MAX_COPIED = 3 * 1024 * 1024
 """Bytes that `copy` operations may add in total."""
 
-_MISSING = object()
+_INDEX = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+"""A number as Go reads it."""
 
 
 def json_patch(document: Any, operations: Any) -> Any:
-    """The document after all operations."""
+    """The document after all operations; null has none."""
     check_depth(operations)
+    if operations is None:
+        return document
     if not isinstance(operations, list):
         raise StatusError(400, "a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         count = len(operations)
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}"
         raise StatusError(413, message)
+    for operation in operations:
+        _check_operation(operation)
     patched = CopyOnWriteDocument(document)
     for operation in operations:
-        patched.apply(operation)
+        patched.apply(operation or {})
     check_depth(patched.root, "result of the patch")
     return patched.root
+
+
+def _check_operation(operation: Any) -> None:
+    """Types, which are checked before anything is applied."""
+    if not isinstance(operation, dict | None):
+        raise StatusError(400, f"an operation of a JSON patch is an object, not {_excerpt(operation)}")
+    for name in ("op", "path", "from"):
+        text = operation.get(name) if operation else None
+        if not isinstance(text, str | None):
+            raise StatusError(400, f"{name!r} of a JSON patch is a text, not {_excerpt(text)}")
 
 
 class CopyOnWriteDocument:
@@ -43,35 +63,33 @@ class CopyOnWriteDocument:
         """Maps and lists that were copied, by id; held so that no id is reused."""
         self._copied = 0
 
-    def apply(self, operation: Any) -> None:
-        if not isinstance(operation, dict):
-            raise StatusError(400, f"an operation of a JSON patch is an object, not {_excerpt(operation)}")
-        apply = _OPERATIONS.get(operation.get("op", ""))
+    def apply(self, operation: dict[str, Any]) -> None:
+        apply = _OPERATIONS.get(operation.get("op"))
         if apply is None:
-            raise StatusError(400, f"unknown operation {_excerpt(operation.get('op'))} in a JSON patch")
+            raise _refused(f"unknown operation {_excerpt(operation.get('op'))}")
         apply(self, operation)
 
     # -- operations
 
     def add(self, operation: dict[str, Any]) -> None:
-        self._put(_path(operation, "path"), _value(operation))
+        self._put(_path(operation, "path"), operation.get("value"))
 
     def remove(self, operation: dict[str, Any]) -> None:
         self._take(_path(operation, "path"))
 
     def replace(self, operation: dict[str, Any]) -> None:
-        path, value = _path(operation, "path"), _value(operation)
-        if not path:
-            self.root = value
+        if operation.get("path") == "":
+            self.root = operation.get("value")
             return
-        parent, key = self._existing(path)
-        parent[key] = value
+        path = _path(operation, "path")
+        parent = self._parent(path)
+        self._get(parent, path)
+        key = path[-1] if isinstance(parent, dict) else _index(path[-1], len(parent))
+        parent[key] = operation.get("value")
 
     def move(self, operation: dict[str, Any]) -> None:
-        source, target = _path(operation, "from"), _path(operation, "path")
-        if target[: len(source)] == source and target != source:
-            raise _refused(f"cannot move {_text(source)} into itself")
-        self._put(target, self._take(source))
+        value = self._take(_path(operation, "from"))
+        self._put(_path(operation, "path"), value)
 
     def copy(self, operation: dict[str, Any]) -> None:
         value = self._find(_path(operation, "from"))
@@ -83,39 +101,39 @@ class CopyOnWriteDocument:
         self._put(_path(operation, "path"), msgspec.json.decode(text))
 
     def test(self, operation: dict[str, Any]) -> None:
-        path = _path(operation, "path")
-        current = self._find(path, missing=None)
-        if not json_equal(current, operation.get("value")):
+        path = [] if operation.get("path") == "" else _path(operation, "path")
+        current = self._find(path) if path else self.root
+        if not _same(current, operation.get("value")):
             raise _refused(f"testing value {_text(path)} failed")
 
     # -- paths in the document
 
-    def _find(self, path: list[str], missing: Any = _MISSING) -> Any:
+    def _find(self, path: list[str]) -> Any:
+        """The value at a path; a key that its map does not have is null."""
         node = self.root
-        for token in path:
-            key = _key(node, token)
-            if key is None:
-                if missing is not _MISSING:
-                    return missing
-                raise _refused(f"there is nothing at {_text(path)}")
-            node = node[key]
-        return node
+        for depth in range(len(path) - 1):
+            node = self._get(node, path[: depth + 1])
+        return self._get(node, path)
 
-    def _existing(self, path: list[str]) -> tuple[Any, Any]:
-        """The parent of an existing path, copied if need be, and the key in it."""
-        parent = self._parent(path)
-        key = _key(parent, path[-1])
-        if key is None:
-            raise _refused(f"there is nothing at {_text(path)}")
-        return parent, key
+    def _get(self, parent: Any, path: list[str]) -> Any:
+        """The child of a map or list that the last token of a path names."""
+        if isinstance(parent, dict):
+            return parent.get(path[-1])
+        if isinstance(parent, list):
+            index = _index(path[-1], len(parent))
+            if index is not None:
+                return parent[index]
+        raise _nothing_at(path)
 
     def _parent(self, path: list[str]) -> Any:
+        """The map or list that a path ends in, copied if need be."""
         self.root = node = self._copied_once(self.root)
-        for token in path[:-1]:
-            key = _key(node, token)
-            if key is None:
-                raise _refused(f"there is nothing around {_text(path)}")
-            node[key] = node = self._copied_once(node[key])
+        for depth, token in enumerate(path[:-1]):
+            child = self._get(node, path[: depth + 1])
+            key = token if isinstance(node, dict) else _index(token, len(node))
+            node[key] = node = self._copied_once(child)
+        if not isinstance(node, dict | list):
+            raise _nothing_at(path)
         return node
 
     def _copied_once(self, node: Any) -> Any:
@@ -126,25 +144,22 @@ class CopyOnWriteDocument:
         return copied
 
     def _put(self, path: list[str], value: Any) -> None:
-        if not path:
-            self.root = value
-            return
         parent, token = self._parent(path), path[-1]
         if isinstance(parent, dict):
             parent[token] = value
-        elif isinstance(parent, list):
-            index = len(parent) if token == "-" else _number(token)
-            if index is None or index > len(parent):
-                raise _refused(f"there is no place {_text(path)} in a list of {len(parent)}")
-            parent.insert(index, value)
-        else:
-            raise _refused(f"there is nothing around {_text(path)}")
+            return
+        index = len(parent) if token == "-" else _index(token, len(parent) + 1)
+        if index is None:
+            raise _refused(f"there is no place {_text(path)} in a list of {len(parent)}")
+        parent.insert(index, value)
 
     def _take(self, path: list[str]) -> Any:
-        if not path:
-            raise _refused("the whole object cannot be removed")
-        parent, key = self._existing(path)
-        return parent.pop(key)
+        parent = self._parent(path)
+        if isinstance(parent, dict) and path[-1] not in parent:
+            raise _nothing_at(path)
+        value = self._get(parent, path)
+        del parent[path[-1] if isinstance(parent, dict) else _index(path[-1], len(parent))]
+        return value
 
 
 _OPERATIONS: dict[Any, Callable[[CopyOnWriteDocument, dict[str, Any]], None]] = {
@@ -158,35 +173,36 @@ _OPERATIONS: dict[Any, Callable[[CopyOnWriteDocument, dict[str, Any]], None]] = 
 
 
 def _path(operation: dict[str, Any], name: str) -> list[str]:
-    text = operation.get(name)
-    if not isinstance(text, str):
-        raise StatusError(400, f"operation {_excerpt(operation.get('op'))} of a JSON patch needs {name!r}")
-    if not text:
-        return []
-    if not text.startswith("/"):
-        raise StatusError(400, f"a path in a JSON patch begins with a slash, not {_excerpt(text)}")
-    return [token.replace("~1", "/").replace("~0", "~") for token in text[1:].split("/")]
+    """The tokens of a path; what is before its first slash does not count."""
+    text = operation.get(name) or ""
+    if "/" not in text:
+        raise _refused(
+            f"{name!r} of {_excerpt(operation.get('op'))} must begin with a slash, not {_excerpt(text)}"
+        )
+    return [token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:]]
 
 
-def _value(operation: dict[str, Any]) -> Any:
-    if "value" not in operation:
-        raise StatusError(400, f"operation {_excerpt(operation.get('op'))} of a JSON patch needs 'value'")
-    return operation["value"]
+def _index(token: str, length: int) -> int | None:
+    """A position in a list, from its end if negative; None if it has no such position."""
+    if _INDEX.fullmatch(token) is None:
+        return None
+    index = int(token)
+    if index < 0:
+        index += length
+    return index if 0 <= index < length else None
 
 
-def _key(node: Any, token: str) -> Any:
-    """The key or index that a token names in a map or list, or None."""
-    if isinstance(node, dict):
-        return token if token in node else None
-    if isinstance(node, list):
-        number = _number(token)
-        return number if number is not None and number < len(node) else None
-    return None
+def _same(left: Any, right: Any) -> bool:
+    """Equality as texts have it: 1 is not 1.0."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(value, right[key]) for key, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return type(left) is type(right) and bool(left == right)
 
 
-def _number(token: str) -> int | None:
-    plain = token.isascii() and token.isdigit() and len(token) < 10 and (token == "0" or token[0] != "0")
-    return int(token) if plain else None
+def _nothing_at(path: list[str]) -> StatusError:
+    return _refused(f"there is nothing at {_text(path)}")
 
 
 def _refused(why: str) -> StatusError:

@@ -1,4 +1,7 @@
-"""Merge patch (RFC 7386): values replace, null removes."""
+"""Merge patch (RFC 7386): values replace, null removes.
+
+In API servers also in objects within a list, unless the list replaces an object.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ def merge_patch(document: Any, patch: Any) -> Any:
 
 
 def _merged(document: Any, patch: Any) -> Any:
+    if isinstance(patch, list) and not isinstance(document, dict):
+        return [value if value is None else _merged(None, value) for value in patch]
     if not isinstance(patch, dict):
         return patch
     result = dict(document) if isinstance(document, dict) else {}

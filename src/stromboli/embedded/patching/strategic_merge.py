@@ -22,27 +22,35 @@ _ORDER = "$setElementOrder/"
 def strategic_merge(document: dict[str, Any], patch: Any, schema: Schema) -> dict[str, Any]:
     """The document with the patch merged in by its schema."""
     check_depth(patch)
-    if not isinstance(patch, dict):
+    if not isinstance(patch, dict | None):
         raise StatusError(400, f"a strategic merge patch is an object, not {type(patch).__name__}")
-    return _map(document, patch, schema)
+    typed = {key: value for key, value in (patch or {}).items() if not _is_type(key, value)}
+    return _map(document, typed, schema)
+
+
+def _is_type(key: str, value: Any) -> bool:
+    """Whether an entry of a patch only says of what type the object is."""
+    return key in ("apiVersion", "kind") and isinstance(value, str | None)
 
 
 def _map(original: dict[str, Any], patch: dict[str, Any], schema: Schema) -> dict[str, Any]:
-    directive = patch.get(_PATCH, "merge")
+    directive = patch.get(_PATCH)
     if directive == "replace":
         return {
             key: _strip(value) for key, value in patch.items() if key != _PATCH and not _is_deleted(value)
         }
     if directive == "delete":
         return {}
-    if directive != "merge":
+    if _PATCH in patch:
         raise StatusError(
-            400, f"unknown patch type {_excerpt(directive)}: replace, delete and merge are known"
+            400, f"unknown patch type {_excerpt(directive)} of a map: replace and delete are known"
         )
     result = _retained(original, patch)
     orders = {
         key[len(_ORDER) :]: _entries(value, key) for key, value in patch.items() if key.startswith(_ORDER)
     }
+    for key, order in orders.items():
+        _check_order(patch.get(key), order, schema.child(key).merge_key)
     for key, value in patch.items():
         if key.startswith(_DELETE):
             field = key[len(_DELETE) :]
@@ -55,7 +63,27 @@ def _map(original: dict[str, Any], patch: dict[str, Any], schema: Schema) -> dic
             child.merge_key or not any(isinstance(entry, dict) for entry in values)
         ):
             result[key] = _ordered(values, order, before if isinstance(before, list) else [], child)
+    for key in patch:
+        if result.get(key) in ({}, []) and _is_collection(schema.child(key)):
+            del result[key]
     return result
+
+
+def _is_collection(schema: Schema) -> bool:
+    """Whether a value is a map or list, of which an empty one is none."""
+    return schema.items is not None or schema.additional_properties is not None
+
+
+def _check_order(values: Any, order: list[Any], merge_key: str) -> None:
+    """Entries of the patch stand in the order that it asks for."""
+    wanted = iter([_key_of(entry, merge_key) for entry in order])
+    entries = [
+        entry
+        for entry in (values if isinstance(values, list) else ())
+        if not (isinstance(entry, dict) and entry.get(_PATCH) == "delete")
+    ]
+    if not all(_key_of(entry, merge_key) in wanted for entry in entries):
+        raise StatusError(400, "the order in the patch list does not match its $setElementOrder list")
 
 
 def _retained(original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +106,7 @@ def _field(result: dict[str, Any], key: str, value: Any, schema: Schema, order: 
         result[key] = _map(before, value, schema)
     elif isinstance(value, list) and isinstance(before, list) and "merge" in schema.patch_strategies:
         result[key] = _list(before, value, schema, order is None)
-    elif isinstance(value, dict) and value.get(_PATCH) == "delete":
+    elif isinstance(value, dict) and _PATCH in value:
         result[key] = {}
     else:
         result[key] = _strip(value)

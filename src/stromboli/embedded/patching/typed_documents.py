@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stromboli.api.schemas.schema import Schema
+from stromboli.api.schemas.value_formats import json_equal
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.field_sets import SELF, FieldSet, entry_key, insert, is_member, value_key
 
@@ -106,7 +107,7 @@ def _compare(
 ) -> None:
     for key, new in new_children.items():
         old = old_children.get(key, _ABSENT)
-        if old is _ABSENT or old != new:
+        if old is _ABSENT or not json_equal(old, new):
             _compare_field(key, old, new, _child_schema(schema, key), into)
     for key, old in old_children.items():
         if key not in new_children:
@@ -120,6 +121,8 @@ def _compare_field(key: str, old: Any, new: Any, schema: Schema, into: Compariso
         _compare(old_children or {}, new_children or {}, schema, nested)
     both = old is not _ABSENT and new is not _ABSENT
     whole = old_children is None or new_children is None or type(old) is not type(new)
+    if (old is None and new_children) or (new is None and old_children):
+        whole = False  # null is as good as an empty map
     insert(into.added, key, nested.added, member=old is _ABSENT)
     insert(into.modified, key, nested.modified, member=both and whole)
     insert(into.removed, key, nested.removed, member=new is _ABSENT)
