@@ -28,6 +28,7 @@ ROOT = HERE.parents[1]
 EXAMPLE = "examples/two-teams"
 NOW = 1_793_534_400.0
 WIDTH = 100
+DEMO_WIDTH = 80
 FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 MOMENT = 18.5
 """The second of the demo that the picture shows."""
@@ -39,8 +40,8 @@ def main() -> None:
     save(picture_of_demo(), "demo", "stromboli demo")
 
 
-def terminal() -> Console:
-    return Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
+def terminal(width: int = WIDTH) -> Console:
+    return Console(record=True, width=width, file=io.StringIO(), force_terminal=True, highlight=False)
 
 
 def prompt(out: Console, command: str) -> None:
@@ -58,7 +59,7 @@ def picture_of_plan() -> Console:
 
 
 def picture_of_demo() -> Console:
-    out = terminal()
+    out = terminal(DEMO_WIDTH)
     prompt(out, "make demo")
     shown = False
 

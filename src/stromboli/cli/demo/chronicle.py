@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from stromboli.cli.demo.frame import Frame, JobState
 
-_EXPLANATIONS = {"reclaim": "gives back what it borrowed", "preempt": "makes room for what is more urgent"}
+_EXPLANATIONS = {"reclaim": "gives back what it borrowed", "preempt": "makes room for urgent work"}
 REPORT_WAIT_AFTER = 2.0
 """Seconds that a job waits before a message says so."""
 
@@ -26,6 +26,11 @@ class JobRecord:
     evicted: int = 0
     min_running: int | None = None
     """The fewest pods that ran at once, from its start until one finished."""
+
+    @property
+    def short_name(self) -> str:
+        """Without the namespace."""
+        return self.name.rpartition("/")[2]
 
 
 @dataclass(slots=True)
@@ -50,7 +55,7 @@ class Chronicle:
     def _update_job(self, job: JobState, now: float) -> list[str]:
         record = self.jobs.setdefault(job.name, JobRecord(job.name, job.queue, job.minimum, 0, now))
         record.pods = max(record.pods, len(job.pods))
-        short = job.name.rpartition("/")[2]
+        short = record.short_name
         if record.started is None:
             if job.running >= job.minimum and job.running:
                 record.started = now
@@ -82,7 +87,7 @@ class Chronicle:
             job = next((job for job in self.jobs if pod.rpartition("-")[0] == job), "")
             if job:
                 self.jobs[job].evicted += 1
-                lost[job.rpartition("/")[2], action, beneficiary] += 1
+                lost[self.jobs[job].short_name, action, beneficiary.rpartition("/")[2]] += 1
         return [
             f"{job} loses {_pods(count)}: {_EXPLANATIONS.get(action, action)} ({action}"
             f"{f' for {beneficiary}' if beneficiary else ''})"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 
 from stromboli.cli.output import console
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from stromboli.embedded.embedded_cluster import EmbeddedCluster
 
 TIME_LIMIT = 55.0
-LINES_SHOWN = 8
+SCREEN = (80, 24)
+"""Columns and lines that a terminal must have for the frames."""
+LINES_KEPT = 8
 REFRESH_INTERVAL = 0.4
 SCHEDULE_PERIOD = 0.3
 
@@ -33,14 +35,16 @@ def demo(
     speed: float = typer.Option(1.0, "--speed", min=0.5, max=4.0, help="So many times as fast."),
 ) -> None:
     """Watch two teams share a cluster on this machine: gangs, quotas, reclaim and preemption, in half a minute."""
-    from stromboli.cli.demo.view import next_steps, render_frame
-
     out = console()
-    if out.is_terminal and sys.stdout.isatty():
-        with Live(Group("starting a cluster ..."), console=out, auto_refresh=False) as live:
+    _print(out, "Starting a cluster: an API server, 8 simulated machines and the scheduler ...")
+    from stromboli.cli.demo.view import ASCII, UNICODE, next_steps, render_frame
+
+    if is_screen(out):
+        marks = UNICODE if out.encoding.lower().startswith("utf") else ASCII
+        with Live(console=out, auto_refresh=False, transient=True, vertical_overflow="visible") as live:
 
             def draw(frame: Frame, chronicle: Chronicle, now: float, lines: list[str]) -> None:
-                live.update(render_frame(frame, chronicle, now, lines), refresh=True)
+                live.update(render_frame(frame, chronicle, now, lines, marks), refresh=True)
 
             end = play(draw, lambda _: None, speed)
     else:
@@ -49,8 +53,14 @@ def demo(
     out.print(next_steps())
 
 
+def is_screen(out: Console) -> bool:
+    """Whether a frame fits and can be drawn over the one before; else the story is told line by line."""
+    drawable = out.is_terminal and sys.stdout.isatty() and not out.is_dumb_terminal
+    return drawable and out.width >= SCREEN[0] and out.height >= SCREEN[1]
+
+
 def _print(out: Console, line: str) -> None:
-    out.print(line, markup=False)
+    out.print(line, markup=False, soft_wrap=True)
     out.file.flush()
 
 
@@ -98,7 +108,7 @@ async def _play_chapters(
     from stromboli.kube.cluster_access import find_access
 
     chapters, chronicle = deque(CHAPTERS), Chronicle()
-    lines: deque[str] = deque(maxlen=LINES_SHOWN)
+    lines: deque[str] = deque(maxlen=LINES_KEPT)
     refused: list[str] = []
     begin, now = time.monotonic(), 0.0
     async with Client(find_access(str(cluster.kubeconfig))) as client:

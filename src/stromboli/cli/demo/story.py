@@ -28,30 +28,34 @@ class Chapter:
 
 
 CHAPTERS = (
-    Chapter(
-        0, "00-teams.yaml", "two teams, research and production: a queue of equal weight and a quota each"
-    ),
-    Chapter(0, "01-sweep.yaml", "research submits sweep: 12 pods of 2 CPU, at least 2 at a time"),
+    Chapter(0, "00-teams.yaml", "two teams with equal rights, research and production, get a queue each"),
+    Chapter(0, "01-sweep.yaml", "research submits sweep: 12 pods of 2 CPUs, at least 2 at a time"),
     Chapter(
         3,
         "02-nightly.yaml",
-        "production submits nightly: 2 x 4 CPU; the cluster is full now",
+        "production submits nightly: 2 pods of 4 CPUs; now the cluster is full",
         "research/sweep",
     ),
     Chapter(
         6,
         "03-train.yaml",
-        "production submits train, a gang of 2 x 4 CPU, and deserves the room",
+        "production submits train: 2 pods of 4 CPUs, both or none (a gang)",
         "production/nightly",
     ),
     Chapter(
-        12, "04-incident.yaml", "production submits incident, an urgent gang of 2 x 2 CPU", "production/train"
+        12,
+        "04-incident.yaml",
+        "production submits incident: 2 pods of 2 CPUs, both or none, and urgent",
+        "production/train",
     ),
     Chapter(
-        14, "05-heartbeat.yaml", "production submits heartbeat, which asks for nothing", "production/incident"
+        14,
+        "05-heartbeat.yaml",
+        "production submits heartbeat: 1 pod that asks for no CPU at all",
+        "production/incident",
     ),
-    Chapter(16, "06-model.yaml", "research submits model, a gang of 4 x 4 CPU: all four or none"),
-    Chapter(18, "07-greedy.yaml", "research submits greedy, 2 x 48 CPU"),
+    Chapter(16, "06-model.yaml", "research submits model: 4 pods of 4 CPUs, all or none"),
+    Chapter(18, "07-greedy.yaml", "research submits greedy: 2 pods of 48 CPUs, more than its quota"),
 )
 
 
