@@ -31,7 +31,7 @@ def pack(session: Session, job: Job) -> None:
     """Bind what a gang lacks, all of it or nothing; pods beyond its minimum are left to `allocate`."""
     waiting = [task for task in job.by_status[Status.PENDING] if not task.best_effort and not task.gates]
     gang = sorted(waiting, key=session.task_key)[: max(job.minimum - job.ready_count, 0)]
-    if not gang or session.rules.overused(job.queue):
+    if not gang or job.queue is None or session.rules.overused(job.queue):
         return
     nodes = roomiest_first(session, gang)
     if starts(session, job, gang, nodes):  # on all nodes: is there a way at all?
@@ -45,7 +45,7 @@ def starts(session: Session, job: Job, gang: list[Task], nodes: Ints, commit: bo
     within = np.isin(np.arange(len(session.cluster.columns.nodes)), nodes)
     with session.statement() as trial:
         for task in gang:
-            if not session.rules.allocatable(job.queue, task):
+            if job.queue is None or not session.rules.allocatable(job.queue, task):
                 return False
             place = session.place(task, within)
             if isinstance(place, Verdict) or trial.assign(task, place) is not None:

@@ -7,12 +7,22 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from typer.testing import CliRunner
 
 from stromboli.cli.main import app
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"it did not come about within {seconds:g} s"
+        time.sleep(0.1)
 
 
 class Up:
