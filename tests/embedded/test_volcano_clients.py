@@ -37,6 +37,16 @@ def job(name: str, replicas: int = 2, seconds: int = 600, **spec: Any) -> dict[s
 
 
 @pytest.fixture(scope="module")
+def vcctl() -> str:
+    return program("vcctl")
+
+
+@pytest.fixture(scope="module")
+def helm() -> str:
+    return program("helm")
+
+
+@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     options = ("--nodes", "2x4cpu,8Gi", "--schedule-period", "50ms", "--start-delay", "10ms")
     with Up(tmp_path_factory.mktemp("up") / "data", *options) as up:
@@ -81,44 +91,44 @@ def test_the_python_client_submits_a_job_follows_it_to_its_end_and_deletes_it(
     assert "minAvailable" in refused.value.body
 
 
-def test_vcctl_runs_suspends_resumes_and_deletes_a_job(cluster: Up) -> None:
-    def vcctl(*arguments: str) -> str:
-        return cluster.run(program("vcctl"), "job", *arguments)
+def test_vcctl_runs_suspends_resumes_and_deletes_a_job(vcctl: str, cluster: Up) -> None:
+    def of_job(*arguments: str) -> str:
+        return cluster.run(vcctl, "job", *arguments)
 
     def phase() -> str:
-        row = next(line.split() for line in vcctl("list").splitlines() if line.startswith("shell "))
+        row = next(line.split() for line in of_job("list").splitlines() if line.startswith("shell "))
         return row[2]
 
-    vcctl("run", "--name", "shell", "--replicas", "2", "--min", "2")
+    of_job("run", "--name", "shell", "--replicas", "2", "--min", "2")
     eventually(lambda: phase() == "Running")
-    assert "Min Available:" in vcctl("view", "--name", "shell")
-    vcctl("suspend", "--name", "shell")
+    assert "Min Available:" in of_job("view", "--name", "shell")
+    of_job("suspend", "--name", "shell")
     eventually(lambda: phase() == "Aborted")
-    vcctl("resume", "--name", "shell")
+    of_job("resume", "--name", "shell")
     eventually(lambda: phase() == "Running")
-    assert "shell-default0-1" in cluster.run(program("vcctl"), "pod", "list")
-    vcctl("delete", "--name", "shell")
-    eventually(lambda: "shell" not in vcctl("list"))
+    assert "shell-default0-1" in cluster.run(vcctl, "pod", "list")
+    of_job("delete", "--name", "shell")
+    eventually(lambda: "shell" not in of_job("list"))
 
 
-def test_vcctl_creates_closes_opens_and_deletes_a_queue(cluster: Up) -> None:
-    def vcctl(*arguments: str) -> str:
-        return cluster.run(program("vcctl"), "queue", *arguments, "--name", "research")
+def test_vcctl_creates_closes_opens_and_deletes_a_queue(vcctl: str, cluster: Up) -> None:
+    def of_queue(*arguments: str) -> str:
+        return cluster.run(vcctl, "queue", *arguments, "--name", "research")
 
     def state() -> str:
-        return vcctl("get").splitlines()[1].split()[2]
+        return of_queue("get").splitlines()[1].split()[2]
 
-    vcctl("create", "--weight", "3")
+    of_queue("create", "--weight", "3")
     eventually(lambda: state() == "Open")
-    vcctl("operate", "--action", "close")
+    of_queue("operate", "--action", "close")
     eventually(lambda: state() == "Closed")
-    vcctl("operate", "--action", "open")
+    of_queue("operate", "--action", "open")
     eventually(lambda: state() == "Open")
-    vcctl("operate", "--action", "update", "--weight", "5")
-    assert vcctl("get").splitlines()[1].split()[1] == "5"
-    vcctl("operate", "--action", "close")
+    of_queue("operate", "--action", "update", "--weight", "5")
+    assert of_queue("get").splitlines()[1].split()[1] == "5"
+    of_queue("operate", "--action", "close")
     eventually(lambda: state() == "Closed")
-    vcctl("delete")
+    of_queue("delete")
 
 
 QUEUE_TEMPLATE = """
@@ -147,12 +157,9 @@ def chart(tmp_path: Path) -> Path:
 
 
 def test_helm_installs_upgrades_rolls_back_and_uninstalls_a_chart_with_a_job(
-    cluster: Up, client: official.ApiClient, chart: Path
+    helm: str, cluster: Up, client: official.ApiClient, chart: Path
 ) -> None:
     custom, core = official.CustomObjectsApi(client), official.CoreV1Api(client)
-
-    def helm(*arguments: str) -> str:
-        return cluster.run(program("helm"), *arguments)
 
     def pods() -> list[str]:
         listed = core.list_namespaced_pod("default", label_selector="volcano.sh/job-name=render")
@@ -161,18 +168,18 @@ def test_helm_installs_upgrades_rolls_back_and_uninstalls_a_chart_with_a_job(
     def weight() -> int:
         return custom.get_cluster_custom_object(*SCHEDULING, "queues", "render")["spec"]["weight"]
 
-    helm("install", "render", str(chart), "--wait", "--timeout", "30s")
+    cluster.run(helm, "install", "render", str(chart), "--wait", "--timeout", "30s")
     eventually(lambda: pods() == ["Running"] * 2)
     assert weight() == 2
-    helm("upgrade", "render", str(chart))
-    helm("upgrade", "render", str(chart), "--set", "replicas=3,weight=4")
+    cluster.run(helm, "upgrade", "render", str(chart))
+    cluster.run(helm, "upgrade", "render", str(chart), "--set", "replicas=3,weight=4")
     eventually(lambda: pods() == ["Running"] * 3)
     assert weight() == 4
-    helm("rollback", "render", "1")
+    cluster.run(helm, "rollback", "render", "1")
     eventually(lambda: pods() == ["Running"] * 2)
     assert weight() == 2
-    assert "superseded" in helm("history", "render")
-    helm("uninstall", "render")
+    assert "superseded" in cluster.run(helm, "history", "render")
+    cluster.run(helm, "uninstall", "render")
     eventually(lambda: pods() == [])
     with pytest.raises(official.ApiException, match="404"):
         custom.get_namespaced_custom_object(*BATCH, "render")
