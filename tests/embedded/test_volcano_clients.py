@@ -10,7 +10,6 @@ import kubernetes
 import kubernetes.client as official
 import kubernetes.watch
 import pytest
-import yaml
 
 from tests.embedded.up_process import Up, eventually
 from tests.embedded.volcano_programs import program
@@ -131,28 +130,37 @@ def test_vcctl_creates_closes_opens_and_deletes_a_queue(vcctl: str, cluster: Up)
     of_queue("delete")
 
 
-QUEUE_TEMPLATE = """
+TEMPLATES = """
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: Queue
 metadata: {name: {{ .Release.Name }}}
 spec: {weight: {{ .Values.weight }}}
+---
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: {{ .Release.Name }}}
+spec:
+  schedulerName: volcano
+  minAvailable: {{ .Values.replicas }}
+  tasks:
+  - name: frame
+    replicas: {{ .Values.replicas }}
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - {name: main, image: busybox, command: [sleep, "600"], resources: {requests: {cpu: 500m}}}
 """
 
 
 @pytest.fixture
 def chart(tmp_path: Path) -> Path:
-    """A chart with a Queue and a Job in it, of a weight and so many replicas."""
+    """A chart with a Queue of some weight and a Job of some replicas."""
     folder = tmp_path / "chart"
     (folder / "templates").mkdir(parents=True)
-    manifest = yaml.safe_dump(job("render", queue="QUEUE") | {"metadata": {"name": "QUEUE"}})
-    manifest = manifest.replace("QUEUE", "{{ .Release.Name }}").replace(
-        "replicas: 2", "replicas: {{ .Values.replicas }}"
-    )
-    manifest = manifest.replace("minAvailable: 2", "minAvailable: {{ .Values.replicas }}")
     (folder / "Chart.yaml").write_text("apiVersion: v2\nname: render\nversion: 0.1.0\n")
     (folder / "values.yaml").write_text("weight: 2\nreplicas: 2\n")
-    (folder / "templates" / "queue.yaml").write_text(QUEUE_TEMPLATE)
-    (folder / "templates" / "job.yaml").write_text(manifest)
+    (folder / "templates" / "objects.yaml").write_text(TEMPLATES)
     return folder
 
 

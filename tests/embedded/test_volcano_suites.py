@@ -38,7 +38,7 @@ tiers:
 """As Volcano's suites have it, without what we do not have yet."""
 LEFT_OUT = {
     "vcctl": {},
-    "jobp": {},
+    "jobp": {r"\brc, pg controller": "nothing makes the pods of a ReplicationController here"},
     "jobseq": {"MPI|Pytorch|TensorFlow": "they wait for what the programs in their images do"},
     "cronjob": {},
 }
