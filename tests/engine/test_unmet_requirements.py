@@ -325,6 +325,18 @@ WISHES: dict[str, tuple[dict[str, Any], str]] = {
         {"spec": {"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": {}}]}}}},
         "preferred spec.affinity.nodeAffinity: no plugin",
     ),
+    "a revocable zone": (
+        {"annotations": {"volcano.sh/revocable-zone": "*"}},
+        "annotation volcano.sh/revocable-zone",
+    ),
+    "a strategy": (
+        {"annotations": {"volcano.sh/resource-strategy-scoring-type": "MostAllocated"}},
+        "annotation volcano.sh/resource-strategy-scoring-type",
+    ),
+    "a waiting time": (
+        {"annotations": {"volcano.sh/sla-waiting-time": "1h"}},
+        "annotation volcano.sh/sla-waiting-time (1h)",
+    ),
     "an operating system": ({"spec": {"os": {"name": "windows"}}}, "spec.os (windows)"),
     "a disk": ({"spec": {"volumes": [{"name": "d", "rbd": {"image": "x"}}]}}, "spec.volumes (d)"),
 }

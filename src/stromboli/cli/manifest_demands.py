@@ -12,7 +12,7 @@ from stromboli.api import names
 from stromboli.api.resources.quantity import QuantityError
 from stromboli.api.types.pod import PodSpec
 from stromboli.api.types.scheduling import NetworkTopology, QueueSpec
-from stromboli.model.requirements.group_demands import queue_demands, task_topology_demands, topology_demand
+from stromboli.model.requirements.group_demands import annotation_demands, queue_demands, topology_demand
 from stromboli.model.requirements.placement_requirement import Demand
 from stromboli.model.requirements.pod_demands import metadata_demands, spec_demands
 
@@ -60,7 +60,7 @@ def _of_volcano(part: _Part) -> Iterator[Demand]:
     if part.content.get("kind") == "Queue":
         yield from queue_demands(_converted(part.content.get("spec"), QueueSpec) or QueueSpec())
     annotations = part.value("metadata").get("annotations")
-    for demand in task_topology_demands(_texts(annotations)):
+    for demand in annotation_demands(_texts(annotations)):
         yield demand._replace(field=_join(part.path, demand.field))
 
 

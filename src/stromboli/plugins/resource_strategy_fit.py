@@ -15,6 +15,7 @@ from stromboli.engine.placement.node_functions import Check, Column, NodeFilter,
 from stromboli.engine.placement.utilisation import Part, utilisation
 from stromboli.engine.plugin import Plugin
 from stromboli.model.dimensions import CPU, MEMORY
+from stromboli.model.requirements.placement_requirement import RESOURCE_STRATEGY
 from stromboli.model.task import Task
 from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg, arg_map
@@ -88,6 +89,7 @@ class ResourceStrategyFit(Plugin):
     """Scores nodes by a strategy per resource; may keep cpu and memory beside free devices."""
 
     name = "resource-strategy-fit"
+    honours = frozenset({RESOURCE_STRATEGY.name})
     Arguments = StrategyFitArguments
     arguments: StrategyFitArguments
 

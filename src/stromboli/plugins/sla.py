@@ -9,6 +9,7 @@ from stromboli.api.go_scalars import duration
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.model.job import Job
+from stromboli.model.requirements.placement_requirement import WAITING_TIME
 from stromboli.model.task import Task
 from stromboli.policy.argument_checks import duration_like
 from stromboli.policy.arguments import arg
@@ -32,6 +33,7 @@ class Sla(Plugin):
     # quirk: spec 03 12: it cannot overrule a plugin of the same or an earlier tier that objects.
 
     name = "sla"
+    honours = frozenset({WAITING_TIME.name})
     Arguments = SlaArguments
     arguments: SlaArguments
 

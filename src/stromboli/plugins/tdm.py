@@ -18,6 +18,7 @@ from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
+from stromboli.model.requirements.placement_requirement import REVOCABLE_ZONE
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.policy.arguments import arg, arg_prefix
@@ -54,6 +55,7 @@ class Tdm(Plugin):
     """Lets preemptable tasks onto revocable nodes in the hours of their zone, and off again after."""
 
     name = "tdm"
+    honours = frozenset({REVOCABLE_ZONE.name})
     Arguments = TdmArguments
     arguments: TdmArguments
 

@@ -14,8 +14,14 @@ from stromboli.model.requirements.placement_requirement import (
     SOFT_NETWORK_TOPOLOGY,
     TASK_TOPOLOGY,
     TOPOLOGY_WITHOUT_TIER,
+    WAITING_TIME,
     Demand,
 )
+
+_ANNOTATIONS = {
+    **dict.fromkeys(names.TASK_TOPOLOGY, TASK_TOPOLOGY),
+    **dict.fromkeys((names.SLA_WAITING_TIME, names.OLD_SLA_WAITING_TIME), WAITING_TIME),
+}
 
 
 def network_topologies(group: PodGroup) -> dict[NetworkTopology, str]:
@@ -33,14 +39,14 @@ def network_topologies(group: PodGroup) -> dict[NetworkTopology, str]:
 def group_demands(group: PodGroup) -> tuple[Demand, ...]:
     """What a PodGroup asks for: for each of its network topologies, in order, then for its annotations."""
     topologies = [topology_demand(field, topology) for topology, field in network_topologies(group).items()]
-    return (*topologies, *task_topology_demands(group.metadata.annotations))
+    return (*topologies, *annotation_demands(group.metadata.annotations))
 
 
-def task_topology_demands(annotations: Mapping[str, str]) -> Iterator[Demand]:
+def annotation_demands(annotations: Mapping[str, str]) -> Iterator[Demand]:
     """What annotations of a group ask for."""
-    for key in names.TASK_TOPOLOGY:
+    for key, requirement in _ANNOTATIONS.items():
         if annotations.get(key):
-            yield Demand(TASK_TOPOLOGY, f"annotation {key}", annotations[key][:63])
+            yield Demand(requirement, f"annotation {key}", annotations[key][:63])
 
 
 def topology_demand(field: str, topology: NetworkTopology) -> Demand:

@@ -165,6 +165,30 @@ OPERATING_SYSTEM = PlacementRequirement(
     "nodes are not chosen by it, by Kubernetes' own scheduler neither, and a kubelet refuses the pod on others",
     "add the nodeSelector kubernetes.io/os",
 )
+REVOCABLE_ZONE = PlacementRequirement(
+    "revocable-zone",
+    False,
+    "Pod: annotation `volcano.sh/revocable-zone`",
+    "no plugin of the policy knows revocable nodes",
+    "add tdm to the policy",
+    "tdm",
+)
+RESOURCE_STRATEGY = PlacementRequirement(
+    "resource-strategy",
+    False,
+    "Pod: annotations `volcano.sh/resource-strategy-scoring-type`, `volcano.sh/resource-strategy-weight`",
+    "no plugin of the policy scores nodes by a strategy of the pod",
+    "add resource-strategy-fit to the policy",
+    "resource-strategy-fit",
+)
+WAITING_TIME = PlacementRequirement(
+    "waiting-time",
+    False,
+    "PodGroup: annotation `volcano.sh/sla-waiting-time`",
+    "no plugin of the policy looks at how long a job has waited",
+    "add sla to the policy",
+    "sla",
+)
 NODE_GROUPS = PlacementRequirement(
     "node-groups",
     True,
@@ -206,6 +230,9 @@ REQUIREMENTS = (
     LABEL_KEYS,
     PREFERRED_LABEL_KEYS,
     OPERATING_SYSTEM,
+    REVOCABLE_ZONE,
+    RESOURCE_STRATEGY,
+    WAITING_TIME,
     NODE_GROUPS,
     PREFERRED_NODE_GROUPS,
     DEQUEUE_STRATEGY,

@@ -27,6 +27,8 @@ from stromboli.model.requirements.placement_requirement import (
     PREFERRED_LABEL_KEYS,
     PREFERRED_NUMA_POLICY,
     RESOURCE_CLAIMS,
+    RESOURCE_STRATEGY,
+    REVOCABLE_ZONE,
     VOLUME_BINDING,
     VOLUME_LIMITS,
     Demand,
@@ -42,6 +44,11 @@ _SHARED_DEVICES = (
 )
 _DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 _NO_NUMA_POLICY = ("", "none")
+_PLUGIN_ANNOTATIONS = {
+    names.REVOCABLE_ZONE: REVOCABLE_ZONE,
+    names.RESOURCE_STRATEGY_SCORING_TYPE: RESOURCE_STRATEGY,
+    names.RESOURCE_STRATEGY_WEIGHT: RESOURCE_STRATEGY,
+}
 
 
 def spec_demands(spec: PodSpec) -> tuple[Demand, ...]:
@@ -57,7 +64,14 @@ def metadata_demands(
     keys: tuple[Demand, ...] = ()
     if spec.affinity is not None and (spec.affinity.pod_affinity or spec.affinity.pod_anti_affinity):
         keys = tuple(_label_keys(spec.affinity, labels))
-    return numa + keys
+    return numa + keys + tuple(_plugin_annotations(annotations))
+
+
+def _plugin_annotations(annotations: Mapping[str, str]) -> Iterator[Demand]:
+    """Annotations that one plugin reads."""
+    for key, requirement in _PLUGIN_ANNOTATIONS.items():
+        if annotations.get(key):
+            yield Demand(requirement, f"annotation {key}", annotations[key][:63])
 
 
 def _numa_policy(spec: PodSpec, annotations: Mapping[str, str]) -> tuple[Demand, ...]:
