@@ -111,6 +111,15 @@ def test_a_value_of_the_wrong_type_is_refused_whoever_sends_it(plane: ControlPla
         assert f"{path}.{field} in body must be of type" in message
 
 
+def test_an_unknown_field_comes_before_what_is_wrong_with_the_others(
+    plane: ControlPlane, namespace: str
+) -> None:
+    pod = {**misspelt(), "hostNetwork": "yes"}
+    message = refusal(plane, url("Job", namespace, "Strict"), made("Job", "both", pod))
+    assert "strict decoding error" in message
+    assert "hostNetwork" not in message
+
+
 def test_what_pods_may_say_a_template_may_say(plane: ControlPlane, namespace: str) -> None:
     probe = {"httpGet": {"port": "web"}, "periodSeconds": 3}
     pod = {

@@ -208,14 +208,14 @@ def _prune_and_default(request: WriteRequest, content: Content) -> tuple[str, ..
     """Prune, set defaults and check types; returns warnings about unknown fields, as `fieldValidation` asks."""
     kind = request.kind
     result = object_schemas.normalize(kind, content)
-    if result.problems:
-        raise invalid(kind, str(content["metadata"].get("name", "")), result.problems)
     unknown = [f'unknown field "{path}"' for path in result.unknown]
     if unknown and request.validation == "Strict":
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}:'
             f" strict decoding error: {', '.join(unknown)}"
         )
+    if result.problems:
+        raise invalid(kind, str(content["metadata"].get("name", "")), result.problems)
     return tuple(unknown) if request.validation == "Warn" else ()
 
 
