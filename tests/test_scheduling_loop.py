@@ -93,7 +93,7 @@ def test_what_there_is_to_say_about_a_policy_is_an_event_on_the_root_queue(file:
         (
             "Warning",
             "PolicyWarning",
-            f"{file}: the policy is in force: {file}:5: plugin deviceshare: known to Volcano, not in Stromboli"
+            f"{file}:5: plugin deviceshare: known to Volcano, not in Stromboli"
             f' yet: pods that need it stay pending; {file}:6: unknown plugin "gnag"; did you mean "gang"?',
         ),
         ("Normal", "PolicyLoaded", f"{file}: the new policy is in force"),

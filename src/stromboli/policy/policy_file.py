@@ -14,16 +14,17 @@ class PolicyReading(NamedTuple):
 
     in_force: bool
     problems: tuple[str, ...]
-    outcome: str
+    outcome: str = ""
+    """What is in force now, where that is news."""
 
     @property
     def messages(self) -> tuple[str, ...]:
-        return (*self.problems, self.outcome)
+        return (*self.problems, self.outcome) if self.outcome else self.problems
 
 
 def first_reading(policy: Policy) -> PolicyReading:
     """Of a policy that is in force from the start."""
-    return PolicyReading(True, policy.warnings, f"{policy.source_name}: the policy is in force")
+    return PolicyReading(True, policy.warnings)
 
 
 class PolicyFile:
