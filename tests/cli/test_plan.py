@@ -280,6 +280,27 @@ def test_the_clock_can_be_set(run: Run, tmp_path: Path) -> None:
     assert "--now noon: no time" in run(*arguments, "--now", "noon").stderr
 
 
+def test_a_plugin_that_forgets_to_return_is_named_and_the_plan_has_failed(run: Run, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugins" / "mute.py"
+    plugin.parent.mkdir()
+    plugin.write_text(
+        "from stromboli.engine.plugin import Plugin\n\n\n"
+        "class Mute(Plugin):\n"
+        '    """Has a return missing."""\n\n'
+        '    name = "mute"\n\n'
+        "    def job_ready(self, job):\n"
+        "        job.enough_ready\n"
+    )
+    case = write_case(
+        tmp_path / "case.json",
+        [*nodes("n1 cpu=4"), *job_manifests("a", cpu=1)],
+        'actions: "enqueue, allocate"\ntiers: [{plugins: [{name: mute}]}]',
+    )
+    result = run("plan", "-f", case, "--plugins-dir", plugin.parent)
+    assert result.exit_code == 1
+    assert "plugin 'mute' failed in job_ready: TypeError: it returned None" in " ".join(result.stdout.split())
+
+
 # -- many cases
 
 

@@ -184,3 +184,30 @@ def test_overriding_a_deprecated_point_warns_when_the_class_is_made(caplog: pyte
     with caplog.at_level(logging.WARNING):
         type("Old", (Plugin,), {"name": "old", "hyper_node_scores": lambda self, *_: ()})
     assert "plugin old: extension point hyper_node_scores is deprecated: nothing asks it" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("point_name", "actions"),
+    [
+        ("job_ready", "allocate"),
+        ("overused", "allocate"),
+        ("allocatable", "allocate"),
+        ("node_filters", "allocate"),
+        ("job_enqueueable", "enqueue"),
+        ("job_starving", "preempt"),
+        ("victim_tasks", "shuffle"),
+    ],
+)
+def test_a_plugin_that_returns_none_where_an_answer_is_needed_is_named(point_name: str, actions: str) -> None:
+    def answer(self: Plugin, *items: Any) -> None:
+        pass
+
+    answer.__name__ = point_name
+    mute = type("Mute", (Plugin,), {"__doc__": "Has no `return`.", "name": "mute", point_name: answer})
+    phase = "Pending" if actions == "enqueue" else "Inqueue"
+    world = World(nodes="n1 cpu=4").job("old", cpu=1, running_on="n1")
+    world.job("a", cpu=3, min_resources={"cpu": 3}, phase=phase).job("b", cpu=2, phase=phase)
+    result = world.run(actions, "mute", plugin_classes=[mute])
+    why = "it returned None where an answer is needed: is a return missing?"
+    failure = f"plugin 'mute' failed in {point_name}: TypeError: {why}"
+    assert failure in (*result.failures, result.lost)

@@ -88,13 +88,18 @@ def plugin_of(method: Method) -> str:
     return getattr(getattr(method, "__self__", None), "name", "")
 
 
-def answers(methods: Iterable[Method], items: Sequence[Any]) -> Iterator[Any]:
-    """Ask one method after the other, as far as answers are taken; an error is attributed to the plugin asked."""
+def answers(methods: Iterable[Method], items: Sequence[Any], required: bool = False) -> Iterator[Any]:
+    """Ask one method after the other, as far as answers are taken; an error is attributed to the plugin asked.
+
+    Where an answer is `required`, None is an error.
+    """
     for method in methods:
         try:
             answer = method(*items)
             if isinstance(answer, GeneratorType):
                 answer = list(answer)  # a generator raises only when it is read
+            if required:
+                _check_answer(answer)
         except Exception as error:
             attribute_method(error, method)
             raise
@@ -128,6 +133,12 @@ def first_nonzero(tiers: Tiers) -> Method:
     return lambda *items: next((answer for answer in answers(methods, items) if answer), 0)
 
 
+def _check_answer(answer: Any) -> None:
+    """Refuse None where a plugin must answer: a method without `return` is a mistake, not a refusal."""
+    if answer is None:
+        raise TypeError("it returned None where an answer is needed: is a return missing?")
+
+
 def every(tiers: Tiers) -> Method:
     """All must agree; true without any plugin."""
     methods = _flat(tiers)
@@ -135,7 +146,9 @@ def every(tiers: Tiers) -> Method:
     def agreed(*items: Any) -> bool:
         try:
             for method in methods:
-                if not method(*items):
+                answer = method(*items)
+                if not answer:
+                    _check_answer(answer)
                     return False
         except Exception as error:
             attribute_method(error, method)
@@ -148,7 +161,7 @@ def every(tiers: Tiers) -> Method:
 def some(tiers: Tiers) -> Method:
     """One is enough; false without any plugin."""
     methods = _flat(tiers)
-    return lambda *items: any(answers(methods, items))
+    return lambda *items: any(answers(methods, items, required=True))
 
 
 def vote(tiers: Tiers) -> Method:
@@ -157,7 +170,7 @@ def vote(tiers: Tiers) -> Method:
     def decide(*items: Any) -> bool:
         for tier in tiers:
             permitted = False
-            for answer in answers(tier, items):
+            for answer in answers(tier, items, required=True):
                 if answer < 0:
                     return False
                 permitted = permitted or answer > 0
@@ -194,7 +207,7 @@ def notify(tiers: Tiers) -> Method:
 def gather(tiers: Tiers) -> Method:
     """The lists of all plugins, one after the other."""
     methods = _flat(tiers)
-    return lambda *items: [answer for listed in answers(methods, items) for answer in listed]
+    return lambda *items: [answer for listed in answers(methods, items, required=True) for answer in listed]
 
 
 def narrow(tiers: Tiers) -> Method:
@@ -203,7 +216,7 @@ def narrow(tiers: Tiers) -> Method:
 
     def leave(items: list[Any]) -> list[Any]:
         for method in methods:
-            items = next(answers((method,), (items,)))
+            items = next(answers((method,), (items,), required=True))
         return items
 
     return leave
@@ -253,7 +266,7 @@ def union_of_first_tier(tiers: Tiers) -> Method:
     def choose(*items: Any) -> dict[Any, str]:
         for number, tier in enumerate(tiers, 1):
             named: dict[Any, dict[str, None]] = {}
-            for method, victims in zip(tier, answers(tier, items), strict=False):
+            for method, victims in zip(tier, answers(tier, items, required=True), strict=False):
                 for task in victims:
                     named.setdefault(task, {})[plugin_of(method)] = None
             if named:
