@@ -103,10 +103,11 @@ def test_a_refusal_is_told_and_the_next_task_is_tried() -> None:
         own=[NotA],
     )
     assert bound(outcome) == ["b"]
-    assert task_named(outcome.session.cluster, "a").condition.message == "not this one"
+    assert " waits: not this one; " in task_named(outcome.session.cluster, "a").condition.message
 
 
 def test_without_nodes_there_is_no_place() -> None:
     outcome = backfill(group("job", 1), pod("a", "job", cpu=0))
     assert bound(outcome) == []
-    assert task_named(outcome.session.cluster, "a").condition.message == "0/0 nodes are unavailable"
+    message = task_named(outcome.session.cluster, "a").condition.message
+    assert message.startswith("PodGroup job waits: the cluster has no nodes; add nodes (")

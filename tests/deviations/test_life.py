@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stromboli.engine.catalog import action
-from stromboli.engine.decisions import Decision, Event, PodCondition
+from stromboli.engine.decisions import Decision, Event, PodCondition, PodGroupStatus
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.extensions import load_catalog
@@ -36,8 +36,39 @@ def test_what_stands_there_already_is_not_told_again() -> None:
     assert {event.reason for event in _events(first.decisions)} == {"Unschedulable", "FailedScheduling"}
     assert world.step(3).decisions == []
     world.add({"kind": "Node", "metadata": {"name": "n2"}, "status": {"allocatable": {"cpu": 1}}})
-    again = world.step().decisions
-    assert any(isinstance(decision, PodCondition) and "0/2 nodes" in decision.message for decision in again)
+    assert world.step().decisions == []  # another node, and still none has the cpu
+    world.add({"kind": "Node", "metadata": {"name": "n3"}, "status": {"allocatable": {"cpu": 2}}})
+    world.job("old", cpu=1, running_on="n3")
+    again = world.step().decisions  # it would fit now, were the cpu free
+    assert any(isinstance(decision, PodCondition) and "wait until" in decision.message for decision in again)
+
+
+def test_why_a_job_waits_is_one_sentence_with_volcanos_words_behind_it() -> None:
+    """Volcano says `pod group is not ready, 6 Pending, 6 minAvailable; Pending: 6 Unschedulable` and nothing else."""
+    world = World(nodes="n1 cpu=16; n2 cpu=16", queues="q; r")
+    world.job("old", queue="q", pods=3, cpu=8, running_on="n1 n2 n2").job("other", queue="r", pods=2, cpu=9)
+    world.job("train", queue="q", pods=6, cpu=5)
+    sentence = 'PodGroup train waits: the deserved share of queue "q" leaves too little cpu; raise its weight'
+    decisions = world.run(PLACE, "gang | proportion").decisions
+    (status,) = [d for d in decisions if isinstance(d, PodGroupStatus) and d.name == "train"]
+    volcano = "6/6 tasks in gang unschedulable: pod group is not ready, 6 Pending, 6 minAvailable"
+    assert [condition.message for condition in status.conditions] == [f"{sentence} ({volcano})"]
+    pods = [d.message for d in decisions if isinstance(d, PodCondition) and d.name.startswith("train")]
+    assert pods == [f"{sentence} (pod group is not ready)"] * 6
+
+
+def test_a_job_that_is_not_let_in_says_so_before_it_has_pods() -> None:
+    """In Volcano only a PodGroup with pods gets the condition, and its pods are made once it is let in."""
+    world = World(nodes="n1 cpu=4", queues="q capability=cpu:2")
+    world.job("train", queue="q", pods=0, minimum=3, min_resources={"cpu": 3})
+    decisions = world.run(PLACE, "gang | proportion").decisions
+    (status,) = [decision for decision in decisions if isinstance(decision, PodGroupStatus)]
+    (condition,) = status.conditions
+    assert (status.phase, condition.type) == ("Pending", "Unschedulable")
+    assert condition.message.startswith(
+        'PodGroup train waits: not let into queue "q": queue resource quota insufficient: insufficient cpu; '
+        'raise the capability of queue "q" ('
+    )
 
 
 def _events(decisions: list[Decision]) -> list[Event]:

@@ -125,7 +125,9 @@ def test_a_pod_without_its_group_is_told_so_once() -> None:
     world = world_of(node("n1"), *members("g", 1))
     [condition] = [decision for decision in world.step().decisions if isinstance(decision, PodCondition)]
     assert condition.reason == "Unschedulable"
-    assert "PodGroup (default/g)" in condition.message
+    assert condition.message.startswith(
+        "This pod waits: PodGroup default/g of scheduling.k8s.io does not exist;"
+    )
     assert not world.step().decisions
     world.put(native_group("g", 1))
     assert len(binds(world.step().decisions)) == 1
@@ -138,7 +140,9 @@ def test_a_pod_whose_group_is_in_no_queue_is_told_so() -> None:
         for decision in world_of(node("n1"), lost, *members("g", 1)).step().decisions
         if isinstance(decision, PodCondition)
     ]
-    assert condition.message == 'queue "nowhere" does not exist'
+    assert condition.message.startswith(
+        'PodGroup g waits: queue "nowhere" does not exist; create it, or set '
+    )
 
 
 # -- how they may be disturbed

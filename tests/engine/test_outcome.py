@@ -8,10 +8,14 @@ import pytest
 
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Decision, Event, PodCondition, PodGroupStatus, QueueStatus
-from stromboli.engine.outcome import job_message, wait_condition
+from stromboli.engine.explanation.job_messages import JobMessages
+from stromboli.engine.explanation.volcano_messages import group_message
+from stromboli.engine.explanation.wait_gates import WaitCauses
+from stromboli.engine.outcome import WaitCondition, wait_condition
 from stromboli.engine.placement.node_functions import Refusal
 from stromboli.engine.placement.verdict import verdict_text
-from stromboli.engine.plugin import Plugin
+from stromboli.engine.plugin import Invalid, Plugin
+from stromboli.model.job import Job
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -77,14 +81,14 @@ def test_a_phase_let_in_by_enqueue_is_written_with_counts_and_condition() -> Non
     assert condition.transition_id == f"{NOON:.0f}-1"
 
 
-def test_an_unready_gang_is_told_how_many_tasks_are_missing_and_why() -> None:
+def test_an_unready_gang_is_told_what_it_waits_for() -> None:
     status = status_of(group("job", 3), *(pod(f"j-w-{number}", "job", cpu=3) for number in range(3)))
     (condition,) = status.conditions
     assert (condition.type, condition.reason) == ("Unschedulable", "NotEnoughResources")
     assert condition.message == (
-        "2/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; "
-        "Pending: 1 Schedulable, 2 Unschedulable. "
-        "Origin reason is j-w-1: 0/1 nodes are unavailable: 1 Insufficient cpu."
+        "PodGroup job waits: nodes are unavailable: Insufficient cpu; "
+        "all nodes together have less cpu than its pods that must start together ask for: add nodes or ask for less "
+        "(3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable)"
     )
 
 
@@ -98,47 +102,38 @@ def test_a_gang_on_its_way_out_is_not_called_unschedulable() -> None:
 # -- messages
 
 
-def test_the_job_message_counts_statuses_as_strings() -> None:
+def test_what_volcano_says_of_a_group_counts_statuses_as_strings() -> None:
     objects = [queue(), node("n0"), group("job", 2)]
     objects += [pod(f"p{number}", "job") for number in range(11)]
     objects += [pod("r0", "job", on="n0"), pod("r1", "job", on="n0")]
     session = World().add(*objects).session()
-    job = job_named(session.cluster, "job")
-    assert job_message(session, job) == (
-        "pod group is ready, 11 Pending, 2 Running, 2 minAvailable; Pending: 11 Unschedulable"
-    )
-
-
-def test_the_origin_is_the_objection_to_the_job_or_the_first_verdict() -> None:
-    session = World().add(group("job", 1), pod("a", "job")).session()
-    job, task = job_named(session.cluster, "job"), task_named(session.cluster, "a")
-    session.explain(task, verdict_text("no room"))
-    assert job_message(session, job).endswith("Pending: 1 Unschedulable. Origin reason is a: no room")
-    session.objections[job] = "not valid"
-    assert job_message(session, job).endswith(". Origin reason is: not valid")
+    text = "pod group is ready, 11 Pending, 2 Running, 2 minAvailable"
+    assert group_message(job_named(session.cluster, "job")) == text
 
 
 def test_a_task_stands_where_its_last_trial_left_it() -> None:
     session = World().add(node("n0"), group("job", 1), pod("a", "job")).session()
     task, n0 = task_named(session.cluster, "a"), session.cluster.nodes["n0"]
-    assert wait_condition(session, task, "the job's words") == ("Unschedulable", "the job's words", "")
+
+    def condition() -> WaitCondition:
+        assert task.job is not None
+        return wait_condition(session, task, JobMessages(WaitCauses(session), task.job))
+
     session.explain(task, verdict_text("no room"))
-    assert wait_condition(session, task, "").message == "no room"
+    sentence = "PodGroup job waits: no room; change the nodes, or what its pods ask of them"
+    assert condition() == ("Unschedulable", f"{sentence} (pod group is not ready)", "")
     with session.statement() as trial:
         trial.allocate(task, n0)
-    assert wait_condition(session, task, "") == (
-        "Schedulable", "Pod default/a can possibly be assigned to n0, once minAvailable is satisfied", ""
-    )  # fmt: skip
+    possible = "can possibly be assigned to a node, once"
+    text = f"{sentence} ({possible} minAvailable is satisfied)"
+    assert condition() == ("Schedulable", text, "")
     with session.statement() as trial:
         trial.pipeline(task, n0, evicted=True)
-    assert wait_condition(session, task, "") == (
-        "Unschedulable",
-        "Pod default/a can possibly be assigned to n0, once resource is released and minAvailable is satisfied",
-        "n0",
-    )
+    text = f"{sentence} ({possible} resource is released and minAvailable is satisfied)"
+    assert condition() == ("Unschedulable", text, "n0")
     with session.statement() as trial:
         trial.pipeline(task, n0)
-    assert wait_condition(session, task, "").nominated == ""
+    assert condition().nominated == ""
 
 
 # -- events and pod conditions
@@ -147,7 +142,10 @@ def test_a_task_stands_where_its_last_trial_left_it() -> None:
 def test_a_pod_that_waits_is_told_why_with_a_condition_and_an_event() -> None:
     outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job", cpu=9))
     (condition,) = of_kind(outcome, PodCondition)
-    why = "0/1 nodes are unavailable: 1 Insufficient cpu."
+    why = (
+        "PodGroup job waits: nodes are unavailable: Insufficient cpu; "
+        "no node is large enough: ask for less cpu per pod or add larger nodes (pod group is not ready)"
+    )
     assert (condition.reason, condition.message) == ("Unschedulable", why)
     assert Event("Pod", "default", "a", "Warning", "FailedScheduling", why) in outcome.decisions
 
@@ -161,18 +159,69 @@ def test_a_group_gets_an_event_while_it_waits_and_one_when_it_is_ready() -> None
     outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job", cpu=9))
     (event,) = [decision for decision in of_kind(outcome, Event) if decision.kind == "PodGroup"]
     assert (event.type, event.reason) == ("Warning", "Unschedulable")
-    assert event.message.startswith(
-        "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvail"
-    )
+    volcano = "1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending, 1 minAvailable"
+    assert event.message.endswith(f" ({volcano})")
     outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job", on="n0"))
     assert of_kind(outcome, Event) == [
         Event("PodGroup", "default", "job", "Normal", "Scheduled", "pod group is ready")
     ]
 
 
-def test_nothing_is_told_about_a_job_that_takes_no_part() -> None:
+def test_a_job_whose_queue_does_not_exist_is_told_so() -> None:
     outcome = cycle(node("n0"), group("job", 1, queue="missing"), pod("a", "job"))
-    assert {type(decision) for decision in outcome.decisions} == {QueueStatus}
+    why = 'PodGroup job waits: queue "missing" does not exist; create it, or set spec.queue of the PodGroup ('
+    assert {type(decision) for decision in outcome.decisions} == {PodCondition, Event, QueueStatus}
+    assert {event.kind for event in of_kind(outcome, Event)} == {"Pod", "PodGroup"}
+    assert all(event.message.startswith(why) for event in of_kind(outcome, Event))
+
+
+def test_the_owner_of_a_group_gets_an_event_that_names_it() -> None:
+    owned = group("job-1234", 1)
+    owner = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": "job",
+        "uid": "u",
+        "controller": True,
+    }
+    owned["metadata"]["ownerReferences"] = [owner]
+    outcome = cycle(queue(), node("n0"), owned, pod("a", "job-1234", cpu=9))
+    sentence = (
+        "Job job waits: nodes are unavailable: Insufficient cpu; "
+        "no node is large enough: ask for less cpu per pod or add larger nodes"
+    )
+    event = Event("Job", "default", "job", "Warning", "Unschedulable", sentence, owner["apiVersion"], "u")
+    assert event in outcome.decisions
+    (group_event,) = [decision for decision in of_kind(outcome, Event) if decision.kind == "PodGroup"]
+    assert group_event.message.startswith(f"{sentence} (1/1 tasks in gang unschedulable")
+
+
+def test_messages_fit_into_an_event_whatever_a_plugin_says() -> None:
+    class Wordy(Plugin):
+        """Refuses with a long text."""
+
+        name = "wordy"
+
+        def prefilter(self, task: Task) -> Refusal | None:
+            return Refusal("ä" * 5000, self.name)
+
+    world = World().add(queue(), node("n0"), group("job", 1), pod("a", "job"))
+    decisions = world.run("enqueue, allocate", "gang wordy", plugin_classes=[Wordy]).decisions
+    messages = [decision.message for decision in decisions if isinstance(decision, Event | PodCondition)]
+    messages += [
+        entry.message
+        for status in decisions
+        if isinstance(status, PodGroupStatus)
+        for entry in status.conditions
+    ]
+    assert len(messages) == 4
+    assert all("ä..." in message and len(message.encode()) <= 1024 for message in messages)
+    assert all("; change the nodes" in message for message in messages)
+
+
+def test_a_job_that_only_waits_for_its_binds_is_not_called_unschedulable() -> None:
+    outcome = cycle(queue(), node("n0"), group("job", 1, phase="Inqueue"), pod("a", "job"))
+    assert of_kind(outcome, Event) == []
 
 
 # -- queues
@@ -195,11 +244,11 @@ def test_best_effort_pods_that_wait_count_for_readiness() -> None:
     session = World().add(node("n0"), group("job", 1), pod("a", "job", cpu=0)).session()
     job = job_named(session.cluster, "job")
     assert job.counts[Status.PENDING] == 1
-    assert job_message(session, job).startswith("pod group is ready, 1 Pending, 1 minAvailable")
+    assert group_message(job) == "pod group is ready, 1 Pending, 1 minAvailable"
 
 
 class Unprintable(str):
-    """A reason that some plugin gave, which is no text after all."""
+    """A text that some plugin gave, which is none after all."""
 
     def __format__(self, _: str) -> str:
         raise ValueError("no words for it")
@@ -209,9 +258,8 @@ def test_a_job_of_which_nothing_can_be_said_costs_no_cycle() -> None:
     class Wordless(Plugin):
         name = "wordless"
 
-        def prefilter(self, task: Task) -> Refusal | None:
-            refused = task.name == "lost-0"
-            return Refusal(Unprintable("x"), curable=False, plugin=self.name) if refused else None
+        def job_valid(self, job: Job) -> Invalid | None:
+            return Invalid("x", Unprintable("x")) if job.name == "lost" else None
 
     world = World("n1 cpu=4").job("lost", pods=1, cpu=1).job("runs", pods=1, cpu=1)
     catalog = catalog_with([Wordless], [])

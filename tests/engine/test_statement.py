@@ -55,6 +55,7 @@ def test_what_is_kept_holds_until_the_session_ends(session: Session) -> None:
         trial.pipeline(a, session.cluster.nodes["n0"])
         trial.keep()
     assert a.status is Status.PIPELINED
+    session.remember_uncommitted()
     session.finish()
     assert session.uncommitted.pipelined == {"default/a": "n0"}
     assert a.status is Status.PENDING

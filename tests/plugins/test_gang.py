@@ -77,14 +77,14 @@ def test_a_job_with_too_few_pods_says_so(job, message):
     assert message in conditions_of(result, "short")["Unschedulable"].message
 
 
-def test_a_gang_that_waits_tells_how_many_are_missing_and_why():
+def test_a_gang_that_waits_says_why_and_what_volcano_says():
     world = World(nodes=ONE_NODE).job("train", pods=3, cpu=1)
     condition = conditions_of(world.run(plugins="gang"), "train")["Unschedulable"]
     assert condition.reason == "NotEnoughResources"
     assert condition.message == (
-        "1/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable; Pending: "
-        "1 Unschedulable, 2 Schedulable. Origin reason is train-2: "
-        "0/1 nodes are unavailable: 1 Insufficient cpu."
+        "PodGroup train waits: nodes are unavailable: Insufficient cpu; all nodes together have less cpu than its "
+        "pods that must start together ask for: add nodes or ask for less "
+        "(3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable)"
     )
 
 

@@ -172,19 +172,8 @@ GROUP_IS_READY = "pod group is ready"
 GROUP_IS_NOT_READY = "pod group is not ready"
 MIN_AVAILABLE_COUNT = "{count} minAvailable"
 STATUS_COUNT = "{count} {status}"
-PENDING_REASONS = "; Pending: {histogram}"
-ORIGIN_OF_JOB = ". Origin reason is: {message}"
-ORIGIN_OF_TASK = ". Origin reason is {task}: {message}"
-ONCE_MIN_AVAILABLE = (
-    "Pod {namespace}/{name} can possibly be assigned to {node}, once minAvailable is satisfied"
-)
-ONCE_RELEASED = (
-    "Pod {namespace}/{name} can possibly be assigned to {node}, "
-    "once resource is released and minAvailable is satisfied"
-)
-NATIVE_GROUP_MISSING = (
-    "waiting for its PodGroup ({group}) of scheduling.k8s.io: there is none of that name that can be used"
-)
+ONCE_MIN_AVAILABLE = "can possibly be assigned to a node, once minAvailable is satisfied"
+ONCE_RELEASED = "can possibly be assigned to a node, once resource is released and minAvailable is satisfied"
 QUEUE_MISSING = 'queue "{queue}" does not exist'
 ROLE_ALREADY_FAILED = "Task {task} with role spec {role} has already predicated failed, skip"
 REDISTRIBUTED = "Resources on node {node} were redistributed to job {job} by backfill: gang not ready"

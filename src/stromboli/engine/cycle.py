@@ -11,6 +11,7 @@ from typing import Any
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Decision
 from stromboli.engine.explanation.wait_explanation import WaitExplanation, explain_job, explain_task
+from stromboli.engine.explanation.wait_gates import WaitCauses
 from stromboli.engine.outcome import report_outcome
 from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import POINTS, Plugin
@@ -42,6 +43,7 @@ class Outcome:
 
     decisions: list[Decision]
     session: Session
+    causes: WaitCauses
     seconds: dict[str, float] = field(default_factory=dict)
     """Time per part: open, each action, close."""
     plugins: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -60,11 +62,11 @@ class Outcome:
 
     def explain(self, job: Job) -> WaitExplanation | None:
         """Why a job waits; none if it does not. To be asked before the cluster changes again."""
-        return explain_job(self.session, job, self.lost)
+        return explain_job(self.causes, job, self.lost)
 
     def explain_task(self, task: Task) -> str:
         """Why one pod waits, in a sentence; empty if it does not."""
-        return explain_task(self.session, task, self.lost)
+        return explain_task(self.causes, task, self.lost)
 
 
 class Engine:
@@ -120,7 +122,7 @@ class Engine:
     def cycle(self, cluster: Cluster, now: float) -> Outcome:
         """Open, run the actions, close. A lost cycle decides nothing and changes nothing."""
         session = self._session(cluster, now)
-        outcome = Outcome([], session)
+        outcome = Outcome([], session, WaitCauses(session))
         try:
             with self._timed(outcome, "open"):
                 self._open(session, outcome)
@@ -164,10 +166,11 @@ class Engine:
         session.cluster.listeners = list(self._listeners)
 
     def _finish(self, session: Session, outcome: Outcome) -> None:
+        session.remember_uncommitted()
         for plugin in self.rules.plugins:
             with self._attributed(plugin, "closing", outcome):
                 plugin.closing(session)
-        report_outcome(session)
+        report_outcome(session, outcome.causes)
         session.finish()
         session.cluster.pod_counts.sweep()
         outcome.decisions = session.decisions

@@ -115,9 +115,14 @@ class GateRemoval(PodDecision, frozen=True):
 class Event(Decision, frozen=True):
     """Something a user should read about an object."""
 
-    kind: Literal["Pod", "PodGroup", "NativePodGroup", "Queue"]
+    kind: str
+    """`Pod`, `PodGroup`, `NativePodGroup`, `Queue`, or that of a PodGroup's owner, such as `Job`."""
     namespace: str
     name: str
-    type: Literal["Normal", "Warning"]
+    type: str
+    """`Normal` or `Warning`."""
     reason: str
     message: str
+    api_version: str = ""
+    """Of an owner; of the others the kind determines it."""
+    uid: str = ""

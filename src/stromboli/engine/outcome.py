@@ -6,11 +6,11 @@ last reported. What an object shows already is not written again. (spec 01 4.2, 
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
+from stromboli.api.wait_messages import MAX_BYTES, truncated
 from stromboli.engine.decisions import (
     Event,
     GroupCondition,
@@ -19,20 +19,19 @@ from stromboli.engine.decisions import (
     PodGroupStatus,
     QueueStatus,
 )
+from stromboli.engine.explanation.job_messages import JobMessages
+from stromboli.engine.explanation.wait_cause import WAITING
 from stromboli.engine.unmet_requirements import ignored
 from stromboli.model.amounts import Amounts, shift
 from stromboli.model.queue import Queue, lineage
-from stromboli.model.status import ALLOCATED_CLASS, SCHEDULED_CLASS, Status
+from stromboli.model.status import SCHEDULED_CLASS, Status
 from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
+    from stromboli.engine.explanation.wait_gates import WaitCauses
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.task import Task
-
-MAX_EVENT = 1024
-"""Characters that an API server takes as the message of an event."""
-_WAITING = (Status.ALLOCATED, Status.PENDING, Status.PIPELINED)
 
 
 class WaitCondition(NamedTuple):
@@ -53,19 +52,19 @@ def reportable(session: Session) -> list[Job]:
     return sorted((job for job in candidates if job.visible), key=lambda job: job.id)
 
 
-def report_outcome(session: Session) -> None:
+def report_outcome(session: Session, causes: WaitCauses) -> None:
     """Decide what is written about jobs, pods and queues."""
     cluster = session.cluster
     for job in reportable(session):
         phase = names.GROUP_PENDING
         with session.reporting():
-            phase = _report_job(session, job)
+            phase = _report_job(session, causes, job)
         if job.enough_ready and job not in cluster.backlog and phase != names.GROUP_PENDING:
             cluster.unsettled.pop(job, None)
         else:
             cluster.unsettled[job] = None
     with session.reporting():
-        _report_invisible(session)
+        _report_invisible(session, causes)
     if session.changed or session.journal:
         with session.reporting():
             _report_queues(session)
@@ -74,50 +73,51 @@ def report_outcome(session: Session) -> None:
 # -- jobs
 
 
-def _report_job(session: Session, job: Job) -> str:
+def _report_job(session: Session, causes: WaitCauses, job: Job) -> str:
     """Report a job and its pods; gives its phase."""
     unschedulable = session.conditions.get(job, {}).get(names.CONDITION_UNSCHEDULABLE)
     phase = _phase(job, unschedulable is not None)
     if job.native is not None and not job.tasks:
         return phase  # none of its pods are ours: it may be for another scheduler
     _report_ignored(session, job)
-    written = _report_status(session, job, phase)
-    message = job_message(session, job)
+    messages = JobMessages(causes, job)
+    written = _report_status(session, job, phase, messages)
     if phase in (names.GROUP_UNKNOWN, names.GROUP_PENDING, names.GROUP_INQUEUE):
-        text = names.GANG_UNSCHEDULABLE.format(
-            count=job.counts[Status.PENDING], total=len(job.tasks), message=message
-        )
-        session.record_event(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, text)
+        _report_waiting(session, job, messages)
     elif written:
         session.record_event(job, "outcome", names.NORMAL, names.EVENT_SCHEDULED, names.GROUP_IS_READY)
-    changed = {
-        task: condition
-        for status in _WAITING
-        for task in job.by_status[status]
-        if not task.gates and not _is_shown(task, condition := wait_condition(session, task, message))
-    }
-    for task in sorted(changed, key=lambda task: task.order):
-        _report_pod(session, task, changed[task])
+    _report_pods(session, job, messages)
     return phase
 
 
 def _report_ignored(session: Session, job: Job) -> None:
     """Tell what a job and its tasks ask for without effect: once, as an event that says nothing new is not repeated."""
     if texts := ignored(session, job):
-        session.record_event(
-            job, "ignored", names.WARNING, names.EVENT_FIELD_IGNORED, "; ".join(texts)[:MAX_EVENT]
-        )
+        text = truncated("; ".join(texts), MAX_BYTES)
+        session.record_event(job, "ignored", names.WARNING, names.EVENT_FIELD_IGNORED, text)
 
 
-def _report_status(session: Session, job: Job, phase: str) -> bool:
+def _report_waiting(session: Session, job: Job, messages: JobMessages) -> None:
+    """Events about a job that has not started, on its PodGroup and on the object that owns it."""
+    if messages.cause is None and job.enough_ready and job.tasks:
+        return  # it waits for nothing but its binds (spec 05 9.3, 18.6)
+    session.record_event(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, messages.group)
+    if messages.cause is not None:
+        session.record_owner_event(job, names.WARNING, names.EVENT_UNSCHEDULABLE, messages.sentence)
+
+
+def _report_status(session: Session, job: Job, phase: str, messages: JobMessages) -> bool:
     """Write phase, counts and conditions if any differ from what stands there."""
     if phase != job.phase:
         session.phases[job] = phase
     if job.native is not None:
-        return _report_native(session, job)
+        return _report_native(session, job, messages)
     counts = job.counts
     status = (phase, counts[Status.RUNNING], counts[Status.SUCCEEDED], counts[Status.FAILED])
-    fresh = session.conditions.get(job, {})
+    fresh = dict(session.conditions.get(job, {}))
+    unschedulable = fresh.get(names.CONDITION_UNSCHEDULABLE)
+    if unschedulable is not None and not unschedulable.message:
+        fresh[names.CONDITION_UNSCHEDULABLE] = unschedulable._replace(message=messages.group)
     if status == job.written and all(
         job.conditions.get(type) == condition for type, condition in fresh.items()
     ):
@@ -142,7 +142,7 @@ def _phase(job: Job, unschedulable: bool) -> str:
     return names.GROUP_INQUEUE if let_in else names.GROUP_PENDING
 
 
-def _report_native(session: Session, job: Job) -> bool:
+def _report_native(session: Session, job: Job, messages: JobMessages) -> bool:
     """Of a native group one condition is written, as Kubernetes does: once it was scheduled, that stands."""
     known = job.conditions.get(names.CONDITION_GROUP_SCHEDULED)
     if job.ready_count - job.counts[Status.ALLOCATED] >= job.minimum:
@@ -150,8 +150,8 @@ def _report_native(session: Session, job: Job) -> bool:
     elif known is not None and known.status == "True":
         return False
     else:
-        text = job_message(session, job)
-        written = NativeGroupCondition(job.namespace, job.name, "False", names.UNSCHEDULABLE, text)
+        why = messages.group
+        written = NativeGroupCondition(job.namespace, job.name, "False", names.UNSCHEDULABLE, why)
     condition = Condition(written.status, written.reason, written.message)
     if condition == known:
         return False
@@ -160,20 +160,15 @@ def _report_native(session: Session, job: Job) -> bool:
     return True
 
 
-def _report_invisible(session: Session) -> None:
-    """Write on pods of native groups that no cycle sees that the group or its queue is missing."""
+def _report_invisible(session: Session, causes: WaitCauses) -> None:
+    """Tell pods that no cycle sees that their PodGroup or its queue is missing."""
     changed, jobs = session.changed, session.cluster.jobs
     candidates = jobs.values() if changed.everything else changed.jobs
-    invisible = [job for job in candidates if job.native is not None and not job.visible]
-    for job in sorted(invisible, key=lambda job: job.id):
-        if job.group is None or job.queue is None:
-            text = names.NATIVE_GROUP_MISSING.format(group=job.key)
-        else:
-            text = names.QUEUE_MISSING.format(queue=job.queue.name)
-        condition = WaitCondition(names.UNSCHEDULABLE, text)
-        for task in sorted(job.by_status[Status.PENDING], key=lambda task: task.order):
-            if not task.gates and not _is_shown(task, condition):
-                _report_pod(session, task, condition)
+    for job in sorted((job for job in candidates if not job.visible), key=lambda job: job.id):
+        messages = JobMessages(causes, job)
+        if job.group is not None and messages.cause is not None:
+            _report_waiting(session, job, messages)
+        _report_pods(session, job, messages)
 
 
 def releasing_with_node(job: Job) -> int:
@@ -184,58 +179,32 @@ def scheduled_count(job: Job) -> int:
     return sum(count for status, count in enumerate(job.counts) if SCHEDULED_CLASS[status])
 
 
-def tentatively_placed(session: Session, job: Job) -> int:
-    """Pending tasks that had room in the last statement that was taken back."""
-    return sum(
-        task in session.tentative and ALLOCATED_CLASS[session.tentative[task].status]
-        for task in job.by_status[Status.PENDING]
-    )
-
-
-def job_message(session: Session, job: Job) -> str:
-    """`pod group is not ready, 1 Pending, 3 minAvailable; Pending: 1 Unschedulable. Origin reason is ...`."""
-    head = names.GROUP_IS_READY if job.enough_ready else names.GROUP_IS_NOT_READY
-    parts = [
-        names.STATUS_COUNT.format(count=count, status=Status(status).title)
-        for status, count in enumerate(job.counts)
-        if count
-    ]
-    parts.append(names.MIN_AVAILABLE_COUNT.format(count=job.minimum))
-    text = f"{head}, {', '.join(sorted(parts))}"
-    pending = job.by_status[Status.PENDING]
-    if pending:
-        reasons = Counter(wait_reason(session, task) for task in pending)
-        listed = sorted(names.REASON_COUNT.format(count=count, reason=why) for why, count in reasons.items())
-        text += names.PENDING_REASONS.format(histogram=", ".join(listed))
-    if objection := session.objections.get(job):
-        return text + names.ORIGIN_OF_JOB.format(message=objection)
-    for task, verdict in session.verdicts.get(job, {}).items():
-        return text + names.ORIGIN_OF_TASK.format(task=task.name, message=verdict.message)
-    return text
-
-
 # -- pods
 
 
-def wait_reason(session: Session, task: Task) -> str:
-    tentative = session.tentative.get(task)
-    status = tentative.status if tentative else task.status
-    return names.SCHEDULABLE if status is Status.ALLOCATED else names.UNSCHEDULABLE
+def _report_pods(session: Session, job: Job, messages: JobMessages) -> None:
+    """Conditions and events of the pods that wait and show something else."""
+    changed = {
+        task: condition
+        for status in WAITING
+        for task in job.by_status[status]
+        if not task.gates and not _is_shown(task, condition := wait_condition(session, task, messages))
+    }
+    for task in sorted(changed, key=lambda task: task.order):
+        _report_pod(session, task, changed[task])
 
 
-def wait_condition(session: Session, task: Task, job_text: str) -> WaitCondition:
+def wait_condition(session: Session, task: Task, messages: JobMessages) -> WaitCondition:
     """Why a task waits: by its last tentative placement if there was one, else by its status."""
     tentative = session.tentative.get(task)
     status, node = (tentative.status, tentative.node) if tentative else (task.status, task.node)
     if status is Status.ALLOCATED and node is not None:
-        text = names.ONCE_MIN_AVAILABLE.format(namespace=task.namespace, name=task.name, node=node.name)
-        return WaitCondition(names.SCHEDULABLE, text)
+        return WaitCondition(names.SCHEDULABLE, messages.promised(names.ONCE_MIN_AVAILABLE))
     if status is Status.PIPELINED and node is not None:
-        text = names.ONCE_RELEASED.format(namespace=task.namespace, name=task.name, node=node.name)
         nominated = tentative.nominated if tentative else session.is_nominated(task)
+        text = messages.promised(names.ONCE_RELEASED)
         return WaitCondition(names.UNSCHEDULABLE, text, node.name if nominated else "")
-    verdict = session.verdicts.get(task.job, {}).get(task) if task.job else None
-    return WaitCondition(names.UNSCHEDULABLE, verdict.message if verdict else job_text)
+    return WaitCondition(names.UNSCHEDULABLE, messages.waiting(task))
 
 
 def _is_shown(task: Task, condition: WaitCondition) -> bool:

@@ -87,7 +87,7 @@ class Bound:
 class QueueLimit:
     """What a queue, or one above it, may have at most by some rule, and what it holds of that.
 
-    Resources that `most` does not name are not limited by it; `remedy` says how to get more.
+    Resources that `most` does not name are not limited by it; `remedy` says how to get more, up to `raised_to`.
     """
 
     queue: Queue
@@ -100,6 +100,8 @@ class QueueLimit:
     """What counts against that now."""
     remedy: str
     """The way out, as a user reads it."""
+    raised_to: Amounts | None = None
+    """What the remedy could raise the limit to; None: all that the cluster has."""
 
 
 DEPRECATED = ("hyper_node_scores", "hyper_node_gradients")

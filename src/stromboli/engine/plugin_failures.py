@@ -30,12 +30,18 @@ class Failure:
 
     @property
     def message(self) -> str:
-        where = (
-            f"plugin {self.plugin!r} failed in {self.point}"
-            if self.plugin
-            else f"{self.point or 'scheduling'} failed"
-        )
-        return f"{where}: {self.error}"
+        return f"{self._where}: {self.error}"
+
+    @property
+    def summary(self) -> str:
+        """Without the text of the error, which may be another one each time."""
+        return f"{self._where}: {self.error.split(':', 1)[0]}"
+
+    @property
+    def _where(self) -> str:
+        if self.plugin:
+            return f"plugin {self.plugin!r} failed in {self.point}"
+        return f"{self.point or 'scheduling'} failed"
 
 
 class CycleLost(Exception):

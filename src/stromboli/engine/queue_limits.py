@@ -115,11 +115,19 @@ def deserved_share(queue: Queue, limits: dict[str, Amounts]) -> Amounts:
     return limits.get("deserved share", queue.deserved)
 
 
-def record_quota_event(session: Session, job: Job, plugin: str, missing: list[int]) -> None:
-    """An event that names the resources of its queue that keep a job at the gate."""
-    dims = session.cluster.dims
+def refuse_for_quota(
+    session: Session, job: Job, plugin: str, queue: Queue, most: Amounts, missing: list[int]
+) -> None:
+    """Do not let a job in because its queue, or one above it, may have too little of some resources."""
+    dims, least = session.cluster.dims, job.min_resources or {}
     listed = ", ".join(
         names.INSUFFICIENT_IN_QUEUE.format(resource=dims.names[dim]) for dim in dims.ordered(missing)
     )
     text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
-    session.record_event(job, f"gate:{plugin}", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)
+    own = own_capability(queue)
+    raised = f'raise the capability of queue "{queue.name}"'
+    if not all(dim in own and own[dim] <= most.get(dim, 0) for dim in missing):
+        raised = "add nodes or lower what other queues are guaranteed"
+    fits_alone = all(least.get(dim, 0) <= most.get(dim, 0) for dim in missing)
+    way_out = f'wait for jobs of queue "{queue.name}" to end or {raised}' if fits_alone else raised
+    session.refuse(job, plugin, text, way_out)

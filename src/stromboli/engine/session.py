@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from stromboli.api import names
 from stromboli.engine.decisions import Event, GateRemoval
 from stromboli.engine.order import JobsByQueue
 from stromboli.engine.placement.node_placement import Place, Placement
@@ -39,6 +40,14 @@ if TYPE_CHECKING:
     from stromboli.policy.policy import Policy
 
 
+class EnqueueRefusal(NamedTuple):
+    """Why a plugin does not let a job into its queue; the summary is without numbers that move."""
+
+    message: str
+    summary: str
+    way_out: str
+
+
 class Session(Transaction):
     """What actions and plugins see of a cycle."""
 
@@ -60,6 +69,8 @@ class Session(Transaction):
         """What is allocatable on all nodes together; stays as it is while the cycle runs."""
         self.objections: dict[Job, str] = {}
         """Why a job as a whole was left out, in a sentence that its user reads; actions add to it."""
+        self.exclusions: dict[Job, Failure] = {}
+        """Jobs that were left out because a plugin failed over them."""
         self.failures: list[Failure] = []
         self.conditions: dict[Job, dict[str, Condition]] = {}
         """Conditions that plugins set on jobs in this session, by type."""
@@ -67,8 +78,8 @@ class Session(Transaction):
         """Phases that jobs have once the cycle has come to its end."""
         self.changed: Dirty = cluster.dirty
         """What changed since the session before this one opened."""
-        self.messages: dict[Job, dict[str, str]] = {}
-        """Messages of events about jobs in this cycle, by topic, new or not."""
+        self.refusals: dict[Job, dict[str, EnqueueRefusal]] = {}
+        """Why jobs were not let into their queues, by plugin."""
         self.ungated: list[Task] = []
         """Tasks that were let out of their queue's gate in this session."""
         self._placement = placement
@@ -239,13 +250,36 @@ class Session(Transaction):
 
     # -- events, phases and conditions
 
-    def record_event(self, job: Job, topic: str, type: str, reason: str, message: str) -> None:
-        """Record an event about a job, `Normal` or `Warning`, unless the last one on this topic was the same."""
-        self.messages.setdefault(job, {})[topic] = message
-        if self._reported.get((job, topic), job.reported.get(topic)) == (reason, message):
-            return
-        self._reported[job, topic] = (reason, message)
-        self.decisions.append(Event(job.id.kind, job.namespace, job.name, type, reason, message))  # type: ignore[arg-type]
+    def record_event(
+        self, job: Job, topic: str, type: str, reason: str, message: str, summary: str = ""
+    ) -> None:
+        """Record an event about a job, `Normal` or `Warning`, unless the last one on this topic was the same.
+
+        Of a message with numbers that move, the `summary` is what must differ.
+        """
+        if self._is_new(job, topic, reason, summary or message):
+            self.decisions.append(Event(job.id.kind, job.namespace, job.name, type, reason, message))
+
+    def record_owner_event(self, job: Job, type: str, reason: str, message: str) -> None:
+        """An event about the object that a PodGroup was made for, such as a Job, unless the last was the same."""
+        owner = job.owner
+        if owner is not None and self._is_new(job, "owner", reason, message):
+            subject = (owner.kind, job.namespace, owner.name)
+            self.decisions.append(Event(*subject, type, reason, message, owner.api_version, owner.uid))
+
+    def _is_new(self, job: Job, topic: str, reason: str, summary: str) -> bool:
+        if self._reported.get((job, topic), job.reported.get(topic)) == (reason, summary):
+            return False
+        self._reported[job, topic] = (reason, summary)
+        return True
+
+    def refuse(self, job: Job, plugin: str, message: str, way_out: str = "", summary: str = "") -> None:
+        """A plugin does not let a job into its queue: an event says why, and so does all that explains the job.
+
+        If numbers in the message move, the `summary` is the message without them.
+        """
+        self.refusals.setdefault(job, {})[plugin] = EnqueueRefusal(message, summary or message, way_out)
+        self.record_event(job, f"gate:{plugin}", "Normal", names.EVENT_UNSCHEDULABLE, message, summary)
 
     def write(self, target: Job | Task | Queue, field: str, value: Any) -> None:
         """Set a field of the model once the cycle has come to its end."""
@@ -256,8 +290,11 @@ class Session(Transaction):
         self.record(partial(self.cluster.set_phase, job, job.phase), committed=True)
         self.cluster.set_phase(job, phase)
 
-    def set_condition(self, job: Job, type: str, reason: str, message: str) -> None:
-        """Set a condition of a job to true; it is written when it differs from what stands there."""
+    def set_condition(self, job: Job, type: str, reason: str, message: str = "") -> None:
+        """Set a condition of a job to true; it is written when it differs from what stands there.
+
+        `Unschedulable` without a message gets the explanation why the job waits.
+        """
         self.conditions.setdefault(job, {})[type] = Condition("True", reason, message)
 
     # -- when a plugin raises
@@ -279,6 +316,7 @@ class Session(Transaction):
         self.failures.append(failure)
         for job in jobs:
             self.objections[job] = failure.message
+            self.exclusions[job] = failure
             for task in job.by_status[Status.PENDING]:
                 self.verdicts.setdefault(job, {})[task] = verdict_text(failure.message)
                 self.tentative.pop(task, None)
@@ -287,7 +325,6 @@ class Session(Transaction):
 
     def finish(self) -> None:
         """Undo what was kept but not committed, and write what was decided into the model."""
-        self.remember_uncommitted()
         self.take_back()
         for target, field, value in self._writes:
             setattr(target, field, value)

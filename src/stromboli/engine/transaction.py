@@ -234,7 +234,7 @@ class Transaction:
         if task.job is not None:
             message = f"{task.name}: {reason.sentence}"
             id = task.job.id
-            event = Event(id.kind, id.namespace, id.name, "Normal", names.EVENT_EVICT, message)  # type: ignore[arg-type]
+            event = Event(id.kind, id.namespace, id.name, "Normal", names.EVENT_EVICT, message)
             self.decisions.append(event)
 
     def nominate(self, task: Task) -> None:

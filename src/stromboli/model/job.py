@@ -10,6 +10,7 @@ from stromboli.model.amounts import Amounts, excess, is_empty, shift
 from stromboli.model.status import READY_CLASS, VALID_CLASS, Status
 
 if TYPE_CHECKING:
+    from stromboli.api.types.meta import OwnerReference
     from stromboli.api.types.scheduling import PodGroup, SubGroupPolicy
     from stromboli.model.intake.native_groups import Native
     from stromboli.model.queue import Queue
@@ -184,6 +185,12 @@ class Job(TaskCounts):
     def annotations(self) -> dict[str, str]:
         """The annotations of its PodGroup."""
         return self.group.metadata.annotations if self.group else {}
+
+    @property
+    def owner(self) -> OwnerReference | None:
+        """The controller of its PodGroup, such as the Job that the group was made for."""
+        owners = self.group.metadata.owner_references if self.group else ()
+        return next((owner for owner in owners if owner.controller), None)
 
     @property
     def gang_evictable(self) -> bool:

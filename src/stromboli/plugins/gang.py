@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from stromboli.api import names
-from stromboli.engine.outcome import (
-    job_message,
-    releasing_with_node,
-    reportable,
-    scheduled_count,
-    tentatively_placed,
-)
+from stromboli.engine.explanation.wait_cause import waits
+from stromboli.engine.outcome import releasing_with_node, reportable, scheduled_count
 from stromboli.engine.plugin import Bound, Eviction, Invalid, Plugin
 from stromboli.engine.points import Vote
 from stromboli.engine.session import Session
@@ -76,7 +71,7 @@ class Gang(Plugin):
 
     def closing(self, session: Session) -> None:
         for job in reportable(session):
-            if job.tasks:
+            if job.tasks or waits(job):
                 with session.reporting():
                     _set_condition(session, job)
 
@@ -98,13 +93,9 @@ def _surplus(candidates: list[Task], native_too: bool = False) -> list[Task]:
 
 def _set_condition(session: Session, job: Job) -> None:
     if job.enough_ready:
-        session.set_condition(job, names.CONDITION_SCHEDULED, names.TASKS_READY, "")
+        session.set_condition(job, names.CONDITION_SCHEDULED, names.TASKS_READY)
     elif not _is_leaving(job):
-        unready = job.minimum - job.ready_count - tentatively_placed(session, job)
-        text = names.GANG_UNSCHEDULABLE.format(
-            count=unready, total=len(job.tasks), message=job_message(session, job)
-        )
-        session.set_condition(job, names.CONDITION_UNSCHEDULABLE, names.NOT_ENOUGH_RESOURCES, text)
+        session.set_condition(job, names.CONDITION_UNSCHEDULABLE, names.NOT_ENOUGH_RESOURCES)
 
 
 def _is_leaving(job: Job) -> bool:

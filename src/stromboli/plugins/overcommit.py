@@ -66,7 +66,8 @@ class Overcommit(Plugin):
         dims = self.session.cluster.dims
         listed = ", ".join(names.OVERUSED.format(resource=dims.names[dim]) for dim in dims.ordered(short))
         text = names.CLUSTER_OVERUSED.format(resources=listed)
-        self.session.record_event(job, "gate:overcommit", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)
+        way_out = "wait until pods end, add nodes or lower spec.minResources"
+        self.session.refuse(job, self.name, text, way_out)
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:

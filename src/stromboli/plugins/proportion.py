@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from stromboli.engine.plugin import Bound, Plugin, QueueLimit
 from stromboli.engine.points import Vote
-from stromboli.engine.queue_limits import InqueueResources, ceiling, own_capability, record_quota_event
+from stromboli.engine.queue_limits import InqueueResources, ceiling, own_capability, refuse_for_quota
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
     Amounts,
@@ -91,7 +91,7 @@ class Proportion(Plugin):
             held, dims = queue.held, range(len(self.session.cluster.dims))
             deserved = {dim: share.deserved.get(dim, 0) for dim in dims}
             yield QueueLimit(queue, "capability", own_capability(queue), held, "raise its capability")
-            yield QueueLimit(queue, "deserved share", deserved, held, "raise its weight")
+            yield QueueLimit(queue, "deserved share", deserved, held, "raise its weight", share.capability)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         share = self._shares.get(queue)
@@ -135,7 +135,7 @@ class Proportion(Plugin):
         missing = lacking(wanted, share.capability, least)
         if not missing:
             return Vote.PERMIT
-        record_quota_event(self.session, job, self.name, missing)
+        refuse_for_quota(self.session, job, self.name, queue, share.capability, missing)
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:

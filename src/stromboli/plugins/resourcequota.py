@@ -70,7 +70,12 @@ class ResourceQuotas(Plugin):
             used=_listed(quota.status.used, exceeded),
             limited=_listed(quota.status.hard, exceeded),
         )
-        self.session.record_event(job, "gate:resourcequota", names.NORMAL, names.EVENT_UNSCHEDULABLE, text)
+        short = ", ".join(sorted(exceeded))
+        summary = (
+            f'resource quota insufficient: quota "{quota.name}" of its namespace leaves too little {short}'
+        )
+        way_out = "wait until pods of the namespace end, or raise that quota"
+        self.session.refuse(job, self.name, text, way_out, summary)
 
 
 def _minimum(job: Job) -> Mapping[str, Quantity]:

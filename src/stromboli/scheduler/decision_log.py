@@ -10,7 +10,6 @@ from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Event, Evict, GateRemoval, NativeGroupCondition, PodGroupStatus
 from stromboli.kube.election import Election
 from stromboli.kube.reflector import UnusableObject
-from stromboli.scheduler.mirror.kubernetes_world import is_premature
 from stromboli.scheduler.writes.write_orders import WriteOrder
 
 log = logging.getLogger(__name__)
@@ -35,9 +34,7 @@ def log_decisions(outcome: Outcome) -> None:
                 log.info("phase", extra=about(job=_key(decision), phase=decision.phase))
             case NativeGroupCondition():
                 log.info("scheduled", extra=about(job=_key(decision), scheduled=decision.status))
-            case Event(kind="PodGroup" | "NativePodGroup", type="Warning") if not is_premature(
-                outcome.session.cluster, decision
-            ):
+            case Event(kind="PodGroup" | "NativePodGroup", type="Warning"):
                 log.info("waiting", extra=about(job=_key(decision), why=decision.message))
     for job, pods in bound.items():
         log.info("bind", extra=about(job=job, pods=pods, nodes=len(nodes[job])))
@@ -53,11 +50,11 @@ def _key(decision: GateRemoval | PodGroupStatus | NativeGroupCondition | Event) 
 def unusable_event(problem: UnusableObject) -> WriteOrder:
     """An event about an object that cannot be used."""
     log.warning("%s %s/%s cannot be used: %s", problem.kind, problem.namespace, problem.name, problem.text)
-    event = Event(problem.kind, problem.namespace, problem.name, "Warning", "Invalid", problem.text)  # type: ignore[arg-type]
+    event = Event(problem.kind, problem.namespace, problem.name, "Warning", "Invalid", problem.text)
     return WriteOrder(event, problem.uid)
 
 
 def leader_event(election: Election) -> WriteOrder:
     settings, text = election.settings, f"{election.settings.identity} became leader"
-    event = Event("Lease", settings.namespace, settings.name, "Normal", "LeaderElection", text)  # type: ignore[arg-type]
+    event = Event("Lease", settings.namespace, settings.name, "Normal", "LeaderElection", text)
     return WriteOrder(event, election.uid)

@@ -264,16 +264,14 @@ def test_a_clock_that_is_set_back_or_forth_neither_holds_a_pod_up_nor_tears_a_ga
     assert story.task("web-1").status is Status.BOUND
 
 
-def test_a_gang_that_only_waits_for_its_binds_is_not_called_unschedulable() -> None:
+def test_an_event_about_the_owner_of_a_group_goes_to_that_very_object() -> None:
     story = Story()
-    event = Event("PodGroup", "default", "web", "Warning", "Unschedulable", "0/2 tasks in gang unschedulable")
+    event = Event(
+        "Job", "default", "web", "Warning", "Unschedulable", "why", "batch.volcano.sh/v1alpha1", "u-1"
+    )
     story.world.execute([event])
-    assert [order.decision for order in story.orders] == [event]
-    story.orders.clear()
-    story.bind("web-0")
-    story.bind("web-1")
-    story.world.execute([event])
-    assert not story.orders
+    (order,) = story.orders
+    assert (order.uid, order.api_version) == ("u-1", "batch.volcano.sh/v1alpha1")
 
 
 def test_whoever_stands_by_keeps_in_step_and_decides_nothing() -> None:

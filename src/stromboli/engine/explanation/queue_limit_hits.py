@@ -2,59 +2,142 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, NamedTuple
 
-from stromboli.engine.explanation.shortages import Holder, Shortage, WayOut, amounts_text, shortage
-from stromboli.engine.session import Session
-from stromboli.model.amounts import Vector, minus, plus
+from stromboli.engine.explanation.shortages import Holder, Shortage, amounts_text, resources_text, shortage
+from stromboli.engine.explanation.wait_cause import Cause, Details, first_waiting, waiting_count
+from stromboli.engine.explanation.ways_out import LESS_OR_NODES, had_room, least_request
+from stromboli.model.amounts import Amounts, Vector, minus, plus
 from stromboli.model.dimensions import PODS
-from stromboli.model.job import Job
-from stromboli.model.queue import Queue
+
+if TYPE_CHECKING:
+    from stromboli.engine.plugin import QueueLimit
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
+
+UNNAMED_REMEDY = "raise its weight, deserved or capability"
 
 
 class Hit(NamedTuple):
-    """A limit that what is asked for would exceed."""
+    """A limit that what is asked for would exceed, in some resources."""
 
-    text: str
-    remedy: str
-    shortages: tuple[Shortage, ...]
-    holders: tuple[Holder, ...]
+    limit: QueueLimit
+    asked: Vector
+    held: Vector
+
+    def resources(self, session: Session) -> str:
+        return resources_text(session.cluster.dims, self.asked)
+
+    def remedy(self, session: Session) -> str:
+        """How the queue could get more; where the limit is as high as it can be, only a larger cluster helps."""
+        most, raised_to = self.limit.most, self.limit.raised_to
+        highest = session.total if raised_to is None else raised_to
+        if all(most[dim] >= min(highest.get(dim, 0), session.total.get(dim, 0)) for dim in self.asked):
+            return LESS_OR_NODES
+        return self.limit.remedy
+
+    def text(self, session: Session, queue: Queue) -> str:
+        dims, owner, name = session.cluster.dims, self.limit.queue, self.limit.name
+        most = amounts_text(dims, {dim: self.limit.most[dim] for dim in self.asked})
+        held = amounts_text(dims, {dim: self.held.get(dim, 0) for dim in self.asked})
+        limit_name = f"its {name}" if owner is queue else f'the {name} of "{owner.name}"'
+        return f"{limit_name} is {most}, it holds {held}"
+
+    def shortages(self, session: Session) -> tuple[Shortage, ...]:
+        dims, most = session.cluster.dims, self.limit.most
+        return tuple(
+            shortage(dims, dim, amount, most[dim] - self.held.get(dim, 0))
+            for dim, amount in self.asked.items()
+        )
+
+    def holders(self, session: Session) -> tuple[Holder, ...]:
+        names = session.cluster.dims.names
+        return tuple(
+            Holder(self.limit.queue.name, names[dim], int(self.held.get(dim, 0))) for dim in self.asked
+        )
 
 
 def limit_hit(session: Session, queue: Queue, asked: Vector) -> Hit | None:
     """The first limit of a queue, or of one above it, that leaves no room for a request."""
-    dims, held_then = session.cluster.dims, session.uncommitted.held
+    held_then = session.uncommitted.held
     promised = minus(held_then[queue], queue.held) if queue in held_then else {}
     for limit in session.rules.queue_limits(queue):
         held = plus(limit.held, promised)
-        short = {
+        short: Amounts = {
             dim: amount
             for dim, amount in asked.items()
             if amount > 0 and dim != PODS and held.get(dim, 0) + amount > limit.most.get(dim, float("inf"))
         }
         if short:
-            most = amounts_text(dims, {dim: limit.most[dim] for dim in short})
-            now = amounts_text(dims, {dim: held.get(dim, 0) for dim in short})
-            owner, name = limit.queue, limit.name
-            limit_name = f"its {name}" if owner is queue else f'the {name} of "{owner.name}"'
-            return Hit(
-                f"{limit_name} is {most}, it holds {now}",
-                limit.remedy,
-                tuple(
-                    shortage(dims, dim, amount, limit.most[dim] - held.get(dim, 0))
-                    for dim, amount in short.items()
-                ),
-                tuple(Holder(owner.name, dims.names[dim], int(held.get(dim, 0))) for dim in short),
-            )
+            return Hit(limit, short, held)
     return None
 
 
-def queue_way_out(session: Session, job: Job, queue: Queue, hit: Hit | None) -> WayOut:
-    """What the job asks for, what its queue holds, and how it could get more."""
-    dims = session.cluster.dims
-    asked = amounts_text(dims, job.pending)
-    held = amounts_text(dims, session.uncommitted.held.get(queue, queue.held))
-    remedy = hit.remedy if hit else "raise its weight, deserved or capability"
-    way_out = f"wait for its jobs or {remedy}" if held else remedy
-    text = f"{asked} is asked for and the queue holds {held or 'nothing'}: {way_out}"
-    return WayOut(text, hit.shortages, hit.holders) if hit else WayOut(text)
+class QueueAnswer(NamedTuple):
+    """What the rules say to another task of some shape in a queue."""
+
+    overused: bool
+    allocatable: bool
+    hit: Hit | None
+
+
+class QueueLimitCauses:
+    """Limits of queues that keep jobs waiting; the rules are asked once for tasks of one shape in one queue."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._answers: dict[Hashable, QueueAnswer] = {}
+
+    def of_job(self, job: Job) -> Cause | None:
+        """The limit of its queue that keeps a job waiting, if one does."""
+        session, queue, task = self._session, job.queue, first_waiting(job)
+        if queue is None or task is None:
+            return None
+        overused, allocatable, hit = self._answer(queue, task)
+        if overused:
+            message = f'queue "{queue.name}" has used up its share'
+        elif not allocatable or (hit and queue in session.uncommitted.held):
+            message = f'queue "{queue.name}" cannot take another pod of this size'
+        elif placed := had_room(session, job):
+            message = f'queue "{queue.name}" may take {placed} of its {waiting_count(job)} pods now'
+            hit = limit_hit(session, queue, job.pending)
+        else:
+            return None
+        return _cause(session, job, queue, hit, message)
+
+    def _answer(self, queue: Queue, task: Task) -> QueueAnswer:
+        session, job = self._session, task.job
+        key = (queue, task.shape, job if job is not None and job.reserved else None)
+        if key not in self._answers:
+            rules, hit = session.rules, limit_hit(session, queue, task.request)
+            self._answers[key] = QueueAnswer(rules.overused(queue), rules.allocatable(queue, task), hit)
+        return self._answers[key]
+
+
+def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: str) -> Cause:
+    if hit is None:
+        summary = f'queue "{queue.name}" has used up its share'
+        way_out = f"wait for its jobs to end or {UNNAMED_REMEDY}"
+    else:
+        limit, remedy = hit.limit, hit.remedy(session)
+        summary = f'the {limit.name} of queue "{limit.queue.name}" leaves too little {hit.resources(session)}'
+        least = least_request(job)
+        fits_alone = all(
+            max(amount, least.get(dim, 0)) <= limit.most[dim] for dim, amount in hit.asked.items()
+        )
+        way_out = f"wait for jobs of that queue to end or {remedy}" if fits_alone else remedy
+
+    def details() -> Details:
+        asked = amounts_text(session.cluster.dims, job.pending)
+        held = amounts_text(session.cluster.dims, session.uncommitted.held.get(queue, queue.held))
+        remedy = hit.remedy(session) if hit else UNNAMED_REMEDY
+        way_out = f"wait for its jobs or {remedy}" if held else remedy
+        hint = f"{asked} is asked for and the queue holds {held or 'nothing'}: {way_out}"
+        text = f"{message}: {hit.text(session, queue)}" if hit else message
+        shortages, holders = (hit.shortages(session), hit.holders(session)) if hit else ((), ())
+        return Details("Queue overused", text, hint, {}, shortages, holders)
+
+    return Cause("queue-limits", summary, way_out, details)

@@ -61,6 +61,11 @@ def amounts_text(dims: Dimensions, amounts: Mapping[int, float]) -> str:
     return ", ".join(amount_text(dims, dim, amounts[dim]) for dim in dims.ordered(amounts) if dim != PODS)
 
 
+def resources_text(dims: Dimensions, rows: Iterable[int]) -> str:
+    """`cpu and memory`."""
+    return " and ".join(dims.names[dim] for dim in dims.ordered(rows) if dim != PODS)
+
+
 def amount_text(dims: Dimensions, dim: int, amount: float) -> str:
     name = dims.names[dim]
     return f"{name} {resource_list({name: int(amount)})[name]}"

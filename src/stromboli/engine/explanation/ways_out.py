@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,14 +15,19 @@ from stromboli.engine.explanation.shortages import (
     largest_holders,
     shortage,
 )
-from stromboli.engine.session import Session
 from stromboli.engine.unmet_requirements import CREATE_CLAIM
+from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster
+from stromboli.model.dimensions import PODS
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+
 MANY = 3
+LESS_OR_NODES = "add nodes or ask for less"
 _STORAGE_MISSING = '" not found'
 """How messages about a missing claim, volume or class end."""
 
@@ -39,19 +46,24 @@ _PLAIN = {
 
 def nodes_way_out(session: Session, task: Task, reason: str) -> WayOut:
     """What would let a task find a node, given why it found none."""
-    if reason in _PLAIN:
-        return WayOut(_PLAIN[reason])
     cluster = session.cluster
     for dim in task.dims:
-        if reason == names.INSUFFICIENT.format(cluster.dims.names[dim]):
+        if dim != PODS and reason == names.INSUFFICIENT.format(cluster.dims.names[dim]):
             return larger_than_any_node(cluster, task) or _free_way_out(session, task, dim)
+    return WayOut(way_past_filter(session, task, reason))
+
+
+def way_past_filter(session: Session, task: Task, reason: str) -> str:
+    """What would make a filter let a task onto a node; empty for reasons that are not known here."""
+    if reason in _PLAIN:
+        return _PLAIN[reason]
     if reason == names.UNTOLERATED_TAINT:
-        return WayOut(_taints(cluster))
+        return _taints(session.cluster)
     if reason == names.NODE_AFFINITY_MISMATCH:
-        return WayOut(_selector(task))
+        return _selector(task)
     if reason.endswith(_STORAGE_MISSING):
-        return WayOut(CREATE_CLAIM)
-    return WayOut()
+        return CREATE_CLAIM
+    return ""
 
 
 def validity_way_out(job: Job, text: str) -> str:
@@ -129,6 +141,17 @@ def _gang_way_out(session: Session, task: Task, dim: int, idle: NDArray[np.int64
     scattered = ", but in pieces too small" if wanted <= left else ""
     text = f"{fit} of {waiting} pods would fit: together they ask for {asked}, {free} is free{scattered}"
     return WayOut(text, (shortage(cluster.dims, dim, wanted, left),), largest_holders(cluster, (dim,)))
+
+
+def exceeds_cluster(session: Session, job: Job) -> list[int]:
+    """Resources of which the pods that must start together ask for more than all nodes have."""
+    total = session.total
+    return [dim for dim, amount in least_request(job).items() if dim != PODS and amount > total.get(dim, 0)]
+
+
+def least_request(job: Job) -> Amounts:
+    """What the pods that must start together ask for, as far as that is known."""
+    return job.total if job.tasks and job.minimum >= len(job.tasks) else (job.min_resources or {})
 
 
 def had_room(session: Session, job: Job) -> int:

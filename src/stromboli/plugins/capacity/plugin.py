@@ -10,7 +10,7 @@ from typing import Any
 from stromboli.api import names
 from stromboli.engine.plugin import Bound, Eviction, Invalid, Key, Plugin, QueueLimit
 from stromboli.engine.points import Vote, depends
-from stromboli.engine.queue_limits import InqueueResources, own_capability, record_quota_event
+from stromboli.engine.queue_limits import InqueueResources, own_capability, refuse_for_quota
 from stromboli.engine.session import Session
 from stromboli.model.amounts import fits, lacking, plus, shift, some_fits, total_of
 from stromboli.model.cluster import SUM_OF, Change, Dirty
@@ -188,7 +188,7 @@ class Capacity(Plugin):
             inqueue = plus(self._inqueue.of(share.queue), share.inqueue_below)
             wanted = plus(plus(least, share.held), inqueue)
             if missing := lacking(wanted, share.limit, least):
-                record_quota_event(self.session, job, self.name, missing)
+                refuse_for_quota(self.session, job, self.name, share.queue, share.limit, missing)
                 return Vote.REJECT
         return Vote.PERMIT
 

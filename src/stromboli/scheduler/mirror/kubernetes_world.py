@@ -149,7 +149,7 @@ class KubernetesWorld:
         namespace, name = decision.namespace, decision.name
         return [
             PodCondition(namespace, name, decision.uid, names.SCHEDULER_ERROR, text),
-            Event("Pod", namespace, name, names.WARNING, names.EVENT_FAILED_SCHEDULING, text),  # type: ignore[arg-type]
+            Event("Pod", namespace, name, names.WARNING, names.EVENT_FAILED_SCHEDULING, text),
         ]
 
     # -- decisions
@@ -187,12 +187,14 @@ class KubernetesWorld:
                     yield WriteOrder(decision)
 
     def _event_order(self, event: Event, uids: Mapping[tuple[str, str], str]) -> Iterator[WriteOrder]:
-        if event.kind == "Pod":
+        if event.uid:
+            yield WriteOrder(event, event.uid, api_version=event.api_version)
+        elif event.kind == "Pod":
             yield WriteOrder(event, uids.get((event.namespace, event.name), ""))
         elif event.kind == "Queue":
             queue = self.cluster.queues.get(event.name)
             yield WriteOrder(event, queue.object.metadata.uid if queue and queue.object else "")
-        elif not is_premature(self.cluster, event):
+        else:
             yield self._group_order(event)
 
     def _group_order(self, decision: Event | PodGroupStatus | NativeGroupCondition) -> WriteOrder:
@@ -203,14 +205,6 @@ class KubernetesWorld:
         if job.native is not None:
             order.api_version, order.generation = job.native.api_version, job.native.generation
         return order
-
-
-def is_premature(cluster: Cluster, event: Event) -> bool:
-    """Whether a gang is called unschedulable that is only waiting for its binds (spec 05 9.3, 18.6)."""
-    if event.kind == "Pod" or event.reason != names.EVENT_UNSCHEDULABLE or event.type != names.WARNING:
-        return False
-    job = cluster.jobs.get(_job_id(event))
-    return job is not None and job.enough_ready and not job.counts[Status.PENDING] and bool(job.tasks)
 
 
 def _job_id(decision: Event | PodGroupStatus | NativeGroupCondition) -> JobId:

@@ -88,7 +88,7 @@ class PartialGangs:
         tasks = [task for status in _HOLDING for task in job.by_status[status]]
         text = MESSAGE.format(bound=len(tasks), minimum=job.minimum, patience=self._patience)
         log.warning("%s: %s", job.key, text)
-        yield Event(job.id.kind, job.namespace, job.name, "Warning", "Evict", text)  # type: ignore[arg-type]
+        yield Event(job.id.kind, job.namespace, job.name, "Warning", "Evict", text)
         for task in sorted(tasks, key=lambda task: task.order):
             node = task.node.name if task.node else ""
             yield Evict(task.namespace, task.name, task.uid, node, job.key, REASON, REASON, job.key)

@@ -47,7 +47,7 @@ class PodWrites:
                 raise
         self._written.pop(bind.uid, None)
         text = names.SUCCESSFULLY_ASSIGNED.format(namespace=bind.namespace, name=bind.name, node=bind.node)
-        event = Event("Pod", bind.namespace, bind.name, names.NORMAL, names.EVENT_SCHEDULED, text)  # type: ignore[arg-type]
+        event = Event("Pod", bind.namespace, bind.name, names.NORMAL, names.EVENT_SCHEDULED, text)
         self._record(WriteOrder(event, bind.uid))
 
     async def _is_bound(self, bind: Bind) -> bool:

@@ -1,0 +1,127 @@
+"""Why no node takes the pods of a job, from the verdicts that placing them left behind."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from stromboli.api import names
+from stromboli.engine.explanation.shortages import resources_text
+from stromboli.engine.explanation.wait_cause import Cause, Details, first_waiting, short_text
+from stromboli.engine.explanation.ways_out import (
+    LESS_OR_NODES,
+    exceeds_cluster,
+    larger_than_any_node,
+    nodes_way_out,
+    way_past_filter,
+)
+from stromboli.model.dimensions import PODS
+
+if TYPE_CHECKING:
+    from stromboli.engine.explanation.shortages import WayOut
+    from stromboli.engine.placement.verdict import Verdict
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job
+    from stromboli.model.shape import Shape
+    from stromboli.model.task import Task
+
+MOST_REASONS, MOST_WAYS = 4, 2
+"""How many reasons of nodes, and ways out of them, a sentence names."""
+UNKNOWN_WAY_OUT = "change the nodes, or what its pods ask of them"
+
+
+def no_nodes(session: Session, job: Job) -> Cause | None:
+    """There is no node at all."""
+    if len(session.cluster.columns):
+        return None
+    text = "the cluster has no nodes"
+    return Cause("nodes", text, "add nodes", lambda: Details("No nodes", text, "add nodes"))
+
+
+def _cluster_too_small(session: Session, short: list[int]) -> str:
+    resources = resources_text(session.cluster.dims, short)
+    return f"all nodes together have less {resources} than its pods that must start together ask for"
+
+
+class NodeCauses:
+    """Causes by verdict; tasks of one shape that meet the same reasons share their summary and way out."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._texts: dict[tuple[Shape, bool, tuple[str, ...]], tuple[str, str]] = {}
+        self._reasoned: dict[Job, bool] = {}
+        """Of jobs that verdicts explain: whether any counts reasons; one without may only refer to another."""
+        self._too_large: dict[Shape, WayOut | None] = {}
+
+    def of_job(self, job: Job) -> Cause | None:
+        """By the verdict on its first task for which nodes gave reasons, else by any; none if there is no verdict."""
+        verdicts = self._session.verdicts.get(job)
+        if not verdicts:
+            return None
+        reasoned = (task for task, verdict in verdicts.items() if verdict.reasons)
+        task = min(reasoned, key=lambda task: task.order, default=None)
+        self._reasoned[job] = task is not None
+        task = task or next(iter(verdicts))
+        return self._of_verdict(job, task, verdicts[task])
+
+    def of_task(self, job: Job, task: Task) -> Cause | None:
+        """By the task's own verdict; none if it has none that says more than that of its job."""
+        verdict = self._session.verdicts.get(job, {}).get(task)
+        if verdict is None or job not in self._reasoned or (not verdict.reasons and self._reasoned[job]):
+            return None
+        return self._of_verdict(job, task, verdict)
+
+    def by_size(self, job: Job) -> Cause | None:
+        """A pod is larger than any node, or those that must start together are larger than all nodes."""
+        session, task = self._session, first_waiting(job)
+        too_large = self._larger_than_any_node(task) if task else None
+        if too_large is not None:
+            summary = f"no node is large enough for its {too_large.shortages[0].resource}"
+            hint, shortages = "ask for less, or add a larger node", too_large.shortages
+            details = partial(Details, "Larger than any node", too_large.text, hint, {}, shortages)
+            return Cause("nodes", summary, hint, details)
+        short = exceeds_cluster(session, job)
+        if not short:
+            return None
+        text = _cluster_too_small(session, short)
+        details = partial(Details, "Larger than the cluster", text, LESS_OR_NODES)
+        return Cause("nodes", text, LESS_OR_NODES, details)
+
+    def _larger_than_any_node(self, task: Task) -> WayOut | None:
+        if task.shape not in self._too_large:
+            self._too_large[task.shape] = larger_than_any_node(self._session.cluster, task)
+        return self._too_large[task.shape]
+
+    def _of_verdict(self, job: Job, task: Task, verdict: Verdict) -> Cause:
+        reasons = tuple(sorted({reason.text for reason in verdict.reasons}))
+        together = bool(exceeds_cluster(self._session, job))
+        key = (task.shape, together, reasons or (verdict.text,))
+        if key not in self._texts:
+            listed = ", ".join(reasons[:MOST_REASONS]) + (", ..." if len(reasons) > MOST_REASONS else "")
+            summary = f"nodes are unavailable: {listed}" if reasons else verdict.message
+            self._texts[key] = (summary, self._way_out(job, task, reasons or (verdict.text,)))
+        summary, way_out = self._texts[key]
+        return Cause("nodes", summary, way_out, partial(_details, self._session, task, verdict))
+
+    def _way_out(self, job: Job, task: Task, reasons: tuple[str, ...]) -> str:
+        session, dims = self._session, self._session.cluster.dims
+        short = [
+            dim for dim in task.dims if dim != PODS and names.INSUFFICIENT.format(dims.names[dim]) in reasons
+        ]
+        ways = [self._way_to_room(job, task, short)] if short else []
+        ways += filter(None, (way_past_filter(session, task, reason) for reason in reasons))
+        return ", or ".join(ways[:MOST_WAYS]) or UNKNOWN_WAY_OUT
+
+    def _way_to_room(self, job: Job, task: Task, short: list[int]) -> str:
+        resources = resources_text(self._session.cluster.dims, short)
+        if self._larger_than_any_node(task):
+            return f"no node is large enough: ask for less {resources} per pod or add larger nodes"
+        if exceeding := exceeds_cluster(self._session, job):
+            return f"{_cluster_too_small(self._session, exceeding)}: {LESS_OR_NODES}"
+        return f"wait until enough {resources} is free, {LESS_OR_NODES}"
+
+
+def _details(session: Session, task: Task, verdict: Verdict) -> Details:
+    reason = verdict.dominant.text if verdict.dominant else short_text(verdict.message)
+    hint, shortages, holders = nodes_way_out(session, task, reason)
+    return Details(reason, f"{task.name}: {verdict.message}", hint, verdict.histogram(), shortages, holders)

@@ -1,0 +1,91 @@
+"""What holds a job: the gate that it has not passed, what is short, and the way out.
+
+A cause stays the same as long as the gate and what is short do, and conditions and events are made from it, so a
+cluster that waits writes nothing. Amounts and counts that move are in its details, which are made when they are asked
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from stromboli.api.wait_messages import wait_sentence
+from stromboli.engine.explanation.shortages import Holder, Shortage
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.model.job import Job
+    from stromboli.model.task import Task
+
+Gate = Literal[
+    "cycle",
+    "pod-group",
+    "queue",
+    "requirements",
+    "pipeline",
+    "validity",
+    "scheduling-gates",
+    "enqueue",
+    "nodes",
+    "policy",
+    "queue-limits",
+    "gang",
+]
+"""What a job has to pass before it starts."""
+WAITING = (Status.PENDING, Status.ALLOCATED, Status.PIPELINED)
+"""Statuses of tasks that wait: what is allocated and not bound when a cycle ends is taken back."""
+
+
+class Details(NamedTuple):
+    """A cause with the numbers of the moment."""
+
+    reason: str
+    """A few words, the same for all jobs that wait for this."""
+    message: str
+    hint: str = ""
+    counts: Mapping[str, int] = {}
+    """Nodes per reason, where nodes were looked at."""
+    shortages: tuple[Shortage, ...] = ()
+    holders: tuple[Holder, ...] = ()
+
+
+class Cause(NamedTuple):
+    """Why a job waits, without numbers that move."""
+
+    gate: Gate
+    summary: str
+    """What holds it and what is short."""
+    way_out: str
+    details: Callable[[], Details]
+
+    def sentence(self, job: Job) -> str:
+        """`Job train waits: SUMMARY; WAY OUT`."""
+        owner = job.owner
+        subject = f"{owner.kind} {owner.name}" if owner else f"PodGroup {job.name}"
+        if job.group is None:
+            subject = "This pod"
+        elif job.ready_count - job.counts[Status.ALLOCATED] >= job.minimum > 0:
+            subject = f"The rest of {subject}"
+        return wait_sentence(subject, self.summary, self.way_out)
+
+
+def waits(job: Job) -> bool:
+    """Whether pods of a job are not placed, or have not been made because the job was not let in."""
+    return waiting_count(job) > 0 or (job.group is not None and not job.tasks and job.minimum > 0)
+
+
+def waiting_count(job: Job) -> int:
+    counts = job.counts
+    return counts[Status.PENDING] + counts[Status.ALLOCATED] + counts[Status.PIPELINED]
+
+
+def first_waiting(job: Job) -> Task | None:
+    """The first of the tasks that wait, in an order that does not depend on what was tried."""
+    tasks = (task for status in WAITING for task in job.by_status[status])
+    return min(tasks, key=lambda task: task.order, default=None)
+
+
+def short_text(text: str) -> str:
+    """A text without its particulars."""
+    return text.split(":", 1)[0].split(", ", 1)[0]

@@ -1,0 +1,218 @@
+"""The gates that a job has to pass, in order; the first that holds it is the cause of its waiting."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from stromboli.api import names
+from stromboli.engine.explanation.node_causes import NodeCauses, no_nodes
+from stromboli.engine.explanation.queue_limit_hits import QueueLimitCauses
+from stromboli.engine.explanation.volcano_messages import group_message
+from stromboli.engine.explanation.wait_cause import WAITING, Cause, Details, short_text, waits
+from stromboli.engine.explanation.ways_out import (
+    LESS_OR_NODES,
+    enqueue_way_out,
+    exceeds_cluster,
+    minimum_field,
+    validity_way_out,
+)
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.engine.placement.verdict import Verdict
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job
+    from stromboli.model.task import Task
+
+log = logging.getLogger(__name__)
+
+_UNMET = "Unmet requirement"
+MORE = "`stromboli plan` tells more"
+"""Where no way out is known."""
+
+
+class WaitCauses:
+    """Why jobs and their tasks wait when the actions of a cycle have run; sought once for each job."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._nodes = NodeCauses(session)
+        self._by_job: dict[Job, Cause | None] = {}
+        self._gates: tuple[Callable[[Job], Cause | None], ...] = (
+            _no_group,
+            partial(_no_queue, session),
+            partial(_unmet_requirement, session),
+            partial(_room_is_coming, session),
+            partial(_objection, session),
+            _all_gated,
+            partial(no_nodes, session),
+            self._nodes.of_job,
+            _queue_closed,
+            partial(_not_enqueued, session),
+            partial(_no_action, session),
+            self._nodes.by_size,
+            QueueLimitCauses(session).of_job,
+            _too_few_pods,
+            _not_placed,
+        )
+        """The first that holds a job explains."""
+
+    def of(self, job: Job) -> Cause | None:
+        """What holds a job; none if it does not wait."""
+        if job not in self._by_job:
+            self._by_job[job] = self._first_gate(job) if waits(job) else None
+        return self._by_job[job]
+
+    def of_task(self, job: Job, task: Task) -> Cause | None:
+        """What holds a task of a job: what nodes answer to this task, or else what holds the job."""
+        cause = self.of(job)
+        return (cause and cause.gate == "nodes" and self._nodes.of_task(job, task)) or cause
+
+    def verdict(self, task: Task) -> Verdict | None:
+        """What nodes answer to a task, if it was tried."""
+        return self._session.verdicts.get(task.job, {}).get(task) if task.job else None
+
+    def _first_gate(self, job: Job) -> Cause:
+        try:
+            return next(cause for gate in self._gates if (cause := gate(job)))
+        except (
+            Exception
+        ):  # a plugin that fails here has been named already, and an explanation must not end a cycle
+            log.debug("no explanation why %s waits", job.key, exc_info=True)
+            return _not_placed(job)
+
+
+# -- the gates
+
+
+def _no_group(job: Job) -> Cause | None:
+    if job.group is not None:
+        return None
+    reference, api_group = "the annotation scheduling.k8s.io/group-name", ""
+    if job.native is not None:
+        reference, api_group = "spec.schedulingGroup", " of scheduling.k8s.io"
+    text = f"PodGroup {job.key}{api_group} does not exist"
+    hint = f"create it, or correct {reference} of its pods"
+    return Cause("pod-group", text, hint, lambda: Details("PodGroup missing", text, hint))
+
+
+def _no_queue(session: Session, job: Job) -> Cause | None:
+    if job.queue is not None and job.queue.exists:
+        return None
+    text = names.QUEUE_MISSING.format(queue=job.queue.name if job.queue else "")
+    field = "spec.queue" if job.native is None else f"the annotation {names.QUEUE_NAME}"
+    way_out = f"create it, or set {field} of the PodGroup"
+
+    def details() -> Details:
+        queues = session.cluster.queues.values()
+        known = sorted(queue.name for queue in queues if queue.exists and queue.name != "root")
+        choice = f" to one of: {', '.join(known[:10])}" if known else ""
+        return Details("Queue missing", text, way_out + choice)
+
+    return Cause("queue", text, way_out, details)
+
+
+def _unmet_requirement(session: Session, job: Job) -> Cause | None:
+    """Its PodGroup, its queue or one of its pods asks for what this policy or cluster cannot give."""
+    if unmet := session.unmet(job):
+        reason, text = f"{_UNMET}: {unmet.requirement}", unmet.message
+        details = partial(Details, reason, text, unmet.way_out)
+        return Cause("requirements", text, unmet.way_out or MORE, details)
+    for task, verdict in session.verdicts.get(job, {}).items():
+        if verdict.requirement:
+            reason, text = f"{_UNMET}: {verdict.requirement}", f"{task.name}: {verdict.message}"
+            details = partial(Details, reason, text, verdict.way_out)
+            return Cause("requirements", verdict.message, verdict.way_out or MORE, details)
+    return None
+
+
+def _room_is_coming(session: Session, job: Job) -> Cause | None:
+    """It holds its place until room is free, and that is enough to start."""
+    pipelined, promised = session.uncommitted.pipelined, session.uncommitted.promised.get(job, 0)
+    if not promised or job.ready_count - job.counts[Status.ALLOCATED] + promised < job.minimum:
+        return None
+    tasks = (task for status in WAITING for task in job.by_status[status])
+    nodes = sorted({pipelined[task.key] for task in tasks if task.key in pipelined})
+    if not nodes:
+        return None
+    hint = "nothing to do: it starts once that room is free"
+    return Cause(
+        "pipeline",
+        "room is being freed for it",
+        hint,
+        lambda: Details("Pipelined", f"room is being freed on {', '.join(nodes[:5])}", hint),
+    )
+
+
+def _objection(session: Session, job: Job) -> Cause | None:
+    text = session.objections.get(job)
+    if text is None:
+        return None
+    failure, hint = session.exclusions.get(job), validity_way_out(job, text)
+    summary = failure.summary if failure else text
+    return Cause("validity", summary, hint or MORE, lambda: Details(short_text(text), text, hint))
+
+
+def _all_gated(job: Job) -> Cause | None:
+    tasks = job.by_status[Status.PENDING]
+    if not tasks or not all(task.gates for task in tasks):
+        return None
+    gates = sorted({gate for task in tasks for gate in task.gates})
+    text = f"its pods have scheduling gates: {', '.join(gates)}"
+    hint = "it goes on when whoever set the gates removes them"
+    return Cause("scheduling-gates", text, hint, lambda: Details("SchedulingGated", text, hint))
+
+
+def _queue_closed(job: Job) -> Cause | None:
+    queue = job.queue
+    if queue is None or queue.open or queue.object is None:
+        return None
+    state = queue.object.status.state
+    text = f'queue "{queue.name}" is {state.lower()}'
+    hint = f"open it: vcctl queue operate -n {queue.name} -a open"
+    return Cause("queue", text, hint, lambda: Details(f"Queue {state}", text, hint))
+
+
+def _not_enqueued(session: Session, job: Job) -> Cause | None:
+    if not job.waits_for_queue:
+        return None
+    refusal = next(reversed(session.refusals.get(job, {}).values()), None)
+    message = refusal.message if refusal else "not let into its queue yet"
+    summary = f'not let into queue "{job.queue.name if job.queue else ""}"'
+    summary += f": {refusal.summary}" if refusal else " by a plugin of the policy that gives no reason"
+    way_out = refusal.way_out if refusal and refusal.way_out else MORE
+    if exceeds_cluster(session, job):
+        way_out = f"it asks for more than all nodes together have: {LESS_OR_NODES}"
+
+    def details() -> Details:
+        hint, shortages, holders = enqueue_way_out(session.cluster, job)
+        return Details(short_text(message), message, hint, {}, shortages, holders)
+
+    return Cause("enqueue", summary, way_out, details)
+
+
+def _no_action(session: Session, job: Job) -> Cause | None:
+    """Pods that ask for nothing are placed by backfill alone."""
+    pending = job.counts[Status.PENDING]
+    if not pending or job.pending_best_effort < pending or "backfill" in session.policy.actions:
+        return None
+    text = "its pods request no resources, and the policy lacks the action backfill, which places such pods"
+    hint = "add backfill to the actions of the policy, or give the pods requests"
+    return Cause("policy", text, hint, lambda: Details("No backfill", text, hint))
+
+
+def _too_few_pods(job: Job) -> Cause | None:
+    missing = job.minimum - len(job.tasks)
+    if missing <= 0:
+        return None
+    text = f"it has {len(job.tasks)} of the {job.minimum} pods that must start together"
+    hint = f"create {missing} more or lower {minimum_field(job)}"
+    return Cause("gang", text, hint, lambda: Details("Pods missing", text, hint))
+
+
+def _not_placed(job: Job) -> Cause:
+    text = "its pods were not placed in the last cycle"
+    return Cause("gang", text, MORE, lambda: Details("Not placed", group_message(job)))
