@@ -48,7 +48,10 @@ def test_why_a_job_waits_is_one_sentence_with_volcanos_words_behind_it() -> None
     world = World(nodes="n1 cpu=16; n2 cpu=16", queues="q; r")
     world.job("old", queue="q", pods=3, cpu=8, running_on="n1 n2 n2").job("other", queue="r", pods=2, cpu=9)
     world.job("train", queue="q", pods=6, cpu=5)
-    sentence = 'PodGroup train waits: the deserved share of queue "q" leaves too little cpu; raise its weight'
+    sentence = (
+        'PodGroup train waits: the deserved share of queue "q" leaves too little cpu; '
+        "wait for jobs to end or raise its weight"
+    )
     decisions = world.run(PLACE, "gang | proportion").decisions
     (status,) = [d for d in decisions if isinstance(d, PodGroupStatus) and d.name == "train"]
     volcano = "6/6 tasks in gang unschedulable: pod group is not ready, 6 Pending, 6 minAvailable"

@@ -219,7 +219,7 @@ def test_messages_fit_into_an_event_whatever_a_plugin_says() -> None:
     assert all("; change the nodes" in message for message in messages)
 
 
-def test_a_job_that_only_waits_for_its_binds_is_not_called_unschedulable() -> None:
+def test_a_gang_that_only_waits_for_its_binds_is_not_called_unschedulable() -> None:
     outcome = cycle(queue(), node("n0"), group("job", 1, phase="Inqueue"), pod("a", "job"))
     assert of_kind(outcome, Event) == []
 

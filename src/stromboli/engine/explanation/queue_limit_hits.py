@@ -122,13 +122,11 @@ def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: s
         summary = f'queue "{queue.name}" has used up its share'
         way_out = f"wait for its jobs to end or {UNNAMED_REMEDY}"
     else:
-        limit, remedy = hit.limit, hit.remedy(session)
-        summary = f'the {limit.name} of queue "{limit.queue.name}" leaves too little {hit.resources(session)}'
-        least = least_request(job)
-        fits_alone = all(
-            max(amount, least.get(dim, 0)) <= limit.most[dim] for dim, amount in hit.asked.items()
-        )
-        way_out = f"wait for jobs of that queue to end or {remedy}" if fits_alone else remedy
+        limit, resources, remedy = hit.limit, hit.resources(session), hit.remedy(session)
+        summary = f'the {limit.name} of queue "{limit.queue.name}" leaves too little {resources}'
+        if remedy is LESS_OR_NODES:
+            summary += ", and cannot be higher in this cluster"
+        way_out = remedy if _is_never_enough(job, hit) else f"wait for jobs to end or {remedy}"
 
     def details() -> Details:
         asked = amounts_text(session.cluster.dims, job.pending)
@@ -141,3 +139,11 @@ def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: s
         return Details("Queue overused", text, hint, {}, shortages, holders)
 
     return Cause("queue-limits", summary, way_out, details)
+
+
+def _is_never_enough(job: Job, hit: Hit) -> bool:
+    """Whether a job asks for more than a limit that stays as it is, whoever else comes and goes."""
+    most, least = hit.limit.most, least_request(job)
+    return hit.limit.raised_to is None and any(
+        max(amount, least.get(dim, 0)) > most[dim] for dim, amount in hit.asked.items()
+    )

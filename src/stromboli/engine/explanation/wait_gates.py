@@ -152,8 +152,15 @@ def _objection(session: Session, job: Job) -> Cause | None:
     if text is None:
         return None
     failure, hint = session.exclusions.get(job), validity_way_out(job, text)
-    summary = failure.summary if failure else text
-    return Cause("validity", summary, hint or MORE, lambda: Details(short_text(text), text, hint))
+    summary, way_out = (failure.summary if failure else text, hint) if hint else _split_advice(text)
+    return Cause("validity", summary, way_out or MORE, lambda: Details(short_text(text), text, hint))
+
+
+def _split_advice(text: str) -> tuple[str, str]:
+    """An objection that ends with its way out, `problem: way out` or `problem; way out`, in two."""
+    separator = "; " if "; " in text else ": "
+    problem, _, advice = text.rpartition(separator)
+    return (problem, advice) if problem else (text, "")
 
 
 def _all_gated(job: Job) -> Cause | None:

@@ -151,7 +151,8 @@ def exceeds_cluster(session: Session, job: Job) -> list[int]:
 
 def least_request(job: Job) -> Amounts:
     """What the pods that must start together ask for, as far as that is known."""
-    return job.total if job.tasks and job.minimum >= len(job.tasks) else (job.min_resources or {})
+    whole = job.tasks and job.minimum >= len(job.tasks) and not job.waits_for_queue
+    return job.total if whole else (job.min_resources or {})
 
 
 def had_room(session: Session, job: Job) -> int:

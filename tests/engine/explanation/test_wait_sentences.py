@@ -1,0 +1,237 @@
+"""The sentence in conditions and events, gate by gate: what holds the job, what is short, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from stromboli.api.wait_messages import MAX_BYTES, headline, wait_message, wait_sentence
+from stromboli.engine.explanation.wait_cause import Gate
+from stromboli.engine.plugin import Plugin
+from stromboli.model.job import Job
+from stromboli.testing import World
+
+PAGE = (Path(__file__).parents[3] / "docs" / "scheduler.md").read_text()
+TREE = (
+    'actions: "enqueue, allocate"\n'
+    "tiers: [{plugins: [{name: gang}, {name: capacity, enableHierarchy: true}, {name: predicates}]}]\n"
+)
+QUOTA = {
+    "kind": "ResourceQuota",
+    "metadata": {"name": "team"},
+    "status": {"hard": {"cpu": "4"}, "used": {"cpu": "3"}},
+}
+LEAVING = {
+    "kind": "Pod",
+    "metadata": {"name": "old", "deletionTimestamp": "2026-11-01T11:00:00Z"},
+    "spec": {"nodeName": "n1", "containers": [{"resources": {"requests": {"cpu": "4"}}}]},
+    "status": {"phase": "Running"},
+}
+TOPOLOGY = {
+    "kind": "PodGroup",
+    "metadata": {"name": "train"},
+    "spec": {"minMember": 1, "networkTopology": {"mode": "hard", "highestTierAllowed": 1}},
+}
+
+
+class Broken(Plugin):
+    """Fails over every job."""
+
+    name = "broken"
+
+    def job_ready(self, job: Job) -> bool:
+        raise ValueError(f"not even number {id(job)}")
+
+
+def world(nodes: str = "n1 cpu=4", queues: str = "", **train: object) -> World:
+    return World(nodes=nodes, queues=queues).job("train", **{"cpu": 1, **train})  # type: ignore[arg-type]
+
+
+def sentence(made: World, policy: str = "", actions: str = "enqueue, allocate", plugins: str = "gang") -> str:
+    own = [Broken] if "broken" in plugins else []
+    result = made.run(policy=policy) if policy else made.run(actions, plugins, plugin_classes=own)
+    return result.pending["default/train"].sentence
+
+
+# Gate, the sentence after "PodGroup train waits: ", and how it comes about.
+SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
+    (
+        "pod-group",
+        "PodGroup default/train does not exist; "
+        "create it, or correct the annotation scheduling.k8s.io/group-name of its pods",
+        lambda: sentence(world().remove({"kind": "PodGroup", "metadata": {"name": "train"}})),
+    ),
+    (
+        "queue",
+        'queue "research" does not exist; create it, or set spec.queue of the PodGroup',
+        lambda: sentence(world(queue="research")),
+    ),
+    (
+        "queue",
+        'queue "research" is closed; open it: vcctl queue operate -n research -a open',
+        lambda: sentence(world(queues="research state=Closed", queue="research"), plugins="gang proportion"),
+    ),
+    (
+        "pipeline",
+        "room is being freed for it; nothing to do: it starts once that room is free",
+        lambda: sentence(world(cpu=4).add(LEAVING)),
+    ),
+    (
+        "validity",
+        "Not enough valid tasks for gang-scheduling, valid: 2, min: 3; create 1 more pods or lower spec.minMember",
+        lambda: sentence(world(pods=2, minimum=3)),
+    ),
+    (
+        "validity",
+        'queue "lab" has child queues and takes no jobs itself; use "team"',
+        lambda: sentence(world(queues="lab; team parent=lab", queue="lab"), policy=TREE),
+    ),
+    (
+        "validity",
+        "plugin 'broken' failed in job_ready: ValueError; mend the plugin or take it out of the policy",
+        lambda: sentence(world(), plugins="gang broken"),
+    ),
+    (
+        "scheduling-gates",
+        "its pods have scheduling gates: example.com/licence; "
+        "it goes on when whoever set the gates removes them",
+        lambda: sentence(world(spec={"schedulingGates": [{"name": "example.com/licence"}]})),
+    ),
+    (
+        "enqueue",
+        'not let into queue "default": resource in cluster is overused: overused cpu; '
+        "wait until pods end, add nodes or lower spec.minResources",
+        lambda: sentence(
+            world(cpu=3, min_resources={"cpu": 3}).job("old", cpu=3, running_on="n1"), plugins="overcommit"
+        ),
+    ),
+    (
+        "enqueue",
+        'not let into queue "research": queue resource quota insufficient: insufficient cpu; '
+        'wait for jobs of queue "research" to end or raise the capability of queue "research"',
+        lambda: sentence(
+            world(queues="research capability=cpu:2", queue="research", cpu=2, min_resources={"cpu": 2}).job(
+                "old", queue="research", cpu=1, running_on="n1", min_resources={"cpu": 1}
+            ),
+            plugins="proportion",
+        ),
+    ),
+    (
+        "enqueue",
+        'not let into queue "default": resource quota insufficient: quota "team" of its namespace leaves too '
+        "little cpu; wait until pods of the namespace end, or raise that quota",
+        lambda: sentence(world(cpu=2, min_resources={"cpu": 2}).add(QUOTA), plugins="resourcequota"),
+    ),
+    (
+        "enqueue",
+        'not let into queue "default": resource in cluster is overused: overused cpu; '
+        "it asks for more than all nodes together have: add nodes or ask for less",
+        lambda: sentence(world(min_resources={"cpu": 9}), plugins="overcommit"),
+    ),
+    (
+        "nodes",
+        "nodes are unavailable: Insufficient cpu; wait until enough cpu is free, add nodes or ask for less",
+        lambda: sentence(world(cpu=3).job("old", cpu=3, running_on="n1")),
+    ),
+    (
+        "nodes",
+        "nodes are unavailable: Insufficient cpu; "
+        "no node is large enough: ask for less cpu per pod or add larger nodes",
+        lambda: sentence(world(cpu=9)),
+    ),
+    (
+        "nodes",
+        "nodes are unavailable: node(s) had untolerated taint(s); "
+        "tolerate a taint or remove it: gpu=yes:NoSchedule",
+        lambda: sentence(world(nodes="n1 cpu=4 +gpu=yes:NoSchedule"), plugins="gang predicates"),
+    ),
+    ("nodes", "the cluster has no nodes; add nodes", lambda: sentence(world(nodes=""), policy="default")),
+    (
+        "nodes",
+        "all nodes together have less cpu than its pods that must start together ask for; add nodes or ask for less",
+        lambda: sentence(world(pods=3, cpu=2), policy="default"),
+    ),
+    (
+        "policy",
+        "its pods request no resources, and the policy lacks the action backfill, which places such pods; "
+        "add backfill to the actions of the policy, or give the pods requests",
+        lambda: sentence(world(cpu=0)),
+    ),
+    (
+        "queue-limits",
+        'the capability of queue "research" leaves too little cpu; wait for jobs to end or raise its capability',
+        lambda: sentence(
+            world(queues="research capability=cpu:1", queue="research").job(
+                "old", queue="research", cpu=1, running_on="n1"
+            ),
+            plugins="gang proportion",
+        ),
+    ),
+    (
+        "queue-limits",
+        'the deserved share of queue "research" leaves too little cpu; wait for jobs to end or raise its weight',
+        lambda: sentence(
+            world(queues="research; other", queue="research", pods=2, cpu=1)
+            .job("old", queue="research", pods=2, cpu=1, running_on="n1 n1")
+            .job("more", queue="other", pods=4, cpu=1, minimum=1),
+            plugins="gang proportion",
+        ),
+    ),
+    (
+        "queue-limits",
+        'the deserved share of queue "default" leaves too little cpu, and cannot be higher in this cluster; '
+        "wait for jobs to end or add nodes or ask for less",
+        lambda: sentence(
+            world(nodes="n1 cpu=2; n2 cpu=2", pods=2, cpu=2).job("old", cpu=1, running_on="n1"),
+            plugins="gang proportion",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("gate", "expected", "made"), SENTENCES)
+def test_the_sentence_says_what_holds_a_job_and_the_way_out(
+    gate: Gate, expected: str, made: Callable[[], str]
+) -> None:
+    subject = "This pod" if gate == "pod-group" else "PodGroup train"
+    assert made() == f"{subject} waits: {expected}"
+
+
+def test_the_documentation_shows_every_sentence_with_its_gate() -> None:
+    rows = [line.split("|") for line in PAGE.splitlines() if line.startswith("| `")]
+    shown = {(row[1].strip(), row[2].strip(), row[3].strip()) for row in rows if len(row) == 5}
+    for gate, text, _ in SENTENCES:
+        summary, _, way_out = text.partition("; ")
+        assert (f"`{gate}`", summary, way_out) in shown
+    assert {gate for gate, *_ in shown} >= {f"`{gate}`" for gate in get_args(Gate)}
+
+
+def test_a_requirement_that_cannot_be_met_is_a_gate_of_its_own() -> None:
+    explanation = world().add(TOPOLOGY).run("enqueue, allocate", "gang").pending["default/train"]
+    assert explanation.gate == "requirements"
+    assert explanation.sentence.startswith("PodGroup train waits: ")
+    assert explanation.sentence.endswith(explanation.hint)
+
+
+def test_a_job_with_its_minimum_waits_for_the_rest() -> None:
+    made = world(pods=5, minimum=1)
+    rest = "The rest of PodGroup train waits: nodes are unavailable: Insufficient cpu; "
+    assert made.run("enqueue, allocate", "gang", cycles=2).pending["default/train"].sentence.startswith(rest)
+
+
+def test_the_headline_of_a_message_is_the_gate_with_what_is_short() -> None:
+    message = wait_message(
+        wait_sentence("Job a", "nodes are unavailable: Insufficient cpu", "wait"), "not ready"
+    )
+    assert message == "Job a waits: nodes are unavailable: Insufficient cpu; wait (not ready)"
+    assert headline(message) == "nodes are unavailable: Insufficient cpu"
+    assert headline("something else") == "something else"
+
+
+def test_a_message_keeps_its_way_out_however_long_the_rest_is() -> None:
+    message = wait_message(wait_sentence("Job a", "ü" * 3000, "add nodes"), "x" * 3000)
+    assert len(message.encode()) <= MAX_BYTES
+    assert "ü...; add nodes (xxx" in message
