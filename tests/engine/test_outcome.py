@@ -124,13 +124,11 @@ def test_a_task_stands_where_its_last_trial_left_it() -> None:
     assert condition() == ("Unschedulable", f"{sentence} (pod group is not ready)", "")
     with session.statement() as trial:
         trial.allocate(task, n0)
-    possible = "can possibly be assigned to a node, once"
-    text = f"{sentence} ({possible} minAvailable is satisfied)"
+    text = f"{sentence} (can possibly be assigned to a node, once minAvailable is satisfied)"
     assert condition() == ("Schedulable", text, "")
     with session.statement() as trial:
         trial.pipeline(task, n0, evicted=True)
-    text = f"{sentence} ({possible} resource is released and minAvailable is satisfied)"
-    assert condition() == ("Unschedulable", text, "n0")
+    assert condition() == ("Unschedulable", f"{sentence} (pod group is not ready)", "n0")
     with session.statement() as trial:
         trial.pipeline(task, n0)
     assert condition().nominated == ""
@@ -148,6 +146,17 @@ def test_a_pod_that_waits_is_told_why_with_a_condition_and_an_event() -> None:
     )
     assert (condition.reason, condition.message) == ("Unschedulable", why)
     assert Event("Pod", "default", "a", "Warning", "FailedScheduling", why) in outcome.decisions
+
+
+def test_a_pod_whose_room_is_being_freed_hears_volcanos_words() -> None:
+    leaving = pod("old", on="n0", cpu=4, terminating=True)
+    outcome = cycle(queue(), node("n0", cpu=4), leaving, group("job", 1), pod("a", "job", cpu=4))
+    (condition,) = of_kind(outcome, PodCondition)
+    possible = "can possibly be assigned to a node, once resource is released and minAvailable is satisfied"
+    sentence = (
+        "PodGroup job waits: room is being freed for it; nothing to do: it starts once that room is free"
+    )
+    assert condition.message == f"{sentence} ({possible})"
 
 
 def test_a_gated_pod_is_not_told_anything() -> None:

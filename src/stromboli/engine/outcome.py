@@ -199,10 +199,10 @@ def wait_condition(session: Session, task: Task, messages: JobMessages) -> WaitC
     tentative = session.tentative.get(task)
     status, node = (tentative.status, tentative.node) if tentative else (task.status, task.node)
     if status is Status.ALLOCATED and node is not None:
-        return WaitCondition(names.SCHEDULABLE, messages.promised(names.ONCE_MIN_AVAILABLE))
+        return WaitCondition(names.SCHEDULABLE, messages.with_room(task))
     if status is Status.PIPELINED and node is not None:
         nominated = tentative.nominated if tentative else session.is_nominated(task)
-        text = messages.promised(names.ONCE_RELEASED)
+        text = messages.with_room_to_come(task)
         return WaitCondition(names.UNSCHEDULABLE, text, node.name if nominated else "")
     return WaitCondition(names.UNSCHEDULABLE, messages.waiting(task))
 

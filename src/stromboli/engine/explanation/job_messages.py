@@ -5,17 +5,15 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from stromboli.api import names
 from stromboli.api.wait_messages import wait_message
 from stromboli.engine.explanation.volcano_messages import gang_message, readiness
 
 if TYPE_CHECKING:
-    from stromboli.engine.explanation.wait_cause import Cause
+    from stromboli.engine.explanation.wait_cause import Cause, Gate
     from stromboli.engine.explanation.wait_gates import WaitCauses
     from stromboli.model.job import Job
     from stromboli.model.task import Task
-
-_ROOM_HELPS = ("nodes", "gang", "pipeline")
-"""Gates behind which a task with room on a node may start."""
 
 
 class JobMessages:
@@ -46,11 +44,19 @@ class JobMessages:
             self._of_tasks[key] = self._message(cause, readiness(self._job))
         return self._of_tasks[key]
 
-    def promised(self, volcano: str) -> str:
-        """Of a task that had room when it was last tried: Volcano's words, unless they would raise false hopes."""
+    def with_room(self, task: Task) -> str:
+        """Of a task that had room when it was last tried; it is not given hope behind a gate where room is no help."""
+        return self._promised(task, names.ONCE_MIN_AVAILABLE, ("nodes", "gang", "pipeline"))
+
+    def with_room_to_come(self, task: Task) -> str:
+        """Of a task that would have room once others have left: said only where that is all it waits for."""
+        return self._promised(task, names.ONCE_RELEASED, ("pipeline",))
+
+    def _promised(self, task: Task, volcano: str, gates: tuple[Gate, ...]) -> str:
+        if self.cause is not None and self.cause.gate not in gates:
+            return self.waiting(task)
         if volcano not in self._of_tasks:
-            hopeful = self.cause is None or self.cause.gate in _ROOM_HELPS
-            self._of_tasks[volcano] = self._message(self.cause, volcano if hopeful else readiness(self._job))
+            self._of_tasks[volcano] = self._message(self.cause, volcano)
         return self._of_tasks[volcano]
 
     def _message(self, cause: Cause | None, volcano: str) -> str:
