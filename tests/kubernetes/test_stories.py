@@ -6,6 +6,7 @@ import json
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,62 @@ def test_a_gang_whose_requirement_nobody_honours_waits_and_says_why_and_a_wish_i
     assert len(ignored) == 1
     assert "spec.networkTopology (soft)" in ignored[0]
     assert not any("nodeName" in pod["spec"] for name in ("hard", "claiming") for pod in cluster.pods(name))
+
+
+@pytest.mark.everywhere
+def test_a_gang_that_its_queue_does_not_let_in_says_so_everywhere_and_then_nothing_more(
+    cluster: SchedulerCluster,
+) -> None:
+    """Group, pods and Job name the share that is short; what comes and goes elsewhere is no reason to write."""
+    cluster.add_nodes(2, cpu=16)
+    cluster.add_queue("research")
+    cluster.add_queue("production")
+    cluster.submit("old", pods=3, cpu=8, queue="research")
+    cluster.start_scheduler()
+    cluster.wait_for_running("old", 3)
+    template = {"spec": cluster.pod("train", 0)["spec"]}
+    job: dict[str, Any] = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "train", "namespace": NAMESPACE},
+        "spec": {"minAvailable": 6, "tasks": [{"name": "worker", "replicas": 6, "template": template}]},
+    }
+    cluster.plane.apply(job)
+    path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs/train"
+    uid = cluster.read(path)["metadata"]["uid"]
+    owner = {"apiVersion": job["apiVersion"], "kind": "Job", "name": "train", "uid": uid, "controller": True}
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "train-group", "namespace": NAMESPACE, "ownerReferences": [owner]},
+        "spec": {"minMember": 6, "queue": "research"},
+    }
+    cluster.submit("other", pods=2, cpu=9, queue="production")
+    cluster.plane.apply(group, *(cluster.pod("train-group", number, cpu=5) for number in range(6)))
+    sentence = (
+        'Job train waits: the deserved share of queue "research" leaves too little cpu; '
+        "wait for jobs to end or raise its weight"
+    )
+    volcano = "6/6 tasks in gang unschedulable: pod group is not ready, 6 Pending, 6 minAvailable"
+    told = {"train": ("Unschedulable", sentence), "train-group": ("Unschedulable", f"{sentence} ({volcano})")}
+    pods = [f"train-group-{number}" for number in range(6)]
+    told |= dict.fromkeys(pods, ("FailedScheduling", f"{sentence} (pod group is not ready)"))
+    for name, event in told.items():
+        cluster.wait(lambda name=name, event=event: event in cluster.events(name), f"the event of {name}")
+    conditions = {entry["type"]: entry for entry in cluster.group("train-group")["status"]["conditions"]}
+    assert conditions["Unschedulable"]["message"] == f"{sentence} ({volcano})"
+
+    def written() -> object:
+        objects = [cluster.group("train-group"), *cluster.pods("train-group")]
+        return [obj["metadata"]["resourceVersion"] for obj in objects], [
+            cluster.events(name) for name in told
+        ]
+
+    before = written()
+    cluster.submit("small", pods=1, cpu=1, queue="production")
+    cluster.wait_for_running("small", 1)
+    assert cluster.holds_for(1.0, lambda: written() == before)
+    cluster.plane.request("DELETE", path)
 
 
 def test_a_gang_that_has_finished_is_completed_and_leaves_its_room_to_the_next(
