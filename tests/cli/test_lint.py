@@ -158,12 +158,13 @@ def test_a_file_without_an_object_is_no_success(text: str, tmp_path: Path) -> No
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (1, "0 objects checked, 1 problem")
     assert "apiVersion and kind are needed" in result.stdout
     (tmp_path / "values.yaml").write_text(text)
-    assert lint(str(tmp_path)).stdout == "0 objects checked, 1 passed over, 0 problems\n", (
-        "a folder may hold others"
+    passed_over = (
+        "not known here, and passed over: 1 without a kind\n0 objects checked, 1 passed over, 0 problems\n"
     )
+    assert lint(str(tmp_path)).stdout == passed_over, "a folder may hold others"
 
 
-def test_a_misspelt_kind_of_volcano_is_told_and_one_of_others_counted() -> None:
+def test_a_misspelt_kind_of_volcano_is_told_and_one_of_others_named() -> None:
     result = lint("-", stdin=manifest("Jbo", job(task())))
     assert result.exit_code == 1
     assert (
@@ -171,9 +172,17 @@ def test_a_misspelt_kind_of_volcano_is_told_and_one_of_others_counted() -> None:
     )
     assert result.stdout.endswith("1 object checked, 1 problem\n")
     result = lint("-", stdin=manifest("Widget", {"metadata": {"name": "w"}}, "example.com/v1"))
-    assert (result.exit_code, result.stdout) == (0, "0 objects checked, 1 passed over, 0 problems\n")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "not known here, and passed over: 1 Widget of example.com/v1",
+        "0 objects checked, 1 passed over, 0 problems",
+    ]
     result = lint("-", "-o", "json", stdin=manifest("Widget", {}, "example.com/v1"))
     assert json.loads(result.stdout) == {"checked": 0, "passedOver": 1, "problems": []}
+    many = "---\n".join(manifest("Widget", {}, f"example.com/v{number}") for number in range(20))
+    named, _ = lint("-", stdin=many).stdout.splitlines()
+    assert named.count("Widget") == 10
+    assert named.endswith(", others")
 
 
 # -- what no plugin of ours honours

@@ -18,6 +18,9 @@ FORMAT = typer.Option(Format.TABLE, "-o", "--output", help="How the problems are
 SCHEDULERS = typer.Option(["volcano"], "--scheduler-name", help="Names of your schedulers; repeatable.")
 PLUGINS = typer.Option([], "--job-plugin", help="Job plugins of your own; repeatable.")
 
+MAX_KINDS = 10
+"""How many of the kinds that are passed over are named."""
+
 
 def lint(
     paths: list[str] | None = PATHS,
@@ -54,6 +57,10 @@ def lint(
             screen.print(Text(f"warning: {warning}"), soft_wrap=True)
         noun = "object" if result.checked == 1 else "objects"
         count = len(result.findings)
+        if result.unknown:
+            kinds = [f"{number} {kind}" for kind, number in result.unknown.most_common(MAX_KINDS)]
+            kinds += ["others"] if len(result.unknown) > MAX_KINDS else []
+            screen.print(Text(f"not known here, and passed over: {', '.join(kinds)}"), soft_wrap=True)
         over = f" {result.passed_over} passed over," if result.passed_over else ""
         screen.print(f"{result.checked} {noun} checked,{over} {count} problem{'' if count == 1 else 's'}")
     raise typer.Exit(1 if result.findings else 0)

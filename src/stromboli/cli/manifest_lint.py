@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -48,12 +49,17 @@ class Finding(NamedTuple):
 
 
 class LintResult(NamedTuple):
-    """How many objects were checked, how many are of unknown kinds, the problems, and what has no effect."""
+    """How many objects were checked, the problems, what has no effect, and the kinds that were passed over."""
 
     checked: int
-    passed_over: int
+    unknown: Counter[str]
+    """`PriorityClass of scheduling.k8s.io/v1beta1`, or that a document has no kind, and how often."""
     findings: list[Finding]
     warnings: list[Finding]
+
+    @property
+    def passed_over(self) -> int:
+        return self.unknown.total()
 
 
 class _Manifest(NamedTuple):
@@ -82,20 +88,27 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
     manifests = list(_read(paths, findings))
     queues = _queues(manifests)
     schemas = OfflineSchemas()
-    checked = 0
+    unknown: Counter[str] = Counter()
     for manifest in manifests:
         known = schemas.knows(manifest.content)
         problems = list(
             _problems(manifest, schemas, queues, settings) if known else _unknown_kind(manifest, schemas)
         )
-        checked += known or bool(problems)
+        if not known and not problems:
+            unknown[_description(manifest)] += 1
         subject = subject_of(manifest.kind, manifest.content.get("metadata"))
         findings += [Finding(manifest.where, subject, problem) for problem in problems]
         if known:
             of_volcano = manifest.group.endswith(_VOLCANO)
             ignored = ignored_demands(manifest.content, of_volcano, settings.scheduler_names)
             warnings += [Finding(manifest.where, subject, problem) for problem in ignored]
-    return LintResult(checked, len(manifests) - checked, findings, warnings)
+    return LintResult(len(manifests) - unknown.total(), unknown, findings, warnings)
+
+
+def _description(manifest: _Manifest) -> str:
+    if not manifest.kind or not manifest.version:
+        return "without a kind"
+    return f"{manifest.kind[:63]} of {manifest.version[:128]}"
 
 
 def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:
