@@ -16,6 +16,7 @@ from stromboli.extensions import load_catalog
 from stromboli.policy.arguments import arg
 from stromboli.policy.policy import Policy, PolicyError, default_policy, load_policy
 from stromboli.policy.policy_file import PolicyFile, PolicyReading
+from stromboli.policy.policy_problems import suggestion
 from stromboli.policy.presets import PRESETS, preset
 
 
@@ -124,6 +125,14 @@ ONE_PLUGIN = "actions: allocate\ntiers:\n- plugins:\n  - name: "
         (
             ONE_PLUGIN + "gang\n    enablePreemtable: true",
             'conf:5: plugin gang: unknown key "enablePreemtable"; did you mean',
+        ),
+        (
+            ONE_PLUGIN + "gang\n    disableJobOrder: true",
+            'conf:5: plugin gang: unknown key "disableJobOrder"; write enableJobOrder: false',
+        ),
+        (
+            ONE_PLUGIN + "binpack\n    binpack.weight: 3",
+            'conf:5: plugin binpack: unknown key "binpack.weight"; it is an argument: put it under "arguments"',
         ),
         (
             ONE_PLUGIN + "gang\n    enableJobOrder: 'yes'",
@@ -364,3 +373,10 @@ def test_any_file_gives_a_policy_or_a_policy_error(text: str | bytes, lenient: b
         assert error.errors
     else:
         assert set(policy.actions) <= set(CATALOG.actions)
+
+
+def test_a_prefix_and_an_ending_in_common_are_no_misspelling() -> None:
+    known = ["predicate.NodePortsEnable", "predicate.PodAffinityEnable"]
+    for removed in ("predicate.GPUNumberEnable", "predicate.GPUSharingEnable"):
+        assert suggestion(removed, known) == f"; known: {', '.join(known)}"
+    assert suggestion("predicates.NodePortEnable", known) == '; did you mean "predicate.NodePortsEnable"?'

@@ -37,6 +37,15 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     names = sorted(set(known))
     by_lower = {name.lower(): name for name in names}
     near = difflib.get_close_matches(word.lower(), by_lower, n=1) if len(word) <= 100 else []
-    if near:
+    if near and _alike(_last_part(word.lower()), _last_part(near[0])):
         return f'; did you mean "{by_lower[near[0]]}"?'
     return f"; known: {', '.join(names)}" if 0 < len(names) <= 30 else ""
+
+
+def _last_part(name: str) -> str:
+    """Without what arguments of one plugin have in common, `predicate.` for example."""
+    return name.rpartition(".")[2]
+
+
+def _alike(one: str, other: str) -> bool:
+    return difflib.SequenceMatcher(None, one, other).ratio() >= 0.7

@@ -7,7 +7,7 @@ from stromboli.api.errors import quoted
 from stromboli.api.manifests.yaml_lines import MAX_BYTES, Node, YamlError, plain, read_yaml
 from stromboli.policy.action_order import order_warnings
 from stromboli.policy.argument_types import kind_of
-from stromboli.policy.arguments import parse_arguments
+from stromboli.policy.arguments import declared, parse_arguments
 from stromboli.policy.policy_problems import NOT_YET, Problem, Severity, suggestion
 from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS, Vocabulary
 
@@ -156,13 +156,23 @@ class PolicyReader:
             if key in ("name", "arguments"):
                 continue
             if key not in defaults:
-                message = f"plugin {name}: unknown key {quoted(key)}"
-                self.wrong(node, message + suggestion(key, ["name", "arguments", *defaults]))
+                self.wrong(node, f"plugin {name}: unknown key {quoted(key)}{self.meant(name, key)}")
             elif isinstance(node.value, bool):
                 switches[key] = node.value
             elif node.value is not None:
                 self.wrong(node, f"plugin {name}: {key}: needs true or false, got {_got(node)}")
         return switches
+
+    def meant(self, name: str, key: str) -> str:
+        """What somebody may have meant by a key of a plugin that does not exist, as the end of a sentence."""
+        switches = self.catalog.switches
+        plugin = self.catalog.plugins.get(name)
+        if plugin is not None and key in {argument.key for argument in declared(plugin.Arguments)}:
+            return '; it is an argument: put it under "arguments"'
+        enable = key.replace("disable", "enable", 1)
+        if key.startswith("disable") and enable in switches:
+            return f"; write {enable}: false"
+        return suggestion(key, ["name", "arguments", *switches])
 
     def check_hierarchy(self, node: Node, tier: tuple[PluginEntry, ...]) -> None:
         """Both would share out the cluster among queues, each in its own way."""
