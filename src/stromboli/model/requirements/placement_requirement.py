@@ -51,14 +51,14 @@ HARD_NETWORK_TOPOLOGY = PlacementRequirement(
     True,
     "PodGroup: `networkTopology` of `spec` or of a `subGroupPolicy`, with `mode: hard` and a tier",
     "no plugin of the policy honours a hard network topology",
-    "set mode: soft, so that it may start anywhere; network-topology-aware is not there yet",
+    "set mode: soft, so that it may start anywhere (network-topology-aware is not there yet)",
 )
 SOFT_NETWORK_TOPOLOGY = PlacementRequirement(
     "soft-network-topology",
     False,
     "PodGroup: `networkTopology` of `spec` or of a `subGroupPolicy`, with `mode: soft`",
     "no plugin of the policy prefers nodes that are close in the network, so the pods may lie anywhere",
-    "keep pods together with podAffinity; network-topology-aware is not there yet",
+    "keep pods together with podAffinity (network-topology-aware is not there yet)",
 )
 TOPOLOGY_WITHOUT_TIER = PlacementRequirement(
     "network-topology-without-tier",
@@ -72,14 +72,14 @@ TASK_TOPOLOGY = PlacementRequirement(
     False,
     "PodGroup: annotations `volcano.sh/task-topology-affinity`, `-anti-affinity`, `-task-order`",
     "no plugin of the policy prefers nodes by the roles of a job",
-    "use podAffinity and podAntiAffinity; task-topology is not there yet",
+    "use podAffinity and podAntiAffinity (task-topology is not there yet)",
 )
 RESOURCE_CLAIMS = PlacementRequirement(
     "resource-claims",
     True,
     "Pod: `spec.resourceClaims`, `resources.claims` of containers, resources `deviceclass.resource.kubernetes.io/*`",
     "no plugin of the policy allocates devices to resource claims",
-    "ask for the devices as an extended resource such as nvidia.com/gpu; resource claims are not allocated yet",
+    "ask for the devices as an extended resource such as nvidia.com/gpu (resource claims are not allocated yet)",
 )
 DEVICE_SHARING = PlacementRequirement(
     "device-sharing",
@@ -87,21 +87,21 @@ DEVICE_SHARING = PlacementRequirement(
     "Pod: resources `volcano.sh/vgpu-*`, `volcano.sh/gpu-memory`, `volcano.sh/gpu-number`, `huawei.com/npu-core`, "
     "`huawei.com/*-memory`",
     "no plugin of the policy shares out parts of devices",
-    "ask for whole devices such as nvidia.com/gpu; deviceshare is not there yet",
+    "ask for whole devices such as nvidia.com/gpu (deviceshare is not there yet)",
 )
 NUMA_POLICY = PlacementRequirement(
     "numa-policy",
     True,
     "Pod of class Guaranteed: annotation `volcano.sh/numa-topology-policy`, `restricted` or `single-numa-node`",
     "no plugin of the policy places pods by NUMA nodes",
-    "set it to none or best-effort; numa-aware is not there yet",
+    "set it to none or best-effort (numa-aware is not there yet)",
 )
 PREFERRED_NUMA_POLICY = PlacementRequirement(
     "preferred-numa-policy",
     False,
     "Pod of class Guaranteed: annotation `volcano.sh/numa-topology-policy`, `best-effort`",
     "no plugin of the policy prefers nodes by their NUMA nodes",
-    "set it to none; numa-aware is not there yet",
+    "set it to none (numa-aware is not there yet)",
 )
 VOLUME_BINDING = PlacementRequirement(
     "volume-binding",
@@ -150,7 +150,7 @@ LABEL_KEYS = PlacementRequirement(
     True,
     "Pod: `matchLabelKeys` and `mismatchLabelKeys` of required pod affinity that are not in the `labelSelector`",
     "the API server has not written these keys into the labelSelector, which alone is read",
-    "write them into the labelSelector; Kubernetes' own API server does so when the pod is created",
+    "write them into the labelSelector, as Kubernetes' own API server does when a pod is created",
     depends_on_cluster=True,
 )
 PREFERRED_LABEL_KEYS = LABEL_KEYS._replace(
