@@ -15,7 +15,7 @@ import pytest
 
 from tests.kubernetes.controlplane import ControlPlane
 
-pytestmark = pytest.mark.everywhere
+everywhere = pytest.mark.everywhere
 
 Json = Any
 Way = Callable[["Manifests", list[Json]], str]
@@ -122,6 +122,7 @@ def replace(manifests: Manifests, items: list[Json]) -> str:
 WAYS = pytest.mark.parametrize("way", [client_side, server_side, replace])
 
 
+@everywhere
 @pytest.mark.parametrize("way", [client_side, server_side])
 def test_applying_the_same_files_again_writes_nothing_and_there_is_no_difference(
     manifests: Manifests, way: Way
@@ -134,6 +135,7 @@ def test_applying_the_same_files_again_writes_nothing_and_there_is_no_difference
     assert manifests.run("diff", items, *(["--server-side"] if way is server_side else [])) == ""
 
 
+@everywhere
 def test_replacing_by_the_same_files_changes_no_spec(manifests: Manifests) -> None:
     items = every_kind(manifests.namespace)
     manifests.run("create", items)
@@ -146,6 +148,7 @@ def test_replacing_by_the_same_files_changes_no_spec(manifests: Manifests) -> No
     ]
 
 
+@everywhere
 @WAYS
 @pytest.mark.parametrize(("replicas", "minimum"), [(5, 3), (2, 2)])
 def test_a_job_is_rescaled_by_its_file(manifests: Manifests, way: Way, replicas: int, minimum: int) -> None:
