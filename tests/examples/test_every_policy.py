@@ -40,7 +40,7 @@ POLICIES = policies(CATALOG)
 EVENTS = Resource("", "v1", "events", "Event", True)
 CYCLES = 3
 """With each policy."""
-PERIOD = 0.01
+PERIOD = 0.03
 
 
 class Running(NamedTuple):
