@@ -11,6 +11,7 @@ import ast
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import cache
 from typing import NamedTuple
 
@@ -178,6 +179,7 @@ def _of_class(node: ast.ClassDef) -> Iterator[Member]:
 
 def _attributes(body: list[ast.stmt], types: dict[str, str], own: type[ast.expr]) -> Iterator[Member]:
     """Attributes that are set in a class (`x: int = 1`) or a method (`self.x = 1`), each with the string below it."""
+    target: ast.expr
     for statement, following in zip(body, [*body[1:], None], strict=True):
         if isinstance(statement, ast.AnnAssign):
             target, type = statement.target, ast.unparse(statement.annotation)
@@ -198,18 +200,9 @@ def _method(method: ast.FunctionDef) -> Member:
 
 
 def _parameters(arguments: ast.arguments) -> str:
-    bare = [argument for argument in arguments.args if argument.arg not in ("self", "cls")]
-    return f"({ast.unparse(ast.arguments([], bare, *_rest(arguments)))})"
-
-
-def _rest(arguments: ast.arguments) -> tuple[object, ...]:
-    return (
-        arguments.vararg,
-        arguments.kwonlyargs,
-        arguments.kw_defaults,
-        arguments.kwarg,
-        arguments.defaults,
-    )
+    shown = copy(arguments)
+    shown.args = [argument for argument in arguments.args if argument.arg not in ("self", "cls")]
+    return f"({ast.unparse(shown)})"
 
 
 def _string(statement: ast.stmt | None) -> str:
