@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -66,7 +67,7 @@ class PlannedWorkload:
     subject: str
     """The object of the user: of a ReplicaSet that we made, its Deployment."""
     manifests: list[Manifest] = field(default_factory=list)
-    missing: list[int] = field(default_factory=list)
+    missing: deque[int] = field(default_factory=deque)
     nodes: list[str] = field(default_factory=list)
     """Of a DaemonSet: the nodes that lack a pod."""
 
@@ -84,7 +85,7 @@ class PlannedWorkload:
         yield from (daemon_pod(self.workload, node) for node in self.nodes)
         self.nodes = []
         while self.missing and self._is_next_due(phase_of):
-            ordinal = self.missing.pop(0)
+            ordinal = self.missing.popleft()
             if self.workload.kind == "StatefulSet":
                 yield from stateful_claims(self.workload, ordinal)
             yield _MAKERS[self.workload.kind](self.workload, ordinal)
