@@ -105,7 +105,8 @@ def test_the_chronicle_says_what_changed() -> None:
         state = frame.build_frame([node("n1")], pods, [group("gang", 2, waits)], QUEUES, events)
         return chronicle.update(state, now)
 
-    waiting = [pod("gang-0", "Pending", "", "no room"), pod("gang-1", "Pending", "", "no room")]
+    why = "PodGroup gang waits: no room; wait (pod group is not ready)"
+    waiting = [pod("gang-0", "Pending", "", why), pod("gang-1", "Pending", "", why)]
     assert messages(0, waiting, "not ready") == []
     assert messages(5, waiting, "not ready") == ["gang waits: no room"]
     assert messages(6, waiting, "not ready") == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from stromboli.api.wait_messages import headline
 from stromboli.cli.demo.frame import Frame, JobState
 
 _EXPLANATIONS = {"reclaim": "gives back what it borrowed", "preempt": "makes room for urgent work"}
@@ -68,7 +69,7 @@ class Chronicle:
                 and now - record.submitted > REPORT_WAIT_AFTER
             ):
                 self._reported_waits.add(job.name)
-                return [f"{short} waits: {job.reason}"]
+                return [f"{short} waits: {headline(job.reason)}"]
             return []
         if record.finished is None:
             if job.finished:
