@@ -53,6 +53,8 @@ PATCHES: list[tuple[Json, int, int]] = [
     ({"metadata": {"resourceVersion": "1"}}, 409, 409),
     ({"metadata": {"generateName": "q-"}}, 200, 200),
     ({"metadata": {"finalizers": ["x"]}}, 422, 200),
+    ({"data": {"a b": "x"}}, 422, 200),
+    ({"data": {"..a": "x"}}, 422, 200),
 ]
 """Merge patches, with the status of the answer for a ConfigMap and for an object of a CRD."""
 

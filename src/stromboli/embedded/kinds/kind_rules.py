@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 
 from stromboli.api.resources.qos import qos_class
 from stromboli.api.schemas.schema_problems import Problem, forbidden, invalid
@@ -49,6 +50,11 @@ WITHOUT_CONTROLLER = frozenset(
     }
 )
 """Kinds of workloads that are stored, but whose controllers are not a part of the embedded cluster."""
+_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+_CONFIG_KEY_RULE = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME', "
+    " or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
 _OUTSIDE_SPEC = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -210,10 +216,22 @@ def problems(kind: Kind, content: Content, old: Content | None) -> list[Problem]
         return definition_problems(content) + _scope_problems(content, old)
     if kind.id == batch_job_rules.KIND and old is None:
         return list(batch_job_rules.problems(content))
-    if old is not None and kind.id in ("configmaps", "secrets") and old.get("immutable"):
-        changed = any(content.get(name) != old.get(name) for name in ("data", "binaryData", "immutable"))
-        return [forbidden("data", "field is immutable when `immutable` is set")] if changed else []
+    if kind.id in ("configmaps", "secrets"):
+        return list(_data_problems(content, old or {}))
     return []
+
+
+def _data_problems(content: Content, old: Content) -> Iterator[Problem]:
+    """Keys are names of files; what is immutable stays."""
+    for field in ("data", "binaryData"):
+        for key in content.get(field) or ():
+            if not _CONFIG_KEY.fullmatch(key):
+                yield invalid(f"{field}[{key}]", key, _CONFIG_KEY_RULE)
+            elif key == "." or key.startswith(".."):
+                yield invalid(f"{field}[{key}]", key, "must not be '.', and must not start with '..'")
+    changed = any(content.get(name) != old.get(name) for name in ("data", "binaryData", "immutable"))
+    if old.get("immutable") and changed:
+        yield forbidden("data", "field is immutable when `immutable` is set")
 
 
 def _scope_problems(content: Content, old: Content | None) -> list[Problem]:
