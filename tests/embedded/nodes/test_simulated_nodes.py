@@ -84,9 +84,8 @@ def test_a_node_that_fails_loses_its_pods_and_may_come_back(tmp_path):
     async def scenario():
         async with running_nodes(tmp_path, "2x8cpu") as cluster:
             await cluster.pod("lost")
-            tolerations = [
-                {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 3600}
-            ]
+            unreachable = {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
+            tolerations = [{**unreachable, "effect": "NoExecute", "tolerationSeconds": 3600}]
             await cluster.pod("waits", spec={"tolerations": tolerations})
             await cluster.pod("elsewhere", node="n2")
             for name in ("lost", "waits", "elsewhere"):
