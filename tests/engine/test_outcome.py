@@ -184,22 +184,27 @@ def test_a_job_whose_queue_does_not_exist_is_told_so() -> None:
     assert all(event.message.startswith(why) for event in of_kind(outcome, Event))
 
 
+OWNER = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "name": "job",
+    "uid": "u",
+    "controller": True,
+}
+
+
+def owned(manifest: Manifest) -> Manifest:
+    manifest["metadata"]["ownerReferences"] = [OWNER]
+    return manifest
+
+
 def test_the_owner_of_a_group_gets_an_event_that_names_it() -> None:
-    owned = group("job-1234", 1)
-    owner = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "name": "job",
-        "uid": "u",
-        "controller": True,
-    }
-    owned["metadata"]["ownerReferences"] = [owner]
-    outcome = cycle(queue(), node("n0"), owned, pod("a", "job-1234", cpu=9))
+    outcome = cycle(queue(), node("n0"), owned(group("job-1234", 1)), pod("a", "job-1234", cpu=9))
     sentence = (
         "Job job waits: nodes are unavailable: Insufficient cpu; "
         "no node is large enough: ask for less cpu per pod or add larger nodes"
     )
-    event = Event("Job", "default", "job", "Warning", "Unschedulable", sentence, owner["apiVersion"], "u")
+    event = Event("Job", "default", "job", "Warning", "Unschedulable", sentence, OWNER["apiVersion"], "u")
     assert event in outcome.decisions
     (group_event,) = [decision for decision in of_kind(outcome, Event) if decision.kind == "PodGroup"]
     assert group_event.message.startswith(f"{sentence} (1/1 tasks in gang unschedulable")
@@ -231,6 +236,20 @@ def test_messages_fit_into_an_event_whatever_a_plugin_says() -> None:
 def test_a_gang_that_only_waits_for_its_binds_is_not_called_unschedulable() -> None:
     outcome = cycle(queue(), node("n0"), group("job", 1, phase="Inqueue"), pod("a", "job"))
     assert of_kind(outcome, Event) == []
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Inqueue"])
+def test_a_job_whose_controller_makes_its_pods_now_is_not_called_unschedulable(phase: str) -> None:
+    """It was let in, in this cycle or before: its controller waited for that."""
+    outcome = cycle(queue(), node("n0"), owned(group("job-1234", 3, phase=phase)))
+    assert of_kind(outcome, Event) == []
+    assert [status.conditions for status in of_kind(outcome, PodGroupStatus)] in ([()], [])
+
+
+def test_a_group_without_pods_and_without_a_controller_hears_that_they_are_missing() -> None:
+    outcome = cycle(queue(), node("n0"), group("job", 3, phase="Inqueue"))
+    (event,) = of_kind(outcome, Event)
+    assert event.message.startswith("PodGroup job waits: it has 0 of the 3 pods that must start together")
 
 
 # -- queues

@@ -71,8 +71,10 @@ class Cause(NamedTuple):
 
 
 def waits(job: Job) -> bool:
-    """Whether pods of a job are not placed, or have not been made because the job was not let in."""
-    return waiting_count(job) > 0 or (job.group is not None and not job.tasks and job.minimum > 0)
+    """Whether pods of a job are not placed, or there are none and no controller is about to make them."""
+    if job.tasks or job.group is None or job.minimum <= 0:
+        return waiting_count(job) > 0
+    return job.owner is None or job.waits_for_queue
 
 
 def waiting_count(job: Job) -> int:
