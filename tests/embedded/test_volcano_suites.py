@@ -72,14 +72,8 @@ def test_a_suite_of_volcano_passes(name: str, tmp_path: Path) -> None:
     if LEFT_OUT[name]:
         command.append(f"-ginkgo.skip={'|'.join(LEFT_OUT[name])}")
     programs = {"VC_BIN": str(Path(program("vcctl")).parent)}
-    options = (
-        "--nodes",
-        "4x8cpu,32Gi",
-        "--policy",
-        str(tmp_path / "policy.yaml"),
-        "--schedule-period",
-        "200ms",
-    )
+    slow_start = ("--start-delay", "2s")  # some specs want to see a job while it is pending
+    options = ("--nodes", "4x8cpu,32Gi", "--policy", str(tmp_path / "policy.yaml"), *slow_start)
     with Up(tmp_path / "data", *options) as cluster:
         kubernetes.config.load_kube_config(str(cluster.data / "kubeconfig"))
         with official.ApiClient() as client, commands_that_end(client):
