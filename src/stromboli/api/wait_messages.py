@@ -31,6 +31,8 @@ def headline(message: str) -> str:
 
 def truncated(text: str, limit: int) -> str:
     """The text in at most so many bytes, with `...` where it was cut."""
+    if len(text) <= limit and text.isascii():
+        return text
     encoded = text.encode(errors="replace")
     if len(encoded) <= limit:
         return text

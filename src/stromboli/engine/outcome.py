@@ -117,7 +117,8 @@ def _report_status(session: Session, job: Job, phase: str, messages: JobMessages
     fresh = dict(session.conditions.get(job, {}))
     unschedulable = fresh.get(names.CONDITION_UNSCHEDULABLE)
     if unschedulable is not None and not unschedulable.message:
-        fresh[names.CONDITION_UNSCHEDULABLE] = unschedulable._replace(message=messages.group)
+        status_and_reason = (unschedulable.status, unschedulable.reason)
+        fresh[names.CONDITION_UNSCHEDULABLE] = Condition(*status_and_reason, messages.group)
     if status == job.written and all(
         job.conditions.get(type) == condition for type, condition in fresh.items()
     ):

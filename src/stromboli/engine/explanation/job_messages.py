@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
@@ -22,19 +21,19 @@ class JobMessages:
     def __init__(self, causes: WaitCauses, job: Job):
         self.cause = causes.of(job)
         """None if the job does not wait."""
+        self.sentence = self.cause.sentence(job) if self.cause else ""
+        """`Job train waits: ...`; empty if it does not."""
         self._causes = causes
         self._job = job
+        self._group: str | None = None
         self._of_tasks: dict[int | str, str] = {}
 
-    @cached_property
-    def sentence(self) -> str:
-        """`Job train waits: ...`; empty if it does not."""
-        return self.cause.sentence(self._job) if self.cause else ""
-
-    @cached_property
+    @property
     def group(self) -> str:
         """`Job train waits: ... (2/3 tasks in gang unschedulable: pod group is not ready, ...)`."""
-        return self._message(self.cause, gang_message(self._job))
+        if self._group is None:
+            self._group = self._message(self.cause, gang_message(self._job))
+        return self._group
 
     def waiting(self, task: Task) -> str:
         """Of a task without room."""

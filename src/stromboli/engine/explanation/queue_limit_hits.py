@@ -27,17 +27,10 @@ class Hit(NamedTuple):
     limit: QueueLimit
     asked: Vector
     held: Vector
-
-    def resources(self, session: Session) -> str:
-        return resources_text(session.cluster.dims, self.asked)
-
-    def remedy(self, session: Session) -> str:
-        """How the queue could get more; where the limit is as high as it can be, only a larger cluster helps."""
-        most, raised_to = self.limit.most, self.limit.raised_to
-        highest = session.total if raised_to is None else raised_to
-        if all(most[dim] >= min(highest.get(dim, 0), session.total.get(dim, 0)) for dim in self.asked):
-            return LESS_OR_NODES
-        return self.limit.remedy
+    summary: str
+    """What is short of which limit."""
+    remedy: str
+    """How the queue could get more; where the limit is as high as it can be, only a larger cluster helps."""
 
     def text(self, session: Session, queue: Queue) -> str:
         dims, owner, name = session.cluster.dims, self.limit.queue, self.limit.name
@@ -72,8 +65,18 @@ def limit_hit(session: Session, queue: Queue, asked: Vector) -> Hit | None:
             if amount > 0 and dim != PODS and held.get(dim, 0) + amount > limit.most.get(dim, float("inf"))
         }
         if short:
-            return Hit(limit, short, held)
+            return _hit(session, limit, short, held)
     return None
+
+
+def _hit(session: Session, limit: QueueLimit, short: Vector, held: Vector) -> Hit:
+    resources = resources_text(session.cluster.dims, short)
+    summary = f'the {limit.name} of queue "{limit.queue.name}" leaves too little {resources}'
+    total = session.total
+    highest = total if limit.raised_to is None else limit.raised_to
+    if all(limit.most[dim] >= min(highest.get(dim, 0), total.get(dim, 0)) for dim in short):
+        return Hit(limit, short, held, f"{summary}, and cannot be higher in this cluster", LESS_OR_NODES)
+    return Hit(limit, short, held, summary, limit.remedy)
 
 
 class QueueAnswer(NamedTuple):
@@ -122,16 +125,13 @@ def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: s
         summary = f'queue "{queue.name}" has used up its share'
         way_out = f"wait for its jobs to end or {UNNAMED_REMEDY}"
     else:
-        limit, resources, remedy = hit.limit, hit.resources(session), hit.remedy(session)
-        summary = f'the {limit.name} of queue "{limit.queue.name}" leaves too little {resources}'
-        if remedy is LESS_OR_NODES:
-            summary += ", and cannot be higher in this cluster"
+        summary, remedy = hit.summary, hit.remedy
         way_out = remedy if _is_never_enough(job, hit) else f"wait for jobs to end or {remedy}"
 
     def details() -> Details:
         asked = amounts_text(session.cluster.dims, job.pending)
         held = amounts_text(session.cluster.dims, session.uncommitted.held.get(queue, queue.held))
-        remedy = hit.remedy(session) if hit else UNNAMED_REMEDY
+        remedy = hit.remedy if hit else UNNAMED_REMEDY
         way_out = f"wait for its jobs or {remedy}" if held else remedy
         hint = f"{asked} is asked for and the queue holds {held or 'nothing'}: {way_out}"
         text = f"{message}: {hit.text(session, queue)}" if hit else message

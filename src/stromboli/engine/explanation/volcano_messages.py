@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 def group_message(job: Job) -> str:
     """`pod group is not ready, 1 Running, 2 Pending, 3 minAvailable`; what is not bound by the end is Pending."""
-    counts = {Status(status): count for status, count in enumerate(job.counts) if count}
-    counts = {status: count for status, count in counts.items() if status not in WAITING}
-    if waiting := waiting_count(job):
-        counts[Status.PENDING] = waiting
-    parts = [names.STATUS_COUNT.format(count=count, status=status.title) for status, count in counts.items()]
-    parts.append(names.MIN_AVAILABLE_COUNT.format(count=job.minimum))
+    counts = job.counts.copy()
+    for status in WAITING:
+        counts[status] = 0
+    counts[Status.PENDING] = waiting_count(job)
+    parts = [names.MIN_AVAILABLE_COUNT.format(count=job.minimum)]
+    for number, count in enumerate(counts):
+        if count:
+            parts.append(names.STATUS_COUNT.format(count=count, status=Status(number).title))
     return f"{readiness(job)}, {', '.join(sorted(parts))}"
 
 

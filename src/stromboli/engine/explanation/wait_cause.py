@@ -84,6 +84,8 @@ def waiting_count(job: Job) -> int:
 
 def first_waiting(job: Job) -> Task | None:
     """The first of the tasks that wait, in an order that does not depend on what was tried."""
+    if len(job.tasks) == 1:
+        return next((task for task in job.tasks.values() if task.status in WAITING), None)
     tasks = (task for status in WAITING for task in job.by_status[status])
     return min(tasks, key=lambda task: task.order, default=None)
 
