@@ -192,6 +192,10 @@ def test_what_is_wrong_has_a_sentence_and_an_exit_status(run: Run, server: Path,
     assert both.exit_code == 2
     away = tmp_path / "away"
     away.write_text(re.sub(r"https://127\.0\.0\.1:\d+", "https://127.0.0.1:1", server.read_text()))
+    stranger = tmp_path / "stranger"
+    stranger.write_text(re.sub(r'("?token"?: *"?)[^"\s]+', r"\1nobody", server.read_text()))
+    refused = run("status", "--kubeconfig", stranger, env=environment(tmp_path))
+    assert (refused.exit_code, " refuses: " in refused.stderr) == (1, True), refused.stderr
     silent = run("status", "--kubeconfig", away, env=environment(tmp_path))
     assert silent.exit_code == 1
     assert "https://127.0.0.1:1 does not answer" in silent.stderr

@@ -43,7 +43,7 @@ def status(
 
     Which cluster: --data or --kubeconfig, else $KUBECONFIG, else that of `stromboli up`, else that of kubectl.
 
-    Exit status 0, 1 if the cluster does not answer, 2 for a wrong command line or no cluster.
+    Exit status 0, 1 if the cluster does not answer or refuses, 2 for a wrong command line or no cluster.
     """
     from stromboli.cli.status.cluster_status import read_status
     from stromboli.cli.status.status_text import print_status
@@ -57,7 +57,8 @@ def status(
     try:
         summary = asyncio.run(read_status(access, running, catalog, chosen))
     except (NoResponse, ApiError, BadConfig) as error:
-        print_error(f"{access.server} does not answer: {error}")
+        refused = isinstance(error, ApiError)
+        print_error(f"{access.server} {'refuses' if refused else 'does not answer'}: {error}")
         raise typer.Exit(1) from None
     if output in (StatusFormat.TABLE, StatusFormat.WIDE):
         print_status(console(), summary, wide=output is StatusFormat.WIDE)

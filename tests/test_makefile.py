@@ -1,0 +1,44 @@
+"""What the targets of the Makefile do, as `make -n` tells it, and that the lock files agree."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def commands_of(target: str) -> str:
+    """What a target would run in a fresh clone."""
+    if shutil.which("make") is None:
+        pytest.skip("there is no make here")
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", target], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_the_demo_installs_what_it_needs_and_says_what_it_does() -> None:
+    commands = commands_of("demo")
+    assert "-r requirements.lock" in commands
+    assert "requirements-dev.lock" not in commands
+    assert commands.index("Preparing .venv") < commands.index("pip install")
+    assert "--quiet" not in commands
+    assert commands.splitlines()[-1].endswith("stromboli demo")
+
+
+@pytest.mark.parametrize("target", ["test", "lint", "bench"])
+def test_what_developers_run_installs_the_rest(target: str) -> None:
+    assert "-r requirements-dev.lock" in commands_of(target)
+
+
+def pins(file: str) -> set[str]:
+    return set(re.findall(r"^([a-z0-9.-]+==\S+)", (ROOT / file).read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("file", ["requirements.lock", "requirements-build.lock"])
+def test_every_lock_file_pins_the_versions_of_the_development_lock(file: str) -> None:
+    assert pins(file)
+    assert pins(file) <= pins("requirements-dev.lock")
