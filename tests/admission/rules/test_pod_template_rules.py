@@ -146,6 +146,12 @@ def test_what_kubernetes_would_refuse_is_said_when_the_job_is_submitted(
     assert texts("/jobs/validate", bad) == expected
 
 
+@pytest.mark.parametrize("template", [None, {}, {"spec": None}, {"metadata": {"labels": {"a": "b"}}}])
+def test_a_template_without_a_pod_is_refused(template: Any) -> None:
+    bad = job({"name": "worker", "replicas": 1, "template": template})
+    assert texts("/jobs/validate", bad) == [f"{AT}.containers: Required value"]
+
+
 def test_labels_of_a_template_are_checked() -> None:
     bad = task()
     bad["template"]["metadata"] = {"labels": {"a/b/c": "x", "good": "bad value"}}

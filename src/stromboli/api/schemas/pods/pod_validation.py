@@ -21,18 +21,21 @@ from stromboli.api.schemas.pods.container_validation import (
 )
 from stromboli.api.schemas.pods.placement_validation import placement_problems
 from stromboli.api.schemas.pods.pod_semantics import set_pod_defaults
-from stromboli.api.schemas.schema_problems import TYPE, Problem, forbidden, invalid
+from stromboli.api.schemas.schema_problems import TYPE, Problem, forbidden, invalid, required
 
 Content = dict[str, Any]
 
 
 def template_problems(template: Any, path: str) -> list[Problem]:
     """What is wrong with a pod template, which may have any form. It is not changed."""
-    content = _copied(template)
+    content = _copied(template) if template is not None else {}
     problems = list(normalize(content, notation().type("PodTemplateSpec"), path).problems)
     if any(problem.reason == TYPE for problem in problems):
         return problems
-    metadata, spec = content.get("metadata") or {}, content.get("spec") or {}
+    metadata, spec = content.get("metadata") or {}, content.get("spec")
+    if spec is None:
+        way_out = "a pod needs at least one container"
+        return [*problems, required(f"{path}.spec.containers")._replace(way_out=way_out)]
     problems += label_problems(metadata.get("labels") or {}, f"{path}.metadata.labels")
     problems += annotation_problems(metadata.get("annotations") or {}, f"{path}.metadata.annotations")
     set_pod_defaults(spec)
