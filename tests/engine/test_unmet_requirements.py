@@ -236,6 +236,14 @@ def test_a_gang_that_cannot_be_served_is_not_let_in_and_takes_no_room_of_its_que
     assert result.bound_per_job == {"default/other": 2}
 
 
+def test_a_pod_that_its_queue_keeps_out_too_hears_of_its_requirement() -> None:
+    """No node has the resource, so that the queue's reason would be to add nodes."""
+    asked = {"volcano.sh/gpu-memory": 100}
+    small = World(nodes="n1 cpu=8").job("j", cpu=1, resources=asked, min_resources=asked)
+    result = small.run(PLACE, "gang | proportion overcommit")
+    assert "no plugin of the policy shares out parts of devices" in result.pending["default/j"].message
+
+
 def test_the_reason_stands_in_the_events_and_conditions_of_a_gang_and_is_not_repeated() -> None:
     made = world().job("j", pods=2, cpu=1, group=HARD, phase="Inqueue")
     first = made.run(PLACE, "gang")

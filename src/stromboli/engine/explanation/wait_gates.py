@@ -11,7 +11,7 @@ from stromboli.api import names
 from stromboli.engine.explanation.node_causes import NodeCauses, no_nodes
 from stromboli.engine.explanation.queue_limit_hits import QueueLimitCauses
 from stromboli.engine.explanation.volcano_messages import group_message
-from stromboli.engine.explanation.wait_cause import WAITING, Cause, Details, short_text, waits
+from stromboli.engine.explanation.wait_cause import WAITING, Cause, Details, first_waiting, short_text, waits
 from stromboli.engine.explanation.ways_out import (
     LESS_OR_NODES,
     enqueue_way_out,
@@ -19,11 +19,13 @@ from stromboli.engine.explanation.ways_out import (
     minimum_field,
     validity_way_out,
 )
+from stromboli.engine.unmet_requirements import unmet_by_task
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session
+    from stromboli.engine.unmet_requirements import Unmet
     from stromboli.model.job import Job
     from stromboli.model.task import Task
 
@@ -117,7 +119,7 @@ def _no_queue(session: Session, job: Job) -> Cause | None:
 
 def _unmet_requirement(session: Session, job: Job) -> Cause | None:
     """Its PodGroup, its queue or one of its pods asks for what this policy or cluster cannot give."""
-    if unmet := session.unmet(job):
+    if unmet := session.unmet(job) or _unmet_before_the_queue(session, job):
         reason, text = f"{_UNMET}: {unmet.requirement}", unmet.message
         details = partial(Details, reason, text, unmet.way_out)
         return Cause("requirements", text, unmet.way_out or MORE, details)
@@ -127,6 +129,12 @@ def _unmet_requirement(session: Session, job: Job) -> Cause | None:
             details = partial(Details, reason, text, verdict.way_out)
             return Cause("requirements", verdict.message, verdict.way_out or MORE, details)
     return None
+
+
+def _unmet_before_the_queue(session: Session, job: Job) -> Unmet | None:
+    """Of a pod that was not tried, as its job was not let in: the queue's reason would send its owner the wrong way."""
+    task = first_waiting(job) if job.waits_for_queue else None
+    return unmet_by_task(session, task) if task else None
 
 
 def _room_is_coming(session: Session, job: Job) -> Cause | None:
