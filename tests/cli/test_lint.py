@@ -111,6 +111,12 @@ def test_files_are_named_after_a_flag_or_without(tmp_path: Path) -> None:
     assert lint(*files, "-f", "-", stdin=manifest("Job", job(task()))).stdout.startswith("4 objects checked")
 
 
+@pytest.mark.parametrize("key", ["", ".", "[0]", "a.b[1]"])
+def test_a_field_with_an_odd_name_is_told_like_any_other(key: str) -> None:
+    result = lint("-", stdin=manifest("Job", {**job(task()), key: 1}))
+    assert f'unknown field "{key}"' in result.stdout
+
+
 def test_naming_no_file_is_a_wrong_command_line() -> None:
     result = CliRunner().invoke(app, ["lint"])
     assert result.exit_code == 2

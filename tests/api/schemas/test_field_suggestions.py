@@ -3,6 +3,8 @@
 import time
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from stromboli.api.schemas.crd_schemas import from_crd
 from stromboli.api.schemas.field_suggestions import suggested_field
@@ -41,6 +43,13 @@ POD = f"{TASK}.template.spec"
 )
 def test_the_field_that_was_probably_meant(written: str, meant: str) -> None:
     assert suggested_field(written, JOB) == meant
+
+
+@example(path="")
+@example(path=".")
+@given(path=st.text(alphabet="a.[]0 spec", max_size=12))
+def test_any_field_is_taken_for_something_or_nothing(path: str) -> None:
+    assert isinstance(suggested_field(path, JOB), str)
 
 
 def test_a_field_made_to_hurt_is_compared_with_nothing() -> None:

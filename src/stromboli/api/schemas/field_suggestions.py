@@ -17,7 +17,7 @@ def suggested_field(path: str, schema: Schema) -> str:
 
     A field of the right name in the wrong place is named with its path, since that is a mistake of indentation.
     """
-    *parents, key = _STEP.findall(path)
+    *parents, key = _STEP.findall(path) or [""]
     above = _schemas_above(parents, schema)
     if not above or len(key) > MAX_LENGTH:
         return ""
