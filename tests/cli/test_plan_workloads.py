@@ -15,6 +15,7 @@ from tests.simulator.workload_manifests import flow_objects, job, template, work
 
 Run = Callable[..., Result]
 Manifest = dict[str, Any]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 NOW = "2026-11-01T12:00:30Z"
 
 
@@ -296,10 +297,11 @@ def test_a_policy_beside_the_manifests_is_in_force_unless_another_is_given(run: 
     assert "skipped, as it is wrong" in wrong.stderr
 
 
-@pytest.mark.parametrize(
-    "folder", ["custom_plugin", "demo", "eviction", "jobs", "laptop", "queues", "two-teams"]
-)
+@pytest.mark.parametrize("folder", sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
 def test_every_folder_of_examples_can_be_planned(run: Run, folder: str) -> None:
-    result = run("plan", "-f", f"examples/{folder}")
-    assert result.exit_code == 0, result.output
-    assert "error" not in result.stderr
+    result = run("plan", "-f", EXAMPLES / folder)
+    if folder == "refused":
+        assert (result.exit_code, "denied the request" in result.stderr) == (2, True)
+    else:
+        assert result.exit_code == 0, result.output
+        assert "error: " not in result.stderr
