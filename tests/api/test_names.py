@@ -4,7 +4,12 @@ import string
 
 from stromboli.api import names
 
-TEXTS = {key: value for key, value in vars(names).items() if key.isupper()}
+TEXTS = {
+    f"{key}[{index}]": text
+    for key, value in vars(names).items()
+    if key.isupper()
+    for index, text in enumerate([value] if isinstance(value, str) else value)
+}
 
 
 def test_every_template_can_be_filled() -> None:
