@@ -183,7 +183,7 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     (
         "queue-limits",
         'the deserved share of queue "default" leaves too little cpu, and cannot be higher in this cluster; '
-        "wait for jobs to end or add nodes or ask for less",
+        "wait for jobs to end, add nodes or ask for less",
         lambda: sentence(
             world(nodes="n1 cpu=2; n2 cpu=2", pods=2, cpu=2).job("old", cpu=1, running_on="n1"),
             plugins="gang proportion",

@@ -126,7 +126,8 @@ def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: s
         way_out = f"wait for its jobs to end or {UNNAMED_REMEDY}"
     else:
         summary, remedy = hit.summary, hit.remedy
-        way_out = remedy if _is_never_enough(job, hit) else f"wait for jobs to end or {remedy}"
+        joint = "," if remedy is LESS_OR_NODES else " or"
+        way_out = remedy if _is_never_enough(job, hit) else f"wait for jobs to end{joint} {remedy}"
 
     def details() -> Details:
         asked = amounts_text(session.cluster.dims, job.pending)
