@@ -52,6 +52,7 @@ BAD_PODS: dict[str, Content] = {
         "containers": [{"name": "a", "image": "i"}],
         "initContainers": [{"name": "a", "image": "i"}],
     },
+    "a port of the host without a number": {**container(ports=[{"name": "web"}]), "hostNetwork": True},
     "an image with a space": {"containers": [{"name": "a", "image": " i"}]},
     "a restart policy": pod(restartPolicy="Sometimes"),
     "a DNS policy": pod(dnsPolicy="Nowhere"),

@@ -49,6 +49,10 @@ SUBDOMAIN = (
             "metadata.annotations: Too long: may not be more than 262144 bytes",
         ),
         (
+            {"name": "a", "annotations": {"a": "ü" * 150_000}},
+            "metadata.annotations: Too long: may not be more than 262144 bytes",
+        ),
+        (
             {"name": "a", "finalizers": ["x"]},
             'metadata.finalizers[0]: Invalid value: "x": name is neither a standard finalizer name nor is it fully '
             "qualified",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import msgspec
 
 from stromboli.admission.rules import (
     cronjob_rules,
@@ -178,7 +179,7 @@ def with_defaults(
     """A copy of the object with defaults for what its user left out; `old` is what an update replaces."""
     if review.default is None:
         return content
-    completed = copy.deepcopy(content)
+    completed: dict[str, Any] = msgspec.to_builtins(content)  # a copy, much quicker than deepcopy
     review.default(completed, old, context)
     return completed
 

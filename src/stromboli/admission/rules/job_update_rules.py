@@ -4,8 +4,9 @@ Who applies a manifest again leaves out what admission and the controller had fi
 is no change; a minimum that nobody named falls with the replicas.
 """
 
-import copy
 from typing import Any
+
+import msgspec
 
 from stromboli.admission.rules import job_rules
 from stromboli.admission.rules.field import Field, Problem
@@ -117,7 +118,7 @@ def _immutable_part(spec: Any, context: Context) -> dict[str, Any]:
     """A spec with its defaults, in case it was stored without them, and without all that may change."""
     if not isinstance(spec, dict):
         return {}
-    fixed = copy.deepcopy(spec)
+    fixed: dict[str, Any] = msgspec.to_builtins(spec)  # a copy
     job_rules.default({"spec": fixed}, context)
     for key in ("minAvailable", "priorityClassName"):
         fixed.pop(key, None)

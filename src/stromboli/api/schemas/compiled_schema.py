@@ -14,7 +14,7 @@ import msgspec
 
 from stromboli.api.schemas.regex_patterns import matches
 from stromboli.api.schemas.schema import Schema
-from stromboli.api.schemas.schema_problems import problems
+from stromboli.api.schemas.schema_problems import duplicates, problems
 from stromboli.api.schemas.value_formats import TEXT_FORMATS, in_range
 
 Check = Callable[[Any], bool]
@@ -54,7 +54,10 @@ def _typed(schema: Schema) -> Check:
 
 def _untyped(schema: Schema) -> Check:
     """A value of any type; limits apply to values of the type that they are made for."""
-    return lambda value: value is not None and not problems(value, schema)
+    text = _string(schema)
+    return lambda value: (
+        text(value) if type(value) is str else value is not None and not problems(value, schema)
+    )
 
 
 def _combined(schema: Schema) -> Check:
@@ -162,7 +165,7 @@ def _list(schema: Schema) -> Check:
             if not inner_check(item):
                 return False
         count = len(value)
-        if unique and count > 1 and problems(value, schema):
+        if unique and count > 1 and any(duplicates(value, schema, "")):
             return False
         return minimum <= count and (maximum is None or count <= maximum)
 
@@ -173,12 +176,17 @@ def _string(schema: Schema) -> Check:
     if schema.enum:
         values = frozenset(text for text in schema.enum if isinstance(text, str))
         return lambda value: type(value) is str and value in values
-    known = TEXT_FORMATS.get(schema.format)
-    if schema.pattern or schema.min_length is not None or schema.max_length is not None:
-        return lambda value: type(value) is str and not problems(value, schema)
-    if known is not None:
+    known: Check = TEXT_FORMATS.get(schema.format, _accept)
+    minimum, maximum, pattern = schema.min_length or 0, schema.max_length, schema.pattern
+    if not (minimum or maximum is not None or pattern):
         return lambda value: type(value) is str and known(value)
-    return lambda value: type(value) is str
+
+    def check(value: Any) -> bool:
+        if type(value) is not str or len(value) < minimum or (maximum is not None and len(value) > maximum):
+            return False
+        return (not pattern or matches(pattern, value)) and known(value)
+
+    return check
 
 
 def _integer(schema: Schema) -> Check:

@@ -77,7 +77,7 @@ def annotation_problems(annotations: dict[str, str], path: str) -> Iterator[Prob
     """Problems of annotations: their keys, and their size in total."""
     size = 0
     for key, value in annotations.items():
-        size += len(key) + len(value)
+        size += len(key.encode(errors="replace")) + len(value.encode(errors="replace"))
         for error in qualified_name_errors(key.lower()):
             yield invalid(path, key, error)
     if size > MAX_ANNOTATIONS:

@@ -154,7 +154,7 @@ class _Validator:
         if schema.min_items is not None and count < schema.min_items:
             yield invalid(path, count, f"{path} in body should have at least {schema.min_items} items")
         if schema.unique_items:
-            yield from _duplicates(value, schema, path)
+            yield from duplicates(value, schema, path)
         if schema.items is not None:
             for index, item in enumerate(value):
                 yield from self.check(item, schema.items, f"{path}[{index}]")
@@ -239,7 +239,7 @@ def _too_many(path: str, count: int, limit: int) -> Problem:
     return Problem(path, TOO_MANY, f"Too many: {count}: must have at most {limit} {items}")
 
 
-def _duplicates(values: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
+def duplicates(values: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
     """Items that occur before, by their keys or, in a set, by their value."""
     seen: set[bytes] = set()
     for index, value in enumerate(values):

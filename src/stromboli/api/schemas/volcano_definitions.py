@@ -51,10 +51,14 @@ def resolved(node: Any) -> Any:
 
 
 def _referenced(name: str) -> Node:
-    if name != "JobSpec":
-        return crd_type(name)
-    (spec,) = documents(
-        (files("stromboli.api.schemas") / "definitions" / JOB_SPEC).read_text(encoding="utf-8")
-    )
-    node: Node = resolved(spec)
+    node: Node = resolved(_job_spec()) if name == "JobSpec" else crd_type(name)
     return node
+
+
+@cache
+def _job_spec() -> Node:
+    """The schema with its references, which must not be changed."""
+    file = files("stromboli.api.schemas") / "definitions" / JOB_SPEC
+    spec: Node
+    (spec,) = documents(file.read_text(encoding="utf-8"))
+    return spec

@@ -78,6 +78,9 @@ def test_no_template_is_too_strange_to_be_judged(what: str, data: st.DataObject)
         if data.draw(st.booleans()):
             node[key] = data.draw(JSON)
             break
+        if data.draw(st.booleans()):
+            del node[key]
+            break
         node = node[key]
     template_problems({"spec": spec}, "")
     template_problems(data.draw(JSON), "")

@@ -48,7 +48,8 @@ def _set_container_defaults(container: Spec, network: bool) -> None:
             resources["requests"] = {**limits, **requests}
     if network:
         for port in container.get("ports") or ():
-            port.setdefault("hostPort", port["containerPort"])
+            if "containerPort" in port:
+                port.setdefault("hostPort", port["containerPort"])
 
 
 def _tag(image: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from stromboli.api.name_rules import dns_label_errors, dns_subdomain_errors
 from stromboli.api.schemas.builtin_schemas import notation
 from stromboli.api.schemas.metadata_rules import annotation_problems, label_problems
@@ -28,7 +30,7 @@ Content = dict[str, Any]
 
 def template_problems(template: Any, path: str) -> list[Problem]:
     """What is wrong with a pod template, which may have any form. It is not changed."""
-    content = _copied(template) if template is not None else {}
+    content = msgspec.to_builtins(template) if template is not None else {}  # a copy
     problems = list(normalize(content, notation().type("PodTemplateSpec"), path).problems)
     if any(problem.reason == TYPE for problem in problems):
         return problems
@@ -69,9 +71,3 @@ def _volume(volume: Content, names: set[str], path: str) -> Iterator[Problem]:
     _, *others = [key for key in volume if key != "name"] or [""]
     for source in others:
         yield forbidden(f"{path}.{source}", "may not specify more than 1 volume type")
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    return [_copied(item) for item in value] if isinstance(value, list) else value
