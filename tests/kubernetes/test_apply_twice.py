@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.manifests.yaml_reader import documents
 from tests.kubernetes.controlplane import ControlPlane
 
 everywhere = pytest.mark.everywhere
 
 Json = Any
 Way = Callable[["Manifests", list[Json]], str]
+EXAMPLES = Path("examples/jobs")
 POD = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 HOST = {"spec": {**POD["spec"], "hostNetwork": True}}
@@ -133,6 +135,21 @@ def test_applying_the_same_files_again_writes_nothing_and_there_is_no_difference
     way(manifests, items)
     assert manifests.stored(items) == before
     assert manifests.run("diff", items, *(["--server-side"] if way is server_side else [])) == ""
+
+
+@pytest.mark.parametrize("way", [client_side, server_side])
+def test_the_examples_can_be_applied_again(manifests: Manifests, way: Way) -> None:
+    listed = (item for file in sorted(EXAMPLES.glob("*.yaml")) for item in documents(file.read_text()))
+    items = [item for item in listed if "name" in item["metadata"]]  # kubectl applies no generated names
+    way(manifests, items)
+    before = manifests.stored(items)
+    way(manifests, items)
+    assert manifests.stored(items) == before
+    assert manifests.run("diff", items, *(["--server-side"] if way is server_side else [])) == ""
+    replace(manifests, items)
+    assert [item["spec"] for item in manifests.stored(items) if "spec" in item] == [
+        item["spec"] for item in before if "spec" in item
+    ]
 
 
 @everywhere
