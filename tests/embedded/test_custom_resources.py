@@ -163,6 +163,28 @@ def test_volcanos_kinds_come_along_if_asked_for(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_volcanos_kinds_of_an_earlier_release_are_brought_up_to_date(tmp_path: Path) -> None:
+    open_spec = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    jobs, queues = "jobs.batch.volcano.sh", "queues.scheduling.volcano.sh"
+
+    def schema(content: Any) -> Any:
+        return content["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+
+    async def scenario() -> None:
+        async with running(tmp_path, crds=True) as api:
+            record = api.server.store.get("customresourcedefinitions.apiextensions.k8s.io", "", jobs)
+            assert record is not None
+            api.server.objects.system_update(record, lambda stored: schema(stored).update(spec=open_spec))
+            changed = await api.get(f"{DEFINITIONS}/{queues}")
+            schema(changed)["spec"] = open_spec
+            assert (await api.request("PUT", f"{DEFINITIONS}/{queues}", changed))[0] == 200
+        async with running(tmp_path, crds=True) as api:
+            assert "tasks" in schema(await api.get(f"{DEFINITIONS}/{jobs}"))["spec"]["properties"]
+            assert schema(await api.get(f"{DEFINITIONS}/{queues}"))["spec"] == open_spec
+
+    asyncio.run(scenario())
+
+
 def test_a_kind_moves_to_another_version_with_its_objects(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:

@@ -94,7 +94,7 @@ def test_get_shows_tables_and_objects(kubectl: Kubectl) -> None:
     assert kubectl("get", "po", "-l", "app in (x,y)", "-o", "name") == "pod/a\n"
     assert kubectl("get", "po", "-A", "--field-selector", "spec.nodeName=n1", "-o", "name") == "pod/a\n"
     assert kubectl("get", "pods", "-l", "app=none") == "No resources found in default namespace.\n"
-    assert kubectl("get", "q", "--no-headers").split()[0] == "research"
+    assert kubectl("get", "q", "research", "--no-headers").split()[0] == "research"
     assert 'pods "none" not found' in kubectl("get", "pod", "none", fails=True)
     assert "deployment.apps/web" in kubectl("get", "all")
 

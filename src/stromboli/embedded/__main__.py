@@ -10,7 +10,6 @@ from pathlib import Path
 
 from stromboli.admission.rules.rule_context import Settings
 from stromboli.embedded.http.api_server import ApiServer
-from stromboli.embedded.objects.bootstrap_objects import ensure_queues
 from stromboli.embedded.store.object_store import HISTORY_LIMIT
 from stromboli.embedded.store.version_log import StoreInUse
 
@@ -30,8 +29,6 @@ async def serve(options: argparse.Namespace) -> None:
         history=options.history,
         power_safe=options.power_safe,
     ) as server:
-        if options.crds:
-            await ensure_queues(server.objects)
         if options.forget:
             server.store.compact()
         server.write_kubeconfig(options.data / "kubeconfig")

@@ -25,7 +25,6 @@ async def refused(api: ApiCaller, method: str, path: str, body: Any = None) -> s
 def test_jobs_are_completed_and_refused_as_webhooks_would(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
-            await api.post(QUEUES, {"metadata": {"name": "default"}})
             made = await api.post(JOBS, job(task(replicas=3)))
             assert (made["spec"]["minAvailable"], made["spec"]["schedulerName"]) == (3, "volcano")
             message = await refused(api, "POST", JOBS, job(task(), name="other", queue="none"))

@@ -9,6 +9,7 @@ from stromboli.api.schemas.volcano_definitions import volcano_definitions
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
+from stromboli.embedded.kinds import kind_rules, object_schemas
 from stromboli.embedded.kinds.kind_rules import DEFINITIONS
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.rbac.bootstrap_roles import bootstrap_policy
@@ -39,13 +40,17 @@ async def bootstrap(objects: Objects, crds: bool) -> None:
         )
     for _, content in bootstrap_policy():
         await _ensure(objects, content)
-    for content in volcano_definitions() if crds else ():
-        await _ensure(objects, content)
+    if crds:
+        await _bootstrap_volcano(objects)
     await objects.store.wait_committed()
 
 
-async def ensure_queues(objects: Objects) -> None:
-    """Create the queues that Volcano's scheduler would; without them no job is admitted."""
+async def _bootstrap_volcano(objects: Objects) -> None:
+    """Volcano's kinds, and the queues that its scheduler would create; without them no job is admitted."""
+    for content in volcano_definitions():
+        if not await _ensure(objects, content):
+            _update_definition(objects, content)
+    await objects.store.wait_committed()
     for name in (names.ROOT_QUEUE, names.DEFAULT_QUEUE):
         await _ensure(
             objects,
@@ -56,14 +61,32 @@ async def ensure_queues(objects: Objects) -> None:
                 "spec": {"reclaimable": name != names.ROOT_QUEUE, "weight": 1},
             },
         )
-    await objects.store.wait_committed()
 
 
-async def _ensure(objects: Objects, content: dict[str, Any]) -> None:
+def _update_definition(objects: Objects, content: dict[str, Any]) -> None:
+    """Bring a definition that an earlier release stored up to date, unless somebody has changed it since."""
+    kind = objects.registry.by_id(DEFINITIONS)
+    record = objects.store.get(DEFINITIONS, "", content["metadata"]["name"])
+    assert kind is not None
+    assert record is not None, content
+    object_schemas.normalize(kind, content)
+    kind_rules.prepare_for_create(kind, content)
+
+    def update(stored: dict[str, Any]) -> None:
+        if stored["metadata"]["generation"] == 1 and stored["spec"] != content["spec"]:
+            stored["spec"], stored["status"] = content["spec"], content["status"]
+
+    objects.system_update(record, update)
+
+
+async def _ensure(objects: Objects, content: dict[str, Any]) -> bool:
+    """Whether the object had to be created."""
     kind = objects.registry.by_kind(content["apiVersion"], content["kind"])
     assert kind is not None, content
-    if objects.store.get(kind.id, "", content["metadata"]["name"]) is None:
-        try:
-            await objects.create(WriteRequest(kind, "", "", APISERVER_USER, manager="stromboli"), content)
-        except StatusError as error:
-            raise RuntimeError(f"{content['kind']} {content['metadata']['name']}: {error}") from error
+    if objects.store.get(kind.id, "", content["metadata"]["name"]) is not None:
+        return False
+    try:
+        await objects.create(WriteRequest(kind, "", "", APISERVER_USER, manager="stromboli"), content)
+    except StatusError as error:
+        raise RuntimeError(f"{content['kind']} {content['metadata']['name']}: {error}") from error
+    return True
