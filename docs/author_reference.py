@@ -41,7 +41,8 @@ SURFACE: dict[type, str] = {
     Session: """
         now cluster total rules services features arguments jobs jobs_by_queue reorder queue_key job_key task_key
         sub_job_key sub_job_ready sub_job_pipelined place only reachable ranked admits future_idle queue_of statement
-        explain objections reserve guard guard_queue set_phase set_condition record_event restore_if_lost
+        explain objections leave_out refuse reserve guard guard_queue set_phase set_condition record_event
+        restore_if_lost
     """,
     Statement: "assign allocate pipeline evict restore release changes evicted commit keep",
     JobsByQueue: "turns visits drain push",
@@ -87,7 +88,7 @@ SURFACE: dict[type, str] = {
     Choice: "victims tier plugins by",
     Check: "passes reason curable",
     Refusal: "reason curable plugin",
-    Invalid: "reason message",
+    Invalid: "reason message way_out summary",
     QueueLimit: "queue name most held remedy",
     Eviction: "kind job",
     Bound: "key may",

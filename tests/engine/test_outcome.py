@@ -20,7 +20,7 @@ from stromboli.model.queue import lineage
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.testing import World
-from stromboli.testing.policy_text import catalog_with, policy_of
+from stromboli.testing.policy_text import catalog_with, policy_of, policy_text
 from stromboli.testing.world import NOON
 from tests.manifests import Manifest, group, job_named, node, pod, queue, task_named
 
@@ -174,6 +174,19 @@ def test_a_group_gets_an_event_while_it_waits_and_one_when_it_is_ready() -> None
     assert of_kind(outcome, Event) == [
         Event("PodGroup", "default", "job", "Normal", "Scheduled", "pod group is ready")
     ]
+
+
+@pytest.mark.parametrize("actions", ["enqueue, allocate", "enqueue"])
+def test_while_the_pods_of_a_gang_are_created_only_the_new_ones_are_told_that_it_waits(actions: str) -> None:
+    world = World(policy=policy_text(actions, "gang")).add(queue(), node("n0"), group("job", 9))
+    told = [
+        {
+            (decision.kind, decision.name)
+            for decision in of_kind(world.add(pod(f"p{number}", "job", cpu=1)).step(), Event)
+        }
+        for number in range(3)
+    ]
+    assert told == [{("PodGroup", "job"), ("Pod", "p0")}, {("Pod", "p1")}, {("Pod", "p2")}]
 
 
 def test_a_job_whose_queue_does_not_exist_is_told_so() -> None:

@@ -46,11 +46,10 @@ def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
     with session.guard(job):
         if job.waits_for_queue:
             return None
-        if unmet := session.unmet(job):
-            session.objections[job] = unmet.message
+        if session.unmet(job):
             return None
         if invalid := session.rules.job_valid(job):
-            session.objections[job] = invalid.message
+            session.leave_out(job, invalid.message, invalid.way_out, invalid.summary)
             return None
         return pending_tasks(session, job)
     return None

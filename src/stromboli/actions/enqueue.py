@@ -30,9 +30,9 @@ def enqueue(session: Session) -> None:
     urgent = UrgentAdmission(session) if arguments.urgent_through and session.cluster.waiting else None
     for _, job in session.jobs_by_queue(list(session.cluster.waiting)).turns():
         with session.guard(job):
-            if unmet := session.unmet(job):
-                session.objections[job] = unmet.message
-            elif _may_enter(session, job) or (urgent is not None and urgent.admit(job)):
+            if session.unmet(job):
+                continue
+            if _may_enter(session, job) or (urgent is not None and urgent.admit(job)):
                 session.rules.job_enqueued(job)
                 session.set_phase(job, names.GROUP_INQUEUE)
 

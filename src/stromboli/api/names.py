@@ -160,6 +160,7 @@ SUCCESSFULLY_ASSIGNED = "Successfully assigned {namespace}/{name} to {node}"
 POD_EVICTED = "Pod is evicted, because of {reason}"
 PREEMPTING = "{scheduler}: preempting to accommodate a higher priority pod"
 GANG_UNSCHEDULABLE = "{count}/{total} tasks in gang unschedulable: {message}"
+ORIGIN_OF_JOB = ". Origin reason is: {message}"
 BIND_FAILED = "failed to bind to node {node}: {error}"
 
 # --- eviction reasons: the action that took the pod away ---
@@ -230,6 +231,7 @@ MEMORY_LOAD_TOO_HIGH = "the memory load of the node exceeds the upper limit."
 TOO_FEW_PODS_OF_TASK = "Not enough valid pods of each task for gang-scheduling"
 TOO_FEW_SUB_GROUPS = "Not enough valid subGroups of each task for gang-scheduling"
 TOO_FEW_TASKS = "Not enough valid tasks for gang-scheduling, valid: {valid}, min: {minimum}"
+TOO_FEW_TASKS_SUMMARY = "Not enough valid tasks for gang-scheduling, min: {minimum}"
 
 # --- why a job is not enqueued ---
 CLUSTER_OVERUSED = "resource in cluster is overused: {resources}"

@@ -101,9 +101,10 @@ def _report_waiting(session: Session, job: Job, messages: JobMessages) -> None:
     """Events about a job that has not started, on its PodGroup and on the object that owns it."""
     if messages.cause is None and (job.enough_ready or not job.tasks):
         return  # it waits for nothing but its binds (spec 05 9.3, 18.6), or its controller makes its pods now
-    session.record_event(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, messages.group)
+    text, sentence = messages.group, messages.sentence
+    session.record_event(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, text, sentence)
     if messages.cause is not None:
-        session.record_owner_event(job, names.WARNING, names.EVENT_UNSCHEDULABLE, messages.sentence)
+        session.record_owner_event(job, names.WARNING, names.EVENT_UNSCHEDULABLE, sentence)
 
 
 def _report_status(session: Session, job: Job, phase: str, messages: JobMessages) -> bool:

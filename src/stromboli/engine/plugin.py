@@ -57,6 +57,10 @@ class Invalid:
     """One word for programs, as in a condition: `NotEnoughTasks`."""
     message: str
     """A sentence for its user."""
+    way_out: str = ""
+    """What would make it valid."""
+    summary: str = ""
+    """The message without numbers that move, if it has any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,10 @@ class Failure:
         return f"{self._where}: {self.error.split(':', 1)[0]}"
 
     @property
+    def way_out(self) -> str:
+        return "mend the plugin or take it out of the policy" if self.plugin else ""
+
+    @property
     def _where(self) -> str:
         if self.plugin:
             return f"plugin {self.plugin!r} failed in {self.point}"

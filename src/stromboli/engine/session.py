@@ -40,6 +40,13 @@ if TYPE_CHECKING:
     from stromboli.policy.policy import Policy
 
 
+class Advice(NamedTuple):
+    """What is wrong with a job that was left out, without numbers that move, and the way out."""
+
+    summary: str
+    way_out: str
+
+
 class EnqueueRefusal(NamedTuple):
     """Why a plugin does not let a job into its queue; the summary is without numbers that move."""
 
@@ -69,8 +76,8 @@ class Session(Transaction):
         """What is allocatable on all nodes together; stays as it is while the cycle runs."""
         self.objections: dict[Job, str] = {}
         """Why a job as a whole was left out, in a sentence that its user reads; actions add to it."""
-        self.exclusions: dict[Job, Failure] = {}
-        """Jobs that were left out because a plugin failed over them."""
+        self.advice: dict[Job, Advice] = {}
+        """Of jobs that were left out by `leave_out`."""
         self.failures: list[Failure] = []
         self.conditions: dict[Job, dict[str, Condition]] = {}
         """Conditions that plugins set on jobs in this session, by type."""
@@ -281,6 +288,15 @@ class Session(Transaction):
         self.refusals.setdefault(job, {})[plugin] = EnqueueRefusal(message, summary or message, way_out)
         self.record_event(job, f"gate:{plugin}", "Normal", names.EVENT_UNSCHEDULABLE, message, summary)
 
+    def leave_out(self, job: Job, message: str, way_out: str = "", summary: str = "") -> None:
+        """A job is not placed in this cycle: all that explains the job says why.
+
+        If numbers in the message move, the `summary` is the message without them.
+        """
+        self.objections[job] = message
+        if way_out or summary:
+            self.advice[job] = Advice(summary or message, way_out)
+
     def write(self, target: Job | Task | Queue, field: str, value: Any) -> None:
         """Set a field of the model once the cycle has come to its end."""
         self._writes.append((target, field, value))
@@ -315,8 +331,7 @@ class Session(Transaction):
         """These jobs get no room in this cycle because a plugin failed over them."""
         self.failures.append(failure)
         for job in jobs:
-            self.objections[job] = failure.message
-            self.exclusions[job] = failure
+            self.leave_out(job, failure.message, failure.way_out, failure.summary)
             for task in job.by_status[Status.PENDING]:
                 self.verdicts.setdefault(job, {})[task] = verdict_text(failure.message)
                 self.tentative.pop(task, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stromboli.api import names
 from stromboli.engine.explanation.wait_cause import waits
+from stromboli.engine.explanation.ways_out import missing_pods_way_out
 from stromboli.engine.outcome import releasing_with_node, reportable, scheduled_count
 from stromboli.engine.plugin import Bound, Eviction, Invalid, Plugin
 from stromboli.engine.points import Vote
@@ -11,6 +12,9 @@ from stromboli.engine.session import Session
 from stromboli.model.job import Job, SubJob
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+
+_TASKS_WAY_OUT = "create the missing pods or lower spec.minTaskMember"
+_SUB_GROUPS_WAY_OUT = "create the missing pods or lower minSubGroups of spec.subGroupPolicy"
 
 
 class Gang(Plugin):
@@ -21,12 +25,13 @@ class Gang(Plugin):
 
     def job_valid(self, job: Job) -> Invalid | None:
         if not job.roles_valid:
-            return Invalid(names.NOT_ENOUGH_PODS_OF_TASK, names.TOO_FEW_PODS_OF_TASK)
+            return Invalid(names.NOT_ENOUGH_PODS_OF_TASK, names.TOO_FEW_PODS_OF_TASK, _TASKS_WAY_OUT)
         if not job.sub_groups_valid:
-            return Invalid(names.NOT_ENOUGH_PODS_OF_TASK, names.TOO_FEW_SUB_GROUPS)
+            return Invalid(names.NOT_ENOUGH_PODS_OF_TASK, names.TOO_FEW_SUB_GROUPS, _SUB_GROUPS_WAY_OUT)
         if job.valid_count < job.minimum:
             text = names.TOO_FEW_TASKS.format(valid=job.valid_count, minimum=job.minimum)
-            return Invalid(names.NOT_ENOUGH_TASKS, text)
+            summary = names.TOO_FEW_TASKS_SUMMARY.format(minimum=job.minimum)
+            return Invalid(names.NOT_ENOUGH_TASKS, text, missing_pods_way_out(job), summary)
         return None
 
     def job_order(self, job: Job) -> bool:

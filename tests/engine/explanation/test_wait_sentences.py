@@ -81,7 +81,7 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "validity",
-        "Not enough valid tasks for gang-scheduling, valid: 2, min: 3; create 1 more pods or lower spec.minMember",
+        "Not enough valid tasks for gang-scheduling, min: 3; create the missing pods or lower spec.minMember",
         lambda: sentence(world(pods=2, minimum=3)),
     ),
     (

@@ -32,7 +32,8 @@ class JobMessages:
     def group(self) -> str:
         """`Job train waits: ... (2/3 tasks in gang unschedulable: pod group is not ready, ...)`."""
         if self._group is None:
-            self._group = self._message(self.cause, gang_message(self._job))
+            invalid = self.cause is not None and self.cause.gate == "validity"
+            self._group = self._message(self.cause, gang_message(self._job, invalid))
         return self._group
 
     def waiting(self, task: Task) -> str:

@@ -25,11 +25,13 @@ def group_message(job: Job) -> str:
     return f"{readiness(job)}, {', '.join(sorted(parts))}"
 
 
-def gang_message(job: Job) -> str:
-    """`2/3 tasks in gang unschedulable: pod group is not ready, ...`."""
-    return names.GANG_UNSCHEDULABLE.format(
-        count=waiting_count(job), total=len(job.tasks), message=group_message(job)
-    )
+def gang_message(job: Job, invalid: bool = False) -> str:
+    """`2/3 tasks in gang unschedulable: pod group is not ready, ...`; of an invalid job with what it lacks."""
+    text = group_message(job)
+    if invalid and job.valid_count < job.minimum:
+        lack = names.TOO_FEW_TASKS.format(valid=job.valid_count, minimum=job.minimum)
+        text += names.ORIGIN_OF_JOB.format(message=lack)
+    return names.GANG_UNSCHEDULABLE.format(count=waiting_count(job), total=len(job.tasks), message=text)
 
 
 def readiness(job: Job) -> str:

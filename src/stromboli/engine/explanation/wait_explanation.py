@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -73,5 +74,4 @@ def explain_task(causes: WaitCauses, task: Task, lost: Failure | None = None) ->
 
 def _lost_cycle(failure: Failure) -> Cause:
     text = f"the cycle is lost: {failure.message}"
-    hint = "mend the plugin or take it out of the policy" if failure.plugin else ""
-    return Cause("cycle", text, hint, lambda: Details("CycleLost", text, hint))
+    return Cause("cycle", text, failure.way_out, partial(Details, "CycleLost", text, failure.way_out))

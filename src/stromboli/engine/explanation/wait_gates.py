@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,8 +15,7 @@ from stromboli.engine.explanation.ways_out import (
     LESS_OR_NODES,
     enqueue_way_out,
     exceeds_cluster,
-    minimum_field,
-    validity_way_out,
+    missing_pods_way_out,
 )
 from stromboli.engine.unmet_requirements import unmet_by_task
 from stromboli.model.status import Status
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     from stromboli.engine.unmet_requirements import Unmet
     from stromboli.model.job import Job
     from stromboli.model.task import Task
-
-log = logging.getLogger(__name__)
 
 _UNMET = "Unmet requirement"
 MORE = "`stromboli plan` tells more"
@@ -78,13 +74,9 @@ class WaitCauses:
         return self._session.verdicts.get(task.job, {}).get(task) if task.job else None
 
     def _first_gate(self, job: Job) -> Cause:
-        try:
+        with self._session.reporting():
             return next(cause for gate in self._gates if (cause := gate(job)))
-        except (
-            Exception
-        ):  # a plugin that fails here has been named already, and an explanation must not end a cycle
-            log.debug("no explanation why %s waits", job.key, exc_info=True)
-            return _not_placed(job)
+        return _not_placed(job)
 
 
 # -- the gates
@@ -159,9 +151,10 @@ def _objection(session: Session, job: Job) -> Cause | None:
     text = session.objections.get(job)
     if text is None:
         return None
-    failure, hint = session.exclusions.get(job), validity_way_out(job, text)
-    summary, way_out = (failure.summary if failure else text, hint) if hint else _split_advice(text)
-    return Cause("validity", summary, way_out or MORE, lambda: Details(short_text(text), text, hint))
+    advice = session.advice.get(job)
+    summary, way_out = advice or _split_advice(text)
+    hint = advice.way_out if advice else ""
+    return Cause("validity", summary, way_out or MORE, partial(Details, short_text(text), text, hint))
 
 
 def _split_advice(text: str) -> tuple[str, str]:
@@ -220,12 +213,14 @@ def _no_action(session: Session, job: Job) -> Cause | None:
 
 
 def _too_few_pods(job: Job) -> Cause | None:
-    missing = job.minimum - len(job.tasks)
-    if missing <= 0:
+    if len(job.tasks) >= job.minimum:
         return None
+    summary, way_out = (
+        f"it has fewer pods than the {job.minimum} that must start together",
+        missing_pods_way_out(job),
+    )
     text = f"it has {len(job.tasks)} of the {job.minimum} pods that must start together"
-    hint = f"create {missing} more or lower {minimum_field(job)}"
-    return Cause("gang", text, hint, lambda: Details("Pods missing", text, hint))
+    return Cause("gang", summary, way_out, partial(Details, "Pods missing", text, way_out))
 
 
 def _not_placed(job: Job) -> Cause:

@@ -66,17 +66,14 @@ def way_past_filter(session: Session, task: Task, reason: str) -> str:
     return ""
 
 
-def validity_way_out(job: Job, text: str) -> str:
-    """What would make a job valid."""
-    if text.startswith("plugin "):
-        return "mend the plugin or take it out of the policy"
-    missing = job.minimum - job.valid_count
-    return f"create {missing} more pods or lower {minimum_field(job)}" if missing > 0 else ""
-
-
 def minimum_field(job: Job) -> str:
     """Where a group says how many of its pods start together; a native one cannot be changed, only made anew."""
     return "spec.minMember" if job.native is None else "schedulingPolicy.gang.minCount in a new PodGroup"
+
+
+def missing_pods_way_out(job: Job) -> str:
+    """What a gang with too few pods needs; the same while its pods are created."""
+    return f"create the missing pods or lower {minimum_field(job)}"
 
 
 def enqueue_way_out(cluster: Cluster, job: Job) -> WayOut:

@@ -281,7 +281,7 @@ class HierarchicalCapacity(Capacity):
         invalid = self.job_valid(job)
         if invalid is None:
             return super().job_enqueueable(job)
-        self.session.objections[job] = invalid.message
+        self.session.leave_out(job, invalid.message)
         return Vote.REJECT
 
     def _objection(self, job: Job) -> str | None:

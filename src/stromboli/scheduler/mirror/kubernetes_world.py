@@ -173,7 +173,7 @@ class KubernetesWorld:
             match decision:
                 case Event():
                     with self._guard("events"):
-                        yield from self._event_order(decision, uids)
+                        yield self._event_order(decision, uids)
                 case PodGroupStatus() | NativeGroupCondition():
                     yield self._group_order(decision)
                 case Bind():
@@ -186,16 +186,15 @@ class KubernetesWorld:
                 case _:
                     yield WriteOrder(decision)
 
-    def _event_order(self, event: Event, uids: Mapping[tuple[str, str], str]) -> Iterator[WriteOrder]:
+    def _event_order(self, event: Event, uids: Mapping[tuple[str, str], str]) -> WriteOrder:
         if event.uid:
-            yield WriteOrder(event, event.uid, api_version=event.api_version)
-        elif event.kind == "Pod":
-            yield WriteOrder(event, uids.get((event.namespace, event.name), ""))
-        elif event.kind == "Queue":
+            return WriteOrder(event, event.uid, api_version=event.api_version)
+        if event.kind == "Pod":
+            return WriteOrder(event, uids.get((event.namespace, event.name), ""))
+        if event.kind == "Queue":
             queue = self.cluster.queues.get(event.name)
-            yield WriteOrder(event, queue.object.metadata.uid if queue and queue.object else "")
-        else:
-            yield self._group_order(event)
+            return WriteOrder(event, queue.object.metadata.uid if queue and queue.object else "")
+        return self._group_order(event)
 
     def _group_order(self, decision: Event | PodGroupStatus | NativeGroupCondition) -> WriteOrder:
         job = self.cluster.jobs.get(_job_id(decision))
