@@ -8,10 +8,10 @@ import pytest
 
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Decision, Event, PodCondition, PodGroupStatus, QueueStatus
-from stromboli.engine.explanation.job_messages import JobMessages
+from stromboli.engine.explanation.job_messages import JobMessages, WaitCondition
 from stromboli.engine.explanation.volcano_messages import group_message
 from stromboli.engine.explanation.wait_gates import WaitCauses
-from stromboli.engine.outcome import WaitCondition, wait_condition
+from stromboli.engine.outcome import wait_condition
 from stromboli.engine.placement.node_functions import Refusal
 from stromboli.engine.placement.verdict import verdict_text
 from stromboli.engine.plugin import Invalid, Plugin
@@ -182,7 +182,7 @@ def test_while_the_pods_of_a_gang_are_created_only_the_new_ones_are_told_that_it
     told = [
         {
             (decision.kind, decision.name)
-            for decision in of_kind(world.add(pod(f"p{number}", "job", cpu=1)).step(), Event)
+            for decision in of_kind(world.add(pod(f"p{number}", "job", cpu=1)).step().outcome, Event)
         }
         for number in range(3)
     ]

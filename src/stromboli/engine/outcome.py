@@ -6,7 +6,7 @@ last reported. What an object shows already is not written again. (spec 01 4.2, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
@@ -19,7 +19,7 @@ from stromboli.engine.decisions import (
     PodGroupStatus,
     QueueStatus,
 )
-from stromboli.engine.explanation.job_messages import JobMessages
+from stromboli.engine.explanation.job_messages import JobMessages, WaitCondition
 from stromboli.engine.explanation.wait_cause import WAITING
 from stromboli.engine.unmet_requirements import ignored
 from stromboli.model.amounts import Amounts, shift
@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.task import Task
-
-
-class WaitCondition(NamedTuple):
-    """Why a task waits at the end of a cycle, as the condition of its pod has it."""
-
-    reason: str
-    message: str
-    nominated: str = ""
 
 
 def reportable(session: Session) -> list[Job]:
@@ -199,6 +191,8 @@ def _report_pods(session: Session, job: Job, messages: JobMessages) -> None:
 def wait_condition(session: Session, task: Task, messages: JobMessages) -> WaitCondition:
     """Why a task waits: by its last tentative placement if there was one, else by its status."""
     tentative = session.tentative.get(task)
+    if tentative is None and task.node is None:
+        return messages.waiting(task)
     status, node = (tentative.status, tentative.node) if tentative else (task.status, task.node)
     if status is Status.ALLOCATED and node is not None:
         return WaitCondition(names.SCHEDULABLE, messages.with_room(task))
@@ -206,7 +200,7 @@ def wait_condition(session: Session, task: Task, messages: JobMessages) -> WaitC
         nominated = tentative.nominated if tentative else session.is_nominated(task)
         text = messages.with_room_to_come(task)
         return WaitCondition(names.UNSCHEDULABLE, text, node.name if nominated else "")
-    return WaitCondition(names.UNSCHEDULABLE, messages.waiting(task))
+    return messages.waiting(task)
 
 
 def _is_shown(task: Task, condition: WaitCondition) -> bool:

@@ -179,7 +179,9 @@ class Session(Transaction):
         return self._unmet[job]
 
     def _refused_by_requirement(self, task: Task) -> Verdict | None:
-        unmet = (self.unmet(task.job) if task.job else None) or unmet_by_task(self, task)
+        unmet = self.unmet(task.job) if task.job else None
+        if unmet is None and task.demands:
+            unmet = unmet_by_task(self, task)
         if unmet is None:
             return None
         return Verdict(text=unmet.message, requirement=unmet.requirement, way_out=unmet.way_out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
 from stromboli.api.wait_messages import wait_message
@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from stromboli.engine.explanation.wait_gates import WaitCauses
     from stromboli.model.job import Job
     from stromboli.model.task import Task
+
+
+class WaitCondition(NamedTuple):
+    """Why a task waits at the end of a cycle, as the condition of its pod has it."""
+
+    reason: str
+    message: str
+    nominated: str = ""
 
 
 class JobMessages:
@@ -26,7 +34,9 @@ class JobMessages:
         self._causes = causes
         self._job = job
         self._group: str | None = None
-        self._of_tasks: dict[int | str, str] = {}
+        self._verdicts = causes.verdicts(job)
+        self._waiting: dict[int, WaitCondition] = {}
+        self._promises: dict[str, str] = {}
 
     @property
     def group(self) -> str:
@@ -36,13 +46,15 @@ class JobMessages:
             self._group = self._message(self.cause, gang_message(self._job, invalid))
         return self._group
 
-    def waiting(self, task: Task) -> str:
-        """Of a task without room."""
-        key = id(self._causes.verdict(task))
-        if key not in self._of_tasks:
+    def waiting(self, task: Task) -> WaitCondition:
+        """Of a task without room; tasks with the same verdict share it."""
+        key = id(self._verdicts.get(task))
+        condition = self._waiting.get(key)
+        if condition is None:
             cause = self._causes.of_task(self._job, task)
-            self._of_tasks[key] = self._message(cause, readiness(self._job))
-        return self._of_tasks[key]
+            message = self._message(cause, readiness(self._job))
+            condition = self._waiting[key] = WaitCondition(names.UNSCHEDULABLE, message)
+        return condition
 
     def with_room(self, task: Task) -> str:
         """Of a task that had room when it was last tried; it is not given hope behind a gate where room is no help."""
@@ -54,10 +66,10 @@ class JobMessages:
 
     def _promised(self, task: Task, volcano: str, gates: tuple[Gate, ...]) -> str:
         if self.cause is not None and self.cause.gate not in gates:
-            return self.waiting(task)
-        if volcano not in self._of_tasks:
-            self._of_tasks[volcano] = self._message(self.cause, volcano)
-        return self._of_tasks[volcano]
+            return self.waiting(task).message
+        if volcano not in self._promises:
+            self._promises[volcano] = self._message(self.cause, volcano)
+        return self._promises[volcano]
 
     def _message(self, cause: Cause | None, volcano: str) -> str:
         if cause is None:

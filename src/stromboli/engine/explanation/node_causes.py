@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.engine.explanation.shortages import resources_text
-from stromboli.engine.explanation.wait_cause import Cause, Details, first_waiting, short_text
+from stromboli.engine.explanation.wait_cause import Cause, Details, FirstWaiting, short_text
 from stromboli.engine.explanation.ways_out import (
     LESS_OR_NODES,
     exceeds_cluster,
@@ -46,8 +46,9 @@ def _cluster_too_small(session: Session, short: list[int]) -> str:
 class NodeCauses:
     """Causes by verdict; tasks of one shape that meet the same reasons share their summary and way out."""
 
-    def __init__(self, session: Session):
+    def __init__(self, session: Session, first_waiting: FirstWaiting):
         self._session = session
+        self._first_waiting = first_waiting
         self._texts: dict[tuple[Shape, bool, tuple[str, ...]], tuple[str, str]] = {}
         self._reasoned: dict[Job, bool] = {}
         """Of jobs that verdicts explain: whether any counts reasons; one without may only refer to another."""
@@ -73,7 +74,7 @@ class NodeCauses:
 
     def by_size(self, job: Job) -> Cause | None:
         """A pod is larger than any node, or those that must start together are larger than all nodes."""
-        session, task = self._session, first_waiting(job)
+        session, task = self._session, self._first_waiting(job)
         too_large = self._larger_than_any_node(task) if task else None
         if too_large is not None:
             summary = f"no node is large enough for its {too_large.shortages[0].resource}"

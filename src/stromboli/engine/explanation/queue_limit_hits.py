@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.engine.explanation.shortages import Holder, Shortage, amounts_text, resources_text, shortage
-from stromboli.engine.explanation.wait_cause import Cause, Details, first_waiting, waiting_count
+from stromboli.engine.explanation.wait_cause import Cause, Details, FirstWaiting, waiting_count
 from stromboli.engine.explanation.ways_out import LESS_OR_NODES, had_room, least_request
 from stromboli.model.amounts import Amounts, Vector, minus, plus
 from stromboli.model.dimensions import PODS
@@ -90,13 +90,14 @@ class QueueAnswer(NamedTuple):
 class QueueLimitCauses:
     """Limits of queues that keep jobs waiting; the rules are asked once for tasks of one shape in one queue."""
 
-    def __init__(self, session: Session):
+    def __init__(self, session: Session, first_waiting: FirstWaiting):
         self._session = session
+        self._first_waiting = first_waiting
         self._answers: dict[Hashable, QueueAnswer] = {}
 
     def of_job(self, job: Job) -> Cause | None:
         """The limit of its queue that keeps a job waiting, if one does."""
-        session, queue, task = self._session, job.queue, first_waiting(job)
+        session, queue, task = self._session, job.queue, self._first_waiting(job)
         if queue is None or task is None:
             return None
         overused, allocatable, hit = self._answer(queue, task)

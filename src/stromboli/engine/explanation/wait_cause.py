@@ -33,6 +33,8 @@ Gate = Literal[
     "gang",
 ]
 """What a job has to pass before it starts."""
+FirstWaiting = Callable[["Job"], "Task | None"]
+"""`first_waiting`, asked once for each job and cycle."""
 WAITING = (Status.PENDING, Status.ALLOCATED, Status.PIPELINED)
 """Statuses of tasks that wait: what is allocated and not bound when a cycle ends is taken back."""
 

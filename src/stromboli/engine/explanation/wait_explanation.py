@@ -67,7 +67,7 @@ def explain_task(causes: WaitCauses, task: Task, lost: Failure | None = None) ->
         return ""
     if task.job is None:
         return "belongs to no PodGroup"
-    verdict = causes.verdict(task)
+    verdict = causes.verdicts(task.job).get(task)
     explanation = None if verdict else explain_job(causes, task.job, lost)
     return verdict.message if verdict else explanation.message if explanation else ""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
@@ -37,7 +37,8 @@ class WaitCauses:
 
     def __init__(self, session: Session):
         self._session = session
-        self._nodes = NodeCauses(session)
+        first = cache(first_waiting)
+        self._nodes = NodeCauses(session, first)
         self._by_job: dict[Job, Cause | None] = {}
         self._gates: tuple[Callable[[Job], Cause | None], ...] = (
             _no_group,
@@ -52,7 +53,7 @@ class WaitCauses:
             partial(_not_enqueued, session),
             partial(_no_action, session),
             self._nodes.by_size,
-            QueueLimitCauses(session).of_job,
+            QueueLimitCauses(session, first).of_job,
             _too_few_pods,
             _not_placed,
         )
@@ -69,9 +70,9 @@ class WaitCauses:
         cause = self.of(job)
         return (cause and cause.gate == "nodes" and self._nodes.of_task(job, task)) or cause
 
-    def verdict(self, task: Task) -> Verdict | None:
-        """What nodes answer to a task, if it was tried."""
-        return self._session.verdicts.get(task.job, {}).get(task) if task.job else None
+    def verdicts(self, job: Job) -> Mapping[Task, Verdict]:
+        """What nodes answer to the tasks of a job that were tried."""
+        return self._session.verdicts.get(job, {})
 
     def _first_gate(self, job: Job) -> Cause:
         with self._session.reporting():

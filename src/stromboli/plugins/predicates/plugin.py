@@ -98,12 +98,12 @@ class Predicates(Plugin):
         enabled, cluster = self.arguments, self.session.cluster
         affinity = pod_affinity_key(cluster, task) if enabled.pod_affinity else None
         spread = spreading_key(task) if enabled.spreading else None
-        return (affinity, spread, self._volumes(task))
+        return (affinity, spread, self._volumes(task) if task.shape.spec.volumes else ())
 
     def _volumes(self, task: Task) -> tuple[str, ...]:
         """The volumes of a task that cannot be reached from every node, by name."""
         enabled = self.arguments.volume_zone or self.arguments.volume_binding
-        if not enabled or not task.shape.spec.volumes:
+        if not enabled:
             return ()
         return tuple(volume.name for volume in restricted_volumes(self.session.cluster.objects, task))
 
