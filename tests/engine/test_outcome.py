@@ -262,7 +262,9 @@ def test_a_job_whose_controller_makes_its_pods_now_is_not_called_unschedulable(p
 def test_a_group_without_pods_and_without_a_controller_hears_that_they_are_missing() -> None:
     outcome = cycle(queue(), node("n0"), group("job", 3, phase="Inqueue"))
     (event,) = of_kind(outcome, Event)
-    assert event.message.startswith("PodGroup job waits: it has fewer pods than the 3 that must start together")
+    assert event.message.startswith(
+        "PodGroup job waits: it has fewer pods than the 3 that must start together"
+    )
 
 
 # -- queues

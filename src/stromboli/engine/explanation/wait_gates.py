@@ -155,6 +155,8 @@ def _objection(session: Session, job: Job) -> Cause | None:
     advice = session.advice.get(job)
     summary, way_out = advice or _split_advice(text)
     hint = advice.way_out if advice else ""
+    if hint == missing_pods_way_out(job):
+        hint = missing_pods_way_out(job, job.minimum - job.valid_count)
     return Cause("validity", summary, way_out or MORE, partial(Details, short_text(text), text, hint))
 
 
@@ -214,14 +216,13 @@ def _no_action(session: Session, job: Job) -> Cause | None:
 
 
 def _too_few_pods(job: Job) -> Cause | None:
-    if len(job.tasks) >= job.minimum:
+    missing = job.minimum - len(job.tasks)
+    if missing <= 0:
         return None
-    summary, way_out = (
-        f"it has fewer pods than the {job.minimum} that must start together",
-        missing_pods_way_out(job),
-    )
+    summary = f"it has fewer pods than the {job.minimum} that must start together"
     text = f"it has {len(job.tasks)} of the {job.minimum} pods that must start together"
-    return Cause("gang", summary, way_out, partial(Details, "Pods missing", text, way_out))
+    details = partial(Details, "Pods missing", text, missing_pods_way_out(job, missing))
+    return Cause("gang", summary, missing_pods_way_out(job), details)
 
 
 def _not_placed(job: Job) -> Cause:

@@ -71,9 +71,10 @@ def minimum_field(job: Job) -> str:
     return "spec.minMember" if job.native is None else "schedulingPolicy.gang.minCount in a new PodGroup"
 
 
-def missing_pods_way_out(job: Job) -> str:
-    """What a gang with too few pods needs; the same while its pods are created."""
-    return f"create the missing pods or lower {minimum_field(job)}"
+def missing_pods_way_out(job: Job, missing: int = 0) -> str:
+    """What a gang with too few pods needs; without a number it is the same while its pods are created."""
+    pods = f"{missing} more pod{'s' if missing > 1 else ''}" if missing else "the missing pods"
+    return f"create {pods} or lower {minimum_field(job)}"
 
 
 def enqueue_way_out(cluster: Cluster, job: Job) -> WayOut:
