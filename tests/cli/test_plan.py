@@ -277,7 +277,9 @@ def test_the_clock_can_be_set(run: Run, tmp_path: Path) -> None:
     assert run(*arguments).stdout.split()[:2] == ["1793534400", "1793534460"]
     assert run(*arguments, "--now", "2026-01-01T00:00:00Z").stdout.split()[0] == "1767225600"
     assert run(*arguments, "--now", "100").stdout.split()[0] == "100"
-    assert "--now noon: no time" in run(*arguments, "--now", "noon").stderr
+    for odd in ("noon", "9999-12-31T23:59:59.999999Z", "0001-01-01T00:00:00+14:00"):
+        assert f"--now {odd}: no time" in run(*arguments, "--now", odd).stderr
+    assert "--period nan: no number of seconds" in run(*arguments, "--period", "nan").stderr
 
 
 def test_a_plugin_that_forgets_to_return_is_named_and_the_plan_has_failed(run: Run, tmp_path: Path) -> None:

@@ -140,3 +140,17 @@ def test_a_job_of_a_cluster_keeps_its_place_in_line() -> None:
     live["metadata"] |= {"uid": "u1", "creationTimestamp": "2026-10-01T00:00:00Z"}
     created = {job.name: job.created for job in plan([new, live]).intake.cluster.jobs.values()}
     assert created["live"] < created["new"] == pytest.approx(NOW, abs=1)
+
+
+def test_pods_whose_owner_has_no_uid_share_no_group_with_those_of_another_owner() -> None:
+    owners = [("x", "web"), ("y", "web"), ("y", "other")]
+    result = plan([owned_pod(namespace, owner) for namespace, owner in owners])
+    jobs = {job.key: [task.name for task in job.tasks.values()] for job in result.intake.cluster.jobs.values()}
+    assert jobs == {"x/web": ["pod-of-web"], "y/web": ["pod-of-web"], "y/other": ["pod-of-other"]}
+
+
+def owned_pod(namespace: str, owner: str) -> Manifest:
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "controller": True}
+    metadata = {"name": f"pod-of-{owner}", "namespace": namespace, "ownerReferences": [reference]}
+    spec = template(schedulerName="volcano")["spec"]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

@@ -1,8 +1,9 @@
 """`stromboli plan`: what would a cycle decide for this cluster?"""
 
+import math
 import sys
 from contextlib import redirect_stdout
-from datetime import UTC, datetime
+from datetime import MAXYEAR, UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,6 +81,8 @@ def plan(
     Jobs, JobFlows and Kubernetes' workloads among the files are expanded as controllers would:
     `stromboli plan -f cluster.yaml job.yaml` says whether the job would start.
     """
+    if not math.isfinite(period):
+        raise Usage(f"--period {period:g}: no number of seconds")
     catalog = load_catalog(plugins_dir)
     options = PlanOptions(
         catalog,
@@ -110,7 +113,10 @@ def clock_of(text: str) -> float:
     """Seconds since 1970 from a time as Kubernetes writes it (UTC unless it has a zone), or from seconds."""
     try:
         time = datetime.fromtimestamp(float(text), UTC) if _is_number(text) else datetime.fromisoformat(text)
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+        if time.year < MAXYEAR:  # what is made in a plan is younger still
+            return time.timestamp()
+        raise OverflowError
     except (ValueError, OverflowError):
         raise Usage(f"--now {text}: no time; write it as 2026-11-01T12:00:00Z") from None
 

@@ -15,7 +15,7 @@ from stromboli.controllers.owner_references import controller_of
 from stromboli.controllers.podgroup.implied_groups import Annotations, group_name, group_of
 from stromboli.controllers.watched_kinds import Pod as WatchedPod
 from stromboli.controllers.workloads.workload import Manifest
-from stromboli.simulator.expansion.observed_objects import ObservedObjects
+from stromboli.simulator.expansion.observed_objects import ObservedObjects, OwnerKey, owner_key
 
 GROUP_VERSION = "scheduling.volcano.sh/v1beta1"
 
@@ -36,7 +36,8 @@ class BarePods:
 
     def __init__(self, observed: ObservedObjects) -> None:
         self._observed = observed
-        self._groups: dict[str, str] = {}
+        self._groups: dict[OwnerKey | str, str] = {}
+        """The names of groups, by the owner of their pods, or by the pod if it has none."""
 
     def join_group(self, pod: Pod, owner: str, annotations: Annotations) -> Manifest | None:
         """Put a pod into the group of its owner; the manifest of that group if it does not exist yet.
@@ -44,11 +45,11 @@ class BarePods:
         `owner` is the name under which the user knows it, `annotations` are those of the pod's owner.
         """
         watched = msgspec.convert(msgspec.to_builtins(pod), WatchedPod)
-        implied = group_name(watched)
-        is_new = implied not in self._groups
+        key = owner_key(pod) or pod.key
+        is_new = key not in self._groups
         if is_new:
-            self._groups[implied] = self._name(pod, owner, implied)
-        group = self._groups[implied]
+            self._groups[key] = self._name(pod, owner, group_name(watched))
+        group = self._groups[key]
         exists = f"{pod.namespace}/{group}" in self._observed.groups
         pod.metadata.annotations[names.GROUP_NAME] = group
         if not is_new or exists:
