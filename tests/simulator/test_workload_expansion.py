@@ -145,7 +145,9 @@ def test_a_job_of_a_cluster_keeps_its_place_in_line() -> None:
 def test_pods_whose_owner_has_no_uid_share_no_group_with_those_of_another_owner() -> None:
     owners = [("x", "web"), ("y", "web"), ("y", "other")]
     result = plan([owned_pod(namespace, owner) for namespace, owner in owners])
-    jobs = {job.key: [task.name for task in job.tasks.values()] for job in result.intake.cluster.jobs.values()}
+    jobs = {
+        job.key: [task.name for task in job.tasks.values()] for job in result.intake.cluster.jobs.values()
+    }
     assert jobs == {"x/web": ["pod-of-web"], "y/web": ["pod-of-web"], "y/other": ["pod-of-other"]}
 
 
@@ -154,3 +156,9 @@ def owned_pod(namespace: str, owner: str) -> Manifest:
     metadata = {"name": f"pod-of-{owner}", "namespace": namespace, "ownerReferences": [reference]}
     spec = template(schedulerName="volcano")["spec"]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def test_a_new_cron_job_with_an_interval_and_a_deadline_has_a_first_job() -> None:
+    spec = {"schedule": "@every 7h", "startingDeadlineSeconds": 10, "jobTemplate": {"spec": job()["spec"]}}
+    cron = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "CronJob", "metadata": {"name": "c"}}
+    assert list(plan([{**cron, "spec": spec}]).made.values()) == [3]

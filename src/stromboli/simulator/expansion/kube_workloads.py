@@ -30,8 +30,9 @@ from stromboli.controllers.workloads.workload_pods import (
     stateful_claims,
     stateful_pod,
 )
+from stromboli.simulator.expansion.cron_runs import next_run
 from stromboli.simulator.expansion.observed_objects import ObservedObjects, OwnerKey
-from stromboli.simulator.expansion.volcano_jobs import as_if_due, next_time, stable_uid
+from stromboli.simulator.expansion.submission import stable_uid
 
 _MAKERS: dict[str, Callable[[Workload, int], Manifest]] = {
     "Job": job_pod,
@@ -110,10 +111,10 @@ class PlannedWorkload:
 class KubeWorkloads:
     """Expands workloads of Kubernetes' own kinds."""
 
-    def __init__(self, observed: ObservedObjects, now: float) -> None:
-        self.notes: list[str] = []
+    def __init__(self, observed: ObservedObjects, now: float, notes: list[str]) -> None:
         self._observed = observed
         self._now = now
+        self._notes = notes
 
     def plan(self, content: Manifest, where: str) -> PlannedWorkload | None:
         """A workload with what it lacks; None if it is to have no pods now."""
@@ -128,7 +129,7 @@ class KubeWorkloads:
                 return None
             workload = read_workload(run, self._observed)
         if workload.kind == "Job" and workload.spec.suspend:
-            self.notes.append(f"{subject} is suspended (spec.suspend): it has no pods")
+            self._notes.append(f"{subject} is suspended (spec.suspend): it has no pods")
             return None
         counted = counted_pods(workload)
         if workload.kind == "Deployment":
@@ -148,15 +149,8 @@ class KubeWorkloads:
         """The next Job of a CronJob, if that is new; one that a cluster has starts its jobs by itself."""
         if is_live:
             return None
-        if cron.spec.suspend:
-            self.notes.append(f"{cron.subject} is suspended: it starts no job")
-            return None
-        due = next_time(cron.spec.schedule, cron.spec.time_zone, self._now)
-        if due is None:
-            self.notes.append(f"{cron.subject}: its schedule {cron.spec.schedule!r} has no next time")
-            return None
-        self.notes.append(as_if_due("CronJob", cron.key, due))
-        return cron_job_run(cron, f"{cron.name}-{int(due) // 60}")
+        due = next_run(cron, self._now, self._notes)
+        return cron_job_run(cron, f"{cron.name}-{int(due) // 60}") if due is not None else None
 
     def _lack(self, planned: PlannedWorkload, counted: int) -> None:
         """The first ordinals whose pods do not exist, as many as are missing."""

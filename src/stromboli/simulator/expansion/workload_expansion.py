@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stromboli.api.manifests.manifest_reader import Item, Manifests
 from stromboli.api.manifests.object_defaults import FIRST_CREATION
 from stromboli.api.types.pod import Pod
+from stromboli.api.types.volcano_job import Manifest
 from stromboli.controllers.owner_references import controller_of
 from stromboli.simulator.expansion.bare_pods import BarePods, needs_group
 from stromboli.simulator.expansion.observed_objects import ObservedObjects
 
 if TYPE_CHECKING:
     from stromboli.simulator.expansion.kube_workloads import PlannedWorkload
-    from stromboli.simulator.expansion.volcano_jobs import PlannedJob
+    from stromboli.simulator.expansion.planned_job import PlannedJob
     from stromboli.simulator.expansion.workload_reading import WorkloadReader
 
-Manifest = dict[str, Any]
 PhaseOf = Callable[[str], str | None]
 """The phase of the pod `namespace/name`; None if it does not exist."""
 

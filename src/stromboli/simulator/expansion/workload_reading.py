@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.manifests.manifest_reader import Manifests
+from stromboli.api.types.volcano_job import Manifest
 from stromboli.controllers.job.plugins.job_plugin import PluginFailure
 from stromboli.controllers.workloads.workload_pods import name_suffix
+from stromboli.simulator.expansion.job_sources import JobSources
 from stromboli.simulator.expansion.kube_workloads import KubeWorkloads, PlannedWorkload
 from stromboli.simulator.expansion.observed_objects import ObservedObjects
-from stromboli.simulator.expansion.volcano_jobs import BATCH, FLOW, PlannedJob, VolcanoJobs
+from stromboli.simulator.expansion.planned_job import PlannedJob
+from stromboli.simulator.expansion.submission import BATCH, FLOW
+from stromboli.simulator.expansion.volcano_jobs import VolcanoJobs
 
-Manifest = dict[str, Any]
 BUS = "bus.volcano.sh"
 BROKEN = (BadObject, PluginFailure)
 """What a workload that cannot be expanded raises."""
@@ -34,9 +37,12 @@ class WorkloadReader:
 
     def __init__(self, manifests: Manifests, observed: ObservedObjects, now: float) -> None:
         self.planned: list[PlannedJob | PlannedWorkload] = []
+        self.notes: list[str] = []
+        """What is not made, and what was assumed: each in a sentence."""
         self._manifests = manifests
-        self._jobs = VolcanoJobs(observed, manifests.priorities.values, now)
-        self._workloads = KubeWorkloads(observed, now)
+        self._jobs = VolcanoJobs(observed, manifests.priorities.values, self.notes)
+        self._sources = JobSources(observed, self._jobs.jobs, now, self.notes)
+        self._workloads = KubeWorkloads(observed, now, self.notes)
         self._seen: dict[tuple[str, str, str], str] = {}
         self._read()
 
@@ -48,10 +54,6 @@ class WorkloadReader:
             for planned in self.planned
             if isinstance(planned, PlannedWorkload)
         }
-
-    @property
-    def notes(self) -> list[str]:
-        return [*self._jobs.notes, *self._workloads.notes]
 
     def report(self, where: str, subject: str, error: Exception) -> None:
         """A problem with a workload, under its own name; `BadInput` unless we keep going."""
@@ -66,7 +68,7 @@ class WorkloadReader:
         ]
         readers: tuple[tuple[str, str, Callable[[Manifest, str], None]], ...] = (
             (BUS, "Command", self._jobs.add_command),
-            (FLOW, "JobTemplate", self._jobs.add_template),
+            (FLOW, "JobTemplate", self._sources.add_template),
             (BATCH, "Job", self._plan_job),
             (FLOW, "JobFlow", self._plan_flow),
             (BATCH, "CronJob", self._plan_cron_job),
@@ -75,7 +77,7 @@ class WorkloadReader:
             for entry in entries:
                 if (entry.group, entry.kind) == (group, kind):
                     self._guarded(read, entry.content, entry.where)
-        for manifest, where in self._jobs.unused_templates():
+        for manifest, where in self._sources.unused_templates():
             self._guarded(self._plan_job, manifest, where)
         for entry in entries:
             if entry.group in ("", "apps", "batch"):
@@ -113,11 +115,11 @@ class WorkloadReader:
             self.planned.append(planned)
 
     def _plan_flow(self, content: Manifest, where: str) -> None:
-        for manifest in self._jobs.jobs_of_flow(content):
+        for manifest in self._sources.jobs_of_flow(content):
             self._guarded(self._plan_job, manifest, where)
 
     def _plan_cron_job(self, content: Manifest, where: str) -> None:
-        manifest = self._jobs.job_of_cron_job(content)
+        manifest = self._sources.job_of_cron_job(content)
         if manifest is not None:
             self._guarded(self._plan_job, manifest, where)
 

@@ -1,0 +1,77 @@
+"""A Volcano Job in a plan: the pods that it lacks, task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from stromboli.api import names
+from stromboli.api.types.meta import ObjectMeta
+from stromboli.api.types.volcano_job import Job, JobPod, JobPodStatus, Manifest, TaskSpec
+from stromboli.controllers.job.job_pods import Member, pod_of
+from stromboli.controllers.job.plugins.job_plugin import JobPlugin
+from stromboli.controllers.job.task_dependencies import may_start
+
+
+@dataclass(slots=True)
+class PlannedJob:
+    """A Job whose pods are part of the plan."""
+
+    job: Job
+    where: str
+    group: str
+    """The name of its PodGroup: that of the job, unless it has one already."""
+    plugins: tuple[JobPlugin, ...]
+    manifests: list[Manifest] = field(default_factory=list)
+    """The PodGroup and the claims that it lacks."""
+    made: set[str] = field(default_factory=set)
+
+    @property
+    def subject(self) -> str:
+        return f"Job {self.job.key}"
+
+    @property
+    def created(self) -> datetime | None:
+        return self.job.metadata.creation_timestamp
+
+    def due_pods(self, phase_of: Callable[[str], str | None]) -> Iterator[Manifest]:
+        """The pods that do not exist, of tasks that may start."""
+        pods = self._pods(phase_of)
+        for task in self.job.spec.tasks:
+            if may_start(self.job, task, pods):
+                for member in self._members(task):
+                    if member.name not in pods and member.name not in self.made:
+                        self.made.add(member.name)
+                        yield self._pod(member)
+
+    def waiting(self, phase_of: Callable[[str], str | None]) -> Iterator[str]:
+        """A sentence for each task whose pods are not made yet."""
+        pods = self._pods(phase_of)
+        for task in self.job.spec.tasks:
+            if task.depends_on is not None and not may_start(self.job, task, pods):
+                either = " or " if task.depends_on.iteration == "any" else " and "
+                yield (
+                    f"{self.subject}: the pods of task {task.name} ({task.replicas}) are made once "
+                    f"{either.join(task.depends_on.name)} runs (dependsOn)"
+                )
+
+    def _pods(self, phase_of: Callable[[str], str | None]) -> dict[str, JobPod]:
+        pods = {}
+        for task in self.job.spec.tasks:
+            for member in self._members(task):
+                phase = phase_of(f"{self.job.namespace}/{member.name}")
+                if phase is not None:
+                    metadata = ObjectMeta(name=member.name, namespace=self.job.namespace)
+                    pods[member.name] = JobPod(metadata=metadata, status=JobPodStatus(phase=phase))
+        return pods
+
+    def _members(self, task: TaskSpec) -> Iterator[Member]:
+        return (Member(self.job, task, index) for index in range(task.replicas))
+
+    def _pod(self, member: Member) -> Manifest:
+        pod = pod_of(member)
+        for plugin in self.plugins:
+            plugin.dress(member, pod)
+        pod["metadata"]["annotations"][names.GROUP_NAME] = self.group
+        return pod
