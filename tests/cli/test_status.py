@@ -124,6 +124,16 @@ def test_the_table_fits_80_columns_and_wide_has_more() -> None:
     assert "GPU" not in without_gpus
 
 
+def test_what_a_queue_does_not_limit_has_no_limit_in_the_table() -> None:
+    shown = status(*nodes("n1 cpu=1280000,memory=1Ti"), *queues("own capability=cpu:20,memory:0"))
+    [row] = [
+        line.split() for line in text_of(shown, wide=True, width=200).splitlines() if line.startswith("own")
+    ]
+    used_deserved_free_limit_waiting = (row[4:9], row[9:14])
+    assert used_deserved_free_limit_waiting == (["0", "-", "-", "20", "-"], ["0", "-", "-", "-", "-"])
+    assert "1280000" in text_of(shown)
+
+
 def test_memory_is_short() -> None:
     sizes = (0, 1023, 1024, 1.5 * 1024**3, 1010 * 1024**2, 3 * 1024**4)
     assert [short_bytes(size) for size in sizes] == ["0", "1023", "1Ki", "1.5Gi", "1010Mi", "3Ti"]

@@ -12,11 +12,11 @@ from stromboli.api.resources.resource_lists import resource_list
 from stromboli.api.types.node import Node as NodeObject
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine
-from stromboli.engine.queue_limits import deserved_share, own_limits
+from stromboli.engine.queue_limits import deserved_share, own_capability, own_limits
 from stromboli.engine.session import Session
-from stromboli.model.amounts import Amounts, excess, total_of
+from stromboli.model.amounts import UNLIMITED, Amounts, excess, total_of
 from stromboli.model.cluster import Cluster
-from stromboli.model.dimensions import PODS
+from stromboli.model.dimensions import CPU, MEMORY, PODS
 from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
 from stromboli.policy.policy import Policy
@@ -39,7 +39,7 @@ def _queue(session: Session, queue: Queue) -> Content:
         "used": queue.allocated,
         "deserved": deserved,
         "free": excess(deserved, queue.allocated),
-        "capability": queue.capability,
+        "capability": {CPU: UNLIMITED, MEMORY: UNLIMITED, **own_capability(queue)},
         "guarantee": queue.guarantee,
         "pending": queue.pending,
     }
@@ -104,4 +104,6 @@ def is_gpu(resource: str) -> bool:
 def as_resources(cluster: Cluster, amounts: Amounts) -> dict[str, str]:
     """Amounts as quantities; what is without limit, and pods, are left out."""
     finite = {dim: int(amount) for dim, amount in amounts.items() if math.isfinite(amount) and dim != PODS}
-    return resource_list(cluster.dims.named(finite)) if finite else {}
+    listed = resource_list(cluster.dims.named(finite)) if finite else {}
+    unlimited = {cluster.dims.names[dim] for dim in amounts if dim not in finite}
+    return {name: amount for name, amount in listed.items() if name not in unlimited}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from stromboli.api import names
-from stromboli.api.resources.quantity import milli, whole
+from stromboli.api.resources.quantity import milli
 from stromboli.cli.status.resource_usage import is_gpu
 from stromboli.embedded.tables.age_text import duration_text
 
@@ -55,36 +55,34 @@ def _counts(counts: dict[str, int]) -> str:
 
 
 class Column:
-    """A resource in a table: what it is called, and its amounts as text."""
+    """A resource in a table: what it is called, which resources of a list belong to it, and amounts as text."""
 
     def __init__(
-        self, title: str, amount: Callable[[Resources], float], text: Callable[[float], str]
+        self, title: str, is_shown: Callable[[str], bool], text: Callable[[float], str] = "{:.12g}".format
     ) -> None:
         self.title = title
-        self._amount = amount
+        self._is_shown = is_shown
         self._text = text
 
-    def cell(self, resources: Resources | None) -> str:
-        """The amount, or a dash where none is stated."""
-        return NONE if not resources else self._text(self._amount(resources))
+    def cell(self, resources: Resources | None, unnamed: str = "0") -> str:
+        """The amount; a dash where no list is stated, and `unnamed` where it does not name the resource."""
+        if not resources:
+            return NONE
+        return self._text(self.amount(resources)) if any(map(self._is_shown, resources)) else unnamed
 
-    def is_used(self, every: Iterable[Resources]) -> bool:
-        return any(self._amount(resources) for resources in every)
+    def amount(self, resources: Resources) -> float:
+        return sum(milli(amount) for name, amount in resources.items() if self._is_shown(name)) / 1000
 
 
 def _shown_resources(status: Content) -> list[Column]:
     """CPU and memory, and GPUs where there are any."""
-    gpu = Column("GPU", _gpus, lambda amount: f"{amount:g}")
-    has_gpus = gpu.is_used(group["allocatable"] for group in status["nodeGroups"])
+    gpu = Column("GPU", is_gpu)
+    has_gpus = any(gpu.amount(group["allocatable"]) for group in status["nodeGroups"])
     return [
-        Column("CPU", lambda given: milli(given.get(names.CPU, "0")) / 1000, lambda amount: f"{amount:g}"),
-        Column("Mem", lambda given: whole(given.get(names.MEMORY, "0")), short_bytes),
+        Column("CPU", lambda name: name == names.CPU),
+        Column("Mem", lambda name: name == names.MEMORY, short_bytes),
         *([gpu] if has_gpus else []),
     ]
-
-
-def _gpus(resources: Resources) -> float:
-    return sum(milli(amount) for name, amount in resources.items() if is_gpu(name)) / 1000
 
 
 def short_bytes(amount: float) -> str:
@@ -118,9 +116,16 @@ def _queues(queues: list[Content], columns: list[Column], wide: bool) -> Table:
         head = [queue["name"] if wide or not state else f"{queue['name']} ({state})"]
         if wide:
             head += [queue["state"] or NONE, str(queue["weight"]), _counts(queue["podGroups"])]
-        keys = ("used", "deserved", "free", *(("capability", "pending") if wide else ()))
-        table.add_row(*head, *(column.cell(queue.get(key)) for column in columns for key in keys))
+        table.add_row(*head, *(cell for column in columns for cell in _queue_cells(queue, column, wide)))
     return table
+
+
+def _queue_cells(queue: Content, column: Column, wide: bool) -> Iterator[str]:
+    """What is not named is none of what a queue has, and no limit of what it may have."""
+    yield from (column.cell(queue.get(key)) for key in ("used", "deserved", "free"))
+    if wide:
+        yield column.cell(queue.get("capability"), unnamed=NONE)
+        yield column.cell(queue.get("pending"))
 
 
 def _node_groups(groups: list[Content], columns: list[Column]) -> Table:
