@@ -94,7 +94,7 @@ def test_what_there_is_to_say_about_a_policy_is_an_event_on_the_root_queue(file:
             "Warning",
             "PolicyWarning",
             f"{file}:5: plugin deviceshare: known to Volcano, not in Stromboli"
-            f' yet: pods that need it stay pending; {file}:6: unknown plugin "gnag"; did you mean "gang"?',
+            f' yet: pods that require it stay pending; {file}:6: unknown plugin "gnag"; did you mean "gang"?',
         ),
         ("Normal", "PolicyLoaded", f"{file}: the new policy is in force"),
         (

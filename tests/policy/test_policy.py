@@ -185,7 +185,7 @@ def test_what_volcano_has_and_we_do_not_have_yet_is_a_warning() -> None:
     assert policy.tiers == ((),)
     assert policy.warnings == (
         "conf:1: action preempt: known to Volcano, not in Stromboli yet: it is left out",
-        "conf:4: plugin tdm: known to Volcano, not in Stromboli yet: pods that need it stay pending",
+        "conf:4: plugin tdm: known to Volcano, not in Stromboli yet: pods that require it stay pending",
     )
 
 
@@ -227,7 +227,7 @@ def test_every_plugin_that_volcano_has_and_we_do_not_is_told() -> None:
     for name in catalog.planned_plugins:
         (warning,) = load_policy(ONE_PLUGIN + name, catalog).warnings
         assert (
-            f"plugin {name}: known to Volcano, not in Stromboli yet: pods that need it stay pending"
+            f"plugin {name}: known to Volcano, not in Stromboli yet: pods that require it stay pending"
             in warning
         )
 

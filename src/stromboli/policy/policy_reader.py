@@ -142,7 +142,7 @@ class PolicyReader:
             arguments = self.arguments(self.catalog.plugins[name].Arguments, entry, f"plugin {name}")
             return PluginEntry(name, arguments, switches)
         if name in self.catalog.planned_plugins:
-            self.warn(node, f"plugin {name}: {NOT_YET}: pods that need it stay pending")
+            self.warn(node, f"plugin {name}: {NOT_YET}: pods that require it stay pending")
         else:
             known = {*self.catalog.plugins, *VOLCANO_PLUGINS}
             self.wrong(node, f"unknown plugin {quoted(name)}{suggestion(name, known)}")
